@@ -1,0 +1,137 @@
+/**
+ * The engine contract: everything an algorithm here asks of a language model.
+ *
+ * Every algorithm of this project is a function of token log-probabilities, so an engine knows nothing
+ * of rollouts, advantages or world models. Per-token arrays have the length of their sequence: entry i
+ * belongs to token i, and entry 0 is unused, because nothing predicts the first token.
+ */
+import type { Objective } from "../objectives/expression.js";
+
+/** What an engine can do. A configuration that asks for more is refused before a run starts. */
+export interface Capabilities {
+  readonly name: string;
+  readonly vocabularySize: number;
+  readonly maxContext: number;
+  readonly parameters: number;
+  /** Entropy of the full next-token distribution, as a result and as a differentiable quantity. */
+  readonly entropies: boolean;
+  /** A value head, for PPO's critic. */
+  readonly values: boolean;
+  /** The objective runs inside the forward and backward pass, at no second forward. */
+  readonly fusedObjective: boolean;
+  readonly lora: boolean;
+}
+
+/** How to choose the next tokens. */
+export interface SamplingOptions {
+  readonly maxTokens: number;
+  /** 0 takes the most probable token. Default 1. */
+  readonly temperature?: number;
+  /** Keep the k most probable tokens; 0 keeps all. Default 0. */
+  readonly topK?: number;
+  /** Keep the smallest set of most probable tokens whose probability reaches this. Default 1. */
+  readonly topP?: number;
+  /** Token sequences after which sampling stops; the stop tokens are part of the sample. */
+  readonly stop?: readonly (readonly number[])[];
+}
+
+/** One prompt to continue, `count` times from one prefill. */
+export interface SampleRequest extends SamplingOptions {
+  readonly prompt: ArrayLike<number>;
+  readonly count?: number;
+  /** The same seed, request and weights give the same tokens, whatever else is in the batch. */
+  readonly seed: number;
+}
+
+/** One continuation. */
+export interface Sample {
+  readonly tokens: readonly number[];
+  /** Log-probability of each token under the model itself (temperature 1, nothing cut). */
+  readonly logprobs: readonly number[];
+  /** Log-probability under the distribution that was sampled from. */
+  readonly sampledLogprobs: readonly number[];
+  readonly stopReason: "stop" | "length";
+}
+
+/** Token ids, and which of them are targets: tokens whose log-probability is wanted. */
+export interface TargetSequence {
+  readonly ids: ArrayLike<number>;
+  /** 1 where the token is a target. Absent: every token but the first. */
+  readonly targets?: ArrayLike<number>;
+}
+
+/** A sequence to learn from, with the constants its objective names, one per token. */
+export interface TrainSequence extends TargetSequence {
+  readonly inputs: Readonly<Record<string, ArrayLike<number>>>;
+}
+
+/** What to compute besides log-probabilities, and with which weights. */
+export interface ForwardOptions {
+  /** `reference` is the frozen snapshot made by `snapshotReference`. Default `policy`. */
+  readonly weights?: "policy" | "reference";
+  readonly entropies?: boolean;
+  readonly values?: boolean;
+}
+
+/** Per-token results of one sequence; 0 where the token is not a target. */
+export interface ForwardResult {
+  readonly logprobs: Float32Array;
+  readonly entropies?: Float32Array;
+  readonly values?: Float32Array;
+}
+
+/** The result of one forward and backward pass over some sequences. */
+export interface BackwardResult {
+  /** The objective's loss summed over all target tokens; weights belong into the objective. */
+  readonly loss: number;
+  /** Each named metric of the objective, summed over all target tokens. */
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly logprobs: readonly Float32Array[];
+}
+
+/** AdamW with decoupled weight decay and global gradient-norm clipping. */
+export interface AdamParams {
+  readonly learningRate: number;
+  readonly beta1?: number;
+  readonly beta2?: number;
+  readonly eps?: number;
+  readonly weightDecay?: number;
+  /** Gradients with a larger global norm are scaled down to it; absent: no clipping. */
+  readonly gradClipNorm?: number;
+}
+
+/** What an optimiser step did. */
+export interface OptimResult {
+  /** Global norm of the accumulated gradient, before clipping. */
+  readonly gradNorm: number;
+}
+
+/** A language model that samples, scores and learns. Gradients accumulate until `optimStep`. */
+export interface Engine {
+  readonly capabilities: Capabilities;
+  sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+  forward(
+    sequences: readonly TargetSequence[],
+    options?: ForwardOptions,
+  ): Promise<readonly ForwardResult[]>;
+  forwardBackward(
+    sequences: readonly TrainSequence[],
+    objective: Objective,
+  ): Promise<BackwardResult>;
+  /** Applies the accumulated gradient and clears it. NaN or infinity: an error, weights unchanged. */
+  optimStep(params: AdamParams): Promise<OptimResult>;
+  /** Drops the accumulated gradient and returns its global norm: for gradient diagnostics. */
+  discardGradients(): Promise<OptimResult>;
+  /** Freezes a copy of the current weights as the reference. */
+  snapshotReference(): Promise<void>;
+  /** Writes weights (Hugging Face layout) and, unless told otherwise, the optimiser's state. */
+  save(folder: string, options?: { readonly optimizer?: boolean }): Promise<void>;
+  /** Reads what `save` wrote, or any checkpoint of a supported architecture. */
+  load(folder: string): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+/** A problem told to the user as it is: bad token ids, overflow, NaN, a checkpoint that does not fit. */
+export class EngineError extends Error {
+  override readonly name = "EngineError";
+}

@@ -1,0 +1,112 @@
+/**
+ * The environment contract.
+ *
+ * An environment kind (`EnvKind`) is what the registry lists; opened with options it is an
+ * `Environment` with task lists; that makes `Env`s, each of which runs one episode at a time.
+ * In-process environments are synchronous and deterministic: the same task, episode seed and actions
+ * give the same observations, byte for byte. Remote ones have the same shape with promises.
+ */
+import type { z } from "zod";
+
+/** One instance to solve: a goal and an initial state, found again by its id. */
+export interface Task {
+  /** Unique within the environment and stable between versions, for example `train/17`. */
+  readonly id: string;
+  readonly split: string;
+  /** The family of the task, by which results are broken down, for example `heat`. */
+  readonly type: string;
+}
+
+/** What an environment says of a step besides the observation. */
+export interface StepInfo {
+  /** Whether the environment knew the action and could carry it out. */
+  readonly valid: boolean;
+  /** Whether the goal is reached now. */
+  readonly success: boolean;
+  /** A graded result in [0, 1], where the environment has one. */
+  readonly score?: number;
+}
+
+/** The environment's answer to one action. */
+export interface StepResult {
+  readonly observation: string;
+  readonly reward: number;
+  /** Whether the episode is over by the environment's own rules (the step limit is the rollout's). */
+  readonly done: boolean;
+  readonly info: StepInfo;
+}
+
+/** What every running environment can be asked, in-process or remote. */
+interface EnvFacts {
+  /** The goal of the current task, in words; known after `reset`. */
+  readonly goal: string;
+  /** The family of the current task; known after `reset`. */
+  readonly taskType: string;
+  /** The actions that would be carried out now, sorted; absent where they cannot be listed. */
+  admissibleActions?(): readonly string[];
+  /** Whether the action cannot be taken back (a purchase, an answer): what a verifier looks at. */
+  irreversible(action: string): boolean;
+  /** Facts of the initial state that a world model may be told and the policy may not. */
+  initialContext(): string | undefined;
+}
+
+/** One episode's world, in this process. */
+export interface Env extends EnvFacts {
+  /** Starts the task and returns the first observation; `seed` varies surface noise between episodes. */
+  reset(task: Task, seed?: number): string;
+  step(action: string): StepResult;
+  /** An exact, independent copy at the current state. */
+  clone(): Env;
+}
+
+/** One episode's world behind a server. A dead server is an error, never a reward of 0. */
+export interface RemoteEnv extends EnvFacts {
+  reset(task: Task, seed?: number): Promise<string>;
+  step(action: string): Promise<StepResult>;
+  close(): Promise<void>;
+}
+
+/** Says the next action of a policy that may look at the true state of the world. */
+export type Expert = (env: Env) => string;
+
+/** The slots of the paper's prompts differ by the kind of world: a house, a shop, a search engine. */
+export type PromptFamily = "house" | "shop" | "search";
+
+/** An opened environment: its task lists and a factory of running ones. */
+export interface Environment {
+  readonly name: string;
+  readonly splits: readonly string[];
+  /** Steps after which a rollout ends an episode. */
+  readonly stepLimit: number;
+  /** The largest return an episode can have: R_max of the paper's equation 10. */
+  readonly maxReturn: number;
+  readonly promptFamily: PromptFamily;
+  /** The tasks of a split in their fixed order; an unknown split is an `EnvError`. */
+  tasks(split: string): readonly Task[];
+  /** The task with this id; an unknown id is an `EnvError`. */
+  task(id: string): Task;
+  create(): Env | RemoteEnv;
+  readonly expert?: Expert;
+}
+
+/** A kind of environment, as the registry lists it. */
+export interface EnvKind<Options extends z.ZodObject = z.ZodObject> {
+  readonly name: string;
+  readonly summary: string;
+  /** The schema of its options: types, defaults, help and errors come from here. */
+  readonly options: Options;
+  /** Opens it; missing or broken data is an `EnvError` that names the file and the remedy. */
+  open(options: z.output<Options>): Environment;
+  /** What is there, and how to get what is missing, for `pawl env info`. */
+  describe?(options: z.output<Options>): readonly string[];
+}
+
+/** An environment kind with the type of its options inferred from the schema. */
+export function defineEnv<Options extends z.ZodObject>(kind: EnvKind<Options>): EnvKind<Options> {
+  return kind;
+}
+
+/** A problem with an environment, its data or its tasks, told to the user as it is. */
+export class EnvError extends Error {
+  override readonly name = "EnvError";
+}

@@ -1,0 +1,27 @@
+/**
+ * A sequence: token ids with spans that say which part each token belongs to and where it came from.
+ *
+ * Token ids are made once, when a step is sampled, and never re-tokenised between sampling and training.
+ */
+
+/** What a span of tokens is: what the policy read, what it wrote, or what the environment answered. */
+export type SpanKind = "prompt" | "action" | "observation";
+
+/** A run of tokens `[start, end)` of one kind, with its origin (`template`, `env`, `policy`, …). */
+export interface Span {
+  readonly kind: SpanKind;
+  readonly start: number;
+  readonly end: number;
+  /** Who wrote the text behind these tokens. */
+  readonly origin: string;
+}
+
+/** Token ids with their spans; spans are in order, do not overlap and cover every token. */
+export interface Sequence {
+  readonly ids: readonly number[];
+  readonly spans: readonly Span[];
+  /** Log-probability of each token of the action spans under the untempered policy, in order. */
+  readonly logprobs?: readonly number[];
+  /** The same under the distribution that was sampled from (temperature, top-k, top-p applied). */
+  readonly sampledLogprobs?: readonly number[];
+}
