@@ -133,7 +133,7 @@ describe("generated houses", () => {
   it.each([
     [1, 4, 4],
     [2, 8, 8],
-    [3, 12, 12],
+    [3, 9, 9],
   ])("of valid_unseen have no name that train lacks (%i rooms)", (rooms, receptacles, objects) => {
     const settings = { ...defaults, rooms, receptacles, objects };
     const words = names(houses("train", splitSizes.train, settings));
