@@ -17,19 +17,29 @@ export interface Setting {
   readonly schema: z.core.$ZodType;
 }
 
-/** All settings of an object schema, in the order of its definition. */
-export function settingsOf(schema: z.core.$ZodType, path: readonly string[] = []): Setting[] {
-  const { inner } = unwrap(schema);
+/**
+ * All settings of an object schema, in the order of its definition.
+ *
+ * An object may have a default as a whole; `inherited` is what it says of the part at hand.
+ */
+export function settingsOf(
+  schema: z.core.$ZodType,
+  path: readonly string[] = [],
+  inherited?: unknown,
+): Setting[] {
+  const { inner, default: own = inherited } = unwrap(schema);
+  const below = (key: string): unknown =>
+    (own as Readonly<Record<string, unknown>> | undefined)?.[key];
   if (isObject(inner)) {
     return Object.entries(inner._zod.def.shape).flatMap(([key, value]) =>
-      settingsOf(value, [...path, key]),
+      settingsOf(value, [...path, key], below(key)),
     );
   }
   const variants = isUnion(inner) ? inner._zod.def.options : [];
   if (variants.length > 0 && variants.every((variant) => isObject(unwrap(variant).inner))) {
-    return mergeVariants(variants.flatMap((variant) => settingsOf(variant, path)));
+    return mergeVariants(variants.flatMap((variant) => settingsOf(variant, path, own)));
   }
-  return [settingOf(schema, path)];
+  return [settingOf(schema, path, own)];
 }
 
 /** Variants of a union share settings, such as the `name` that tells them apart. */
@@ -51,8 +61,12 @@ function mergeVariants(all: readonly Setting[]): Setting[] {
   return [...merged.values()];
 }
 
-function settingOf(schema: z.core.$ZodType, path: readonly string[]): Setting {
-  const { inner, default: defaultValue, optional, description } = unwrap(schema);
+function settingOf(
+  schema: z.core.$ZodType,
+  path: readonly string[],
+  defaultValue: unknown,
+): Setting {
+  const { inner, optional, description } = unwrap(schema);
   const choices = choicesOf(inner);
   const isSwitch = inner._zod.def.type === "boolean";
   return {

@@ -7,6 +7,7 @@
  * give the same observations, byte for byte. Remote ones have the same shape with promises.
  */
 import type { z } from "zod";
+import type { TraceWorld } from "./trace.js";
 
 /** One instance to solve: a goal and an initial state, found again by its id. */
 export interface Task {
@@ -87,6 +88,8 @@ export interface Environment {
   task(id: string): Task;
   create(): Env | RemoteEnv;
   readonly expert?: Expert;
+  /** A world as traces of the original system saw it, where that differs from the policy's view. */
+  traceWorld?(game: string): TraceWorld;
 }
 
 /** A kind of environment, as the registry lists it. */

@@ -5,12 +5,16 @@
  * prompts at once (an engine) gets them together; a policy that answers one at a time (a chat model) has
  * lanes of one, of which several run side by side.
  */
+import { setImmediate } from "node:timers/promises";
 import type { Environment, Task } from "../envs/env.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Episode, Group } from "./episode.js";
 import { type EpisodePlan, type EpisodeRun, startEpisode } from "./episode-run.js";
 import type { Policy } from "./policy.js";
+
+/** In-process worlds never wait, so every so often signals and timers are let in. */
+const BREATHE_EVERY_MS = 20;
 
 /** After this many broken episodes in a row, with none whole, a rollout gives up. */
 const BROKEN_IN_A_ROW = 8;
@@ -53,6 +57,7 @@ export async function rollout(options: RolloutOptions): Promise<readonly Group[]
 /** Plays all groups and keeps nothing: each episode goes to `onEpisode` as it ends. */
 export async function play(options: RolloutOptions): Promise<void> {
   const waiting = planLanes(options);
+  const breathe = createBreather();
   let brokenInARow = 0;
   const report = (episode: Episode): void => {
     options.onEpisode?.(episode);
@@ -66,6 +71,7 @@ export async function play(options: RolloutOptions): Promise<void> {
   const worker = async (): Promise<void> => {
     for (let lane = waiting.shift(); lane !== undefined; lane = waiting.shift()) {
       await playLane(lane, options, report);
+      await breathe();
     }
   };
   try {
@@ -74,6 +80,17 @@ export async function play(options: RolloutOptions): Promise<void> {
     // When one lane fails, the others stop after the one they are playing.
     waiting.length = 0;
   }
+}
+
+/** Lets the event loop turn, when it has not for a while. */
+function createBreather(): () => Promise<void> | undefined {
+  let last = performance.now();
+  return () => {
+    if (performance.now() - last < BREATHE_EVERY_MS) return undefined;
+    return setImmediate().then(() => {
+      last = performance.now();
+    });
+  };
 }
 
 /** A lane: rounds that follow one another, each a set of episodes that move in step. */
