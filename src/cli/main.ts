@@ -7,8 +7,7 @@ import { readConfigFile } from "../config/config-file.js";
 import { parseFlags } from "../config/flags.js";
 import { type RawConfig, resolveConfig } from "../config/resolve.js";
 import { settingsOf } from "../config/settings.js";
-import { EnvError } from "../envs/env.js";
-import { RunError } from "../runs/run-error.js";
+import { UserError } from "../errors.js";
 import { didYouMean } from "../text/nearest.js";
 import { packageVersion } from "../version.js";
 import { type Command, exitCodes, type Peek } from "./command.js";
@@ -127,10 +126,10 @@ function peekInto(args: readonly string[], file: RawConfig | undefined): Peek {
 
 /** Errors made for people are shown as they are; anything else is a fault of ours and shows its trace. */
 function explain(error: unknown, io: Io): string {
-  const known =
-    error instanceof ConfigError || error instanceof EnvError || error instanceof RunError;
   if (!(error instanceof Error)) return String(error);
-  return known && !io.env.PAWL_DEBUG ? error.message : (error.stack ?? error.message);
+  return error instanceof UserError && !io.env.PAWL_DEBUG
+    ? error.message
+    : (error.stack ?? error.message);
 }
 
 /** Whether this file was started, and not imported by a test. */

@@ -24,6 +24,10 @@ export const rollout = defineCommand({
   examples: [
     ["pawl rollout", "16 household tasks, 8 episodes each, by the expert"],
     ["pawl rollout --policy random --groups 4 --split valid_unseen", "how hard is it by chance?"],
+    [
+      "pawl rollout --policy chat --policy.base-url http://localhost:8000/v1 --policy.model NAME",
+      "a chat model behind any OpenAI-compatible server; --policy.prompting react or reflexion",
+    ],
     ["pawl rollout --policy human --groups 1 --group-size 1", "you play, and it is recorded"],
     ["pawl rollout --config run.yaml --seed 7", "settings from a file, one of them changed"],
   ],
@@ -37,7 +41,8 @@ export const rollout = defineCommand({
       asker ??= createAsker(io);
       return askPerson(situation, asker, io, signal);
     };
-    const policy = createPolicy(settings.policy, environment, ask);
+    const style = promptStyle(environment.promptFamily, settings.prompt);
+    const policy = createPolicy(settings.policy, { environment, style, ask });
     const progress =
       settings.policy.name === "human"
         ? undefined
@@ -47,10 +52,11 @@ export const rollout = defineCommand({
         environment,
         policy,
         tasks,
-        style: promptStyle(environment.promptFamily, settings.prompt),
+        style,
         groupSize: settings.groupSize,
         seed: settings.seed,
-        lanes: settings.lanes,
+        lanes:
+          settings.lanes ?? (settings.policy.name === "chat" ? settings.policy.concurrency : 1),
         signal,
         ...(settings.stepLimit !== undefined && { stepLimit: settings.stepLimit }),
         ...progress,

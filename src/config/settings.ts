@@ -137,6 +137,7 @@ function placeholderOf(schema: z.core.$ZodType): string {
     number: "NUMBER",
     int: "NUMBER",
     array: "A,B,…",
+    record: "JSON",
   };
   return names[schema._zod.def.type] ?? "TEXT";
 }
@@ -152,6 +153,8 @@ export function coerce(text: string, schema: z.core.$ZodType): unknown {
       return text === "true" ? true : text === "false" ? false : text;
     case "array":
       return text === "" ? [] : text.split(",").map((item) => coerce(item.trim(), def.element!));
+    case "record":
+      return parseJson(text);
     case "union": {
       const values = (inner as z.core.$ZodUnion)._zod.def.options.map((option) =>
         coerce(text, option),
@@ -160,5 +163,14 @@ export function coerce(text: string, schema: z.core.$ZodType): unknown {
     }
     default:
       return text;
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not JSON: the schema will say what it wanted instead.
+    return text;
   }
 }

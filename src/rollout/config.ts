@@ -29,8 +29,8 @@ export function rolloutConfig(kind: EnvKind) {
       lanes: z
         .int()
         .min(1)
-        .default(1)
-        .describe("episodes side by side, where the policy or the world makes one wait"),
+        .optional()
+        .describe("episodes side by side; default 1, for chat models policy.concurrency"),
       seed: z.int().min(0).default(0).describe("seed of the choice of tasks and of every draw"),
     })
     .refine((config) => config.tasks === undefined || config.groups === undefined, {

@@ -67,7 +67,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     env = plan.environment.create();
     firstObservation = await env.reset(task, plan.seed);
     observation = firstObservation;
-    initialContext = env.initialContext();
+    initialContext = env.initialContext?.();
   } catch (error) {
     finish("broken", error);
   }

@@ -7,6 +7,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import type { Environment, Task } from "../envs/env.js";
+import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Episode, Group } from "./episode.js";
@@ -63,7 +64,7 @@ export async function play(options: RolloutOptions): Promise<void> {
     options.onEpisode?.(episode);
     brokenInARow = episode.stop === "broken" ? brokenInARow + 1 : Number.NEGATIVE_INFINITY;
     if (brokenInARow >= BROKEN_IN_A_ROW) {
-      throw new Error(
+      throw new UserError(
         `the first ${brokenInARow} episodes all broke, so the rollout was given up. The last one: ${episode.error}`,
       );
     }

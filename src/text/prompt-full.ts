@@ -1,5 +1,5 @@
 /** The full style: prose with every slot on lines of its own, answered in `<think>` and `<action>`. */
-import type { PromptFamily } from "../envs/env.js";
+import type { PromptFamily } from "./prompt.js";
 import { recentPairs, type SlotOptions } from "./history.js";
 import type { PieceOrigin, PromptPiece, PromptStyle, PromptView } from "./prompt.js";
 import { parseTagged } from "./response.js";

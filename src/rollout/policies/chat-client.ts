@@ -6,6 +6,7 @@
  * The key is read from an environment variable, kept in this closure and taken out of every error.
  */
 import { z } from "zod";
+import { UserError } from "../../errors.js";
 import { createRandom, mixSeed } from "../../random.js";
 import type { ChatMessage } from "../../text/tokenizer.js";
 import { limiter } from "./limiter.js";
@@ -56,7 +57,7 @@ export interface ChatRuntime {
 }
 
 /** A problem with a chat endpoint, told to the user as it is. */
-export class ChatError extends Error {
+export class ChatError extends UserError {
   override readonly name = "ChatError";
 }
 

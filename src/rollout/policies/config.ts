@@ -2,7 +2,9 @@
 import { z } from "zod";
 import { ConfigError } from "../../config/config-error.js";
 import type { Environment } from "../../envs/env.js";
+import type { PromptStyle } from "../../text/prompt.js";
 import type { Policy, Situation } from "../policy.js";
+import { chatOptions, chatPolicy } from "./chat.js";
 import { expertPolicy } from "./expert.js";
 import { humanPolicy } from "./human.js";
 import { epsilonPolicy, randomPolicy } from "./random.js";
@@ -19,22 +21,32 @@ export const policyConfig = z.discriminatedUnion("name", [
   z.strictObject({ name: z.literal("expert").describe("who plays"), epsilon }),
   z.strictObject({ name: z.literal("random") }),
   z.strictObject({ name: z.literal("human") }),
+  z.strictObject({ name: z.literal("chat"), ...chatOptions.shape }),
 ]);
 
 /** The settings of a policy. */
 export type PolicyConfig = z.output<typeof policyConfig>;
 
-/** Makes the policy; `ask` is how a person is asked. */
-export function createPolicy(
-  config: PolicyConfig,
-  environment: Environment,
-  ask: (situation: Situation, signal?: AbortSignal) => Promise<string>,
-): Policy {
+/** What policies need to know of the rollout they play in. */
+export interface PolicyContext {
+  readonly environment: Environment;
+  readonly style: PromptStyle;
+  /** How a person is asked. */
+  ask(situation: Situation, signal?: AbortSignal): Promise<string>;
+}
+
+/** Makes the policy that the settings mean. */
+export function createPolicy(config: PolicyConfig, context: PolicyContext): Policy {
+  const { environment } = context;
   switch (config.name) {
     case "random":
       return randomPolicy();
     case "human":
-      return humanPolicy(ask);
+      return humanPolicy(context.ask);
+    case "chat": {
+      const { name: _, ...options } = config;
+      return chatPolicy(options, context.style);
+    }
     case "expert": {
       if (environment.expert === undefined) {
         throw new ConfigError(`--policy expert: the ${environment.name} environment has no expert`);
