@@ -89,6 +89,7 @@ describe("a step as a sequence", () => {
           expect(sequence.ids).toEqual(encodePrompt(plain, compact, compact.render(now)).ids);
         },
       ),
+      { numRuns: 30 },
     );
   });
 
