@@ -58,10 +58,11 @@ export const rollout = defineCommand({
         lanes:
           settings.lanes ?? (settings.policy.name === "chat" ? settings.policy.concurrency : 1),
         signal,
+        onProblem: (message) => warn(io, message),
         ...(settings.stepLimit !== undefined && { stepLimit: settings.stepLimit }),
         ...progress,
       },
-      { folder, config: settings, onProblem: (message) => warn(io, message) },
+      { folder, config: settings },
     )
       .catch((error: unknown) => {
         if (signal.aborted) warn(io, `interrupted; what was finished is in ${folder}`);

@@ -39,6 +39,8 @@ export interface RolloutOptions {
   readonly onStart?: (plan: EpisodePlan) => void;
   readonly onStep?: (plan: EpisodePlan) => void;
   readonly onEpisode?: (episode: Episode) => void;
+  /** Told of what went wrong without breaking an episode. */
+  readonly onProblem?: (message: string) => void;
 }
 
 /** Plays all groups and returns them in order; broken episodes are among them, marked as such. */
@@ -175,7 +177,15 @@ async function settle(
   for (const { episode } of runs) {
     if (episode === undefined) continue;
     report(episode);
-    if (episode.stop !== "broken") await options.policy.finished?.(episode, options.signal);
+    try {
+      if (episode.stop !== "broken") await options.policy.finished?.(episode, options.signal);
+    } catch (error) {
+      // The episode itself is whole: the policy goes on without what it would have learnt from it.
+      options.signal?.throwIfAborted();
+      options.onProblem?.(
+        `${options.policy.name} learnt nothing from ${episode.group}.${episode.attempt}: ${(error as Error).message}`,
+      );
+    }
   }
   return runs.filter((run) => run.episode === undefined);
 }

@@ -7,7 +7,6 @@ import { createRun } from "./run-folder.js";
 export interface RecordOptions {
   readonly folder: string;
   readonly config: Readonly<Record<string, unknown>>;
-  readonly onProblem?: (message: string) => void;
 }
 
 /**
@@ -19,8 +18,11 @@ export async function recordRollout(
   options: RolloutOptions,
   record: RecordOptions,
 ): Promise<Tally> {
-  const { folder, config, onProblem = () => undefined } = record;
-  const run = createRun({ folder, kind: "rollout", seed: options.seed, config }, onProblem);
+  const { folder, config } = record;
+  const run = createRun(
+    { folder, kind: "rollout", seed: options.seed, config },
+    options.onProblem ?? (() => undefined),
+  );
   const tally = createTally();
   const startedAt = performance.now();
   const summary = () => {

@@ -1,7 +1,7 @@
 /** The full style: prose with every slot on lines of its own, answered in `<think>` and `<action>`. */
-import type { PromptFamily } from "./prompt.js";
+
 import { recentPairs, type SlotOptions } from "./history.js";
-import type { PieceOrigin, PromptPiece, PromptStyle, PromptView } from "./prompt.js";
+import type { PieceOrigin, PromptFamily, PromptPiece, PromptStyle, PromptView } from "./prompt.js";
 import { parseTagged } from "./response.js";
 
 const openings: Readonly<Record<PromptFamily, string>> = {
