@@ -2,13 +2,15 @@
 import * as pawl from "pawl";
 import { z } from "zod";
 
+const lists = pawl.taskLists("guess", { train: pawl.numberedTasks("train", 100, "guess") });
+
 function createGuess(largest: number, start?: number): pawl.Env {
   let secret = start;
   return {
     goal: `Find the number from 1 to ${largest}.`,
     taskType: "guess",
     reset(task) {
-      secret = 1 + pawl.createRandom(pawl.mixSeed(task.id)).int(largest);
+      secret = 1 + pawl.createRandom(pawl.mixSeed(lists.task(task.id).id)).int(largest);
       return "No guess yet.";
     },
     step(action) {
@@ -31,7 +33,7 @@ export const guess = pawl.defineEnv({
   summary: "find a number by guessing",
   options: z.strictObject({ largest: z.int().min(2).default(20).describe("the largest number") }),
   open: ({ largest }) => ({
-    ...pawl.taskLists("guess", { train: pawl.numberedTasks("train", 100, "guess") }),
+    ...lists,
     name: "guess",
     stepLimit: 10,
     maxReturn: 1,
