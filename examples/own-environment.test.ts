@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
+import { envChecks } from "pawl";
 import { describe, expect, it } from "vitest";
-import { envChecks } from "../src/envs/conformance.js";
 import { guess } from "./own-environment.js";
 
 describe("the example environment", () => {

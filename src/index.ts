@@ -2,6 +2,7 @@
 
 export { ConfigError } from "./config/config-error.js";
 export { readConfigFile } from "./config/config-file.js";
+export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
 export {
   defineEnv,
   type Env,

@@ -19,10 +19,10 @@ const files = readdirSync("src", { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".ts"))
   .map((file) => join("src", file));
 
-/** The folder of src that a file is in; undefined for the files of src itself. */
+/** The folder of src that a file is in; undefined for the files of src itself and those outside. */
 function folderOf(file: string): string | undefined {
   const parts = relative("src", file).split(/[\\/]/);
-  return parts.length > 1 ? parts[0] : undefined;
+  return parts.length > 1 && parts[0] !== ".." ? parts[0] : undefined;
 }
 
 it("knows every folder of src", () => {

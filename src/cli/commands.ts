@@ -1,6 +1,7 @@
 /** All commands, in the order in which help lists them. */
 import type { Command } from "./command.js";
 import { complete, completion } from "./completion.js";
+import { envCheck } from "./env-check.js";
 import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
 import { envReplay } from "./env-replay.js";
@@ -19,6 +20,7 @@ export const commands: readonly Command[] = [
   show,
   envList,
   envInfo,
+  envCheck,
   envReplay,
   completion,
   complete,

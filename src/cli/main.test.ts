@@ -48,7 +48,7 @@ describe("wrong usage", () => {
     [["rolout"], 'unknown command "rolout". Did you mean "rollout"?'],
     [["env"], "pawl env needs one of: list, info, check, replay"],
     [["rollout", "--grups", "3"], 'unknown option --grups. Did you mean "--groups"?'],
-    [["rollout", "--env", "housolde"], 'there is no environment "housolde"'],
+    [["rollout", "--env", "housolde"], 'There is no environment "housolde"'],
     [["rollout", "--split", "trian"], 'household has no split "trian"'],
     [["rollout", "--tasks", "train/0", "--groups", "2"], "--groups: contradicts tasks"],
     [["rollout", "--tasks", "train/99999999"], 'no task "train/99999999"'],
