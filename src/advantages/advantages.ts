@@ -1,6 +1,7 @@
 /** Advantages: how much better each step was than what was to be expected, by the estimator of choice. */
 import { z } from "zod";
 import type { Episode, Group } from "../rollout/episode.js";
+import { observationBefore } from "./anchors.js";
 import { gae, type TokenTable, whitener } from "./gae.js";
 import { discountedReturns, gigpo } from "./gigpo.js";
 import { grpo } from "./grpo.js";
@@ -163,11 +164,9 @@ function scored(episode: Episode): ScoredEpisode {
   };
 }
 
-/** The observation that each step acted on. */
 function anchorsOf(episode: Episode): readonly string[] {
   if (episode.stop === "broken") return [];
-  const { firstObservation, steps } = episode;
-  return steps.map((_, t) => (t === 0 ? firstObservation : steps[t - 1]!.observation));
+  return episode.steps.map((_, t) => observationBefore(episode, t));
 }
 
 function subtract(table: StepTable, other: StepTable): StepTable {

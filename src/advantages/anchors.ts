@@ -5,7 +5,13 @@
  * implementation does: a text joins the first cluster whose first member is similar enough, or starts a
  * cluster of its own.
  */
+import type { Episode } from "../rollout/episode.js";
 import { createMatcher, type Matcher } from "./similarity.js";
+
+/** The observation that a step of an episode acted on. */
+export function observationBefore(episode: Episode, step: number): string {
+  return step === 0 ? episode.firstObservation : episode.steps[step - 1]!.observation;
+}
 
 /** The number of each text's cluster, counted from 0 in order of appearance. */
 export function clusterTexts(texts: readonly string[], similarity: number): readonly number[] {
