@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { settingsOf } from "../config/settings.js";
 import type { Episode, Group } from "../rollout/episode.js";
 import { type AdvantageOptions, advantageOptions, computeAdvantages } from "./advantages.js";
 
@@ -56,6 +57,15 @@ describe("advantageOptions", () => {
     });
     expect(options({ name: "gigpo" })).toMatchObject({ gamma: 0.95, stepWeight: 1, similarity: 1 });
     expect(options({ name: "ppo" })).toMatchObject({ gamma: 1, lambda: 1, scope: "response" });
+  });
+
+  it("can be told one by one, with help", () => {
+    const settings = settingsOf(advantageOptions, ["advantage"]);
+    expect(settings[0]).toMatchObject({
+      flag: "--advantage.name",
+      choices: ["grpo", "rloo", "gigpo", "ppo"],
+    });
+    for (const setting of settings) expect(setting.description).not.toBe("");
   });
 
   it("refuse what an estimator does not know", () => {

@@ -20,6 +20,8 @@ const per = z
   .enum(["step", "episode"])
   .default("step")
   .describe("group statistics over all steps, or over one value per episode");
+// Help lists settings that estimators share once, so it must name both defaults.
+const gammaHelp = "discount of later rewards; 0.95 with gigpo, 1 with ppo";
 
 /** Settings of the advantage estimators: types, defaults, help and errors come from here. */
 export const advantageOptions = z
@@ -30,7 +32,7 @@ export const advantageOptions = z
       name: z.literal("gigpo"),
       per,
       ...common,
-      gamma: z.number().min(0).max(1).default(0.95).describe("discount of later rewards"),
+      gamma: z.number().min(0).max(1).default(0.95).describe(gammaHelp),
       stepWeight: z.number().min(0).default(1).describe("ω: weight of the step-level term"),
       norm: z
         .enum(["mean-std", "mean"])
@@ -46,7 +48,7 @@ export const advantageOptions = z
     z.strictObject({
       name: z.literal("ppo"),
       ...common,
-      gamma: z.number().min(0).max(1).default(1).describe("discount of later rewards"),
+      gamma: z.number().min(0).max(1).default(1).describe(gammaHelp),
       lambda: z.number().min(0).max(1).default(1).describe("λ of GAE"),
       scope: z
         .enum(["response", "episode"])

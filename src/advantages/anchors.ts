@@ -6,7 +6,7 @@
  * cluster of its own.
  */
 import type { Episode } from "../rollout/episode.js";
-import { createMatcher, type Matcher } from "./similarity.js";
+import { type ComparableText, comparable, isSimilar } from "./similarity.js";
 
 /** The observation that a step of an episode acted on. */
 export function observationBefore(episode: Episode, step: number): string {
@@ -16,15 +16,16 @@ export function observationBefore(episode: Episode, step: number): string {
 /** The number of each text's cluster, counted from 0 in order of appearance. */
 export function clusterTexts(texts: readonly string[], similarity: number): readonly number[] {
   const clusterOf = new Map<string, number>();
-  const representatives: Matcher[] = [];
+  const representatives: ComparableText[] = [];
   let count = 0;
   return texts.map((text) => {
     // Clusters only ever grow at the end, so an equal text would be placed where its twin was.
     let cluster = clusterOf.get(text);
     if (cluster !== undefined) return cluster;
     if (similarity < 1) {
-      cluster = representatives.findIndex((matcher) => matcher.isSimilar(text, similarity));
-      if (cluster < 0) cluster = representatives.push(createMatcher(text)) - 1;
+      const candidate = comparable(text);
+      cluster = representatives.findIndex((first) => isSimilar(candidate, first, similarity));
+      if (cluster < 0) cluster = representatives.push(candidate) - 1;
     } else {
       cluster = count++;
     }

@@ -1,6 +1,6 @@
 /**
  * RLOO: a step's score against the mean of all others of its group, left one out (Kool et al. 2019;
- * Ahmadian et al. 2024, arXiv 2402.14740, §2).
+ * Ahmadian et al. 2024, arXiv 2402.14740).
  *
  *   A_i = s_i − (1/(n−1)) Σ_{j≠i} s_j = (s_i − mean(s)) · n/(n−1)
  *

@@ -10,72 +10,84 @@
  * symmetric. Lengths and characters are Unicode code points.
  */
 
-/** A text to compare many others with. */
-export interface Matcher {
-  /** The ratio with the text as difflib's `b` and the other as its `a`. */
-  ratio(other: string): number;
-  /** Whether the ratio reaches the threshold; cheap bounds are asked first. */
-  isSimilar(other: string, threshold: number): boolean;
+/** A text made ready for comparisons. */
+export interface ComparableText {
+  readonly characters: Int32Array;
+  /** How often each character occurs. */
+  readonly counts: ReadonlyMap<number, number>;
+  /** Where each character that may start a matching block occurs. */
+  readonly positions: ReadonlyMap<number, readonly number[]>;
 }
 
-/** Prepares a text for comparisons. */
-export function createMatcher(text: string): Matcher {
-  const b = codePoints(text);
+/** Makes a text ready for comparisons. */
+export function comparable(text: string): ComparableText {
+  const characters = codePoints(text);
   const positions = new Map<number, number[]>();
-  b.forEach((character, j) => {
+  characters.forEach((character, i) => {
     const list = positions.get(character);
-    if (list === undefined) positions.set(character, [j]);
-    else list.push(j);
+    if (list === undefined) positions.set(character, [i]);
+    else list.push(i);
   });
   const counts = new Map([...positions].map(([character, list]) => [character, list.length]));
-  if (b.length >= 200) {
-    const popular = Math.floor(b.length / 100) + 1;
+  if (characters.length >= 200) {
+    const popular = Math.floor(characters.length / 100) + 1;
     for (const [character, count] of counts) if (count > popular) positions.delete(character);
   }
+  return { characters, counts, positions };
+}
 
-  const ratioOf = (matches: number, length: number) =>
-    length + b.length === 0 ? 1 : (2 * matches) / (length + b.length);
-  const exactRatio = (a: Int32Array) => ratioOf(matchingCharacters(a, b, positions), a.length);
-  return {
-    ratio: (other) => exactRatio(codePoints(other)),
-    isSimilar(other, threshold) {
-      const a = codePoints(other);
-      return (
-        ratioOf(Math.min(a.length, b.length), a.length) >= threshold &&
-        ratioOf(sharedCharacters(a, counts), a.length) >= threshold &&
-        exactRatio(a) >= threshold
-      );
-    },
-  };
+/** The similarity of two texts, between 0 and 1. */
+export function ratio(a: ComparableText, b: ComparableText): number {
+  return ratioOf(matchingCharacters(a, b, 0), a, b);
+}
+
+/** Whether the ratio reaches the threshold; cheap upper bounds are asked first. */
+export function isSimilar(a: ComparableText, b: ComparableText, threshold: number): boolean {
+  const reaches = (matches: number) => ratioOf(matches, a, b) >= threshold;
+  const wanted = (threshold * (a.characters.length + b.characters.length)) / 2 - 1;
+  return (
+    reaches(Math.min(a.characters.length, b.characters.length)) &&
+    reaches(sharedCharacters(a, b)) &&
+    reaches(matchingCharacters(a, b, wanted))
+  );
+}
+
+function ratioOf(matches: number, a: ComparableText, b: ComparableText): number {
+  const length = a.characters.length + b.characters.length;
+  return length === 0 ? 1 : (2 * matches) / length;
 }
 
 function codePoints(text: string): Int32Array {
-  return Int32Array.from(text, (character) => character.codePointAt(0)!);
+  const points = new Int32Array(text.length);
+  let count = 0;
+  for (let i = 0; i < text.length; i++) {
+    const point = text.codePointAt(i)!;
+    points[count++] = point;
+    // Beyond 16 bits a character takes two places of the string.
+    if (point > 0xffff) i++;
+  }
+  return points.subarray(0, count);
 }
 
 /** Characters in common, order aside: no fewer than any matching blocks can hold. */
-function sharedCharacters(a: Int32Array, counts: ReadonlyMap<number, number>): number {
-  const left = new Map(counts);
+function sharedCharacters(a: ComparableText, b: ComparableText): number {
   let shared = 0;
-  for (const character of a) {
-    const count = left.get(character) ?? 0;
-    if (count > 0) shared++;
-    left.set(character, count - 1);
-  }
+  for (const [character, count] of a.counts)
+    shared += Math.min(count, b.counts.get(character) ?? 0);
   return shared;
 }
 
-/** M: the number of characters in matching blocks. */
-function matchingCharacters(
-  a: Int32Array,
-  b: Int32Array,
-  positions: ReadonlyMap<number, readonly number[]>,
-): number {
+/** M: the number of characters in matching blocks; less than `wanted` as soon as M is known to be less. */
+function matchingCharacters(left: ComparableText, right: ComparableText, wanted: number): number {
+  const a = left.characters;
+  const b = right.characters;
+  const { positions } = right;
   // Entry j + 1 is the length of the common run that ends at b[j] and at the current, or last, a[i].
   let runs = new Int32Array(b.length + 1);
   let previous = new Int32Array(b.length + 1);
-  let matches = 0;
-  const waiting: [number, number, number, number][] = [[0, a.length, 0, b.length]];
+  const waiting: Range[] = [[0, a.length, 0, b.length]];
+  // What was found, and what may still be found in the ranges that wait.
+  let possible = mostMatches(waiting[0]!);
   for (let range = waiting.pop(); range !== undefined; range = waiting.pop()) {
     const [aLow, aHigh, bLow, bHigh] = range;
     let bestA = aLow;
@@ -105,9 +117,21 @@ function matchingCharacters(
     }
     while (bestA + size < aHigh && bestB + size < bHigh && a[bestA + size] === b[bestB + size])
       size++;
-    if (size === 0) continue;
-    matches += size;
-    waiting.push([aLow, bestA, bLow, bestB], [bestA + size, aHigh, bestB + size, bHigh]);
+    possible += size - mostMatches(range);
+    if (size > 0) {
+      const before: Range = [aLow, bestA, bLow, bestB];
+      const after: Range = [bestA + size, aHigh, bestB + size, bHigh];
+      possible += mostMatches(before) + mostMatches(after);
+      waiting.push(before, after);
+    }
+    if (possible < wanted) break;
   }
-  return matches;
+  return possible;
+}
+
+/** Parts of both texts that are matched with each other: a from, a to, b from, b to. */
+type Range = readonly [number, number, number, number];
+
+function mostMatches([aLow, aHigh, bLow, bHigh]: Range): number {
+  return Math.min(aHigh - aLow, bHigh - bLow);
 }

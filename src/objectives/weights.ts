@@ -96,7 +96,10 @@ function scale(
   return Object.fromEntries(
     Object.entries(inputs).map(([name, values]) => {
       const factor = factors[name];
-      return [name, factor === undefined ? values : Float32Array.from(values, (x) => x * factor)];
+      if (factor === undefined) return [name, values];
+      const scaled = new Float32Array(values.length);
+      for (let i = 0; i < values.length; i++) scaled[i] = values[i]! * factor;
+      return [name, scaled];
     }),
   );
 }
