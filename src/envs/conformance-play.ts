@@ -85,7 +85,7 @@ export function viewOf(env: AnyEnv): View {
     goal: env.goal,
     taskType: env.taskType,
     admissible: env.admissibleActions?.().slice(),
-    initialContext: env.initialContext(),
+    initialContext: env.initialContext?.(),
   };
 }
 
