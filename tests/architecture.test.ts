@@ -11,6 +11,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   objectives: [],
   engine: ["objectives", "text"],
   rollout: ["config", "engine", "envs", "text"],
+  advantages: ["rollout"],
+  update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
   cli: ["config", "engine", "envs", "rollout", "runs", "text"],
 };
