@@ -1,0 +1,173 @@
+/** A game file, read and made ready to play. What games share, they share in memory. */
+import { readFileSync } from "node:fs";
+import { EnvError } from "../env.js";
+import { type Grammar, parseGrammar } from "./grammar.js";
+import { jsonFault } from "./json.js";
+import { nameObjects } from "./names.js";
+import { type Domain, parseDomain, parseProblem } from "./pddl.js";
+import type { Phrase } from "./phrase.js";
+import type { Source } from "./source.js";
+import { isConstant, tell } from "./text.js";
+import { initialView } from "./view.js";
+import { buildWorld, type Schema, type World } from "./world.js";
+
+/** How an action reads in one game. */
+export interface SchemaText {
+  readonly template: Phrase;
+  readonly feedback: Phrase;
+  /** Whether the command of an action is the same in every state. */
+  readonly constantTemplate: boolean;
+}
+
+export interface Game {
+  readonly file: string;
+  readonly world: World;
+  readonly grammar: Grammar;
+  /** The names of the objects, by number. */
+  readonly names: readonly string[];
+  /** The commands that solve it, where the file has them. */
+  readonly walkthrough: readonly string[] | undefined;
+  /** What the game says at the start: banner, surroundings and task. */
+  readonly opening: string;
+  /** The surroundings alone: the opening without its banner and its task. */
+  readonly surroundings: string;
+  /** What the game says of the task, where it does. */
+  readonly task: string | undefined;
+  textOf(schema: Schema): SchemaText;
+}
+
+/** The symbols of the grammar that the engine itself asks for. */
+const OPENING = "intro";
+const TASK = "task";
+
+/** Loads a game; anything wrong with it is an `EnvError` that names file, line and construct. */
+export function loadGame(file: string): Game {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new EnvError(`${file}: the game cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  return parseGame(file, text);
+}
+
+/** Parses the text of a game file. */
+export function parseGame(file: string, text: string): Game {
+  const fields = readFields(file, text);
+  const part = (name: string): Source => {
+    const value = fields[name];
+    if (typeof value !== "string") {
+      const found = value === undefined ? "nothing" : typeof value;
+      throw new EnvError(`${file}: expected a text \`${name}\` in the game, found ${found}`);
+    }
+    return { file, part: name, text: value };
+  };
+  if (fields.solvable === false) {
+    const hint = "the task lists leave such games out";
+    throw new EnvError(`${file}: the game says of itself that it cannot be solved; ${hint}`);
+  }
+  const domain = shared(domains, part("pddl_domain"), parseDomain);
+  const grammar = shared(grammars, part("grammar"), parseGrammar);
+  const problem = part("pddl_problem");
+  const world = buildWorld(domain, parseProblem(problem, domain), problem);
+  const names = objectNames(world);
+  const walkthrough = readWalkthrough(file, fields.walkthrough);
+  const texts = new Map<Schema, SchemaText>();
+  const textOf = (schema: Schema): SchemaText => {
+    let found = texts.get(schema);
+    if (found === undefined) {
+      const action = grammar.actions.get(schema.name);
+      if (action === undefined) {
+        throw new EnvError(`${file}: grammar: there is no \`action ${schema.name} { … }\``);
+      }
+      found = { ...action, constantTemplate: isConstant(world, grammar, action.template) };
+      texts.set(schema, found);
+    }
+    return found;
+  };
+  const narration = { file, grammar, world, names, view: initialView(world) };
+  const say = (phrase: Phrase) => tell(narration, phrase, new Map());
+  const task = grammar.rules.has(TASK) ? say([{ op: "symbol", name: TASK }]) : undefined;
+  return {
+    file,
+    world,
+    grammar,
+    names,
+    walkthrough,
+    opening: say([{ op: "symbol", name: OPENING }]),
+    surroundings: say(surroundings(grammar)).trim(),
+    task,
+    textOf,
+  };
+}
+
+/** The phrase of the opening without the text before its first symbol and without the task. */
+function surroundings(grammar: Grammar): Phrase {
+  const phrase = grammar.rules.get(OPENING)?.[0]?.phrase ?? [];
+  const first = phrase.findIndex(({ op }) => op !== "literal");
+  return phrase
+    .slice(Math.max(first, 0))
+    .filter((piece) => piece.op !== "symbol" || piece.name !== TASK);
+}
+
+function readFields(file: string, text: string): Readonly<Record<string, unknown>> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw jsonFault({ file, part: "game file", text }, text, 0, error);
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+    throw new EnvError(`${file}: expected a JSON object with a game, found something else`);
+  }
+  return { ...parsed };
+}
+
+function readWalkthrough(file: string, value: unknown): readonly string[] | undefined {
+  if (value === undefined || value === null) {
+    return undefined;
+  }
+  if (!Array.isArray(value) || !value.every((each) => typeof each === "string")) {
+    throw new EnvError(`${file}: expected \`walkthrough\` to be a list of commands`);
+  }
+  return value;
+}
+
+/** Names for the objects that facts speak of; the others are never spoken of. */
+function objectNames(world: World): readonly string[] {
+  const { count, names } = world.objects;
+  const mentioned = new Uint8Array(count);
+  world.domain.predicates.forEach(({ arity }, predicate) => {
+    for (let key of world.initial[predicate]!) {
+      for (let at = 0; at < arity; at++) {
+        mentioned[key % count] = 1;
+        key = Math.floor(key / count);
+      }
+    }
+  });
+  const named = nameObjects(names.filter((_, object) => mentioned[object] === 1));
+  return names.map((id) => named.get(id) ?? id);
+}
+
+const REMEMBERED = 64;
+const domains = new Map<string, Domain>();
+const grammars = new Map<string, Grammar>();
+
+/** The parsed form of a text that many games have in common; the oldest is forgotten. */
+function shared<Parsed>(
+  cache: Map<string, Parsed>,
+  source: Source,
+  parse: (source: Source) => Parsed,
+): Parsed {
+  let parsed = cache.get(source.text);
+  if (parsed === undefined) {
+    parsed = parse(source);
+    if (cache.size >= REMEMBERED) {
+      cache.delete(cache.keys().next().value!);
+    }
+    cache.set(source.text, parsed);
+  }
+  return parsed;
+}
