@@ -35,6 +35,8 @@ export interface Reply {
   readonly sequence?: Sequence;
   /** The prompt the policy really used, where it made its own (ReAct, Reflexion). */
   readonly prompt?: readonly PromptPiece[];
+  /** The prompt was longer than the policy can read: the episode ends here, without this step. */
+  readonly overflow?: boolean;
 }
 
 /** Chooses actions, for several episodes at a time. */

@@ -1,0 +1,54 @@
+/** Configuration files: JSON, YAML, or a TypeScript or JavaScript module with a default export. */
+import { readFileSync } from "node:fs";
+import { extname, resolve } from "node:path";
+import { createJiti } from "jiti";
+import { parse as parseYaml } from "yaml";
+import { ConfigError } from "./config-error.js";
+
+const MODULES = [".ts", ".mts", ".js", ".mjs"];
+
+/** Reads a configuration file into plain data; what it says is checked later, by the schema. */
+export async function readConfigFile(path: string): Promise<Record<string, unknown>> {
+  const content = await readAny(path);
+  if (typeof content !== "object" || content === null || Array.isArray(content)) {
+    throw new ConfigError(`${path}: expected an object of settings, found ${describe(content)}`);
+  }
+  return content as Record<string, unknown>;
+}
+
+async function readAny(path: string): Promise<unknown> {
+  const extension = extname(path);
+  if (MODULES.includes(extension)) return readModule(path);
+  if (![".json", ".yaml", ".yml"].includes(extension)) {
+    throw new ConfigError(
+      `${path}: expected a file that ends in .json, .yaml, .yml, ${MODULES.join(" or ")}`,
+    );
+  }
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new ConfigError(`could not read the configuration: ${(error as Error).message}`);
+  }
+  try {
+    return extension === ".json" ? JSON.parse(text) : parseYaml(text);
+  } catch (error) {
+    throw new ConfigError(`${path}: ${(error as Error).message.trim()}`);
+  }
+}
+
+async function readModule(path: string): Promise<unknown> {
+  // Node before 22.18 runs no TypeScript by itself, and users should not need a build step.
+  const jiti = createJiti(import.meta.url, { interopDefault: false });
+  try {
+    const module = await jiti.import<{ default?: unknown }>(resolve(path));
+    return module.default;
+  } catch (error) {
+    throw new ConfigError(`${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function describe(content: unknown): string {
+  if (content === undefined) return "no default export";
+  return content === null ? "nothing" : Array.isArray(content) ? "a list" : `a ${typeof content}`;
+}

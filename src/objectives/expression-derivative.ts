@@ -1,0 +1,125 @@
+/**
+ * Symbolic derivatives of expressions, found in one forward walk.
+ *
+ * At kinks the derivative is what PyTorch's autograd gives, because our GPU server runs on it:
+ * - min and max of equal operands: the mean of both derivatives;
+ * - clamp at a border: the derivative of x (a border counts as inside); beyond a border: of that border;
+ * - abs at 0: 0;
+ * - comparisons and the condition of select: no derivative; select: the derivative of the branch taken.
+ * One difference, on the safe side: a branch that is not taken never contributes, where autograd multiplies
+ * its possibly infinite slope by 0 and yields NaN (`select(less(0, x), log(x), 0)` at x = 0, say).
+ */
+import { type BinaryOp, constant, type Expr, type Quantity, type UnaryOp } from "./expression.js";
+import { type Algebra, interpret } from "./expression-interpret.js";
+import { isConstant, SIMPLIFYING } from "./expression-simplify.js";
+
+/** The derivative of an expression by one quantity of the model, simplified. */
+export function derivative(expr: Expr, quantity: Quantity): Expr {
+  return interpret(expr, tangentAlgebra(quantity)).tangent;
+}
+
+/** An expression with its derivative. */
+interface Dual {
+  readonly value: Expr;
+  readonly tangent: Expr;
+}
+
+const ZERO = constant(0);
+const HALF = constant(0.5);
+
+const binary = (op: BinaryOp) => (x: Expr, y: Expr) => SIMPLIFYING.binary(op, x, y);
+const add = binary("add");
+const sub = binary("sub");
+const mul = binary("mul");
+const div = binary("div");
+const max = binary("max");
+const less = binary("less");
+const neg = (x: Expr) => SIMPLIFYING.unary("neg", x);
+const { select } = SIMPLIFYING;
+
+function tangentAlgebra(quantity: Quantity): Algebra<Dual> {
+  const still = (value: Expr): Dual => ({ value, tangent: ZERO });
+  return {
+    constant: (value) => still(constant(value)),
+    input: (name) => still(SIMPLIFYING.input(name)),
+    quantity: (op) => ({ value: { op }, tangent: constant(op === quantity ? 1 : 0) }),
+    unary: (op, x) => {
+      const value = SIMPLIFYING.unary(op, x.value);
+      return isStill(x) ? still(value) : { value, tangent: unaryTangent(op, x, value) };
+    },
+    binary: (op, x, y) => {
+      const value = SIMPLIFYING.binary(op, x.value, y.value);
+      return isStill(x) && isStill(y)
+        ? still(value)
+        : { value, tangent: binaryTangent(op, x, y, value) };
+    },
+    clamp: (x, low, high) => {
+      const value = SIMPLIFYING.clamp(x.value, low.value, high.value);
+      return [x, low, high].every(isStill)
+        ? still(value)
+        : { value, tangent: clampTangent(x, low, high) };
+    },
+    select: (condition, x, y) => ({
+      value: select(condition.value, x.value, y.value),
+      tangent: select(condition.value, x.tangent, y.tangent),
+    }),
+  };
+}
+
+function isStill(x: Dual): boolean {
+  return isConstant(x.tangent, 0);
+}
+
+function unaryTangent(op: UnaryOp, x: Dual, value: Expr): Expr {
+  switch (op) {
+    case "neg":
+      return neg(x.tangent);
+    case "exp":
+      return mul(value, x.tangent);
+    case "log":
+      return div(x.tangent, x.value);
+    case "abs":
+      return select(
+        less(x.value, ZERO),
+        neg(x.tangent),
+        select(less(ZERO, x.value), x.tangent, ZERO),
+      );
+    case "stopGradient":
+      return ZERO;
+  }
+}
+
+function binaryTangent(op: BinaryOp, x: Dual, y: Dual, value: Expr): Expr {
+  switch (op) {
+    case "add":
+      return add(x.tangent, y.tangent);
+    case "sub":
+      return sub(x.tangent, y.tangent);
+    case "mul":
+      return add(mul(x.tangent, y.value), mul(x.value, y.tangent));
+    case "div":
+      return div(sub(x.tangent, mul(value, y.tangent)), y.value);
+    case "min":
+      return extremeTangent(x, y, less(x.value, y.value), less(y.value, x.value));
+    case "max":
+      return extremeTangent(x, y, less(y.value, x.value), less(x.value, y.value));
+    case "less":
+    case "lessEqual":
+      return ZERO;
+  }
+}
+
+function extremeTangent(x: Dual, y: Dual, xWins: Expr, yWins: Expr): Expr {
+  const tie = mul(HALF, add(x.tangent, y.tangent));
+  return select(xWins, x.tangent, select(yWins, y.tangent, tie));
+}
+
+function clampTangent(x: Dual, low: Dual, high: Dual): Expr {
+  // Where low and high cross, clamp gives high, so the upper border is asked first and of max(x, low).
+  const raised = isStill(low) && isStill(high) ? x.value : max(x.value, low.value);
+  return select(
+    less(high.value, raised),
+    high.tangent,
+    select(less(x.value, low.value), low.tangent, x.tangent),
+  );
+}

@@ -1,0 +1,133 @@
+/** One episode while it runs: what the policy sees next, and what its reply does. */
+import type { Env, Environment, RemoteEnv, StepResult, Task } from "../envs/env.js";
+import { mixSeed } from "../random.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Episode, Step, StopReason } from "./episode.js";
+import type { Reply, Situation } from "./policy.js";
+
+/** Which episode to run, and by which rules. */
+export interface EpisodePlan {
+  readonly environment: Environment;
+  readonly style: PromptStyle;
+  readonly task: Task;
+  readonly group: number;
+  readonly attempt: number;
+  readonly seed: number;
+  readonly stepLimit: number;
+  readonly policy: string;
+}
+
+/** An episode between two decisions. */
+export interface EpisodeRun {
+  readonly plan: EpisodePlan;
+  /** The record, once the episode is over. */
+  readonly episode: Episode | undefined;
+  situation(): Situation;
+  /** Carries a reply to the situation out; a world that fails breaks the episode, not the rollout. */
+  advance(situation: Situation, reply: Reply): Promise<void>;
+  /** Ends the episode because something outside it failed. */
+  breakOff(error: unknown): void;
+  /** Lets go of the world. */
+  close(): Promise<void>;
+}
+
+/** Starts an episode; an environment that cannot be reset gives an episode that is already broken. */
+export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
+  const { style, task } = plan;
+  const steps: Step[] = [];
+  let env: Env | RemoteEnv | undefined;
+  let firstObservation = "";
+  let observation = "";
+  let initialContext: string | undefined;
+  let total = 0;
+  let last: StepResult | undefined;
+  let episode: Episode | undefined;
+
+  const finish = (stop: StopReason, error?: unknown): void => {
+    const score = last?.info.score;
+    episode = {
+      task,
+      group: plan.group,
+      attempt: plan.attempt,
+      seed: plan.seed,
+      policy: plan.policy,
+      goal: env?.goal ?? "",
+      firstObservation,
+      ...(initialContext !== undefined && { initialContext }),
+      steps,
+      return: total,
+      success: last?.info.success ?? false,
+      ...(score !== undefined && { score }),
+      stop,
+      ...(error !== undefined && { error: error instanceof Error ? error.message : String(error) }),
+    };
+  };
+
+  try {
+    env = plan.environment.create();
+    firstObservation = await env.reset(task, plan.seed);
+    observation = firstObservation;
+    initialContext = env.initialContext();
+  } catch (error) {
+    finish("broken", error);
+  }
+
+  return {
+    plan,
+    get episode() {
+      return episode;
+    },
+    situation() {
+      if (env === undefined) throw new Error("the episode is over: it never started");
+      const view = {
+        goal: env.goal,
+        observation,
+        firstObservation,
+        steps,
+        admissible: env.admissibleActions?.(),
+        index: steps.length,
+      };
+      return {
+        ...view,
+        task,
+        group: plan.group,
+        attempt: plan.attempt,
+        prompt: style.render(view),
+        seed: mixSeed(plan.seed, steps.length),
+        env,
+        format: style.format,
+      };
+    },
+    async advance(situation, reply) {
+      if (reply.overflow) {
+        finish("context-limit");
+        return;
+      }
+      const { action, wellFormed } = style.parse(reply.response);
+      try {
+        last = await env!.step(action);
+      } catch (error) {
+        finish("broken", error);
+        return;
+      }
+      steps.push({
+        prompt: reply.prompt ?? situation.prompt,
+        response: reply.response,
+        action,
+        wellFormed,
+        valid: wellFormed && last.info.valid,
+        observation: last.observation,
+        reward: last.reward,
+        ...(reply.sequence !== undefined && { sequence: reply.sequence }),
+      });
+      total += last.reward;
+      observation = last.observation;
+      if (last.done) finish("done");
+      else if (steps.length >= plan.stepLimit) finish("step-limit");
+    },
+    breakOff: (error) => finish("broken", error),
+    async close() {
+      if (env !== undefined && "close" in env) await env.close();
+    },
+  };
+}

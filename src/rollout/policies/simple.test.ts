@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import type { Env, RemoteEnv, Task } from "../../envs/env.js";
+import type { Policy, Situation } from "../policy.js";
+import { expertPolicy } from "./expert.js";
+import { epsilonPolicy, randomPolicy } from "./random.js";
+
+const task: Task = { id: "train/0", split: "train", type: "pick" };
+const facts = {
+  goal: "reach 3",
+  taskType: "count",
+  irreversible: () => false,
+  initialContext: () => undefined,
+};
+const env: Env = {
+  ...facts,
+  reset: () => "0",
+  step: () => ({ observation: "", reward: 0, done: false, info: { valid: true, success: false } }),
+  clone: () => env,
+};
+const remote: RemoteEnv = {
+  ...facts,
+  reset: async () => "0",
+  step: async (action) => env.step(action),
+  close: async () => undefined,
+};
+
+function situation(seed: number, changes: Partial<Situation> = {}): Situation {
+  return {
+    task,
+    group: 0,
+    attempt: 0,
+    index: 0,
+    goal: "reach 3",
+    observation: "0",
+    firstObservation: "0",
+    steps: [],
+    admissible: ["a", "b", "c", "d"],
+    prompt: [],
+    seed,
+    env,
+    format: (action) => `[${action}]`,
+    ...changes,
+  };
+}
+
+const many = Array.from({ length: 4000 }, (_, seed) => situation(seed));
+
+describe("the expert", () => {
+  it("formats what the environment's expert says", async () => {
+    const replies = await expertPolicy((world) => world.goal).act([situation(1), situation(2)]);
+    expect(replies).toEqual([{ response: "[reach 3]" }, { response: "[reach 3]" }]);
+  });
+
+  it("refuses a world behind a server", async () => {
+    const act = expertPolicy(() => "a").act([situation(1, { env: remote })]);
+    await expect(act).rejects.toThrow(/train\/0 runs behind a server/);
+  });
+});
+
+describe("the random policy", () => {
+  it("takes every admissible action about equally often, and the same ones again", async () => {
+    const replies = await randomPolicy(7).act(many);
+    for (const name of ["[a]", "[b]", "[c]", "[d]"]) {
+      const share = replies.filter((reply) => reply.response === name).length / many.length;
+      expect(share).toBeGreaterThan(0.22);
+      expect(share).toBeLessThan(0.28);
+    }
+    expect(await randomPolicy(7).act(many)).toEqual(replies);
+    expect(await randomPolicy(8).act(many)).not.toEqual(replies);
+  });
+
+  it.each([
+    [undefined, /does not list them/],
+    [[], /lists none at this step/],
+  ])("says so where there is nothing to choose from: %j", async (admissible, message) => {
+    await expect(randomPolicy().act([situation(1, { admissible })])).rejects.toThrow(message);
+  });
+});
+
+describe("a policy that strays", () => {
+  const fixed: Policy = {
+    name: "fixed",
+    batch: 3,
+    act: async (situations) => situations.map((one) => ({ response: `own ${one.seed}` })),
+  };
+
+  it("keeps the order and strays as often as told", async () => {
+    const replies = await epsilonPolicy(fixed, 0.25).act(many);
+    const own = replies.filter((reply, seed) => reply.response === `own ${seed}`);
+    const strayed = replies.filter((reply) => reply.response.startsWith("["));
+    expect(own.length + strayed.length).toBe(many.length);
+    expect(strayed.length / many.length).toBeGreaterThan(0.22);
+    expect(strayed.length / many.length).toBeLessThan(0.28);
+  });
+
+  it("never strays at 0 and always at 1, and refuses what is no probability", async () => {
+    const never = await epsilonPolicy(fixed, 0).act(many);
+    const always = await epsilonPolicy(fixed, 1).act(many);
+    expect(never.every((reply) => reply.response.startsWith("own"))).toBe(true);
+    expect(always.every((reply) => reply.response.startsWith("["))).toBe(true);
+    expect(() => epsilonPolicy(fixed, 1.5)).toThrow(/between 0 and 1, not 1.5/);
+  });
+});

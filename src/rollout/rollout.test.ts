@@ -1,0 +1,252 @@
+import { describe, expect, it } from "vitest";
+import type { Env, Environment, RemoteEnv, Task } from "../envs/env.js";
+import { EnvError } from "../envs/env.js";
+import { promptStyle } from "../text/prompt.js";
+import type { Episode } from "./episode.js";
+import type { Policy, Situation } from "./policy.js";
+import { play, type RolloutOptions, rollout } from "./rollout.js";
+import { createTally, rates } from "./tally.js";
+
+/** A world of one number: `up` adds one, and three is the goal. */
+function counter(): Env {
+  let n = 0;
+  let started = false;
+  const env: Env = {
+    goal: "reach 3",
+    taskType: "count",
+    reset(task) {
+      if (task.id === "train/broken") throw new EnvError("data of train/broken is damaged");
+      n = 0;
+      started = true;
+      return "0";
+    },
+    step(action) {
+      if (!started) throw new Error("step before reset");
+      if (action === "explode") throw new Error("the world fell apart");
+      const valid = action === "up" || action === "stay";
+      if (action === "up") n++;
+      const success = n === 3;
+      return {
+        observation: valid ? String(n) : "what?",
+        reward: success ? 10 : 0,
+        done: success,
+        info: { valid, success, score: n / 3 },
+      };
+    },
+    admissibleActions: () => ["stay", "up"],
+    irreversible: () => false,
+    initialContext: () => `n is ${n}`,
+    clone: counter,
+  };
+  return env;
+}
+
+const tasks: Task[] = ["train/0", "train/1", "train/2"].map((id) => ({
+  id,
+  split: "train",
+  type: id === "train/2" ? "other" : "count",
+}));
+
+const environment: Environment = {
+  name: "counter",
+  splits: ["train"],
+  stepLimit: 5,
+  maxReturn: 10,
+  promptFamily: "house",
+  tasks: () => tasks,
+  task: (id) => tasks.find((task) => task.id === id)!,
+  create: counter,
+};
+
+const style = promptStyle("house", { style: "compact" });
+
+/** A policy out of a function from a situation to an action. */
+function scripted(choose: (situation: Situation) => string, more: Partial<Policy> = {}): Policy {
+  return {
+    name: "scripted",
+    batch: 1,
+    act: async (situations) => situations.map((s) => ({ response: s.format(choose(s)) })),
+    ...more,
+  };
+}
+
+const base = { environment, style, tasks, groupSize: 2, seed: 1 };
+const run = (policy: Policy, more: Partial<RolloutOptions> = {}) =>
+  rollout({ ...base, policy, ...more });
+
+describe("rollout", () => {
+  it("records groups of episodes with everything that happened", async () => {
+    const groups = await run(scripted(() => "up"));
+    expect(groups.map((group) => group.episodes.length)).toEqual([2, 2, 2]);
+    const episode = groups[1]!.episodes[1]!;
+    expect(episode).toMatchObject({
+      task: tasks[1],
+      group: 1,
+      attempt: 1,
+      policy: "scripted",
+      goal: "reach 3",
+      firstObservation: "0",
+      initialContext: "n is 0",
+      return: 10,
+      success: true,
+      score: 1,
+      stop: "done",
+    });
+    expect(episode.steps.map((step) => step.observation)).toEqual(["1", "2", "3"]);
+    expect(episode.steps[1]!.prompt.some((piece) => piece.origin === "observation")).toBe(true);
+    expect(new Set(groups.flatMap((g) => g.episodes.map((e) => e.seed))).size).toBe(6);
+  });
+
+  it("ends at the step limit and accounts for invalid actions", async () => {
+    const groups = await run(scripted(({ index }) => (index % 2 === 0 ? "dance" : "stay")));
+    const tally = createTally();
+    for (const group of groups) for (const episode of group.episodes) tally.add(episode);
+    expect(groups[0]!.episodes[0]!.stop).toBe("step-limit");
+    expect(tally.all).toMatchObject({
+      episodes: 6,
+      successes: 0,
+      steps: 30,
+      refused: 18,
+      malformed: 0,
+    });
+    expect(rates(tally.all).invalid).toBeCloseTo(0.6);
+    expect(tally.byType.get("other")).toMatchObject({ episodes: 2 });
+  });
+
+  it("counts a malformed response as invalid and still sends what was meant", async () => {
+    const full = promptStyle("house", { style: "full" });
+    const policy: Policy = {
+      ...scripted(() => ""),
+      act: async (situations) => situations.map(() => ({ response: "<action>up</action>" })),
+    };
+    const [group] = await run(policy, { style: full });
+    expect(group!.episodes[0]).toMatchObject({ success: true });
+    expect(group!.episodes[0]!.steps[0]).toMatchObject({
+      action: "up",
+      wellFormed: false,
+      valid: false,
+    });
+  });
+
+  it("gives the same episodes whatever the lanes", async () => {
+    const policy = (batch: number) =>
+      scripted((s) => (s.seed % 3 === 0 ? "stay" : "up"), { batch });
+    const one = await run(policy(1));
+    expect(await run(policy(1), { lanes: 4 })).toEqual(one);
+    expect(await run(policy(100))).toEqual(one);
+  });
+
+  it("moves the episodes of a lane in step, for policies that answer together", async () => {
+    const sizes: number[] = [];
+    const policy: Policy = {
+      name: "batched",
+      batch: 4,
+      act: async (situations) => {
+        sizes.push(situations.length);
+        return situations.map((s) => ({ response: s.format(s.attempt === 0 ? "up" : "stay") }));
+      },
+    };
+    await run(policy);
+    expect(sizes).toEqual([4, 4, 4, 2, 2, 2, 2, 2, 1, 1]);
+  });
+
+  it("runs the attempts of a group one after another where the policy learns between them", async () => {
+    const log: string[] = [];
+    const policy = scripted(() => "up", {
+      sequential: true,
+      finished: async ({ group, attempt }) => void log.push(`${group}.${attempt}`),
+    });
+    await run(policy, {
+      onStart: ({ group, attempt }) => void log.push(`start ${group}.${attempt}`),
+    });
+    expect(log.slice(0, 4)).toEqual(["start 0.0", "0.0", "start 0.1", "0.1"]);
+  });
+
+  it("marks an episode as broken when its world fails, and never counts it as a failure", async () => {
+    const broken = { id: "train/broken", split: "train", type: "count" };
+    const groups = await run(
+      scripted(({ group, index }) => (group === 0 && index === 1 ? "explode" : "up")),
+      { tasks: [tasks[0]!, broken, tasks[1]!] },
+    );
+    const episodes = groups.flatMap((group) => group.episodes);
+    expect(episodes.map((episode) => episode.stop)).toEqual([
+      "broken",
+      "broken",
+      "broken",
+      "broken",
+      "done",
+      "done",
+    ]);
+    expect(episodes[0]).toMatchObject({ error: "the world fell apart", steps: [{ action: "up" }] });
+    expect(episodes[2]!.error).toBe("data of train/broken is damaged");
+    const tally = createTally();
+    for (const episode of episodes) tally.add(episode);
+    expect(tally.all).toMatchObject({ episodes: 2, broken: 4, successes: 2 });
+  });
+
+  it("breaks the episodes whose policy fails, and gives up when nothing works", async () => {
+    const failing = scripted(() => {
+      throw new Error("the model does not answer");
+    });
+    const seen: Episode[] = [];
+    await expect(
+      play({ ...base, groupSize: 10, policy: failing, onEpisode: (e) => void seen.push(e) }),
+    ).rejects.toThrow(/first 8 episodes all broke.*does not answer/);
+    expect(seen).toHaveLength(8);
+    expect(seen[0]).toMatchObject({ stop: "broken", error: "the model does not answer" });
+    const silent = { ...scripted(() => ""), act: async () => [] };
+    const [group] = await run(silent, { tasks: tasks.slice(0, 1), groupSize: 1 });
+    expect(group!.episodes[0]!.error).toContain("gave 0 replies to 1 situations");
+  });
+
+  it("ends an episode whose prompt no longer fits, without a step", async () => {
+    const policy: Policy = {
+      ...scripted(() => "up"),
+      act: async (situations) =>
+        situations.map((s) =>
+          s.index === 1 ? { response: "", overflow: true } : { response: "up" },
+        ),
+    };
+    const [group] = await run(policy);
+    expect(group!.episodes[0]).toMatchObject({ stop: "context-limit", steps: [{ action: "up" }] });
+  });
+
+  it("stops when told to, and has reported what was finished", async () => {
+    const controller = new AbortController();
+    const seen: Episode[] = [];
+    const promise = play({
+      ...base,
+      policy: scripted(() => "up"),
+      signal: controller.signal,
+      onEpisode(episode) {
+        seen.push(episode);
+        if (seen.length === 2) controller.abort();
+      },
+    });
+    await expect(promise).rejects.toThrow(/abort/);
+    expect(seen).toHaveLength(2);
+  });
+
+  it("plays and closes worlds behind a server", async () => {
+    let open = 0;
+    const remote: Environment = {
+      ...environment,
+      create(): RemoteEnv {
+        const env = counter();
+        open++;
+        return {
+          ...env,
+          reset: async (task) => env.reset(task),
+          step: async (action) => env.step(action),
+          close: async () => void open--,
+        };
+      },
+    };
+    const groups = await run(
+      scripted(() => "up"),
+      { environment: remote, lanes: 3 },
+    );
+    expect(groups.every((group) => group.episodes.every((episode) => episode.success))).toBe(true);
+    expect(open).toBe(0);
+  });
+});

@@ -1,0 +1,163 @@
+/**
+ * Rollouts: groups of episodes, played by a policy.
+ *
+ * Episodes run in lanes. The episodes of a lane move in step, so that a policy which answers many
+ * prompts at once (an engine) gets them together; a policy that answers one at a time (a chat model) has
+ * lanes of one, of which several run side by side.
+ */
+import type { Environment, Task } from "../envs/env.js";
+import { mixSeed } from "../random.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Episode, Group } from "./episode.js";
+import { type EpisodePlan, type EpisodeRun, startEpisode } from "./episode-run.js";
+import type { Policy } from "./policy.js";
+
+/** After this many broken episodes in a row, with none whole, a rollout gives up. */
+const BROKEN_IN_A_ROW = 8;
+
+/** What to play, and who is told of it. */
+export interface RolloutOptions {
+  readonly environment: Environment;
+  readonly policy: Policy;
+  readonly style: PromptStyle;
+  /** One task per group. */
+  readonly tasks: readonly Task[];
+  /** Episodes per group. */
+  readonly groupSize: number;
+  readonly seed: number;
+  /** Steps after which an episode ends; default: the environment's own limit. */
+  readonly stepLimit?: number;
+  /** Lanes that run side by side; default 1. More helps where the policy or the world waits. */
+  readonly lanes?: number;
+  /** Stops the rollout; episodes in progress are dropped, finished ones were reported. */
+  readonly signal?: AbortSignal;
+  readonly onStart?: (plan: EpisodePlan) => void;
+  readonly onStep?: (plan: EpisodePlan) => void;
+  readonly onEpisode?: (episode: Episode) => void;
+}
+
+/** Plays all groups and returns them in order; broken episodes are among them, marked as such. */
+export async function rollout(options: RolloutOptions): Promise<readonly Group[]> {
+  const groups = options.tasks.map((task, index) => ({ index, task, episodes: [] as Episode[] }));
+  await play({
+    ...options,
+    onEpisode(episode) {
+      groups[episode.group]!.episodes.push(episode);
+      options.onEpisode?.(episode);
+    },
+  });
+  for (const group of groups) group.episodes.sort((a, b) => a.attempt - b.attempt);
+  return groups;
+}
+
+/** Plays all groups and keeps nothing: each episode goes to `onEpisode` as it ends. */
+export async function play(options: RolloutOptions): Promise<void> {
+  const waiting = planLanes(options);
+  let brokenInARow = 0;
+  const report = (episode: Episode): void => {
+    options.onEpisode?.(episode);
+    brokenInARow = episode.stop === "broken" ? brokenInARow + 1 : Number.NEGATIVE_INFINITY;
+    if (brokenInARow >= BROKEN_IN_A_ROW) {
+      throw new Error(
+        `the first ${brokenInARow} episodes all broke, so the rollout was given up. The last one: ${episode.error}`,
+      );
+    }
+  };
+  const worker = async (): Promise<void> => {
+    for (let lane = waiting.shift(); lane !== undefined; lane = waiting.shift()) {
+      await playLane(lane, options, report);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: options.lanes ?? 1 }, worker));
+  } finally {
+    // When one lane fails, the others stop after the one they are playing.
+    waiting.length = 0;
+  }
+}
+
+/** A lane: rounds that follow one another, each a set of episodes that move in step. */
+type Lane = readonly (readonly EpisodePlan[])[];
+
+function planLanes(options: RolloutOptions): Lane[] {
+  const { environment, policy, style, seed, groupSize } = options;
+  const stepLimit = options.stepLimit ?? environment.stepLimit;
+  const groups = options.tasks.map((task, group) =>
+    Array.from(
+      { length: groupSize },
+      (_, attempt): EpisodePlan => ({
+        environment,
+        style,
+        task,
+        group,
+        attempt,
+        seed: mixSeed(seed, group, attempt),
+        stepLimit,
+        policy: policy.name,
+      }),
+    ),
+  );
+  if (policy.sequential) return groups.map((plans) => plans.map((plan) => [plan]));
+  const plans = groups.flat();
+  const lanes: Lane[] = [];
+  for (let i = 0; i < plans.length; i += policy.batch)
+    lanes.push([plans.slice(i, i + policy.batch)]);
+  return lanes;
+}
+
+async function playLane(
+  lane: Lane,
+  options: RolloutOptions,
+  report: (episode: Episode) => void,
+): Promise<void> {
+  for (const round of lane) {
+    options.signal?.throwIfAborted();
+    for (const plan of round) options.onStart?.(plan);
+    const runs = await Promise.all(round.map(startEpisode));
+    try {
+      await playRound(runs, options, report);
+    } finally {
+      await Promise.all(runs.map((run) => run.close()));
+    }
+  }
+}
+
+async function playRound(
+  runs: readonly EpisodeRun[],
+  options: RolloutOptions,
+  report: (episode: Episode) => void,
+): Promise<void> {
+  let live = await settle(runs, options, report);
+  while (live.length > 0) {
+    options.signal?.throwIfAborted();
+    const situations = live.map((run) => run.situation());
+    try {
+      const replies = await options.policy.act(situations, options.signal);
+      if (replies.length !== live.length) {
+        throw new Error(
+          `policy ${options.policy.name} gave ${replies.length} replies to ${live.length} situations`,
+        );
+      }
+      await Promise.all(live.map((run, i) => run.advance(situations[i]!, replies[i]!)));
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      for (const run of live) run.breakOff(error);
+    }
+    for (const run of live) options.onStep?.(run.plan);
+    live = await settle(live, options, report);
+  }
+}
+
+/** Reports the episodes that are over and returns the others. */
+async function settle(
+  runs: readonly EpisodeRun[],
+  options: RolloutOptions,
+  report: (episode: Episode) => void,
+): Promise<readonly EpisodeRun[]> {
+  for (const { episode } of runs) {
+    if (episode === undefined) continue;
+    report(episode);
+    if (episode.stop !== "broken") await options.policy.finished?.(episode, options.signal);
+  }
+  return runs.filter((run) => run.episode === undefined);
+}

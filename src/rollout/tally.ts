@@ -1,0 +1,91 @@
+/** A running count over episodes: success, returns, steps and what was invalid. */
+import type { Episode } from "./episode.js";
+
+/** Counts over the episodes of one kind. A broken episode counts as broken and nothing else. */
+export interface Counts {
+  readonly episodes: number;
+  readonly broken: number;
+  readonly successes: number;
+  readonly steps: number;
+  /** Responses without the form that was asked for. */
+  readonly malformed: number;
+  /** Well-formed actions that the environment could not carry out. */
+  readonly refused: number;
+  readonly returns: number;
+  /** Sum of the scores of the episodes that have one, and their number. */
+  readonly scores: number;
+  readonly scored: number;
+}
+
+/** Counts overall and by task type. */
+export interface Tally {
+  add(episode: Episode): void;
+  readonly all: Counts;
+  readonly byType: ReadonlyMap<string, Counts>;
+}
+
+const NOTHING: Counts = {
+  episodes: 0,
+  broken: 0,
+  successes: 0,
+  steps: 0,
+  malformed: 0,
+  refused: 0,
+  returns: 0,
+  scores: 0,
+  scored: 0,
+};
+
+/** An empty tally. */
+export function createTally(): Tally {
+  const byType = new Map<string, Counts>();
+  let all = NOTHING;
+  return {
+    add(episode) {
+      all = plus(all, episode);
+      byType.set(episode.task.type, plus(byType.get(episode.task.type) ?? NOTHING, episode));
+    },
+    get all() {
+      return all;
+    },
+    byType,
+  };
+}
+
+function plus(counts: Counts, episode: Episode): Counts {
+  if (episode.stop === "broken") return { ...counts, broken: counts.broken + 1 };
+  let malformed = 0;
+  let refused = 0;
+  for (const step of episode.steps) {
+    if (!step.wellFormed) malformed++;
+    else if (!step.valid) refused++;
+  }
+  return {
+    episodes: counts.episodes + 1,
+    broken: counts.broken,
+    successes: counts.successes + (episode.success ? 1 : 0),
+    steps: counts.steps + episode.steps.length,
+    malformed: counts.malformed + malformed,
+    refused: counts.refused + refused,
+    returns: counts.returns + episode.return,
+    scores: counts.scores + (episode.score ?? 0),
+    scored: counts.scored + (episode.score === undefined ? 0 : 1),
+  };
+}
+
+/** The shares and means of some counts; NaN where nothing was counted. */
+export function rates(counts: Counts): {
+  readonly success: number;
+  readonly meanReturn: number;
+  readonly meanSteps: number;
+  readonly invalid: number;
+  readonly score: number;
+} {
+  return {
+    success: counts.successes / counts.episodes,
+    meanReturn: counts.returns / counts.episodes,
+    meanSteps: counts.steps / counts.episodes,
+    invalid: (counts.malformed + counts.refused) / counts.steps,
+    score: counts.scores / counts.scored,
+  };
+}

@@ -1,0 +1,76 @@
+/** The manifest of a run: what made it, with which settings and versions, and how it ended. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { writeFileAtomic } from "./atomic-file.js";
+import { explainIo, RunError } from "./run-error.js";
+
+/** Version of the run folder's layout; a reader refuses one that it does not know. */
+export const RUN_SCHEMA = 1;
+
+const runStatus = z.enum(["running", "done", "interrupted", "failed"]);
+
+const manifestSchema = z.object({
+  schema: z.literal(RUN_SCHEMA),
+  kind: z.string().describe("the command that made the run, for example `rollout`"),
+  status: runStatus,
+  createdAt: z.iso.datetime(),
+  finishedAt: z.iso.datetime().optional(),
+  error: z.string().optional(),
+  seed: z.number(),
+  config: z
+    .record(z.string(), z.unknown())
+    .describe("the resolved configuration, defaults included"),
+  versions: z.record(z.string(), z.string()),
+  summary: z.record(z.string(), z.number()).optional(),
+});
+
+/** How a run ended, or that it has not. */
+export type RunStatus = z.output<typeof runStatus>;
+
+/** Everything needed to explain and repeat a run, besides what happened in it. */
+export type Manifest = z.output<typeof manifestSchema>;
+
+const manifestPath = (folder: string): string => join(folder, "manifest.json");
+
+/** Whether a folder is a run folder. */
+export function hasManifest(folder: string): boolean {
+  return existsSync(manifestPath(folder));
+}
+
+/** Writes the manifest atomically. */
+export function writeManifest(folder: string, manifest: Manifest): void {
+  writeFileAtomic(manifestPath(folder), `${JSON.stringify(manifest, undefined, 2)}\n`);
+}
+
+/** Reads and checks a manifest. */
+export function readManifest(folder: string): Manifest {
+  const path = manifestPath(folder);
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new RunError(`${folder} is not a run folder: ${explainIo(error, path)}`, {
+      cause: error,
+    });
+  }
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw new RunError(`${path} is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+  const schema = (json as { schema?: unknown } | null)?.schema;
+  if (schema !== RUN_SCHEMA) {
+    throw new RunError(
+      `${path}: expected schema ${RUN_SCHEMA}, found ${JSON.stringify(schema)}. ` +
+        "The run was made by another version of pawl: read it with that one.",
+    );
+  }
+  const parsed = manifestSchema.safeParse(json);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]!;
+    throw new RunError(`${path}: ${issue.path.join(".")}: ${issue.message}`);
+  }
+  return parsed.data;
+}

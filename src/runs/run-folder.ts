@@ -1,0 +1,170 @@
+/**
+ * A run folder: everything needed to explain and repeat a run.
+ *
+ *   manifest.json      what made it, resolved configuration, versions, seeds, how it ended
+ *   episodes.jsonl.gz  every finished episode, append-only
+ *   metrics.jsonl      named numbers over time
+ *   lock               the process that is writing, while it is
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Episode } from "../rollout/episode.js";
+import { packageVersion } from "../version.js";
+import {
+  hasManifest,
+  type Manifest,
+  RUN_SCHEMA,
+  type RunStatus,
+  readManifest,
+  writeManifest,
+} from "./manifest.js";
+import { type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
+import { openRecordWriter, readRecords } from "./record-file.js";
+import { explainIo, RunError } from "./run-error.js";
+
+/** What a new run is made of. */
+export interface NewRun {
+  readonly folder: string;
+  /** The command that makes it. */
+  readonly kind: string;
+  readonly seed: number;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** A run that is being written. */
+export interface Run {
+  readonly folder: string;
+  recordEpisodes(episodes: readonly Episode[]): void;
+  recordMetrics(line: MetricsLine): void;
+  /** Writes how the run ended and lets go of the folder. */
+  finish(
+    status: Exclude<RunStatus, "running">,
+    details?: { summary?: MetricsLine; error?: string },
+  ): void;
+}
+
+/** A run as it is found on disk. */
+export interface RecordedRun {
+  readonly folder: string;
+  readonly manifest: Manifest;
+  /** Whether a living process is writing to it now. */
+  readonly active: boolean;
+  episodes(): Generator<Episode>;
+  metrics(): MetricsLine[];
+}
+
+/** The folder of a new run below `runs/`, named after the moment and what it does. */
+export function defaultRunFolder(kind: string, subject: string, now = new Date()): string {
+  const moment = now.toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
+  const base = join("runs", `${moment}-${kind}-${subject}`);
+  let folder = base;
+  for (let n = 2; existsSync(folder); n++) folder = `${base}-${n}`;
+  return folder;
+}
+
+/** Starts a run in a new or empty folder. */
+export function createRun(run: NewRun, onProblem: (message: string) => void): Run {
+  const { folder } = run;
+  try {
+    mkdirSync(folder, { recursive: true });
+    const found = readdirSync(folder);
+    if (found.length > 0) {
+      throw new RunError(
+        hasManifest(folder)
+          ? `${folder} already holds a run: name another folder, or remove that one first`
+          : `${folder} is not empty (it holds ${found[0]}): a run needs a folder of its own`,
+      );
+    }
+    lock(folder);
+  } catch (error) {
+    if (error instanceof RunError) throw error;
+    throw new RunError(`could not make the run folder ${explainIo(error, folder)}`, {
+      cause: error,
+    });
+  }
+  let manifest: Manifest = {
+    schema: RUN_SCHEMA,
+    kind: run.kind,
+    status: "running",
+    createdAt: new Date().toISOString(),
+    seed: run.seed,
+    config: run.config,
+    versions: {
+      pawl: packageVersion(),
+      node: process.version,
+      platform: `${process.platform}-${process.arch}`,
+    },
+  };
+  writeManifest(folder, manifest);
+  const episodes = openRecordWriter(episodesPath(folder), (problem) => onProblem(problem.message));
+  const metrics = openMetricsWriter(metricsPath(folder));
+  return {
+    folder,
+    recordEpisodes: (batch) => episodes.append(batch),
+    recordMetrics: (line) => metrics.append(line),
+    finish(status, details = {}) {
+      episodes.close();
+      metrics.close();
+      manifest = { ...manifest, ...details, status, finishedAt: new Date().toISOString() };
+      writeManifest(folder, manifest);
+      rmSync(lockPath(folder), { force: true });
+    },
+  };
+}
+
+/** Opens a recorded run for reading. */
+export function openRun(folder: string, onProblem: (message: string) => void): RecordedRun {
+  const manifest = readManifest(folder);
+  return {
+    folder,
+    manifest,
+    active: lockedBy(folder) !== undefined,
+    *episodes() {
+      const path = episodesPath(folder);
+      if (!existsSync(path)) return;
+      for (const record of readRecords(path, (problem) => onProblem(problem.message))) {
+        yield record as Episode;
+      }
+    },
+    metrics: () => readMetrics(metricsPath(folder), onProblem),
+  };
+}
+
+/** The run folders directly below a folder, oldest first; one that cannot be read is reported. */
+export function listRuns(parent: string, onProblem: (message: string) => void): RecordedRun[] {
+  if (!existsSync(parent)) return [];
+  const runs: RecordedRun[] = [];
+  for (const name of readdirSync(parent).sort()) {
+    const folder = join(parent, name);
+    if (!hasManifest(folder)) continue;
+    try {
+      runs.push(openRun(folder, onProblem));
+    } catch (error) {
+      onProblem((error as Error).message);
+    }
+  }
+  return runs.sort((a, b) => a.manifest.createdAt.localeCompare(b.manifest.createdAt));
+}
+
+const episodesPath = (folder: string): string => join(folder, "episodes.jsonl.gz");
+const metricsPath = (folder: string): string => join(folder, "metrics.jsonl");
+const lockPath = (folder: string): string => join(folder, "lock");
+
+/** Takes the folder for this process; the exclusive flag makes two takers at once impossible. */
+function lock(folder: string): void {
+  writeFileSync(lockPath(folder), String(process.pid), { flag: "wx" });
+}
+
+/** The process that is writing to the folder, if it is alive. */
+function lockedBy(folder: string): number | undefined {
+  if (!existsSync(lockPath(folder))) return undefined;
+  const pid = Number(readFileSync(lockPath(folder), "utf8"));
+  if (!Number.isInteger(pid) || pid <= 0) return undefined;
+  try {
+    process.kill(pid, 0);
+    return pid;
+  } catch (error) {
+    // EPERM: it lives and belongs to somebody else.
+    return (error as NodeJS.ErrnoException).code === "EPERM" ? pid : undefined;
+  }
+}

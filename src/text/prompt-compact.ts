@@ -1,0 +1,59 @@
+/**
+ * The compact style: the slots alone, each behind a marker that is one token.
+ *
+ * A whole episode is one stream, `<|goal|>… <|see|>… <|do|>… <|see|>…`: an action ends with the `<|see|>`
+ * of the observation it causes and an observation with the `<|do|>` of the action it calls for. So a
+ * step's prompt, response and observation together are, token for token, the beginning of the next
+ * step's prompt (with the whole history), and policy and world model know where to stop.
+ */
+import { recentPairs, type SlotOptions } from "./history.js";
+import type { PromptPiece, PromptStyle, PromptView } from "./prompt.js";
+import { parseLine } from "./response.js";
+
+/** The markers of the compact style; a tokenizer for small models holds each as one token. */
+export const markers = {
+  goal: "<|goal|>",
+  memory: "<|note|>",
+  actions: "<|can|>",
+  observation: "<|see|>",
+  action: "<|do|>",
+  /** After the last observation of an episode. */
+  end: "<|end|>",
+} as const;
+
+/** The slots without prose, for models that have read nothing else. */
+export function compactStyle(slots: SlotOptions): PromptStyle {
+  return {
+    name: `${slots.family}/compact`,
+    family: slots.family,
+    responseEnd: markers.observation,
+    render: (view) => render(view, slots),
+    parse: (response) => parseLine(response, slots.family, Object.values(markers)),
+    format: (action) => action,
+    continuation: (observation, done) => [
+      ...(observation === "" ? [] : [{ origin: "observation" as const, text: observation }]),
+      { origin: "template", text: done ? markers.end : markers.action },
+    ],
+  };
+}
+
+function render(view: PromptView, slots: SlotOptions): readonly PromptPiece[] {
+  const pieces: PromptPiece[] = [];
+  const slot = (marker: string, origin: PromptPiece["origin"], text: string) => {
+    pieces.push({ origin: "template", text: marker });
+    if (text !== "") pieces.push({ origin, text });
+  };
+  slot(markers.goal, "task", view.goal);
+  for (const note of view.memory ?? []) slot(markers.memory, "memory", note);
+  // Before the history, so that the stream of observations and actions stays unbroken.
+  if (slots.admissible && view.admissible !== undefined) {
+    slot(markers.actions, "actions", view.admissible.join("\n"));
+  }
+  for (const pair of recentPairs(view, slots.history)) {
+    slot(markers.observation, "history", pair.observation);
+    slot(markers.action, "history", pair.action);
+  }
+  slot(markers.observation, "observation", view.observation);
+  pieces.push({ origin: "template", text: markers.action });
+  return pieces;
+}
