@@ -121,10 +121,10 @@ export function changesOf(world: World, state: State, action: Action): readonly 
   const view: View = { setting: world, facts: state.facts, optimistic: false };
   const deletions: Change[] = [];
   const additions: Change[] = [];
-  for (const { atom, variables, condition, fixedCondition } of schema.effects) {
+  for (const { atom, variables, condition, conditionReads } of schema.effects) {
     chooseAll(variables, 0, bindings, () => {
       const real = condition === undefined || holds(view, condition, bindings);
-      if (real || !fixedCondition) {
+      if (real || conditionReads.size > 0) {
         const key = factKey(world.objects, atom.terms, bindings);
         const { predicate, positive } = atom;
         (positive ? additions : deletions).push({ predicate, key, positive, real });

@@ -19,8 +19,8 @@ export interface WorldEffect {
   readonly atom: AtomTest;
   readonly variables: readonly Choice[];
   readonly condition: Test | undefined;
-  /** Whether nothing an action changes decides the condition. */
-  readonly fixedCondition: boolean;
+  /** The changing predicates that decide the condition. */
+  readonly conditionReads: ReadonlySet<number>;
 }
 
 /** An action schema of this game. */
@@ -61,6 +61,8 @@ export interface World extends Setting {
   readonly schemas: readonly Schema[];
   readonly goal: Test;
   readonly goalSlots: number;
+  /** The changing predicates that decide whether the goal holds. */
+  readonly goalReads: ReadonlySet<number>;
   readonly initial: Facts;
 }
 
@@ -86,7 +88,8 @@ export function buildWorld(domain: Domain, problem: Problem, source: Source): Wo
     buildSchema(setting, domain, action, index, source),
   );
   const goal = prepareTest(setting, problem.goal, problem.constants);
-  return { ...setting, domain, schemas, goal, goalSlots: problem.goalSlots };
+  const goalReads = fluentsOf(setting, problem.goal);
+  return { ...setting, domain, schemas, goal, goalReads, goalSlots: problem.goalSlots };
 }
 
 function initialFacts(domain: Domain, problem: Problem, objects: Objects, source: Source): Facts {
@@ -134,7 +137,7 @@ function buildSchema(
         return { slot, members: setting.objects.ofType(type) };
       }),
       condition: condition && prepareTest(setting, condition, constants),
-      fixedCondition: condition !== undefined && fluentsOf(setting, condition).size === 0,
+      conditionReads: condition ? fluentsOf(setting, condition) : new Set(),
     };
   });
   const required = conjuncts(precondition)

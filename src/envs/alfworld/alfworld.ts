@@ -1,0 +1,283 @@
+/**
+ * ALFWorld: household tasks in text, from the official game files, without Python.
+ *
+ * Training sees a game without its banner, with the task told apart from the surroundings and
+ * without the `help` command in the list of actions; `traceWorld` shows it as the original does.
+ */
+import { z } from "zod";
+import { createRandom, mixSeed } from "../../random.js";
+import {
+  defineEnv,
+  type Env,
+  EnvError,
+  type Environment,
+  type StepResult,
+  type Task,
+} from "../env.js";
+import { initialContext } from "./context.js";
+import { createGuide, type Guide } from "./expert.js";
+import { type Game, loadGame } from "./game.js";
+import { type GameFolder, HOW_TO_GET_DATA, openGameFolder } from "./games.js";
+import { type Play, startPlay } from "./play.js";
+
+const stepLimit = 50;
+const successReward = 10;
+/** The command that explains the game to people; it is never an action of an agent. */
+const HELP = "help";
+/** Games kept ready: the episodes of a group play the same one. */
+const GAMES_KEPT = 32;
+
+/** The options of ALFWorld. */
+export const alfworldOptions = z.strictObject({
+  data: z
+    .string()
+    .optional()
+    .describe("folder of the official download; without it, the variable ALFWORLD_DATA names it"),
+  types: z
+    .array(z.string())
+    .min(1)
+    .optional()
+    .describe("only tasks of these types, for example pick_and_place_simple; all by default"),
+  order: z
+    .int()
+    .optional()
+    .describe("seed that shuffles every task list; without it, tasks come in the order of paths"),
+});
+
+/** The state of a recorded world: what the original showed. */
+interface RawState {
+  readonly obs: string;
+  readonly admissible: readonly string[];
+  readonly done: boolean;
+  readonly won: boolean;
+}
+
+/** A game as the original presents it: banner, task and `help` included. */
+export interface RawGame {
+  start(): RawState;
+  step(action: string): RawState;
+}
+
+/** ALFWorld, opened. */
+export interface AlfworldEnvironment extends Environment {
+  /** How many games of a split are left out because they cannot be solved. */
+  unsolvable(split: string): number;
+  /** The game at a path such as `valid_seen/<type>-…/<trial>/game.tw-pddl`, as the original is. */
+  traceWorld(game: string): RawGame;
+}
+
+/** A running game, with what its expert looks at. */
+interface AlfworldEnv extends Env {
+  readonly guide: Guide;
+}
+
+/** ALFWorld, for the registry. */
+export const alfworld = defineEnv({
+  name: "alfworld",
+  summary: "ALFWorld's household tasks from the official games, answered exactly, in-process",
+  options: alfworldOptions,
+  open: openAlfworld,
+  describe,
+});
+
+type Options = z.output<typeof alfworldOptions>;
+
+function dataFolder(options: Options): string | undefined {
+  return options.data ?? process.env.ALFWORLD_DATA;
+}
+
+/** Opens ALFWorld; its games are read when they are played. */
+export function openAlfworld(options: Options): AlfworldEnvironment {
+  const folder = openGameFolder(dataFolder(options));
+  const lists = new Map<string, readonly Task[]>();
+  const load = keepLast(GAMES_KEPT, (file) => loadGame(file));
+  const gameOf = (task: Task): Game => load(folder.fileOf(task));
+  return {
+    name: "alfworld",
+    splits: folder.splits,
+    stepLimit,
+    maxReturn: successReward,
+    promptFamily: "house",
+    tasks(split) {
+      let tasks = lists.get(split);
+      if (tasks === undefined) {
+        tasks = arrange(folder.list(split).tasks, split, options);
+        lists.set(split, tasks);
+      }
+      return tasks;
+    },
+    task: (id) => folder.taskOf(id),
+    create: () => createEnv(gameOf),
+    expert(env) {
+      if (!isAlfworld(env)) {
+        throw new EnvError("The alfworld expert plays alfworld environments only, unwrapped.");
+      }
+      return env.guide.next();
+    },
+    unsolvable: (split) => folder.list(split).unsolvable,
+    traceWorld: (path) => rawGame(gameOf(folder.taskOf(path))),
+  };
+}
+
+/** Chooses the types that are asked for and puts the tasks in the order that is asked for. */
+function arrange(tasks: readonly Task[], split: string, options: Options): readonly Task[] {
+  const { types, order } = options;
+  const present = [...new Set(tasks.map(({ type }) => type))].sort();
+  const unknown = types?.find((type) => !present.includes(type));
+  if (unknown !== undefined) {
+    const there = present.join(", ");
+    throw new EnvError(`alfworld: ${split} has no tasks of type "${unknown}"; it has ${there}`);
+  }
+  const chosen = tasks.filter(({ type }) => types === undefined || types.includes(type));
+  return order === undefined ? chosen : createRandom(mixSeed(order, split)).shuffle(chosen);
+}
+
+function isAlfworld(env: Env): env is AlfworldEnv {
+  return "guide" in env;
+}
+
+/** A game as recorded traces saw it. */
+function rawGame(game: Game): RawGame {
+  let play = startPlay(game);
+  const state = (obs: string): RawState => {
+    return { obs, admissible: play.commands(), done: play.won, won: play.won };
+  };
+  return {
+    start() {
+      play = startPlay(game);
+      return state(game.opening);
+    },
+    step: (action) => state(play.step(action).text),
+  };
+}
+
+/** An episode at one moment: which task, and how far the game has gone. */
+interface Episode {
+  readonly task: Task;
+  readonly play: Play;
+  readonly guide: Guide;
+}
+
+function createEnv(gameOf: (task: Task) => Game, from?: Episode): AlfworldEnv {
+  let episode = from;
+  let listed: readonly string[] | undefined;
+  const current = (asked: string): Episode => {
+    if (episode === undefined) {
+      throw new EnvError(`alfworld: ${asked} was called before reset; call reset(task) first.`);
+    }
+    return episode;
+  };
+  return {
+    get goal() {
+      return goalOf(current("goal").play.game);
+    },
+    get taskType() {
+      return current("taskType").task.type;
+    },
+    get guide() {
+      return current("the expert").guide;
+    },
+    reset(task) {
+      const play = startPlay(gameOf(task));
+      episode = { task, play, guide: createGuide(play) };
+      listed = undefined;
+      return play.game.surroundings;
+    },
+    step(action): StepResult {
+      const { play, guide } = current("step");
+      if (play.won) {
+        throw new EnvError(
+          "alfworld: step was called after the episode was over; call reset(task).",
+        );
+      }
+      const answer = play.step(action);
+      const valid = answer.action !== undefined;
+      if (answer.action !== undefined) {
+        listed = undefined;
+        guide.saw(action.trim(), answer.action);
+      }
+      const success = play.won;
+      const info = { valid, success, score: success ? 1 : 0 };
+      const reward = success ? successReward : 0;
+      return { observation: answer.text, reward, done: success, info };
+    },
+    admissibleActions() {
+      const { play } = current("admissibleActions");
+      listed ??= play.won ? [] : play.commands().filter((command) => command !== HELP);
+      return listed;
+    },
+    irreversible: () => false,
+    initialContext: () => initialContext(current("initialContext").play.game),
+    clone() {
+      if (episode === undefined) {
+        return createEnv(gameOf);
+      }
+      const play = episode.play.clone();
+      return createEnv(gameOf, { task: episode.task, play, guide: episode.guide.clone(play) });
+    },
+  };
+}
+
+/** The task in words: what follows the colon of what the game says of it. */
+function goalOf(game: Game): string {
+  const told = game.task ?? "";
+  const colon = told.indexOf(": ");
+  return (colon === -1 ? told : told.slice(colon + 2)).trim();
+}
+
+/** A function that remembers its answers to the last `count` different questions. */
+function keepLast<Value>(count: number, make: (key: string) => Value): (key: string) => Value {
+  const kept = new Map<string, Value>();
+  return (key) => {
+    const value = kept.get(key) ?? make(key);
+    kept.delete(key);
+    kept.set(key, value);
+    if (kept.size > count) {
+      kept.delete(kept.keys().next().value!);
+    }
+    return value;
+  };
+}
+
+function describe(options: Options): readonly string[] {
+  const data = dataFolder(options);
+  let folder: GameFolder;
+  try {
+    folder = openGameFolder(data);
+  } catch (error) {
+    if (error instanceof EnvError) {
+      return [error.message];
+    }
+    throw error;
+  }
+  const from = options.data === undefined ? "ALFWORLD_DATA" : "the option data";
+  return [
+    `data: ${folder.root} (from ${from})`,
+    ...folder.splits.flatMap((split) => describeSplit(folder, split)),
+    `to get the data: ${HOW_TO_GET_DATA}`,
+  ];
+}
+
+/** Counts a split and opens its first game, so that a wrong download shows at once. */
+function describeSplit(folder: GameFolder, split: string): readonly string[] {
+  const { tasks, unsolvable } = folder.list(split);
+  const counts = new Map<string, number>();
+  for (const { type } of tasks) {
+    counts.set(type, (counts.get(type) ?? 0) + 1);
+  }
+  const types = [...counts].sort().map(([type, count]) => `${type} ${count}`);
+  const left = unsolvable === 0 ? "" : `; ${unsolvable} unsolvable ones left out`;
+  const lines = [`${split}: ${tasks.length} games (${types.join(", ")})${left}`];
+  const first = tasks[0];
+  if (first !== undefined) {
+    try {
+      loadGame(folder.fileOf(first));
+    } catch (error) {
+      if (!(error instanceof EnvError)) {
+        throw error;
+      }
+      lines.push(`${split}: its first game does not load: ${error.message}`);
+    }
+  }
+  return lines;
+}
