@@ -7,7 +7,7 @@ import { nameObjects } from "./names.js";
 import { type Domain, parseDomain, parseProblem } from "./pddl.js";
 import type { Phrase } from "./phrase.js";
 import type { Source } from "./source.js";
-import { isConstant, tell } from "./text.js";
+import { dependenceOf, type Teller, tell } from "./text.js";
 import { initialView } from "./view.js";
 import { buildWorld, type Schema, type World } from "./world.js";
 
@@ -15,16 +15,13 @@ import { buildWorld, type Schema, type World } from "./world.js";
 export interface SchemaText {
   readonly template: Phrase;
   readonly feedback: Phrase;
-  /** Whether the command of an action is the same in every state. */
-  readonly constantTemplate: boolean;
+  /** The commands made so far, by the arguments they depend on; undefined where the state counts. */
+  readonly commands: Map<number, string> | undefined;
+  /** The positions of the arguments that the command depends on. */
+  readonly commandArguments: readonly number[];
 }
 
-export interface Game {
-  readonly file: string;
-  readonly world: World;
-  readonly grammar: Grammar;
-  /** The names of the objects, by number. */
-  readonly names: readonly string[];
+export interface Game extends Teller {
   /** The commands that solve it, where the file has them. */
   readonly walkthrough: readonly string[] | undefined;
   /** What the game says at the start: banner, surroundings and task. */
@@ -82,25 +79,37 @@ export function parseGame(file: string, text: string): Game {
       if (action === undefined) {
         throw new EnvError(`${file}: grammar: there is no \`action ${schema.name} { … }\``);
       }
-      found = { ...action, constantTemplate: isConstant(world, grammar, action.template) };
+      found = { ...action, ...commandCache(world, grammar, schema, action.template) };
       texts.set(schema, found);
     }
     return found;
   };
-  const narration = { file, grammar, world, names, view: initialView(world) };
-  const say = (phrase: Phrase) => tell(narration, phrase, new Map());
+  const teller: Teller = { file, grammar, world, names };
+  const view = initialView(world);
+  const say = (phrase: Phrase) => tell(teller, view, phrase, { names: [], objects: [] });
   const task = grammar.rules.has(TASK) ? say([{ op: "symbol", name: TASK }]) : undefined;
   return {
-    file,
-    world,
-    grammar,
-    names,
+    ...teller,
     walkthrough,
     opening: say([{ op: "symbol", name: OPENING }]),
     surroundings: say(surroundings(grammar)).trim(),
     task,
     textOf,
   };
+}
+
+/** Where the commands of a schema are kept, if they are the same in every state. */
+function commandCache(
+  world: World,
+  grammar: Grammar,
+  schema: Schema,
+  template: Phrase,
+): Pick<SchemaText, "commands" | "commandArguments"> {
+  const { state, names } = dependenceOf(world, grammar, template);
+  // A placeholder that a query binds must differ from all arguments, so all of them count then.
+  const free = [...names].some((name) => !schema.parameters.includes(name));
+  const read = schema.positions.filter((at) => free || names.has(schema.parameters[at]!));
+  return { commands: state ? undefined : new Map(), commandArguments: read };
 }
 
 /** The phrase of the opening without the text before its first symbol and without the task. */

@@ -151,7 +151,7 @@ function readAction(
     expect(cursor, "::");
     if (word === "template" || word === "feedback") {
       const { text, offset } = readQuoted(cursor, '"');
-      const phrase = readPhrase(source, text, offset);
+      const phrase = readPhrase(source, text, () => offset);
       template = word === "template" ? phrase : template;
       feedback = word === "feedback" ? phrase : feedback;
     } else {
@@ -169,17 +169,17 @@ function readAction(
   actions.set(name.toLowerCase(), { template, feedback });
 }
 
-function readPhrase(source: Source, text: string, offset: number): Phrase {
+function readPhrase(source: Source, text: string, offset: () => number): Phrase {
   return located(source, offset, () => remember(phrases, text, parsePhrase));
 }
 
 /** Runs a parser of phrases and adds file and line to its complaint. */
-function located<Value>(source: Source, offset: number, parse: () => Value): Value {
+function located<Value>(source: Source, offset: () => number, parse: () => Value): Value {
   try {
     return parse();
   } catch (error) {
     if (error instanceof PhraseError) {
-      throw fault(source, lineAt(source.text, offset), error.message);
+      throw fault(source, lineAt(source.text, offset()), error.message);
     }
     throw error;
   }
@@ -216,12 +216,12 @@ function readRules(source: Source, block: Text, rules: Map<string, readonly Rule
         if (condition !== undefined && typeof condition !== "string") {
           throw wrong('a text as `"condition"`');
         }
-        const phrase = readPhrase(source, rhs, offsetOf(rhs));
+        const phrase = readPhrase(source, rhs, () => offsetOf(rhs));
         if (condition === undefined || condition === "") {
           return { condition: undefined, phrase };
         }
         const parse = () => remember(queries, condition, parseQuery);
-        return { condition: located(source, offsetOf(condition), parse), phrase };
+        return { condition: located(source, () => offsetOf(condition), parse), phrase };
       }),
     );
   }

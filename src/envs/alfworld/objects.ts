@@ -13,6 +13,8 @@ export interface Objects {
   readonly names: readonly string[];
   /** The declared type of each object. */
   readonly types: readonly string[];
+  /** The number of its declared type in the domain, by object. */
+  readonly typeNumbers: Int32Array;
   readonly index: ReadonlyMap<string, number>;
   /** The objects of a type and its subtypes; none for a type nobody declared. */
   ofType(type: string): TypeMembers;
@@ -55,5 +57,6 @@ export function numberObjects(domain: Domain, problem: Problem): Objects {
     }
     return found;
   };
-  return { count: names.length, names, types, index, ofType };
+  const typeNumbers = Int32Array.from(types, (type) => domain.typeNumbers.get(type)!);
+  return { count: names.length, names, types, typeNumbers, index, ofType };
 }

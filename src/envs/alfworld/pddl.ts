@@ -43,6 +43,8 @@ export interface ActionSchema {
 export interface Domain {
   /** Every declared type with its parent; the root is `object`. */
   readonly types: ReadonlyMap<string, string>;
+  /** A number for every declared type and the root. */
+  readonly typeNumbers: ReadonlyMap<string, number>;
   readonly predicates: readonly Predicate[];
   readonly predicateIndex: ReadonlyMap<string, number>;
   readonly objects: readonly TypedName[];
@@ -134,7 +136,9 @@ export function parseDomain(source: Source): Domain {
   const actions = parts
     .filter(({ keyword }) => keyword === ":action")
     .map(({ list }) => readAction(reader, list));
-  return { types, predicates, predicateIndex, objects, actions, constants: reader.constants };
+  const { constants } = reader;
+  const typeNumbers = new Map([...new Set(["object", ...types.keys()])].map((t, at) => [t, at]));
+  return { types, typeNumbers, predicates, predicateIndex, objects, actions, constants };
 }
 
 function readAction(reader: Reader, list: List): ActionSchema {

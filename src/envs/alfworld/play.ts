@@ -2,13 +2,14 @@
 import type { Game } from "./game.js";
 import {
   applicableActions,
+  argumentsKey,
   changeState,
   changesOf,
   goalReached,
   initialState,
   type State,
 } from "./state.js";
-import { type Narration, tell } from "./text.js";
+import { tell } from "./text.js";
 import { type Bindings, changeView, type FactView, initialView } from "./view.js";
 import type { Action } from "./world.js";
 
@@ -64,16 +65,13 @@ function playFrom(game: Game, start: Moment): Play {
   const { world } = game;
   let moment = start;
 
-  const narration = (): Narration => ({ ...game, view: moment.view });
-
   const commandFor = (action: Action): string => {
-    if (action.command !== undefined) {
-      return action.command;
-    }
-    const text = game.textOf(action.schema);
-    const command = tell(narration(), text.template, bindingsOf(action));
-    if (text.constantTemplate) {
-      action.command = command;
+    const { template, commands, commandArguments } = game.textOf(action.schema);
+    const key = argumentsKey(action.schema, action.arguments, commandArguments);
+    let command = commands?.get(key);
+    if (command === undefined) {
+      command = tell(game, moment.view, template, bindingsOf(action));
+      commands?.set(key, command);
     }
     return command;
   };
@@ -104,7 +102,7 @@ function playFrom(game: Game, start: Moment): Play {
     const won = goalReached(world, state);
     moment = { state, view: changeView(moment.view, changes), won, offers: {} };
     const { feedback } = game.textOf(action.schema);
-    return { text: tell(narration(), feedback, bindingsOf(action)), action };
+    return { text: tell(game, moment.view, feedback, bindingsOf(action)), action };
   };
 
   return {
@@ -126,5 +124,5 @@ function playFrom(game: Game, start: Moment): Play {
 }
 
 function bindingsOf(action: Action): Bindings {
-  return new Map(action.schema.parameters.map((name, at) => [name, action.arguments[at]!]));
+  return { names: [...action.schema.parameters], objects: [...action.arguments] };
 }

@@ -129,7 +129,17 @@ function all(parts: readonly Ground[]): Ground {
   if (parts.includes(false)) {
     return false;
   }
-  return [...new Set(parts.flatMap((part) => (typeof part === "boolean" ? [] : part)))];
+  const literals: number[] = [];
+  for (const part of parts) {
+    if (typeof part !== "boolean") {
+      for (const literal of part) {
+        if (!literals.includes(literal)) {
+          literals.push(literal);
+        }
+      }
+    }
+  }
+  return literals;
 }
 
 /** Effects of one action under the same conditions become one operator. */

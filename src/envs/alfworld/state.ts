@@ -49,7 +49,7 @@ export function findActions(view: View, schema: Schema): readonly Action[] {
   const seen = new Set<number>();
   for (const program of schema.programs) {
     search(view, program, 0, bindings, () => {
-      const key = argumentsKey(schema, bindings);
+      const key = argumentsKey(schema, bindings, schema.positions);
       if (schema.repeats) {
         if (seen.has(key)) {
           return false;
@@ -66,11 +66,16 @@ export function findActions(view: View, schema: Schema): readonly Action[] {
   return actions;
 }
 
-/** The arguments as one number: the digits are positions among the objects of each type. */
-function argumentsKey(schema: Schema, bindings: Int32Array): number {
+/** Some of the arguments as one number: the digits are positions among the objects of each type. */
+export function argumentsKey(
+  schema: Schema,
+  values: Int32Array,
+  positions: readonly number[],
+): number {
   let key = 0;
-  for (const { slot, members } of schema.choices) {
-    key = key * members.objects.length + members.rank[bindings[slot]!]!;
+  for (const at of positions) {
+    const { members } = schema.choices[at]!;
+    key = key * members.objects.length + members.rank[values[at]!]!;
   }
   return key;
 }
@@ -89,7 +94,6 @@ function actionOf(
   const action: Action = {
     schema,
     arguments: bindings.slice(0, schema.parameters.length),
-    command: undefined,
   };
   const kept = schema.mayBeIdle && isIdle(view, schema, bindings) ? undefined : action;
   schema.actions.set(key, kept);
@@ -101,16 +105,19 @@ function actionOf(
  * same place. The planner below the original drops such actions, so they are no commands.
  */
 function isIdle(view: View, schema: Schema, bindings: Int32Array): boolean {
-  const name = (atom: AtomTest) =>
-    `${atom.predicate} ${factKey(view.setting.objects, atom.terms, bindings)}`;
-  const given = (positive: boolean) =>
-    new Set(schema.required.filter((atom) => atom.positive === positive).map(name));
+  const keyOf = (atom: AtomTest) => factKey(view.setting.objects, atom.terms, bindings);
+  const among = (atoms: readonly AtomTest[], atom: AtomTest, positive: boolean) =>
+    atoms.some(
+      (other) =>
+        other.predicate === atom.predicate &&
+        other.positive === positive &&
+        keyOf(other) === keyOf(atom),
+    );
   const effects = schema.effects.map(({ atom }) => atom);
-  const added = new Set(effects.filter((atom) => atom.positive).map(name));
-  const deleted = effects.filter((atom) => !atom.positive && !added.has(name(atom))).map(name);
-  const before = given(true);
-  const absent = given(false);
-  return [...added].every((each) => before.has(each)) && deleted.every((each) => absent.has(each));
+  return effects.every(
+    (atom) =>
+      among(schema.required, atom, atom.positive) || (!atom.positive && among(effects, atom, true)),
+  );
 }
 
 /** What an action makes false and true, deletions first: an addition wins over a deletion. */

@@ -4,6 +4,7 @@
  * conditional effects enter it whatever their condition.
  */
 import { type Facts, withFact, withoutFact } from "./facts.js";
+import type { Domain } from "./pddl.js";
 import type { Pattern, Query } from "./phrase.js";
 import type { Change } from "./state.js";
 import type { World } from "./world.js";
@@ -11,8 +12,20 @@ import type { World } from "./world.js";
 /** Rows of facts, and after them as many rows of `not_` facts. */
 export type FactView = Facts;
 
-/** The objects that placeholders stand for, by name, in the order they were bound. */
-export type Bindings = ReadonlyMap<string, number>;
+/**
+ * What placeholders stand for: a stack, onto which a query pushes what it binds and from which it
+ * takes it again before it goes on, so that nothing is copied.
+ */
+export interface Bindings {
+  readonly names: string[];
+  readonly objects: number[];
+}
+
+/** The object a name is bound to; -1 where it is not. */
+export function boundTo(bindings: Bindings, name: string): number {
+  const at = bindings.names.indexOf(name);
+  return at === -1 ? -1 : bindings.objects[at]!;
+}
 
 /** The view at the start of a game. */
 export function initialView(world: World): FactView {
@@ -32,28 +45,51 @@ export function changeView(view: FactView, changes: readonly Change[]): FactView
   return rows;
 }
 
-const NEGATION = "not_";
+/** What a pattern of a query means in a domain. */
+interface Target {
+  /** The row of the view; -1 where the domain knows no such fact. */
+  readonly row: number;
+  readonly names: readonly string[];
+  /** The number of the type each placeholder asks for; -1 where the domain has no such type. */
+  readonly types: readonly number[];
+}
 
-/** The row of a view that a pattern speaks of, and whether actions change it. */
-function rowOf(world: World, pattern: Pattern): { row: number; arity: number } | undefined {
-  const { predicateIndex, predicates } = world.domain;
-  let predicate = predicateIndex.get(pattern.name);
-  let row = predicate;
-  if (predicate === undefined && pattern.name.startsWith(NEGATION)) {
-    predicate = predicateIndex.get(pattern.name.slice(NEGATION.length));
-    row = predicate === undefined ? undefined : predicate + predicates.length;
+const NEGATION = "not_";
+const targets = new WeakMap<Domain, Map<Pattern, Target>>();
+
+function targetOf(domain: Domain, pattern: Pattern): Target {
+  let known = targets.get(domain);
+  if (known === undefined) {
+    known = new Map();
+    targets.set(domain, known);
   }
-  if (predicate === undefined || row === undefined) {
-    return undefined;
+  let target = known.get(pattern);
+  if (target === undefined) {
+    target = findTarget(domain, pattern);
+    known.set(pattern, target);
   }
-  return { row, arity: predicates[predicate]!.arity };
+  return target;
+}
+
+function findTarget(domain: Domain, pattern: Pattern): Target {
+  const { predicateIndex, predicates } = domain;
+  const { name, placeholders } = pattern;
+  const denied = name.startsWith(NEGATION) ? predicateIndex.get(name.slice(NEGATION.length)) : -1;
+  const predicate = predicateIndex.get(name) ?? denied ?? -1;
+  const known = predicate !== -1 && predicates[predicate]!.arity === placeholders.length;
+  const offset = predicateIndex.has(name) ? 0 : predicates.length;
+  return {
+    row: known ? predicate + offset : -1,
+    names: placeholders.map((each) => each.name),
+    types: placeholders.map((each) => domain.typeNumbers.get(each.type) ?? -1),
+  };
 }
 
 /** Whether no action can change the answers of a query. */
 export function isFixed(world: World, query: Query): boolean {
   return query.every((pattern) => {
-    const found = rowOf(world, pattern);
-    return found === undefined || !world.fluent[found.row % world.fluent.length];
+    const { row } = targetOf(world.domain, pattern);
+    return row === -1 || !world.fluent[row % world.fluent.length];
   });
 }
 
@@ -67,49 +103,51 @@ export function answer(
   view: FactView,
   query: Query,
   bindings: Bindings,
-  found: (bindings: Bindings) => boolean,
+  found: () => boolean,
+  at = 0,
 ): boolean {
-  const bound = new Map(bindings);
-  const used = new Set(bindings.values());
-  const { count, types } = world.objects;
-  const next = (at: number): boolean => {
-    const pattern = query[at];
-    if (pattern === undefined) {
-      return found(new Map(bound));
+  const pattern = query[at];
+  if (pattern === undefined) {
+    return found();
+  }
+  const target = targetOf(world.domain, pattern);
+  if (target.row === -1) {
+    return false;
+  }
+  const height = bindings.names.length;
+  for (const key of view[target.row]!) {
+    const stop =
+      agrees(world, target, key, bindings) && answer(world, view, query, bindings, found, at + 1);
+    bindings.names.length = height;
+    bindings.objects.length = height;
+    if (stop) {
+      return true;
     }
-    const target = rowOf(world, pattern);
-    const { placeholders } = pattern;
-    if (target === undefined || target.arity !== placeholders.length) {
+  }
+  return false;
+}
+
+/** Whether a fact fits what is bound; binds what is not. */
+function agrees(world: World, target: Target, key: number, bindings: Bindings): boolean {
+  const { names, types } = target;
+  const { count, typeNumbers } = world.objects;
+  let weight = count ** (names.length - 1);
+  for (let place = 0; place < names.length; place++) {
+    const object = Math.floor(key / weight) % count;
+    weight /= count;
+    if (typeNumbers[object] !== types[place]) {
       return false;
     }
-    for (const key of view[target.row]!) {
-      const fresh: { readonly name: string; readonly object: number }[] = [];
-      let weight = count ** placeholders.length;
-      let agrees = true;
-      for (const { name, type } of placeholders) {
-        weight /= count;
-        const object = Math.floor(key / weight) % count;
-        const known = bound.get(name);
-        if (types[object] !== type || (known === undefined ? used.has(object) : known !== object)) {
-          agrees = false;
-          break;
-        }
-        if (known === undefined) {
-          bound.set(name, object);
-          used.add(object);
-          fresh.push({ name, object });
-        }
+    const known = boundTo(bindings, names[place]!);
+    if (known === -1) {
+      if (bindings.objects.includes(object)) {
+        return false;
       }
-      const stop = agrees && next(at + 1);
-      for (const { name, object } of fresh) {
-        bound.delete(name);
-        used.delete(object);
-      }
-      if (stop) {
-        return true;
-      }
+      bindings.names.push(names[place]!);
+      bindings.objects.push(object);
+    } else if (known !== object) {
+      return false;
     }
-    return false;
-  };
-  return next(0);
+  }
+  return true;
 }

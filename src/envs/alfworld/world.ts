@@ -29,6 +29,7 @@ export interface Schema {
   readonly name: string;
   /** The names of the parameters, without `?`; their slots are their positions. */
   readonly parameters: readonly string[];
+  readonly positions: readonly number[];
   readonly choices: readonly Choice[];
   readonly slots: number;
   /** Each finds arguments for which the action applies; an action applies if any finds it. */
@@ -51,8 +52,6 @@ export interface Schema {
 export interface Action {
   readonly schema: Schema;
   readonly arguments: Int32Array;
-  /** Its command, where that is the same in every state; kept by the text engine. */
-  command: string | undefined;
 }
 
 export interface World extends Setting {
@@ -147,6 +146,7 @@ function buildSchema(
     index,
     name: action.name,
     parameters: action.parameters.map(({ name }) => name),
+    positions: [...action.parameters.keys()],
     choices,
     slots: action.slots,
     programs,
