@@ -3,15 +3,8 @@ import type { Facts } from "./facts.js";
 import type { AtomFormula, Formula } from "./formula.js";
 import { numberObjects, type Objects } from "./objects.js";
 import type { ActionSchema, Domain, Problem } from "./pddl.js";
-import {
-  type AtomTest,
-  type Choice,
-  type Program,
-  prepareProgram,
-  prepareTest,
-  type Setting,
-  type Test,
-} from "./solve.js";
+import { prepareProgram, prepareTest } from "./prepare.js";
+import type { AtomTest, Choice, Program, Setting, Test } from "./solve.js";
 import { fault, type Source } from "./source.js";
 
 /** A literal an action makes true or false. */
