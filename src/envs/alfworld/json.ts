@@ -6,10 +6,18 @@ import { fault, lineAt, type Source } from "./source.js";
 export function jsonFault(source: Source, json: string, offset: number, cause: unknown): EnvError {
   const at = Math.min(brokenAt(json), json.length);
   const line = lineAt(source.text, offset + at);
-  const reason = at >= json.length ? "it ends too early" : `found \`${json[at]}\``;
-  const error = fault(source, line, `this is not valid JSON: ${reason}`);
+  const error = fault(source, line, `this is not valid JSON: ${reasonAt(json, at)}`);
   error.cause = cause;
   return error;
+}
+
+function reasonAt(json: string, at: number): string {
+  if (at >= json.length) {
+    return "it ends too early";
+  }
+  return json[at] === '"'
+    ? "the text that starts here is not closed, or not written as JSON wants it"
+    : `found \`${json[at]}\``;
 }
 
 const TOKEN =
