@@ -1,4 +1,5 @@
 /** How fast the household world runs, how hard it is, and what its text is like. */
+import type { z } from "zod";
 import type { Env, Environment } from "../src/envs/env.js";
 import { household } from "../src/envs/household/household.js";
 import { createRandom } from "../src/random.js";
@@ -11,7 +12,7 @@ export interface HouseholdSpeed {
   readonly household_rss_growth_mib: number;
 }
 
-/** Difficulty and text of one split at the default options. */
+/** Difficulty and text of one split. */
 export interface HouseholdSurvey {
   readonly split: string;
   readonly randomSuccessPercent: number;
@@ -22,8 +23,10 @@ export interface HouseholdSurvey {
   readonly meanObservationWords: number;
 }
 
-function openDefault(): Environment {
-  return household.open(household.options.parse({}));
+type Options = z.input<typeof household.options>;
+
+function openHousehold(options: Options = {}): Environment {
+  return household.open(household.options.parse(options));
 }
 
 /** Plays episodes with uniformly random admissible actions and counts the steps. */
@@ -56,7 +59,7 @@ function residentMib(): number {
 
 /** Measures the household world: random policy that asks for the admissible actions at every step. */
 export function measureHousehold(episodes = 100_000): HouseholdSpeed {
-  const environment = openDefault();
+  const environment = openHousehold();
   playRandom(environment, 5_000, 1);
   const before = residentMib();
   let steps = 0;
@@ -86,8 +89,12 @@ function wordsOf(text: string): string[] {
 }
 
 /** How often chance and how fast the expert solve the tasks of a split, and how much text that makes. */
-export function surveyHousehold(split: string, episodes = 6_000): HouseholdSurvey {
-  const environment = openDefault();
+export function surveyHousehold(
+  split: string,
+  options: Options = {},
+  episodes = 6_000,
+): HouseholdSurvey {
+  const environment = openHousehold(options);
   const env = environment.create() as Env;
   const tasks = environment.tasks(split);
   const random = createRandom(3);

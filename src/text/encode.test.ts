@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { worldTexts } from "../../tests/helpers/small-world.js";
 import {
   appendObservation,
   appendResponse,
@@ -8,7 +9,6 @@ import {
   encodeResponse,
   responseEndId,
 } from "./encode.js";
-import { worldTexts } from "./fixtures/world.js";
 import { type PromptView, promptStyle, promptText } from "./prompt.js";
 import type { Sequence } from "./sequence.js";
 import { createTokenizer, type Tokenizer } from "./tokenizer.js";
@@ -89,6 +89,7 @@ describe("a step as a sequence", () => {
           expect(sequence.ids).toEqual(encodePrompt(plain, compact, compact.render(now)).ids);
         },
       ),
+      { numRuns: 30 },
     );
   });
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { worldTexts } from "../../tests/helpers/small-world.js";
 import { learnMerges } from "./byte-pairs.js";
-import { worldTexts } from "./fixtures/world.js";
 import { promptStyle, promptText } from "./prompt.js";
 import { markers } from "./prompt-compact.js";
 import { buildTokenizer } from "./tokenizer-builder.js";

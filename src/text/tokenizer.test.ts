@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { worldTexts } from "./fixtures/world.js";
+import { worldTexts } from "../../tests/helpers/small-world.js";
 import { createTokenizer, loadTokenizer } from "./tokenizer.js";
 import { buildTokenizer } from "./tokenizer-builder.js";
 

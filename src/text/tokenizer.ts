@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
+import { UserError } from "../errors.js";
 
 /** One message of a dialogue. */
 export interface ChatMessage {
@@ -55,7 +56,7 @@ export interface Tokenizer {
 }
 
 /** A problem with a tokenizer's files or with what it was given, told to the user as it is. */
-export class TokenizerError extends Error {
+export class TokenizerError extends UserError {
   override readonly name = "TokenizerError";
 }
 

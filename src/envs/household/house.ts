@@ -95,7 +95,7 @@ function drawHouse(
   const drawn = drawPlaces(random, rooms, family, settings.receptacles);
   if (drawn === undefined) return undefined;
   const { places, roomOf } = drawn;
-  const goal = drawGoal(random, unseen, family, places);
+  const goal = drawGoal(random, unseen, family, places, roomOf);
   if (goal === undefined) return undefined;
   const objects = drawObjects(random, unseen, family, goal, places, roomOf, settings.objects);
   if (objects === undefined) return undefined;
@@ -196,30 +196,56 @@ function suits(kind: ObjectKind, family: Family): boolean {
   return service === "light" ? kind.inspected : kind.treatments.includes(service);
 }
 
-/** What is to be brought where, such that it is not there at the start. */
+/** The rooms that have a place of some sort, as bits. */
+function roomsWith(
+  places: readonly PlaceName[],
+  roomOf: readonly number[],
+  fits: (place: PlaceName) => boolean,
+): number {
+  let rooms = 0;
+  for (let p = 0; p < places.length; p++) {
+    if (fits(places[p] as PlaceName)) rooms |= 1 << (roomOf[p] as number);
+  }
+  return rooms;
+}
+
+/**
+ * What is to be brought where, such that it is not there at the start.
+ *
+ * A goal that calls for walking is preferred: not in the room of the appliance that is needed, or
+ * else not in every room.
+ */
 function drawGoal(
   random: Random,
   unseen: boolean,
   family: Family,
   places: readonly PlaceName[],
+  roomOf: readonly number[],
 ): { object: number; place: number } | undefined {
-  const kinds = objectKinds.map((_, index) => index);
-  for (const object of random.shuffle(kinds)) {
+  const service = serviceOf(family);
+  const avoid =
+    service === undefined
+      ? roomsWith(places, roomOf, () => true)
+      : roomsWith(places, roomOf, (place) => place.kind.service === service);
+  for (const object of random.shuffle(objectKinds.map((_, index) => index))) {
     const kind = objectKinds[object] as ObjectKind;
     if (!suits(kind, family)) continue;
     if (family === "look") {
       if (startWeight(kind, unseen, places, -1) > 0) return { object, place: -1 };
       continue;
     }
-    const targets = placeKinds.flatMap((place, index) =>
-      // It must be a plausible place for the thing, and not the appliance just used.
-      (kind.usual[index] as number) + (kind.unusual[index] as number) > 0 &&
-      (place.service === undefined || place.service !== serviceOf(family)) &&
-      places.some((p) => p.kindIndex === index) &&
-      startWeight(kind, unseen, places, index) > 0
-        ? [index]
-        : [],
-    );
+    const near: number[] = [];
+    const far: number[] = [];
+    for (let index = 0; index < placeKinds.length; index++) {
+      // A plausible place for the thing, and not the appliance just used.
+      if ((kind.usual[index] as number) + (kind.unusual[index] as number) === 0) continue;
+      if (service !== undefined && placeKinds[index]?.service === service) continue;
+      const rooms = roomsWith(places, roomOf, (place) => place.kindIndex === index);
+      if (rooms === 0 || startWeight(kind, unseen, places, index) === 0) continue;
+      const isFar = service === undefined ? rooms !== avoid : (rooms & avoid) === 0;
+      (isFar ? far : near).push(index);
+    }
+    const targets = far.length > 0 ? far : near;
     if (targets.length > 0) return { object, place: random.pick(targets) };
   }
   return undefined;
@@ -237,12 +263,9 @@ function drawObjects(
 ): { names: ObjectName[]; start: Int8Array } | undefined {
   const numbers = objectKinds.map(() => 0);
   const drawn: { name: ObjectName; place: number }[] = [];
-  let goalRooms = 0;
-  places.forEach((place, p) => {
-    const isGoal =
-      family === "look" ? place.kind.service === "light" : place.kindIndex === goal.place;
-    if (isGoal) goalRooms |= 1 << (roomOf[p] as number);
-  });
+  const goalRooms = roomsWith(places, roomOf, (place) =>
+    family === "look" ? place.kind.service === "light" : place.kindIndex === goal.place,
+  );
   const startWeightAt = (kindIndex: number, p: number): number => {
     const place = (places[p] as PlaceName).kindIndex;
     const weight = startWeights(objectKinds[kindIndex] as ObjectKind, unseen)[place] as number;
