@@ -65,6 +65,7 @@ export function main(): AlfworldSpeed {
   const clones: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const environment = open(); // a new one keeps no game ready, so every reset loads
+    environment.task(tasks[0]!.id); // the lists of tasks are read once, not at a reset
     for (const [index, task] of tasks.entries()) {
       const env = environment.create() as Env;
       const random = createRandom(round * tasks.length + index);

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
+import { envChecks } from "../conformance.js";
 import { type Env, EnvError } from "../env.js";
 import { type AlfworldEnvironment, openAlfworld } from "./alfworld.js";
 import { shedGame, shedGrammar, shedProblem, writeGame } from "./fixtures/shed.js";
@@ -55,7 +56,6 @@ describe("the training view", () => {
     expect(env.reset(environment.task(PLAIN))).toBe("There is a crate 2 ahead.");
     expect(env.goal).toBe("shut the watered ferns in a crate.");
     expect(env.taskType).toBe("water_all");
-    expect(env.irreversible("sun")).toBe(false);
   });
 
   it("hides the help command, which the raw view lists", () => {
@@ -70,9 +70,9 @@ describe("the training view", () => {
     const env = start(PLAIN);
     const context =
       "The crate 1 holds nothing. The crate 2 (closed) holds a can 1. The table 1 holds a fern 1, a fern 2.";
-    expect(env.initialContext()).toBe(context);
+    expect(env.initialContext!()).toBe(context);
     env.step("lift fern 1 from table 1");
-    expect(env.initialContext()).toBe(context);
+    expect(env.initialContext!()).toBe(context);
   });
 
   it("rewards the goal once and ends there", () => {
@@ -116,6 +116,19 @@ describe("the training view", () => {
       if (env.admissibleActions!().length === 0) {
         env.reset(environment.task(PLAIN));
       }
+    }
+  });
+});
+
+describe("the contract", () => {
+  it("is kept", async () => {
+    const solvable = join(data, "solvable");
+    writeGame(solvable, PLAIN, shedGame());
+    writeGame(solvable, WALKED, shedGame({ walkthrough: WALKTHROUGH }));
+    const checks = envChecks(openAlfworld({ data: solvable }));
+    expect(checks.length).toBeGreaterThan(10);
+    for (const check of checks) {
+      await expect(check.run(), check.name).resolves.toBeUndefined();
     }
   });
 });

@@ -14,10 +14,12 @@ import {
   type StepResult,
   type Task,
 } from "../env.js";
+import { taskLists } from "../task-lists.js";
+import type { TraceState, TraceWorld } from "../trace.js";
 import { initialContext } from "./context.js";
 import { createGuide, type Guide } from "./expert.js";
 import { type Game, loadGame } from "./game.js";
-import { type GameFolder, HOW_TO_GET_DATA, openGameFolder } from "./games.js";
+import { type GameFolder, gameFile, gameId, HOW_TO_GET_DATA, openGameFolder } from "./games.js";
 import { type Play, startPlay } from "./play.js";
 
 const stepLimit = 50;
@@ -44,26 +46,12 @@ export const alfworldOptions = z.strictObject({
     .describe("seed that shuffles every task list; without it, tasks come in the order of paths"),
 });
 
-/** The state of a recorded world: what the original showed. */
-interface RawState {
-  readonly obs: string;
-  readonly admissible: readonly string[];
-  readonly done: boolean;
-  readonly won: boolean;
-}
-
-/** A game as the original presents it: banner, task and `help` included. */
-export interface RawGame {
-  start(): RawState;
-  step(action: string): RawState;
-}
-
 /** ALFWorld, opened. */
 export interface AlfworldEnvironment extends Environment {
   /** How many games of a split are left out because they cannot be solved. */
   unsolvable(split: string): number;
   /** The game at a path such as `valid_seen/<type>-…/<trial>/game.tw-pddl`, as the original is. */
-  traceWorld(game: string): RawGame;
+  traceWorld(game: string): TraceWorld;
 }
 
 /** A running game, with what its expert looks at. */
@@ -89,9 +77,17 @@ function dataFolder(options: Options): string | undefined {
 /** Opens ALFWorld; its games are read when they are played. */
 export function openAlfworld(options: Options): AlfworldEnvironment {
   const folder = openGameFolder(dataFolder(options));
-  const lists = new Map<string, readonly Task[]>();
-  const load = keepLast(GAMES_KEPT, (file) => loadGame(file));
-  const gameOf = (task: Task): Game => load(folder.fileOf(task));
+  const lists = taskLists(
+    "alfworld",
+    Object.fromEntries(
+      folder.splits.map((split) => [
+        split,
+        () => arrange(folder.list(split).tasks, split, options),
+      ]),
+    ),
+  );
+  const load = keepLast(GAMES_KEPT, (id) => loadGame(gameFile(folder, id)));
+  const gameOf = (id: string): Game => load(lists.task(id).id);
   return {
     name: "alfworld",
     splits: folder.splits,
@@ -99,14 +95,10 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
     maxReturn: successReward,
     promptFamily: "house",
     tasks(split) {
-      let tasks = lists.get(split);
-      if (tasks === undefined) {
-        tasks = arrange(folder.list(split).tasks, split, options);
-        lists.set(split, tasks);
-      }
-      return tasks;
+      folder.list(split); // names what is missing from the download
+      return lists.tasks(split);
     },
-    task: (id) => folder.taskOf(id),
+    task: lists.task,
     create: () => createEnv(gameOf),
     expert(env) {
       if (!isAlfworld(env)) {
@@ -115,7 +107,7 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
       return env.guide.next();
     },
     unsolvable: (split) => folder.list(split).unsolvable,
-    traceWorld: (path) => rawGame(gameOf(folder.taskOf(path))),
+    traceWorld: (path) => rawGame(gameOf(gameId(path))),
   };
 }
 
@@ -136,10 +128,10 @@ function isAlfworld(env: Env): env is AlfworldEnv {
   return "guide" in env;
 }
 
-/** A game as recorded traces saw it. */
-function rawGame(game: Game): RawGame {
+/** A game as recorded traces saw it: banner, task and `help` included. */
+function rawGame(game: Game): TraceWorld {
   let play = startPlay(game);
-  const state = (obs: string): RawState => {
+  const state = (obs: string): TraceState => {
     return { obs, admissible: play.commands(), done: play.won, won: play.won };
   };
   return {
@@ -158,7 +150,7 @@ interface Episode {
   readonly guide: Guide;
 }
 
-function createEnv(gameOf: (task: Task) => Game, from?: Episode): AlfworldEnv {
+function createEnv(gameOf: (id: string) => Game, from?: Episode): AlfworldEnv {
   let episode = from;
   let listed: readonly string[] | undefined;
   const current = (asked: string): Episode => {
@@ -178,7 +170,7 @@ function createEnv(gameOf: (task: Task) => Game, from?: Episode): AlfworldEnv {
       return current("the expert").guide;
     },
     reset(task) {
-      const play = startPlay(gameOf(task));
+      const play = startPlay(gameOf(task.id));
       episode = { task, play, guide: createGuide(play) };
       listed = undefined;
       return play.game.surroundings;
@@ -206,7 +198,6 @@ function createEnv(gameOf: (task: Task) => Game, from?: Episode): AlfworldEnv {
       listed ??= play.won ? [] : play.commands().filter((command) => command !== HELP);
       return listed;
     },
-    irreversible: () => false,
     initialContext: () => initialContext(current("initialContext").play.game),
     clone() {
       if (episode === undefined) {
@@ -271,7 +262,7 @@ function describeSplit(folder: GameFolder, split: string): readonly string[] {
   const first = tasks[0];
   if (first !== undefined) {
     try {
-      loadGame(folder.fileOf(first));
+      loadGame(gameFile(folder, first.id));
     } catch (error) {
       if (!(error instanceof EnvError)) {
         throw error;

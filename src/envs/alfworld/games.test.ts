@@ -67,7 +67,9 @@ describe("task lists", () => {
     const environment = openAlfworld({ data });
     const [task] = environment.tasks("train");
     expect(environment.task(task!.id)).toEqual(task);
-    expect(() => environment.task("train/water_all-Moss-3/trial_d")).toThrow("no solvable game");
+    expect(() => environment.task("train/water_all-Moss-3/trial_d")).toThrow(
+      'alfworld has no task "train/water_all-Moss-3/trial_d"',
+    );
     expect(() => environment.task("nowhere")).toThrow(EnvError);
     expect(environment.traceWorld(`${task!.id}/game.tw-pddl`).start().won).toBe(false);
   });

@@ -30,11 +30,8 @@ export interface GameFolder {
   /** The folder that holds the splits. */
   readonly root: string;
   readonly splits: readonly string[];
+  /** The games of a split, read when first asked for; a missing one is an `EnvError`. */
   list(split: string): SplitList;
-  /** The file of a task. */
-  fileOf(task: Task): string;
-  /** The task a path such as `valid_seen/<type>-…/<trial>/game.tw-pddl`, or an id, stands for. */
-  taskOf(path: string): Task;
 }
 
 /** Opens a data folder; a folder without games is an `EnvError` that says how to get them. */
@@ -44,7 +41,6 @@ export function openGameFolder(data: string | undefined): GameFolder {
   }
   const { root, splits } = findSplits(data);
   const lists = new Map<string, SplitList>();
-  const ids = new Map<string, Task>();
   const list = (split: string): SplitList => {
     let found = lists.get(split);
     if (found === undefined) {
@@ -52,27 +48,25 @@ export function openGameFolder(data: string | undefined): GameFolder {
         const there = `${root} has ${splits.join(", ")}`;
         const remedy = OFFICIAL_SPLITS.includes(split)
           ? `; the download is incomplete: ${HOW_TO_GET_DATA}`
-          : didYouMean(split, splits);
-        throw new EnvError(`alfworld: there is no split "${split}"; ${there}${remedy}`);
+          : `.${didYouMean(split, splits)}`;
+        throw new EnvError(`alfworld has no split "${split}"; ${there}${remedy}`);
       }
       found = readSplit(root, split);
       lists.set(split, found);
-      for (const task of found.tasks) {
-        ids.set(task.id, task);
-      }
     }
     return found;
   };
-  const taskOf = (path: string): Task => {
-    const id = path.endsWith(`/${GAME_FILE}`) ? path.slice(0, -GAME_FILE.length - 1) : path;
-    list(id.slice(0, Math.max(0, id.indexOf("/"))));
-    const task = ids.get(id);
-    if (task === undefined) {
-      throw new EnvError(`alfworld: there is no solvable game "${id}" in ${root}`);
-    }
-    return task;
-  };
-  return { root, splits, list, taskOf, fileOf: (task) => join(root, task.id, GAME_FILE) };
+  return { root, splits, list };
+}
+
+/** The file of the game with this id. */
+export function gameFile(folder: GameFolder, id: string): string {
+  return join(folder.root, id, GAME_FILE);
+}
+
+/** The id of the game at a path such as `valid_seen/<type>-…/<trial>/game.tw-pddl`. */
+export function gameId(path: string): string {
+  return path.endsWith(`/${GAME_FILE}`) ? path.slice(0, -GAME_FILE.length - 1) : path;
 }
 
 /** Finds the folder with the splits: the data folder itself, or the `json_…` folder in it. */
