@@ -19,7 +19,14 @@ import type { TraceState, TraceWorld } from "../trace.js";
 import { initialContext } from "./context.js";
 import { createGuide, type Guide } from "./expert.js";
 import { type Game, loadGame } from "./game.js";
-import { type GameFolder, gameFile, gameId, HOW_TO_GET_DATA, openGameFolder } from "./games.js";
+import {
+  type GameFolder,
+  gameFile,
+  gameId,
+  HOW_TO_GET_DATA,
+  OFFICIAL_SIZES,
+  openGameFolder,
+} from "./games.js";
 import { type Play, startPlay } from "./play.js";
 
 const stepLimit = 50;
@@ -244,13 +251,17 @@ function describe(options: Options): readonly string[] {
   const from = options.data === undefined ? "ALFWORLD_DATA" : "the option data";
   return [
     `data: ${folder.root} (from ${from})`,
-    ...folder.splits.flatMap((split) => describeSplit(folder, split)),
+    ...[...OFFICIAL_SIZES].flatMap(([split, size]) =>
+      folder.splits.includes(split)
+        ? describeSplit(folder, split, size)
+        : [`${split}: missing; the full download has ${size} games`],
+    ),
     `to get the data: ${HOW_TO_GET_DATA}`,
   ];
 }
 
 /** Counts a split and opens its first game, so that a wrong download shows at once. */
-function describeSplit(folder: GameFolder, split: string): readonly string[] {
+function describeSplit(folder: GameFolder, split: string, size: number): readonly string[] {
   const { tasks, unsolvable } = folder.list(split);
   const counts = new Map<string, number>();
   for (const { type } of tasks) {
@@ -258,7 +269,8 @@ function describeSplit(folder: GameFolder, split: string): readonly string[] {
   }
   const types = [...counts].sort().map(([type, count]) => `${type} ${count}`);
   const left = unsolvable === 0 ? "" : `; ${unsolvable} unsolvable ones left out`;
-  const lines = [`${split}: ${tasks.length} games (${types.join(", ")})${left}`];
+  const short = tasks.length + unsolvable < size ? `; the full download has ${size}` : "";
+  const lines = [`${split}: ${tasks.length} games (${types.join(", ")})${left}${short}`];
   const first = tasks[0];
   if (first !== undefined) {
     try {

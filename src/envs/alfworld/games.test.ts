@@ -106,9 +106,10 @@ describe("env info", () => {
     const lines = alfworld.describe!({ data });
     expect(lines[0]).toContain(join(data, "json_2.1.1"));
     expect(lines).toContain(
-      "train: 3 games (look_only 1, water_all 2); 1 unsolvable ones left out",
+      "train: 3 games (look_only 1, water_all 2); 1 unsolvable ones left out; the full download has 3553",
     );
-    expect(lines).toContain("valid_seen: 2 games (water_all 2)");
+    expect(lines).toContain("valid_seen: 2 games (water_all 2); the full download has 140");
+    expect(lines).toContain("valid_unseen: missing; the full download has 134 games");
     expect(lines.find((line) => line.includes("does not load"))).toContain("trial_e");
     expect(lines.at(-1)).toContain("alfworld-download");
   });

@@ -8,8 +8,14 @@ import { basename, join } from "node:path";
 import { didYouMean } from "../../text/nearest.js";
 import { EnvError, type Task } from "../env.js";
 
-/** The splits of the official download, in the order in which they are listed. */
-const OFFICIAL_SPLITS = ["train", "valid_seen", "valid_unseen", "valid_train"];
+/** How many games each split of the official download has, in the order in which they are listed. */
+export const OFFICIAL_SIZES: ReadonlyMap<string, number> = new Map([
+  ["train", 3553],
+  ["valid_seen", 140],
+  ["valid_unseen", 134],
+  ["valid_train", 200],
+]);
+const OFFICIAL_SPLITS = [...OFFICIAL_SIZES.keys()];
 const GAME_FILE = "game.tw-pddl";
 
 /** How to get the data, in words. */
