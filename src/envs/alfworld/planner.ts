@@ -1,5 +1,5 @@
 /** A bounded search for actions that reach the goal: greedy, by the relaxation's estimate. */
-import { type Relaxation, relax } from "./relaxation.js";
+import { createEstimator, type Estimate } from "./relaxation.js";
 import { applicableActions, changeState, changesOf, goalReached, type State } from "./state.js";
 import type { Action, World } from "./world.js";
 
@@ -13,20 +13,21 @@ interface Node {
   readonly from: State;
 }
 
-const relaxations = new WeakMap<World, Relaxation>();
+/** Estimators are dear to make, so a world keeps its own as long as it lives. */
+const estimators = new WeakMap<World, (state: State) => Estimate>();
 
-function relaxationOf(world: World): Relaxation {
-  let relaxation = relaxations.get(world);
-  if (relaxation === undefined) {
-    relaxation = relax(world);
-    relaxations.set(world, relaxation);
+function estimatorOf(world: World): (state: State) => Estimate {
+  let estimator = estimators.get(world);
+  if (estimator === undefined) {
+    estimator = createEstimator(world);
+    estimators.set(world, estimator);
   }
-  return relaxation;
+  return estimator;
 }
 
 /** Actions that lead from a state to the goal; undefined where none are found within bounds. */
 export function findPlan(world: World, start: State): readonly Action[] | undefined {
-  const relaxation = relaxationOf(world);
+  const estimate = estimatorOf(world);
   const relevant = relevantPredicates(world);
   const seen = new Set<string>();
   const queue: Node[][] = [[{ parent: undefined, action: undefined, from: start }]];
@@ -47,7 +48,7 @@ export function findPlan(world: World, start: State): readonly Action[] | undefi
     if (goalReached(world, state)) {
       return actionsTo(node);
     }
-    const { distance, helpful } = relaxation.estimate(state);
+    const { distance, helpful } = estimate(state);
     if (distance === undefined) {
       continue;
     }
