@@ -27,6 +27,7 @@ import {
   OFFICIAL_SIZES,
   openGameFolder,
 } from "./games.js";
+import { createMemo } from "./memo.js";
 import { type Play, startPlay } from "./play.js";
 
 const stepLimit = 50;
@@ -93,8 +94,9 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
       ]),
     ),
   );
-  const load = keepLast(GAMES_KEPT, (id) => loadGame(gameFile(folder, id)));
-  const gameOf = (id: string): Game => load(lists.task(id).id);
+  const games = createMemo<Game>(GAMES_KEPT);
+  const gameOf = (id: string): Game =>
+    games(lists.task(id).id, () => loadGame(gameFile(folder, id)));
   return {
     name: "alfworld",
     splits: folder.splits,
@@ -221,20 +223,6 @@ function goalOf(game: Game): string {
   const told = game.task ?? "";
   const colon = told.indexOf(": ");
   return (colon === -1 ? told : told.slice(colon + 2)).trim();
-}
-
-/** A function that remembers its answers to the last `count` different questions. */
-function keepLast<Value>(count: number, make: (key: string) => Value): (key: string) => Value {
-  const kept = new Map<string, Value>();
-  return (key) => {
-    const value = kept.get(key) ?? make(key);
-    kept.delete(key);
-    kept.set(key, value);
-    if (kept.size > count) {
-      kept.delete(kept.keys().next().value!);
-    }
-    return value;
-  };
 }
 
 function describe(options: Options): readonly string[] {

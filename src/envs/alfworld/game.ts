@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { EnvError } from "../env.js";
 import { type Grammar, parseGrammar } from "./grammar.js";
 import { jsonFault } from "./json.js";
+import { createMemo } from "./memo.js";
 import { nameObjects } from "./names.js";
 import { type Domain, parseDomain, parseProblem } from "./pddl.js";
 import type { Phrase } from "./phrase.js";
@@ -32,6 +33,10 @@ export interface Game extends Teller {
   readonly task: string | undefined;
   textOf(schema: Schema): SchemaText;
 }
+
+/** Games of one version have the same domain; games with the same task the same grammar. */
+const domains = createMemo<Domain>(16);
+const grammars = createMemo<Grammar>(64);
 
 /** The symbols of the grammar that the engine itself asks for. */
 const OPENING = "intro";
@@ -65,8 +70,10 @@ export function parseGame(file: string, text: string): Game {
     const hint = "the task lists leave such games out";
     throw new EnvError(`${file}: the game says of itself that it cannot be solved; ${hint}`);
   }
-  const domain = shared(domains, part("pddl_domain"), parseDomain);
-  const grammar = shared(grammars, part("grammar"), parseGrammar);
+  const domainSource = part("pddl_domain");
+  const domain = domains(domainSource.text, () => parseDomain(domainSource));
+  const grammarSource = part("grammar");
+  const grammar = grammars(grammarSource.text, () => parseGrammar(grammarSource));
   const problem = part("pddl_problem");
   const world = buildWorld(domain, parseProblem(problem, domain), problem);
   const names = objectNames(world);
@@ -158,25 +165,4 @@ function objectNames(world: World): readonly string[] {
   });
   const named = nameObjects(names.filter((_, object) => mentioned[object] === 1));
   return names.map((id) => named.get(id) ?? id);
-}
-
-const REMEMBERED = 64;
-const domains = new Map<string, Domain>();
-const grammars = new Map<string, Grammar>();
-
-/** The parsed form of a text that many games have in common; the oldest is forgotten. */
-function shared<Parsed>(
-  cache: Map<string, Parsed>,
-  source: Source,
-  parse: (source: Source) => Parsed,
-): Parsed {
-  let parsed = cache.get(source.text);
-  if (parsed === undefined) {
-    parsed = parse(source);
-    if (cache.size >= REMEMBERED) {
-      cache.delete(cache.keys().next().value!);
-    }
-    cache.set(source.text, parsed);
-  }
-  return parsed;
 }

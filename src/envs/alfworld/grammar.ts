@@ -4,6 +4,7 @@
  * one.
  */
 import { jsonFault } from "./json.js";
+import { createMemo } from "./memo.js";
 import { type Phrase, PhraseError, parsePhrase, parseQuery, type Query } from "./phrase.js";
 import { excerpt, fault, lineAt, type Source } from "./source.js";
 
@@ -25,26 +26,13 @@ export interface Grammar {
   readonly actions: ReadonlyMap<string, ActionText>;
 }
 
-/** Phrases and conditions repeat from game to game: each is parsed once. */
-const phrases = new Map<string, Phrase>();
-const queries = new Map<string, Query>();
-const REMEMBERED = 4096;
+/** Blocks, phrases and conditions repeat from game to game: each is parsed once. */
+const blocks = createMemo<RuleSet>(256);
+const phrases = createMemo<Phrase>(4096);
+const queries = createMemo<Query>(4096);
 
-function remember<Value>(
-  cache: Map<string, Value>,
-  text: string,
-  parse: (text: string) => Value,
-): Value {
-  let value = cache.get(text);
-  if (value === undefined) {
-    value = parse(text);
-    if (cache.size >= REMEMBERED) {
-      cache.clear();
-    }
-    cache.set(text, value);
-  }
-  return value;
-}
+/** What one block defines. */
+type RuleSet = ReadonlyMap<string, readonly Rule[]>;
 
 /** Walks through the text of a grammar, word by word. */
 interface Cursor {
@@ -60,7 +48,7 @@ export function parseGrammar(source: Source): Grammar {
   for (let word = nextWord(cursor); word !== undefined; word = nextWord(cursor)) {
     if (word === "grammar") {
       expect(cursor, "::");
-      readRules(source, readBlock(cursor), rules);
+      addRules(source, readBlock(cursor), rules);
       expect(cursor, ";");
     } else if (word === "action") {
       readAction(cursor, rules, actions);
@@ -157,7 +145,7 @@ function readAction(
     } else {
       const block = readBlock(cursor);
       if (word === "grammar") {
-        readRules(source, block, rules);
+        addRules(source, block, rules);
       }
     }
     expect(cursor, ";");
@@ -170,7 +158,7 @@ function readAction(
 }
 
 function readPhrase(source: Source, text: string, offset: () => number): Phrase {
-  return located(source, offset, () => remember(phrases, text, parsePhrase));
+  return located(source, offset, () => phrases(text, () => parsePhrase(text)));
 }
 
 /** Runs a parser of phrases and adds file and line to its complaint. */
@@ -185,7 +173,14 @@ function located<Value>(source: Source, offset: () => number, parse: () => Value
   }
 }
 
-function readRules(source: Source, block: Text, rules: Map<string, readonly Rule[]>): void {
+function addRules(source: Source, block: Text, rules: Map<string, readonly Rule[]>): void {
+  for (const [name, defined] of blocks(block.text, () => readRules(source, block))) {
+    rules.set(name, defined);
+  }
+}
+
+function readRules(source: Source, block: Text): RuleSet {
+  const rules = new Map<string, readonly Rule[]>();
   // Lines that start with `#` are comments; blanked rather than cut, so that offsets stay true.
   const json = block.text.replace(/^[ \t]*#[^\n]*/gm, (line) => " ".repeat(line.length));
   let parsed: unknown;
@@ -220,11 +215,12 @@ function readRules(source: Source, block: Text, rules: Map<string, readonly Rule
         if (condition === undefined || condition === "") {
           return { condition: undefined, phrase };
         }
-        const parse = () => remember(queries, condition, parseQuery);
+        const parse = () => queries(condition, () => parseQuery(condition));
         return { condition: located(source, () => offsetOf(condition), parse), phrase };
       }),
     );
   }
+  return rules;
 }
 
 function asRecord(value: unknown): { readonly rhs?: unknown; readonly condition?: unknown } {

@@ -44,8 +44,10 @@ export function groundWorld(world: World): Grounding {
   const operators: Operator[] = [];
   const ground = conditionGrounder(world, reachable.facts, literals, operators);
   const goal = ground(world.goal, new Int32Array(world.goalSlots));
+  const preconditions = world.schemas.map((schema) => schema.precondition());
   for (const action of reachable.actions) {
-    operators.push(...operatorsOf(world, action, ground, literals));
+    const precondition = preconditions[action.schema.index]!;
+    operators.push(...operatorsOf(world, action, precondition, ground, literals));
   }
   return { literals: literals.count(), operators, goal, literalsOf: literals.ofState };
 }
@@ -54,17 +56,18 @@ export function groundWorld(world: World): Grounding {
 function operatorsOf(
   world: World,
   action: Action,
+  precondition: Test,
   ground: (test: Test, bindings: Int32Array) => Ground,
   literals: Literals,
 ): Iterable<Operator> {
   const { schema } = action;
   const bindings = new Int32Array(schema.slots);
   bindings.set(action.arguments);
-  const precondition = ground(schema.precondition, bindings);
+  const always = ground(precondition, bindings);
   const byNeeds = new Map<string, Operator & { readonly gives: number[] }>();
   for (const { atom, variables, condition } of schema.effects) {
     chooseAll(variables, 0, bindings, () => {
-      const needs = all([precondition, condition ? ground(condition, bindings) : []]);
+      const needs = all([always, condition ? ground(condition, bindings) : []]);
       if (needs !== undefined) {
         const operator = byNeeds.get(needs.join()) ?? { action, needs, gives: [] };
         const key = factKey(world.objects, atom.terms, bindings);

@@ -28,9 +28,39 @@ export function numberObjects(domain: Domain, problem: Problem): Objects {
   }
   const names = [...declared.keys()].sort();
   const types = names.map((name) => declared.get(name)!);
-  const index = new Map(names.map((name, at) => [name, at]));
+  const typeNumbers = Int32Array.from(types, (type) => domain.typeNumbers.get(type)!);
+  const index = new Map<string, number>();
+  for (let object = 0; object < names.length; object++) {
+    index.set(names[object]!, object);
+  }
   const members = new Map<string, TypeMembers>();
-  const isA = (type: string, ancestor: string): boolean => {
+  const ofType = (type: string): TypeMembers => {
+    let found = members.get(type);
+    if (found === undefined) {
+      found = membersOf(typeNumbers, subtypes(domain, type));
+      members.set(type, found);
+    }
+    return found;
+  };
+  return { count: names.length, names, types, typeNumbers, index, ofType };
+}
+
+function membersOf(typeNumbers: Int32Array, wanted: ReadonlySet<number>): TypeMembers {
+  const rank = new Int32Array(typeNumbers.length).fill(-1);
+  const objects: number[] = [];
+  for (let object = 0; object < typeNumbers.length; object++) {
+    if (wanted.has(typeNumbers[object]!)) {
+      rank[object] = objects.length;
+      objects.push(object);
+    }
+  }
+  return { objects, rank };
+}
+
+/** The numbers of a type and of all types below it; every type is below `object`. */
+function subtypes(domain: Domain, ancestor: string): ReadonlySet<number> {
+  const found = new Set<number>();
+  for (const [type, number] of domain.typeNumbers) {
     // A type may be its own ancestor by mistake; the set ends that walk.
     const seen = new Set<string>();
     let at: string | undefined = type;
@@ -38,25 +68,9 @@ export function numberObjects(domain: Domain, problem: Problem): Objects {
       seen.add(at);
       at = domain.types.get(at);
     }
-    return at === ancestor || ancestor === "object";
-  };
-  const ofType = (type: string): TypeMembers => {
-    let found = members.get(type);
-    if (found === undefined) {
-      const matching = new Set([...new Set(types)].filter((each) => isA(each, type)));
-      const rank = new Int32Array(names.length).fill(-1);
-      const objects: number[] = [];
-      for (let object = 0; object < names.length; object++) {
-        if (matching.has(types[object]!)) {
-          rank[object] = objects.length;
-          objects.push(object);
-        }
-      }
-      found = { objects, rank };
-      members.set(type, found);
+    if (at === ancestor || ancestor === "object") {
+      found.add(number);
     }
-    return found;
-  };
-  const typeNumbers = Int32Array.from(types, (type) => domain.typeNumbers.get(type)!);
-  return { count: names.length, names, types, typeNumbers, index, ofType };
+  }
+  return found;
 }

@@ -110,11 +110,12 @@ function bruteForce(world: World, state: State): readonly string[] {
   const view: View = { setting: world, facts: state.facts, optimistic: false };
   return world.schemas.flatMap((schema) => {
     const bindings = new Int32Array(schema.slots);
+    const precondition = schema.precondition();
     const found: string[] = [];
     chooseAll(schema.choices, 0, bindings, () => {
       const values = [...bindings.slice(0, schema.parameters.length)];
       const idle = schema.name === "walk" && values[1] === values[2];
-      if (holds(view, schema.precondition, bindings) && !idle) {
+      if (holds(view, precondition, bindings) && !idle) {
         found.push(`${schema.name} ${values}`);
       }
       return false;

@@ -55,12 +55,12 @@ interface Target {
 }
 
 const NEGATION = "not_";
-const targets = new WeakMap<Domain, Map<Pattern, Target>>();
+const targets = new WeakMap<Domain, WeakMap<Pattern, Target>>();
 
 function targetOf(domain: Domain, pattern: Pattern): Target {
   let known = targets.get(domain);
   if (known === undefined) {
-    known = new Map();
+    known = new WeakMap();
     targets.set(domain, known);
   }
   let target = known.get(pattern);

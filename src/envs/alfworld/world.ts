@@ -34,7 +34,8 @@ export interface Schema {
   readonly effects: readonly WorldEffect[];
   /** What must hold for it to apply, as far as it is a plain list of literals. */
   readonly required: readonly AtomTest[];
-  readonly precondition: Test;
+  /** All that must hold for it to apply, as one test. */
+  precondition(): Test;
   /** Whether, with some arguments, it could change nothing; such actions are never offered. */
   readonly mayBeIdle: boolean;
   /** The ground actions met so far, by the number of their arguments. */
@@ -147,7 +148,7 @@ function buildSchema(
     reads: fluentsOf(setting, precondition),
     effects,
     required,
-    precondition: prepareTest(setting, precondition, constants),
+    precondition: () => prepareTest(setting, precondition, constants),
     mayBeIdle: effects.every((effect) => {
       if (effect.condition !== undefined) {
         return false;
