@@ -12,6 +12,7 @@ const WALKTHROUGH = ["walk to crate 2", "open crate 2", "lift can 1 from crate 2
 const PLAIN = "train/water_all-Fern-1/plain";
 const WALKED = "train/water_all-Fern-1/walked";
 const HELPFUL = "train/water_all-Fern-1/helpful";
+const EASY = "train/water_all-Fern-1/easy";
 const HOPELESS = "train/water_all-Fern-1/hopeless";
 
 let data: string;
@@ -24,6 +25,7 @@ beforeAll(() => {
   const grammar = shedGrammar.replace('template :: "switch"', 'template :: "help"');
   writeGame(data, HELPFUL, shedGame({ grammar }));
   const objectsAndFacts = shedProblem.slice(0, shedProblem.indexOf("(:goal"));
+  writeGame(data, EASY, shedGame({ pddl_problem: `${objectsAndFacts}(:goal (and)))` }));
   const hopeless = `${objectsAndFacts}(:goal (opened anna)))`;
   writeGame(data, HOPELESS, shedGame({ pddl_problem: hopeless }));
   environment = openAlfworld({ data });
@@ -94,6 +96,13 @@ describe("the training view", () => {
     expect(results.slice(0, -1).every(({ reward, done }) => reward === 0 && !done)).toBe(true);
     expect(again.admissibleActions!()).toEqual([]);
     expect(() => again.step("switch")).toThrow("after the episode was over");
+  });
+
+  it("lets a game that starts at its goal be won by its first step", () => {
+    const env = start(EASY);
+    expect(env.admissibleActions!().length).toBeGreaterThan(0);
+    expect(env.step("switch")).toMatchObject({ reward: 10, done: true });
+    expect(() => env.clone().step("switch")).toThrow("after the episode was over");
   });
 
   it("wants a reset first", () => {

@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
+import { didYouMean } from "../../text/nearest.js";
 import {
   defineEnv,
   type Env,
@@ -85,15 +86,11 @@ function dataFolder(options: Options): string | undefined {
 /** Opens ALFWorld; its games are read when they are played. */
 export function openAlfworld(options: Options): AlfworldEnvironment {
   const folder = openGameFolder(dataFolder(options));
-  const lists = taskLists(
-    "alfworld",
-    Object.fromEntries(
-      folder.splits.map((split) => [
-        split,
-        () => arrange(folder.list(split).tasks, split, options),
-      ]),
-    ),
-  );
+  checkTypes(folder, options);
+  const listed = folder.splits.map((split) => {
+    return [split, () => arrange(folder.list(split).tasks, split, options)] as const;
+  });
+  const lists = taskLists("alfworld", Object.fromEntries(listed));
   const games = createMemo<Game>(GAMES_KEPT);
   const gameOf = (id: string): Game =>
     games(lists.task(id).id, () => loadGame(gameFile(folder, id)));
@@ -105,7 +102,12 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
     promptFamily: "house",
     tasks(split) {
       folder.list(split); // names what is missing from the download
-      return lists.tasks(split);
+      const tasks = lists.tasks(split);
+      if (tasks.length === 0) {
+        const types = options.types?.join(" or ") ?? "any type";
+        throw new EnvError(`alfworld: ${split} has no tasks of ${types} in ${folder.root}`);
+      }
+      return tasks;
     },
     task: lists.task,
     create: () => createEnv(gameOf),
@@ -120,15 +122,19 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
   };
 }
 
+/** Refuses a type that no split has: it would choose nothing, silently. */
+function checkTypes(folder: GameFolder, options: Options): void {
+  const present = options.types === undefined ? [] : folder.types();
+  const unknown = options.types?.find((type) => !present.includes(type));
+  if (unknown !== undefined) {
+    const known = `it has ${present.join(", ")}.${didYouMean(unknown, present)}`;
+    throw new EnvError(`alfworld has no tasks of type "${unknown}"; ${known}`);
+  }
+}
+
 /** Chooses the types that are asked for and puts the tasks in the order that is asked for. */
 function arrange(tasks: readonly Task[], split: string, options: Options): readonly Task[] {
   const { types, order } = options;
-  const present = [...new Set(tasks.map(({ type }) => type))].sort();
-  const unknown = types?.find((type) => !present.includes(type));
-  if (unknown !== undefined) {
-    const there = present.join(", ");
-    throw new EnvError(`alfworld: ${split} has no tasks of type "${unknown}"; it has ${there}`);
-  }
   const chosen = tasks.filter(({ type }) => types === undefined || types.includes(type));
   return order === undefined ? chosen : createRandom(mixSeed(order, split)).shuffle(chosen);
 }
@@ -152,17 +158,18 @@ function rawGame(game: Game): TraceWorld {
   };
 }
 
-/** An episode at one moment: which task, and how far the game has gone. */
-interface Episode {
+/** An episode that has begun: its task, how far its game has gone, and whether it is over. */
+interface Begun {
   readonly task: Task;
   readonly play: Play;
   readonly guide: Guide;
+  over: boolean;
 }
 
-function createEnv(gameOf: (id: string) => Game, from?: Episode): AlfworldEnv {
+function createEnv(gameOf: (id: string) => Game, from?: Begun): AlfworldEnv {
   let episode = from;
   let listed: readonly string[] | undefined;
-  const current = (asked: string): Episode => {
+  const current = (asked: string): Begun => {
     if (episode === undefined) {
       throw new EnvError(`alfworld: ${asked} was called before reset; call reset(task) first.`);
     }
@@ -180,13 +187,14 @@ function createEnv(gameOf: (id: string) => Game, from?: Episode): AlfworldEnv {
     },
     reset(task) {
       const play = startPlay(gameOf(task.id));
-      episode = { task, play, guide: createGuide(play) };
+      episode = { task, play, guide: createGuide(play), over: false };
       listed = undefined;
       return play.game.surroundings;
     },
     step(action): StepResult {
-      const { play, guide } = current("step");
-      if (play.won) {
+      const now = current("step");
+      const { play, guide } = now;
+      if (now.over) {
         throw new EnvError(
           "alfworld: step was called after the episode was over; call reset(task).",
         );
@@ -198,13 +206,14 @@ function createEnv(gameOf: (id: string) => Game, from?: Episode): AlfworldEnv {
         guide.saw(action.trim(), answer.action);
       }
       const success = play.won;
+      now.over = success;
       const info = { valid, success, score: success ? 1 : 0 };
       const reward = success ? successReward : 0;
       return { observation: answer.text, reward, done: success, info };
     },
     admissibleActions() {
-      const { play } = current("admissibleActions");
-      listed ??= play.won ? [] : play.commands().filter((command) => command !== HELP);
+      const { play, over } = current("admissibleActions");
+      listed ??= over ? [] : play.commands().filter((command) => command !== HELP);
       return listed;
     },
     initialContext: () => initialContext(current("initialContext").play.game),
@@ -213,7 +222,7 @@ function createEnv(gameOf: (id: string) => Game, from?: Episode): AlfworldEnv {
         return createEnv(gameOf);
       }
       const play = episode.play.clone();
-      return createEnv(gameOf, { task: episode.task, play, guide: episode.guide.clone(play) });
+      return createEnv(gameOf, { ...episode, play, guide: episode.guide.clone(play) });
     },
   };
 }

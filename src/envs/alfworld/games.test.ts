@@ -58,9 +58,11 @@ describe("task lists", () => {
     for (const order of orders) {
       expect(order.split(",").sort()).toEqual(ids({ data }, "train"));
     }
-    expect(() => ids({ data, types: ["fly"] }, "train")).toThrow(
-      'train has no tasks of type "fly"; it has look_only, water_all',
+    expect(() => openAlfworld({ data, types: ["look_only", "fly"] })).toThrow(
+      'alfworld has no tasks of type "fly"; it has look_only, water_all',
     );
+    const seen = openAlfworld({ data, types: ["look_only"] });
+    expect(() => seen.tasks("valid_seen")).toThrow("valid_seen has no tasks of look_only");
   });
 
   it("find a task by its id or its file", () => {

@@ -4,7 +4,7 @@
  * where a game says whether it can be solved; games are parsed when they are played.
  */
 import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { didYouMean } from "../../text/nearest.js";
 import { EnvError, type Task } from "../env.js";
 
@@ -36,6 +36,8 @@ export interface GameFolder {
   /** The folder that holds the splits. */
   readonly root: string;
   readonly splits: readonly string[];
+  /** The types of tasks there are in any split, by the names of their folders. */
+  types(): readonly string[];
   /** The games of a split, read when first asked for; a missing one is an `EnvError`. */
   list(split: string): SplitList;
 }
@@ -62,7 +64,9 @@ export function openGameFolder(data: string | undefined): GameFolder {
     }
     return found;
   };
-  return { root, splits, list };
+  const types = () =>
+    [...new Set(splits.flatMap((split) => folders(join(root, split)).map(taskType)))].sort();
+  return { root, splits, types, list };
 }
 
 /** The file of the game with this id. */
@@ -122,7 +126,7 @@ function readSplit(root: string, split: string): SplitList {
 
 /** The family of a task: what its folder's name starts with. */
 function taskType(folder: string): string {
-  return basename(folder).split("-", 1)[0]!;
+  return folder.split("-", 1)[0]!;
 }
 
 const TAIL_BYTES = 4096;

@@ -26,8 +26,6 @@ export interface Play {
   readonly state: State;
   /** Whether the goal is reached now. */
   readonly won: boolean;
-  /** What the game says at the start; the same at any time. */
-  readonly opening: string;
   /** The commands that would be carried out now, sorted, each once. */
   commands(): readonly string[];
   /** The command of an action in this state. */
@@ -112,9 +110,6 @@ function playFrom(game: Game, start: Moment): Play {
     },
     get won() {
       return moment.won;
-    },
-    get opening() {
-      return game.opening;
     },
     commands: () => offers().commands,
     commandFor,
