@@ -165,6 +165,10 @@ describe("the expert", () => {
     expect(() => environment.expert!(start(HOPELESS))).toThrow(/hopeless.*found no way/);
   });
 
+  it("ends a game that starts at its goal with any command", () => {
+    expect(follow(start(EASY))).toHaveLength(1);
+  });
+
   it("plays alfworld alone", () => {
     expect(() => environment.expert!({} as Env)).toThrow(EnvError);
   });
