@@ -136,6 +136,12 @@ function drawRooms(
   return random.shuffle([first, ...others.slice(0, count - 1)]);
 }
 
+/** One fridge, stove or microwave is enough for a house; other places may come up in every room. */
+function mostInAHouse(kindIndex: number): number {
+  const service = placeKinds[kindIndex]?.service;
+  return service === "heat" || service === "cool" ? 1 : mostPlacesOfAKind;
+}
+
 /** Shares the receptacles out among the rooms, and makes sure of what the family needs. */
 function drawPlaces(
   random: Random,
@@ -160,7 +166,7 @@ function drawPlaces(
     for (const kindIndex of candidates) {
       if (quota === 0) break;
       const number = (numbers[kindIndex] as number) + 1;
-      if (number > mostPlacesOfAKind) continue;
+      if (number > mostInAHouse(kindIndex)) continue;
       numbers[kindIndex] = number;
       drawn.push({ place: placeName(kindIndex, number), room });
       quota--;
