@@ -14,7 +14,17 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   advantages: ["rollout"],
   update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
-  train: ["advantages", "engine", "envs", "objectives", "rollout", "runs", "text", "update"],
+  train: [
+    "advantages",
+    "config",
+    "engine",
+    "envs",
+    "objectives",
+    "rollout",
+    "runs",
+    "text",
+    "update",
+  ],
   cli: ["config", "engine", "envs", "rollout", "runs", "text", "train"],
 };
 
