@@ -18,8 +18,16 @@ import {
   type Tensor,
 } from "./graph.js";
 import { causalMask, logSumExp, rmsNorm, softmax } from "./layers.js";
-import { elementwise, fusedMatmul, linear, reshape, selectRows, transpose } from "./ops.js";
-import { asInt64, finishProgram, type Program } from "./program.js";
+import {
+  asInt64,
+  elementwise,
+  fusedMatmul,
+  linear,
+  reshape,
+  selectRows,
+  transpose,
+} from "./ops.js";
+import { finishProgram, type Program } from "./program.js";
 import { scan } from "./scan.js";
 import {
   attentionScale,
@@ -30,7 +38,6 @@ import {
   finish,
   finishLayer,
   layer,
-  mergeHeads,
   outputWeight,
   project,
   weight,

@@ -106,7 +106,7 @@ function fillRows(
     let room = size;
     while (room <= length && rowsByRoom[room]!.length === 0) room += 1;
     const row = room <= length ? rowsByRoom[room]!.pop()! : rows++;
-    const left = room <= length ? room : length;
+    const left = Math.min(room, length);
     placements.push({ sequence, row, start: length - left });
     rowsByRoom[left - size]!.push(row);
   }
