@@ -40,6 +40,8 @@ export interface Moments {
 }
 
 export interface Learner {
+  /** What has been accumulated since the last step, by tensor name. */
+  readonly gradients: ReadonlyMap<string, Float32Array>;
   forward(
     sequences: readonly TargetSequence[],
     parameters: Parameters,
@@ -92,6 +94,7 @@ export function createLearner(
     return Math.sqrt([...squares.values()].reduce((sum, square) => sum + square, 0));
   };
   return {
+    gradients,
     forward: async (sequences, weights, options) => {
       checkSequences(sequences, config);
       const quantities: readonly Quantity[] = [
