@@ -18,8 +18,17 @@ import {
   type Tensor,
 } from "./graph.js";
 import { causalMask, logSumExp, rmsNorm, softmax } from "./layers.js";
-import { elementwise, fusedMatmul, linear, reshape, selectRows, transpose } from "./ops.js";
-import { asInt64, finishProgram, type Program } from "./program.js";
+import {
+  asInt64,
+  elementwise,
+  linear,
+  reshape,
+  selectRows,
+  sumAxes,
+  transpose,
+  withNumber,
+} from "./ops.js";
+import { finishProgram, type Program } from "./program.js";
 import { scan } from "./scan.js";
 import {
   attentionScale,
@@ -30,7 +39,6 @@ import {
   finish,
   finishLayer,
   layer,
-  mergeHeads,
   outputWeight,
   project,
   weight,
@@ -107,15 +115,15 @@ function lastLayer(
   const values = project(context, index, "value", normed, wide);
   caches.push(keys, values);
   const at = selectRows(normed, ends.tokens);
-  const q = grouped(project(context, index, "query", at, asInt64(ends.positions)), config);
+  const plain = grouped(project(context, index, "query", at, asInt64(ends.positions)), config);
+  const q = withNumber("Mul", plain, attentionScale(config));
   const [rows, , times, size] = q.shape as Shape;
   const length = positions.shape[1]!;
-  const scores = fusedMatmul(q, keys, { scale: attentionScale(config) }, [
-    rows!,
-    config.kvHeads,
-    times!,
-    length,
-  ]);
+  const scores = emit({
+    op: "MatMul",
+    inputs: [q, keys],
+    shape: [rows!, config.kvHeads, times!, length],
+  });
   const weights = softmax(elementwise("Add", scores, causalMask(ends.positions, positions)));
   const attended = emit({
     op: "MatMul",
@@ -184,7 +192,8 @@ function attendCaches(
 ): Tensor {
   const { kvHeads, headSize } = config;
   const times = config.heads / kvHeads;
-  const scale = attentionScale(config);
+  // Scaled here and not in the products: those of a single row are faster plain.
+  const q = withNumber("Mul", now.q, attentionScale(config));
   const declare = (name: string, ...shape: (string | number)[]) =>
     addInput(graph, name, "float32", shape);
   const promptKeys = declare(cacheNames.promptKeys(index), "groups", kvHeads, headSize, "prompt");
@@ -212,18 +221,16 @@ function attendCaches(
       times,
       width,
     ]);
-  const product = (a: Tensor, b: Tensor, shape: Shape, options = {}) =>
-    fusedMatmul(a, b, options, shape);
+  const product = (a: Tensor, b: Tensor, shape: Shape) =>
+    emit({ op: "MatMul", inputs: [a, b], shape });
   const toPrompt = elementwise(
     "Add",
-    product(byGroup(now.q, headSize), promptKeys, ["groups", kvHeads, "sharing", "prompt"], {
-      scale,
-    }),
+    product(byGroup(q, headSize), promptKeys, ["groups", kvHeads, "sharing", "prompt"]),
     now.promptMask,
   );
   const row = (width: string | number): Shape => ["batch", kvHeads, times, width];
-  const toOwn = elementwise("Add", product(now.q, ownKeys, row("own"), { scale }), now.ownMask);
-  const toSelf = product(now.q, now.keys, row(1), { scale, transB: true });
+  const toOwn = elementwise("Add", product(q, ownKeys, row("own")), now.ownMask);
+  const toSelf = sumAxes(elementwise("Mul", q, now.keys), [3], row(1), true);
   const weights = softmax(
     emit({
       op: "Concat",

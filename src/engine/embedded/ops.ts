@@ -227,3 +227,14 @@ export function withNumber(op: "Add" | "Mul", x: Tensor, value: number): Tensor 
 export function unary(op: string, x: Tensor): Tensor {
   return emit({ op, inputs: [x], shape: x.shape });
 }
+
+/** Some operators take 64-bit indices only. */
+export function asInt64(x: Tensor): Tensor {
+  return emit({
+    op: "Cast",
+    inputs: [x],
+    attributes: { to: { int: 7 } },
+    type: "int64",
+    shape: x.shape,
+  });
+}
