@@ -170,10 +170,8 @@ export function decodeProgram(config: ModelConfig): Program {
     const attended = attendCaches(graph, config, index, { q, keys, values, promptMask, ownMask });
     x = finishLayer(context, index, x, attended);
   }
-  const told = distribution(context, finish(context, x), inverse);
-  DISTRIBUTION.forEach((name, i) => {
-    results.set(name, told[i]!);
-  });
+  for (const [name, tensor] of distributionResults(context, finish(context, x), inverse))
+    results.set(name, tensor);
   return finishProgram(graph, results);
 }
 
@@ -267,7 +265,18 @@ function distribution(context: Context, hidden: Tensor, inverse: Tensor): readon
   return [probabilities, logSumExp(tempered, probabilities), logSumExp(logits, softmax(logits))];
 }
 
-function declareContext(graph: Graph, config: ModelConfig): Context {
+/** The next token's distribution after some hidden states, as results by name. */
+export function distributionResults(
+  context: Context,
+  hidden: Tensor,
+  inverse: Tensor,
+): readonly (readonly [string, Tensor])[] {
+  const told = distribution(context, hidden, inverse);
+  return DISTRIBUTION.map((name, i) => [name, told[i]!]);
+}
+
+/** The model's inputs in a graph of sampling. */
+export function declareContext(graph: Graph, config: ModelConfig): Context {
   return {
     config,
     weights: declareWeights(graph, config, false),

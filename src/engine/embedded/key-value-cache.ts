@@ -21,6 +21,21 @@ export interface KeyValueCache {
   append(results: ReadonlyMap<string, Float32Array>): void;
   /** A cache of only the given rows. */
   keep(groups: readonly KeptGroup[]): KeyValueCache;
+  /** Everything one row has read, as it is now. */
+  row(g: number, r: number): RowCache;
+}
+
+/** Keys [kvHeads, headSize, tokens] and values [kvHeads, tokens, headSize] of one row, by layer. */
+export interface RowCache {
+  readonly tokens: number;
+  readonly keys: readonly Float32Array[];
+  readonly values: readonly Float32Array[];
+}
+
+/** A run of slots that hold tokens; what lies between is padding. */
+export interface Slots {
+  readonly start: number;
+  readonly end: number;
 }
 
 /** Everything the cache holds; arrays by layer. */
@@ -28,8 +43,8 @@ interface Content {
   readonly promptKeys: readonly Float32Array[];
   readonly promptValues: readonly Float32Array[];
   readonly promptLength: number;
-  /** Length of each group's prompt; what is beyond it is padding. */
-  readonly lengths: readonly number[];
+  /** Where each group's prompt lies among the slots; the rest is padding. */
+  readonly slots: readonly (readonly Slots[])[];
   /** Rows in each group. */
   readonly count: number;
   ownKeys: readonly Float32Array[];
@@ -40,28 +55,27 @@ interface Content {
 
 const FIRST_CAPACITY = 16;
 
-/** The cache after prefill, before any row has a token of its own. */
-export function createKeyValueCache(
-  config: ModelConfig,
-  prefilled: ReadonlyMap<string, Float32Array>,
-  batch: {
-    readonly lengths: readonly number[];
-    readonly promptLength: number;
-    readonly count: number;
-  },
-): KeyValueCache {
-  const layers = layersOf(config);
-  const size = batch.lengths.length * config.kvHeads * config.headSize * batch.promptLength;
-  // Prefill may have computed some empty rows at the end.
-  const trimmed = (name: string) => prefilled.get(name)!.subarray(0, size);
+/** Prompts that have been read, with keys and values by layer. */
+export interface ReadPrompts {
+  readonly keys: readonly Float32Array[];
+  readonly values: readonly Float32Array[];
+  readonly promptLength: number;
+  readonly slots: readonly (readonly Slots[])[];
+  /** Rows that share each prompt. */
+  readonly count: number;
+}
+
+/** The cache after the prompts were read, before any row has a token of its own. */
+export function createKeyValueCache(config: ModelConfig, read: ReadPrompts): KeyValueCache {
+  const { keys, values, ...batch } = read;
   const empty = () => {
-    const own = batch.lengths.length * batch.count * config.kvHeads * config.headSize;
-    return layers.map(() => new Float32Array(own * FIRST_CAPACITY));
+    const own = batch.slots.length * batch.count * config.kvHeads * config.headSize;
+    return layersOf(config).map(() => new Float32Array(own * FIRST_CAPACITY));
   };
   return cacheOf(config, {
     ...batch,
-    promptKeys: layers.map((i) => trimmed(cacheNames.promptKeys(i))),
-    promptValues: layers.map((i) => trimmed(cacheNames.promptValues(i))),
+    promptKeys: keys,
+    promptValues: values,
     ownKeys: empty(),
     ownValues: empty(),
     capacity: FIRST_CAPACITY,
@@ -71,13 +85,10 @@ export function createKeyValueCache(
 
 function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
   const { kvHeads, headSize } = config;
-  const groups = content.lengths.length;
+  const groups = content.slots.length;
   const rows = groups * content.count;
   const { promptLength } = content;
-  const promptMask = new Float32Array(groups * promptLength);
-  content.lengths.forEach((length, g) => {
-    promptMask.fill(MASKED, g * promptLength + length, (g + 1) * promptLength);
-  });
+  const promptMask = maskOutside(content.slots, promptLength);
   return {
     feeds: () => {
       const { capacity, used } = content;
@@ -117,7 +128,7 @@ function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
         arrays.map((array) => pickBlocks(array, indices, array.length / total));
       return cacheOf(config, {
         ...content,
-        lengths: wholeGroups.map((g) => content.lengths[g]!),
+        slots: wholeGroups.map((g) => content.slots[g]!),
         count: kept[0]!.rows.length,
         promptKeys: pick(content.promptKeys, wholeGroups, groups),
         promptValues: pick(content.promptValues, wholeGroups, groups),
@@ -125,7 +136,55 @@ function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
         ownValues: pick(content.ownValues, keptRows, rows),
       });
     },
+    row: (g, r) => {
+      const at = g * content.count + r;
+      const { used, capacity } = content;
+      const own = [{ start: 0, end: used }];
+      const tokens = used + countSlots(content.slots[g]!);
+      const gather = (
+        prompt: Float32Array,
+        mine: Float32Array,
+        blocks: number,
+        width: number,
+      ): Float32Array => {
+        const gathered = new Float32Array(blocks * tokens * width);
+        for (let b = 0; b < blocks; b++) {
+          let into = b * tokens * width;
+          const copy = (from: Float32Array, begin: number, { start, end }: Slots): void => {
+            gathered.set(from.subarray(begin + start * width, begin + end * width), into);
+            into += (end - start) * width;
+          };
+          const promptAt = (g * blocks + b) * promptLength * width;
+          for (const slots of content.slots[g]!) copy(prompt, promptAt, slots);
+          for (const slots of own) copy(mine, (at * blocks + b) * capacity * width, slots);
+        }
+        return gathered;
+      };
+      return {
+        tokens,
+        keys: layersOf(config).map((i) =>
+          gather(content.promptKeys[i]!, content.ownKeys[i]!, kvHeads * headSize, 1),
+        ),
+        values: layersOf(config).map((i) =>
+          gather(content.promptValues[i]!, content.ownValues[i]!, kvHeads, headSize),
+        ),
+      };
+    },
   };
+}
+
+/** How many tokens some slots hold. */
+export function countSlots(slots: readonly Slots[]): number {
+  return slots.reduce((sum, { start, end }) => sum + end - start, 0);
+}
+
+/** A mask [rows, length] that lets attention see only the given slots of each row. */
+export function maskOutside(rows: readonly (readonly Slots[])[], length: number): Float32Array {
+  const mask = new Float32Array(rows.length * length).fill(MASKED);
+  rows.forEach((slots, r) => {
+    for (const { start, end } of slots) mask.fill(0, r * length + start, r * length + end);
+  });
+  return mask;
 }
 
 /** Copies `heads` blocks of one token each into place `at` of caches of `capacity` tokens. */
