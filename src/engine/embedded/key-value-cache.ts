@@ -1,7 +1,9 @@
 /**
  * Keys and values of a batch being decoded: those of each prompt, shared by its rows, and each row's own.
  *
- * Keys are stored with positions last, [headSize, positions], so that a score row is a plain product.
+ * A prompt's keys are stored with positions last, [headSize, positions], so that a score row is a plain
+ * product. The rows' own keys and values are stored with positions first, so that a new token is appended
+ * by one copy and nothing but what is there is computed.
  */
 import type { ModelConfig } from "../weights/model-config.js";
 import { cacheNames, layersOf } from "./generation.js";
@@ -32,10 +34,10 @@ interface Content {
   readonly lengths: readonly number[];
   /** Rows in each group. */
   readonly count: number;
-  ownKeys: readonly Float32Array[];
-  ownValues: readonly Float32Array[];
-  capacity: number;
-  used: number;
+  readonly ownKeys: readonly Float32Array[];
+  readonly ownValues: readonly Float32Array[];
+  /** Tokens of its own that every row has. */
+  readonly used: number;
 }
 
 const FIRST_CAPACITY = 16;
@@ -51,20 +53,17 @@ export function createKeyValueCache(
   },
 ): KeyValueCache {
   const layers = layersOf(config);
-  const size = batch.lengths.length * config.kvHeads * config.headSize * batch.promptLength;
+  const width = config.kvHeads * config.headSize;
+  const size = batch.lengths.length * width * batch.promptLength;
   // Prefill may have computed some empty rows at the end.
   const trimmed = (name: string) => prefilled.get(name)!.subarray(0, size);
-  const empty = () => {
-    const own = batch.lengths.length * batch.count * config.kvHeads * config.headSize;
-    return layers.map(() => new Float32Array(own * FIRST_CAPACITY));
-  };
+  const own = batch.lengths.length * batch.count * width * FIRST_CAPACITY;
   return cacheOf(config, {
     ...batch,
     promptKeys: layers.map((i) => trimmed(cacheNames.promptKeys(i))),
     promptValues: layers.map((i) => trimmed(cacheNames.promptValues(i))),
-    ownKeys: empty(),
-    ownValues: empty(),
-    capacity: FIRST_CAPACITY,
+    ownKeys: layers.map(() => new Float32Array(own)),
+    ownValues: layers.map(() => new Float32Array(own)),
     used: 0,
   });
 }
@@ -73,93 +72,88 @@ function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
   const { kvHeads, headSize } = config;
   const groups = content.lengths.length;
   const rows = groups * content.count;
+  const token = rows * kvHeads * headSize;
   const { promptLength } = content;
   const promptMask = new Float32Array(groups * promptLength);
   content.lengths.forEach((length, g) => {
     promptMask.fill(MASKED, g * promptLength + length, (g + 1) * promptLength);
   });
+  let { ownKeys, ownValues, used } = content;
   return {
     feeds: () => {
-      const { capacity, used } = content;
-      const ownMask = new Float32Array(capacity).fill(MASKED, used);
+      // There is no tensor of no tokens: before the first one, an empty one is masked.
+      const shown = Math.max(1, used);
       const feeds: Feeds = {
         promptMask: floats(promptMask, [groups, 1, 1, promptLength]),
-        ownMask: floats(ownMask, [1, 1, 1, capacity]),
+        ownMask: floats(new Float32Array(shown).fill(MASKED, used), [1, 1, 1, shown]),
       };
+      const own = (data: Float32Array) =>
+        floats(data.subarray(0, shown * token), [shown, rows, kvHeads, headSize]);
       for (const i of layersOf(config)) {
-        const { promptKeys, promptValues, ownKeys, ownValues } = cacheNames;
         const shared = [content.promptKeys[i]!, content.promptValues[i]!] as const;
-        feeds[promptKeys(i)] = floats(shared[0], [groups, kvHeads, headSize, promptLength]);
-        feeds[promptValues(i)] = floats(shared[1], [groups, kvHeads, promptLength, headSize]);
-        feeds[ownKeys(i)] = floats(content.ownKeys[i]!, [rows, kvHeads, headSize, capacity]);
-        feeds[ownValues(i)] = floats(content.ownValues[i]!, [rows, kvHeads, capacity, headSize]);
+        feeds[cacheNames.promptKeys(i)] = floats(shared[0], [
+          groups,
+          kvHeads,
+          headSize,
+          promptLength,
+        ]);
+        feeds[cacheNames.promptValues(i)] = floats(shared[1], [
+          groups,
+          kvHeads,
+          promptLength,
+          headSize,
+        ]);
+        feeds[cacheNames.ownKeys(i)] = own(ownKeys[i]!);
+        feeds[cacheNames.ownValues(i)] = own(ownValues[i]!);
       }
       return feeds;
     },
     append: (results) => {
-      if (content.used === content.capacity) grow(content, rows * kvHeads, headSize);
-      const { capacity, used } = content;
-      for (const i of layersOf(config)) {
-        const keys = results.get(cacheNames.newKeys(i))!;
-        const values = results.get(cacheNames.newValues(i))!;
-        const ownKeys = content.ownKeys[i]!;
-        for (let k = 0; k < keys.length; k++) ownKeys[k * capacity + used] = keys[k]!;
-        moveBlocks(values, content.ownValues[i]!, rows * kvHeads, headSize, capacity, used);
+      if ((used + 1) * token > ownKeys[0]!.length) {
+        ownKeys = ownKeys.map(twiceAsLarge);
+        ownValues = ownValues.map(twiceAsLarge);
       }
-      content.used += 1;
+      for (const i of layersOf(config)) {
+        ownKeys[i]!.set(results.get(cacheNames.newKeys(i))!, used * token);
+        ownValues[i]!.set(results.get(cacheNames.newValues(i))!, used * token);
+      }
+      used += 1;
     },
     keep: (kept) => {
-      const wholeGroups = kept.map(({ g }) => g);
+      const keptGroups = kept.map(({ g }) => g);
       const keptRows = kept.flatMap(({ g, rows: inner }) =>
         inner.map((r) => g * content.count + r),
       );
-      const pick = (arrays: readonly Float32Array[], indices: readonly number[], total: number) =>
-        arrays.map((array) => pickBlocks(array, indices, array.length / total));
+      const prompt = kvHeads * headSize * promptLength;
+      const capacity = ownKeys[0]!.length / token;
+      const width = kvHeads * headSize;
+      const ownRows = Array.from({ length: capacity }, (_, s) => keptRows.map((r) => s * rows + r));
+      const pick = (arrays: readonly Float32Array[], indices: readonly number[], size: number) =>
+        arrays.map((array) => pickBlocks(array, indices, size));
       return cacheOf(config, {
-        ...content,
-        lengths: wholeGroups.map((g) => content.lengths[g]!),
+        promptLength,
+        used,
+        lengths: keptGroups.map((g) => content.lengths[g]!),
         count: kept[0]!.rows.length,
-        promptKeys: pick(content.promptKeys, wholeGroups, groups),
-        promptValues: pick(content.promptValues, wholeGroups, groups),
-        ownKeys: pick(content.ownKeys, keptRows, rows),
-        ownValues: pick(content.ownValues, keptRows, rows),
+        promptKeys: pick(content.promptKeys, keptGroups, prompt),
+        promptValues: pick(content.promptValues, keptGroups, prompt),
+        ownKeys: pick(ownKeys, ownRows.flat(), width),
+        ownValues: pick(ownValues, ownRows.flat(), width),
       });
     },
   };
 }
 
-/** Copies `heads` blocks of one token each into place `at` of caches of `capacity` tokens. */
-function moveBlocks(
-  from: Float32Array,
-  into: Float32Array,
-  heads: number,
-  headSize: number,
-  capacity: number,
-  at: number,
-): void {
-  for (let h = 0; h < heads; h++)
-    into.set(from.subarray(h * headSize, (h + 1) * headSize), (h * capacity + at) * headSize);
+function twiceAsLarge(array: Float32Array): Float32Array {
+  const larger = new Float32Array(array.length * 2);
+  larger.set(array);
+  return larger;
 }
 
-function grow(content: Content, heads: number, headSize: number): void {
-  const { capacity } = content;
-  const larger = capacity * 2;
-  const spread = (arrays: readonly Float32Array[], blocks: number, width: number) =>
-    arrays.map((array) => {
-      const grown = new Float32Array(array.length * 2);
-      for (let b = 0; b < blocks; b++)
-        grown.set(array.subarray(b * width, (b + 1) * width), b * width * 2);
-      return grown;
-    });
-  content.ownKeys = spread(content.ownKeys, heads * headSize, capacity);
-  content.ownValues = spread(content.ownValues, heads, capacity * headSize);
-  content.capacity = larger;
-}
-
-function pickBlocks(array: Float32Array, indices: readonly number[], width: number): Float32Array {
-  const picked = new Float32Array(indices.length * width);
+function pickBlocks(array: Float32Array, indices: readonly number[], size: number): Float32Array {
+  const picked = new Float32Array(indices.length * size);
   indices.forEach((index, i) => {
-    picked.set(array.subarray(index * width, (index + 1) * width), i * width);
+    picked.set(array.subarray(index * size, (index + 1) * size), i * size);
   });
   return picked;
 }

@@ -189,7 +189,7 @@ async function prefillPrompts(
     positions: integers(positions, [steps, rows, length]),
     lastTokens: integers(lastTokens, [steps, rows]),
     lastPositions: integers(lastPositions, [steps, rows, 1]),
-    inverseTemperature: floats(inverse, [steps, rows, 1]),
+    inverseTemperature: floats(inverse, [steps * rows, 1]),
     ...rotaryTables(config, length),
   });
   const cache = createKeyValueCache(config, results, {
