@@ -21,6 +21,7 @@ import { causalMask, logSumExp, rmsNorm, softmax } from "./layers.js";
 import {
   asInt64,
   elementwise,
+  fusedMatmul,
   linear,
   reshape,
   selectRows,
@@ -63,11 +64,9 @@ export function prefillProgram(config: ModelConfig): Program {
     addInput(graph, "positions", "int32", ["steps", "rows", "length"]),
     addInput(graph, "lastTokens", "int32", ["steps", "rows"]),
     addInput(graph, "lastPositions", "int32", ["steps", "rows", 1]),
-    addInput(graph, "inverseTemperature", "float32", ["steps", "rows", 1]),
   ];
   const { outputs } = scan(graph, [], items, (_, __, inner) => {
-    const [ids, positions, lastTokens, lastPositions, inverse] = inner as readonly [
-      Tensor,
+    const [ids, positions, lastTokens, lastPositions] = inner as readonly [
       Tensor,
       Tensor,
       Tensor,
@@ -85,28 +84,35 @@ export function prefillProgram(config: ModelConfig): Program {
         onKeysValues: (keys, values) => caches.push(transpose(keys, [0, 1, 3, 2]), values),
       });
     const ends = { tokens: asInt64(lastTokens), positions: lastPositions };
-    x = lastLayer(context, x, positions, wide, ends, caches);
-    return {
-      states: [],
-      outputs: [...distribution(context, finish(context, x), inverse), ...caches],
-    };
+    const [residual, attended] = lastAttention(context, x, positions, wide, ends, caches);
+    return { states: [], outputs: [residual, attended, ...caches] };
   });
+  // What is left concerns one token of each prompt: all of them at once, not step by step.
+  const [residual, attended] = outputs
+    .slice(0, 2)
+    .map((tensor) => reshape(tensor, ["prompts", tensor.shape.at(-1)!]));
+  const hidden = finish(context, finishLayer(context, config.layers - 1, residual!, attended!));
+  const inverse = addInput(graph, "inverseTemperature", "float32", ["prompts", 1]);
+  const results = [...distribution(context, hidden, inverse), ...outputs.slice(2)];
   const names = [
     ...DISTRIBUTION,
     ...layersOf(config).flatMap((i) => [cacheNames.promptKeys(i), cacheNames.promptValues(i)]),
   ];
-  return finishProgram(graph, new Map(names.map((name, i) => [name, outputs[i]!])));
+  return finishProgram(graph, new Map(names.map((name, i) => [name, results[i]!])));
 }
 
-/** Of the last layer, only keys and values are needed everywhere; the rest at each prompt's end only. */
-function lastLayer(
+/**
+ * The residual stream and the last layer's attention at the end of each prompt: elsewhere, only keys and
+ * values of that layer are needed.
+ */
+function lastAttention(
   context: Context,
   x: Tensor,
   positions: Tensor,
   wide: Tensor,
   ends: { readonly tokens: Tensor; readonly positions: Tensor },
   caches: Tensor[],
-): Tensor {
+): readonly [Tensor, Tensor] {
   const { config } = context;
   const index = config.layers - 1;
   const norm = weight(context.weights, layerNames(index).attentionNorm);
@@ -130,12 +136,7 @@ function lastLayer(
     inputs: [weights, values],
     shape: [rows!, config.kvHeads, times!, size!],
   });
-  return finishLayer(
-    context,
-    index,
-    selectRows(x, ends.tokens),
-    reshape(attended, [rows!, config.heads * config.headSize]),
-  );
+  return [selectRows(x, ends.tokens), reshape(attended, [rows!, config.heads * config.headSize])];
 }
 
 /** Queries of one position [rows, heads, 1, size] by the key-value head they share. */
@@ -202,8 +203,8 @@ function attendCaches(
     "prompt",
     headSize,
   );
-  const ownKeys = declare(cacheNames.ownKeys(index), "batch", kvHeads, headSize, "own");
-  const ownValues = declare(cacheNames.ownValues(index), "batch", kvHeads, "own", headSize);
+  const ownKeys = declare(cacheNames.ownKeys(index), "own", "batch", kvHeads, headSize);
+  const ownValues = declare(cacheNames.ownValues(index), "own", "batch", kvHeads, headSize);
   // Rows of a group are the rows of one matrix, so that a shared prompt is read once for all of them.
   const byGroup = (x: Tensor, width: string | number) =>
     reshape(transpose(reshape(x, ["groups", "count", kvHeads, times, width]), [0, 2, 1, 3, 4]), [
@@ -227,7 +228,11 @@ function attendCaches(
     now.promptMask,
   );
   const row = (width: string | number): Shape => ["batch", kvHeads, times, width];
-  const toOwn = elementwise("Add", product(q, ownKeys, row("own")), now.ownMask);
+  const toOwn = elementwise(
+    "Add",
+    fusedMatmul(q, ownKeys, { transB: true, positionsFirst: true }, row("own")),
+    now.ownMask,
+  );
   const toSelf = sumAxes(elementwise("Mul", q, now.keys), [3], row(1), true);
   const weights = softmax(
     emit({
@@ -248,7 +253,7 @@ function attendCaches(
     product(byGroup(onPrompt, "prompt"), promptValues, ["groups", kvHeads, "sharing", headSize]),
     headSize,
   );
-  const fromOwn = product(onOwn, ownValues, row(headSize));
+  const fromOwn = fusedMatmul(onOwn, ownValues, { positionsFirst: true }, row(headSize));
   const fromSelf = elementwise("Mul", onSelf, now.values);
   const sum = elementwise("Add", elementwise("Add", fromPrompt, fromOwn), fromSelf);
   return reshape(sum, ["batch", config.heads * headSize]);

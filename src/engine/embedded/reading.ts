@@ -76,7 +76,7 @@ export async function readPrompts(
     positions: integers(positions, [steps, rows, length]),
     lastTokens: integers(lastTokens, [steps, rows]),
     lastPositions: integers(lastPositions, [steps, rows, 1]),
-    inverseTemperature: floats(inverse, [steps, rows, 1]),
+    inverseTemperature: floats(inverse, [steps * rows, 1]),
     ...rotaryTables(config, length),
   });
   const size = prompts.length * config.kvHeads * config.headSize * length;
