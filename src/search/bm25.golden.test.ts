@@ -6,7 +6,7 @@ import { type Bm25Index, createSearcher } from "./bm25.js";
 import { createIndexBuilder } from "./bm25-build.js";
 import { byteToLength, lengthToByte } from "./length-byte.js";
 
-const folder = process.env.WEBSHOP_DATA ?? "../shared/data/webshop";
+const folder = "../shared/data/webshop";
 
 function readLines<T>(name: string): readonly T[] {
   const text = gunzipSync(readFileSync(`${folder}/${name}`)).toString("utf8");
