@@ -24,6 +24,8 @@ export interface Catalogue {
   /** All prices in order, the upper end NaN where there is only one. */
   readonly prices: { readonly low: Float64Array; readonly high: Float64Array };
   product(number: number): Product;
+  /** The department of a product. */
+  category(number: number): string;
   /** What the product is known for: what wishes ask for. */
   attributes(number: number): readonly string[];
   /** Numbers of the products that match best, at most 50. */
@@ -54,17 +56,18 @@ export interface CatalogueParts {
 
 /** A catalogue that remembers what was asked last. */
 export function createCatalogue(parts: CatalogueParts): Catalogue {
-  const { searcher, prices } = parts;
+  const { searcher, prices, categories } = parts;
   return {
     count: searcher.index.ids.length,
     prices,
     product: remember(KEPT_PRODUCTS, parts.product),
+    category: (number) => categories.words[categories.codes[number]!]!,
     attributes: parts.attributes,
     wishes: parts.wishes,
     search: remember(KEPT_RANKINGS, (text: string) =>
       searcher.search(text, MOST_RESULTS).hits.map((hit) => hit.document),
     ),
-    inCategory: (category) => numbersOf(parts.categories, category),
+    inCategory: (category) => numbersOf(categories, category),
     withQuery: (query) => numbersOf(parts.queries, query),
   };
 }

@@ -35,6 +35,8 @@ export interface Goal {
 export interface Goals {
   readonly count: number;
   goal(number: number): Goal;
+  /** The department of a goal's product, without putting the goal together. */
+  category(number: number): string;
 }
 
 /** The price of every product: drawn once where it is a range. */
@@ -60,18 +62,21 @@ export function makeGoals(catalogue: Catalogue, prices: Float64Array, random: Py
   }
   const order = new Uint32Array(count).map((_, at) => at);
   createPythonRandom(SHUFFLE_SEED).shuffle(order);
+  const sourceOf = (number: number): { readonly at: number; readonly combination: number } => {
+    const unshuffled = order[number];
+    if (unshuffled === undefined) {
+      throw new RangeError(`there are ${count} goals, numbered from 0; there is no goal ${number}`);
+    }
+    const at = lastAtMost(firsts, unshuffled);
+    return { at, combination: unshuffled - firsts[at]! };
+  };
   return {
     count,
     goal(number) {
-      const unshuffled = order[number];
-      if (unshuffled === undefined) {
-        throw new RangeError(
-          `there are ${count} goals, numbered from 0; there is no goal ${number}`,
-        );
-      }
-      const at = lastAtMost(firsts, unshuffled);
-      return putTogether(catalogue, sources[at]!, unshuffled - firsts[at]!);
+      const { at, combination } = sourceOf(number);
+      return putTogether(catalogue, sources[at]!, combination);
     },
+    category: (number) => catalogue.category(sources[sourceOf(number).at]!.product),
   };
 }
 

@@ -48,9 +48,9 @@ export interface OfficialOptions {
   readonly data: string;
   readonly wishes: WishKind;
   /** Only the first so many products. */
-  readonly products?: number;
+  readonly products?: number | undefined;
   /** Where large indexes are kept. */
-  readonly cache?: string;
+  readonly cache?: string | undefined;
   /** Keep the index of a catalogue from this many bytes on. */
   readonly keepIndexFrom?: number;
 }
