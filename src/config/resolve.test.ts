@@ -41,7 +41,7 @@ describe("settings", () => {
     expect(table).toEqual({
       "--env.name": ["TEXT", "household"],
       "--env.noise": ["off|ids", "off"],
-      "--policy.name": ["random|chat", undefined],
+      "--policy.name": ["random|chat", "random"],
       "--policy.model": ["TEXT", undefined],
       "--policy.max-tokens": ["NUMBER", 256],
       "--groups": ["NUMBER", 4],

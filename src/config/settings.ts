@@ -17,19 +17,29 @@ export interface Setting {
   readonly schema: z.core.$ZodType;
 }
 
-/** All settings of an object schema, in the order of its definition. */
-export function settingsOf(schema: z.core.$ZodType, path: readonly string[] = []): Setting[] {
-  const { inner } = unwrap(schema);
+/**
+ * All settings of an object schema, in the order of its definition.
+ *
+ * An object may have a default as a whole; `inherited` is what it says of the part at hand.
+ */
+export function settingsOf(
+  schema: z.core.$ZodType,
+  path: readonly string[] = [],
+  inherited?: unknown,
+): Setting[] {
+  const { inner, default: own = inherited } = unwrap(schema);
+  const below = (key: string): unknown =>
+    (own as Readonly<Record<string, unknown>> | undefined)?.[key];
   if (isObject(inner)) {
     return Object.entries(inner._zod.def.shape).flatMap(([key, value]) =>
-      settingsOf(value, [...path, key]),
+      settingsOf(value, [...path, key], below(key)),
     );
   }
   const variants = isUnion(inner) ? inner._zod.def.options : [];
   if (variants.length > 0 && variants.every((variant) => isObject(unwrap(variant).inner))) {
-    return mergeVariants(variants.flatMap((variant) => settingsOf(variant, path)));
+    return mergeVariants(variants.flatMap((variant) => settingsOf(variant, path, own)));
   }
-  return [settingOf(schema, path)];
+  return [settingOf(schema, path, own)];
 }
 
 /** Variants of a union share settings, such as the `name` that tells them apart. */
@@ -51,8 +61,12 @@ function mergeVariants(all: readonly Setting[]): Setting[] {
   return [...merged.values()];
 }
 
-function settingOf(schema: z.core.$ZodType, path: readonly string[]): Setting {
-  const { inner, default: defaultValue, optional, description } = unwrap(schema);
+function settingOf(
+  schema: z.core.$ZodType,
+  path: readonly string[],
+  defaultValue: unknown,
+): Setting {
+  const { inner, optional, description } = unwrap(schema);
   const choices = choicesOf(inner);
   const isSwitch = inner._zod.def.type === "boolean";
   return {
@@ -123,6 +137,7 @@ function placeholderOf(schema: z.core.$ZodType): string {
     number: "NUMBER",
     int: "NUMBER",
     array: "A,B,…",
+    record: "JSON",
   };
   return names[schema._zod.def.type] ?? "TEXT";
 }
@@ -138,6 +153,8 @@ export function coerce(text: string, schema: z.core.$ZodType): unknown {
       return text === "true" ? true : text === "false" ? false : text;
     case "array":
       return text === "" ? [] : text.split(",").map((item) => coerce(item.trim(), def.element!));
+    case "record":
+      return parseJson(text);
     case "union": {
       const values = (inner as z.core.$ZodUnion)._zod.def.options.map((option) =>
         coerce(text, option),
@@ -146,5 +163,14 @@ export function coerce(text: string, schema: z.core.$ZodType): unknown {
     }
     default:
       return text;
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not JSON: the schema will say what it wanted instead.
+    return text;
   }
 }

@@ -5,6 +5,7 @@
  * of rollouts, advantages or world models. Per-token arrays have the length of their sequence: entry i
  * belongs to token i, and entry 0 is unused, because nothing predicts the first token.
  */
+import { UserError } from "../errors.js";
 import type { Objective } from "../objectives/expression.js";
 
 /** What an engine can do. A configuration that asks for more is refused before a run starts. */
@@ -132,6 +133,6 @@ export interface Engine {
 }
 
 /** A problem told to the user as it is: bad token ids, overflow, NaN, a checkpoint that does not fit. */
-export class EngineError extends Error {
+export class EngineError extends UserError {
   override readonly name = "EngineError";
 }

@@ -7,6 +7,9 @@
  * give the same observations, byte for byte. Remote ones have the same shape with promises.
  */
 import type { z } from "zod";
+import { UserError } from "../errors.js";
+import type { PromptFamily } from "../text/prompt.js";
+import type { TraceWorld } from "./trace.js";
 
 /** One instance to solve: a goal and an initial state, found again by its id. */
 export interface Task {
@@ -44,10 +47,10 @@ interface EnvFacts {
   readonly taskType: string;
   /** The actions that would be carried out now, sorted; absent where they cannot be listed. */
   admissibleActions?(): readonly string[];
-  /** Whether the action cannot be taken back (a purchase, an answer): what a verifier looks at. */
-  irreversible(action: string): boolean;
+  /** Whether the action cannot be taken back (a purchase, an answer); absent: nothing is so. */
+  irreversible?(action: string): boolean;
   /** Facts of the initial state that a world model may be told and the policy may not. */
-  initialContext(): string | undefined;
+  initialContext?(): string | undefined;
 }
 
 /** One episode's world, in this process. */
@@ -69,9 +72,6 @@ export interface RemoteEnv extends EnvFacts {
 /** Says the next action of a policy that may look at the true state of the world. */
 export type Expert = (env: Env) => string;
 
-/** The slots of the paper's prompts differ by the kind of world: a house, a shop, a search engine. */
-export type PromptFamily = "house" | "shop" | "search";
-
 /** An opened environment: its task lists and a factory of running ones. */
 export interface Environment {
   readonly name: string;
@@ -87,6 +87,8 @@ export interface Environment {
   task(id: string): Task;
   create(): Env | RemoteEnv;
   readonly expert?: Expert;
+  /** A world as traces of the original system saw it, where that differs from the policy's view. */
+  traceWorld?(game: string): TraceWorld;
 }
 
 /** A kind of environment, as the registry lists it. */
@@ -107,6 +109,6 @@ export function defineEnv<Options extends z.ZodObject>(kind: EnvKind<Options>): 
 }
 
 /** A problem with an environment, its data or its tasks, told to the user as it is. */
-export class EnvError extends Error {
+export class EnvError extends UserError {
   override readonly name = "EnvError";
 }

@@ -3,11 +3,14 @@
  *
  * At kinks the derivative is what PyTorch's autograd gives, because our GPU server runs on it:
  * - min and max of equal operands: the mean of both derivatives;
- * - clamp at a border: the derivative of x (a border counts as inside); beyond a border: of that border;
  * - abs at 0: 0;
- * - comparisons and the condition of select: no derivative; select: the derivative of the branch taken.
- * One difference, on the safe side: a branch that is not taken never contributes, where autograd multiplies
- * its possibly infinite slope by 0 and yields NaN (`select(less(0, x), log(x), 0)` at x = 0, say).
+ * - comparisons and the condition of select: no derivative; select: the derivative of the branch taken;
+ * - clamp at a border: the derivative of x (a border counts as inside); beyond a border: of that border.
+ *   Versions of torch.clamp disagree about its borders, so a server should write
+ *   where(high < maximum(x, low), high, where(x < low, low, x)).
+ * There is a difference only where a slope is infinite. What a branch not taken holds never matters here,
+ * though autograd makes NaN of 0 · ∞ (`select(less(0, x), log(x), 0)` at x = 0); conversely an infinite
+ * slope applied to a branch not taken gives NaN here (`log(max(x, 0))` below 0).
  */
 import { type BinaryOp, constant, type Expr, type Quantity, type UnaryOp } from "./expression.js";
 import { type Algebra, interpret } from "./expression-interpret.js";

@@ -305,7 +305,7 @@ describe("derivative", () => {
   const slope = (expr: Expr, at: number) =>
     evaluate(derivative(expr, "logprob"), { logprob: at }, { a: 1, b: 3 });
 
-  it("follows PyTorch's conventions at kinks", () => {
+  it("follows its conventions at kinks", () => {
     expect(slope(min(mul(2, logprob), mul(4, logprob)), 0)).toBe(3);
     expect(slope(max(mul(2, logprob), 0), 0)).toBe(1);
     expect(slope(max(logprob, logprob), 5)).toBe(1);

@@ -67,7 +67,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     env = plan.environment.create();
     firstObservation = await env.reset(task, plan.seed);
     observation = firstObservation;
-    initialContext = env.initialContext();
+    initialContext = env.initialContext?.();
   } catch (error) {
     finish("broken", error);
   }
@@ -118,7 +118,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         valid: wellFormed && last.info.valid,
         observation: last.observation,
         reward: last.reward,
-        ...(reply.sequence !== undefined && { sequence: reply.sequence }),
+        ...(reply.encode !== undefined && { sequence: reply.encode(last.observation, last.done) }),
       });
       total += last.reward;
       observation = last.observation;

@@ -31,8 +31,8 @@ export interface Situation {
 /** What a policy answers. */
 export interface Reply {
   readonly response: string;
-  /** Token ids of prompt and response, where the policy is a model of ours. */
-  readonly sequence?: Sequence;
+  /** Where the policy is a model of ours: the step's token ids, once it is known what came of it. */
+  readonly encode?: (observation: string, done: boolean) => Sequence;
   /** The prompt the policy really used, where it made its own (ReAct, Reflexion). */
   readonly prompt?: readonly PromptPiece[];
   /** The prompt was longer than the policy can read: the episode ends here, without this step. */

@@ -162,6 +162,18 @@ describe("rollout", () => {
     expect(log.slice(0, 4)).toEqual(["start 0.0", "0.0", "start 0.1", "0.1"]);
   });
 
+  it("goes on when the policy fails to learn from an episode, and says so", async () => {
+    const problems: string[] = [];
+    const policy = scripted(() => "up", {
+      finished: async () => {
+        throw new Error("no answer");
+      },
+    });
+    const groups = await run(policy, { onProblem: (message) => void problems.push(message) });
+    expect(groups.every((group) => group.episodes.every((episode) => episode.success))).toBe(true);
+    expect(problems[0]).toBe("scripted learnt nothing from 0.0: no answer");
+  });
+
   it("marks an episode as broken when its world fails, and never counts it as a failure", async () => {
     const broken = { id: "train/broken", split: "train", type: "count" };
     const groups = await run(

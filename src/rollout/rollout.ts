@@ -5,12 +5,17 @@
  * prompts at once (an engine) gets them together; a policy that answers one at a time (a chat model) has
  * lanes of one, of which several run side by side.
  */
+import { setImmediate } from "node:timers/promises";
 import type { Environment, Task } from "../envs/env.js";
+import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Episode, Group } from "./episode.js";
 import { type EpisodePlan, type EpisodeRun, startEpisode } from "./episode-run.js";
 import type { Policy } from "./policy.js";
+
+/** In-process worlds never wait, so every so often signals and timers are let in. */
+const BREATHE_EVERY_MS = 20;
 
 /** After this many broken episodes in a row, with none whole, a rollout gives up. */
 const BROKEN_IN_A_ROW = 8;
@@ -34,6 +39,8 @@ export interface RolloutOptions {
   readonly onStart?: (plan: EpisodePlan) => void;
   readonly onStep?: (plan: EpisodePlan) => void;
   readonly onEpisode?: (episode: Episode) => void;
+  /** Told of what went wrong without breaking an episode. */
+  readonly onProblem?: (message: string) => void;
 }
 
 /** Plays all groups and returns them in order; broken episodes are among them, marked as such. */
@@ -53,12 +60,13 @@ export async function rollout(options: RolloutOptions): Promise<readonly Group[]
 /** Plays all groups and keeps nothing: each episode goes to `onEpisode` as it ends. */
 export async function play(options: RolloutOptions): Promise<void> {
   const waiting = planLanes(options);
+  const breathe = createBreather();
   let brokenInARow = 0;
   const report = (episode: Episode): void => {
     options.onEpisode?.(episode);
     brokenInARow = episode.stop === "broken" ? brokenInARow + 1 : Number.NEGATIVE_INFINITY;
     if (brokenInARow >= BROKEN_IN_A_ROW) {
-      throw new Error(
+      throw new UserError(
         `the first ${brokenInARow} episodes all broke, so the rollout was given up. The last one: ${episode.error}`,
       );
     }
@@ -66,6 +74,7 @@ export async function play(options: RolloutOptions): Promise<void> {
   const worker = async (): Promise<void> => {
     for (let lane = waiting.shift(); lane !== undefined; lane = waiting.shift()) {
       await playLane(lane, options, report);
+      await breathe();
     }
   };
   try {
@@ -74,6 +83,17 @@ export async function play(options: RolloutOptions): Promise<void> {
     // When one lane fails, the others stop after the one they are playing.
     waiting.length = 0;
   }
+}
+
+/** Lets the event loop turn, when it has not for a while. */
+function createBreather(): () => Promise<void> | undefined {
+  let last = performance.now();
+  return () => {
+    if (performance.now() - last < BREATHE_EVERY_MS) return undefined;
+    return setImmediate().then(() => {
+      last = performance.now();
+    });
+  };
 }
 
 /** A lane: rounds that follow one another, each a set of episodes that move in step. */
@@ -157,7 +177,15 @@ async function settle(
   for (const { episode } of runs) {
     if (episode === undefined) continue;
     report(episode);
-    if (episode.stop !== "broken") await options.policy.finished?.(episode, options.signal);
+    try {
+      if (episode.stop !== "broken") await options.policy.finished?.(episode, options.signal);
+    } catch (error) {
+      // The episode itself is whole: the policy goes on without what it would have learnt from it.
+      options.signal?.throwIfAborted();
+      options.onProblem?.(
+        `${options.policy.name} learnt nothing from ${episode.group}.${episode.attempt}: ${(error as Error).message}`,
+      );
+    }
   }
   return runs.filter((run) => run.episode === undefined);
 }

@@ -1,5 +1,7 @@
-/** A problem with a run folder, told to the user as it is. */
-export class RunError extends Error {
+import { UserError } from "../errors.js";
+
+/** A problem with a run folder. */
+export class RunError extends UserError {
   override readonly name = "RunError";
 }
 

@@ -1,7 +1,7 @@
 /** The full style: prose with every slot on lines of its own, answered in `<think>` and `<action>`. */
-import type { PromptFamily } from "../envs/env.js";
+
 import { recentPairs, type SlotOptions } from "./history.js";
-import type { PieceOrigin, PromptPiece, PromptStyle, PromptView } from "./prompt.js";
+import type { PieceOrigin, PromptFamily, PromptPiece, PromptStyle, PromptView } from "./prompt.js";
 import { parseTagged } from "./response.js";
 
 const openings: Readonly<Record<PromptFamily, string>> = {
@@ -45,10 +45,8 @@ function renderWorld(view: PromptView, slots: SlotOptions): readonly PromptPiece
     say("template", `\n\nYou have taken ${count(view.index, "step")} so far.`);
   }
   if (pairs.length > 0) {
-    say(
-      "template",
-      ` The latest ${count(pairs.length, "observation")} and what you did each time:\n`,
-    );
+    const latest = pairs.length === 1 ? "observation" : `${pairs.length} observations`;
+    say("template", ` The latest ${latest} and what you did then:\n`);
     for (const pair of pairs) {
       say("template", `\nObservation ${pair.number}:\n`);
       say("history", pair.observation);

@@ -51,7 +51,7 @@ describe("the full style", () => {
     const text = promptText(promptStyle("shop").render(later(4)));
     expect(text).toContain(
       [
-        "You have taken 4 steps so far. The latest 2 observations and what you did each time:",
+        "You have taken 4 steps so far. The latest 2 observations and what you did then:",
         "",
         "Observation 3:",
         "saw 2",
@@ -72,7 +72,7 @@ describe("the full style", () => {
 
   it("begins the history with the first observation", () => {
     const text = promptText(promptStyle("house").render(later(1)));
-    expect(text).toContain("taken 1 step so far. The latest 1 observation and");
+    expect(text).toContain("taken 1 step so far. The latest observation and what you did then:");
     expect(text).toContain(
       "Observation 1:\nA kitchen. You see fridge 1 and shelf 1.\nAction 1:\ndo 1",
     );

@@ -7,10 +7,12 @@
  * pretrained models; `compact` is the slots alone behind one-token markers, for small models.
  */
 import { z } from "zod";
-import type { PromptFamily } from "../envs/env.js";
 import { compactStyle } from "./prompt-compact.js";
 import { fullStyle } from "./prompt-full.js";
 import type { ParsedResponse } from "./response.js";
+
+/** The slots of the paper's prompts differ by the kind of world: a house, a shop, a search engine. */
+export type PromptFamily = "house" | "shop" | "search";
 
 /** Where a piece of a prompt came from. */
 export type PieceOrigin = "template" | "task" | "history" | "observation" | "actions" | "memory";

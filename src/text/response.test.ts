@@ -84,7 +84,7 @@ describe("answers in tags", () => {
   });
 
   it("reads huge hostile inputs to the end", () => {
-    const size = 2_000_000;
+    const size = 500_000;
     for (const part of ["<", "< ", "<think>", "</action", "<\t/\t", " ", "\n", "<action>a"]) {
       const response = part.repeat(Math.ceil(size / part.length));
       expect(parseTagged(response, "house").wellFormed).toBe(false);

@@ -1,0 +1,43 @@
+/** Environments: steps per second, time to record, and memory over many episodes. */
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openEnvironment } from "../src/envs/open.js";
+import { chooseTasks } from "../src/rollout/config.js";
+import { randomPolicy } from "../src/rollout/policies/random.js";
+import { recordRollout } from "../src/runs/record-rollout.js";
+import { promptStyle } from "../src/text/prompt.js";
+import { measureHousehold, surveyHousehold } from "./household.js";
+
+/** Records 1,000 episodes of the random policy to a run folder. */
+async function measureRecording(): Promise<{ record_1000_s: number; record_1000_mib: number }> {
+  const folder = mkdtempSync(join(tmpdir(), "pawl-bench-"));
+  const environment = openEnvironment({ name: "household" });
+  const tasks = chooseTasks(environment, { split: "train", groups: 125, seed: 0 });
+  const startedAt = performance.now();
+  await recordRollout(
+    {
+      environment,
+      tasks,
+      groupSize: 8,
+      seed: 0,
+      policy: randomPolicy(),
+      style: promptStyle(environment.promptFamily, { style: "full" }),
+    },
+    { folder: join(folder, "run"), config: {} },
+  );
+  const seconds = (performance.now() - startedAt) / 1000;
+  const bytes = statSync(join(folder, "run", "episodes.jsonl.gz")).size;
+  rmSync(folder, { recursive: true });
+  return { record_1000_s: seconds, record_1000_mib: bytes / 2 ** 20 };
+}
+
+/** Runs all of it. */
+export async function main(): Promise<Record<string, number>> {
+  const { household_rss_growth_mib, ...speed } = measureHousehold();
+  const recording = await measureRecording();
+  for (const split of ["train", "valid_seen", "valid_unseen"]) {
+    console.log(JSON.stringify(surveyHousehold(split)));
+  }
+  return { ...speed, ...recording, rss_growth_mib: household_rss_growth_mib };
+}

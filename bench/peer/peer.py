@@ -1,0 +1,131 @@
+"""The PyTorch peer of bench/engine.ts: the same model, trained and sampled the way a PyTorch user would.
+
+Reads one JSON command per line from standard input and answers with one JSON line each, so that the
+benchmark can interleave its repetitions with ours. Fused attention, fused RMSNorm, fused AdamW, f32.
+"""
+import json
+import resource
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Block(nn.Module):
+    def __init__(self, dim, heads, inner):
+        super().__init__()
+        self.heads = heads
+        self.norm1 = nn.RMSNorm(dim, eps=1e-6)
+        self.norm2 = nn.RMSNorm(dim, eps=1e-6)
+        self.qkv = nn.Linear(dim, 3 * dim, bias=False)
+        self.out = nn.Linear(dim, dim, bias=False)
+        self.gate_up = nn.Linear(dim, 2 * inner, bias=False)
+        self.down = nn.Linear(inner, dim, bias=False)
+
+    def forward(self, x, cos, sin, cache=None):
+        batch, length, dim = x.shape
+        qkv = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, dim // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        if cache is not None:
+            if cache[0] is not None:
+                k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
+            cache[0], cache[1] = k, v
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=length > 1)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, length, dim))
+        gate, up = self.gate_up(self.norm2(x)).chunk(2, -1)
+        return x + self.down(F.silu(gate) * up)
+
+
+def rotate(x, cos, sin):
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+class Model(nn.Module):
+    def __init__(self, dim, layers, heads, inner, vocab, context=1024):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.blocks = nn.ModuleList(Block(dim, heads, inner) for _ in range(layers))
+        self.norm = nn.RMSNorm(dim, eps=1e-6)
+        self.head = nn.Linear(dim, vocab, bias=False)
+        for p in self.parameters():
+            if p.dim() == 2:
+                nn.init.normal_(p, std=0.02)
+        half = dim // heads // 2
+        angles = torch.outer(torch.arange(context).float(), 10000.0 ** (-torch.arange(half).float() / half))
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+
+    def forward(self, ids, start=0, caches=None, last=False):
+        x = self.embed(ids)
+        cos, sin = self.cos[start : start + ids.shape[1]], self.sin[start : start + ids.shape[1]]
+        for i, block in enumerate(self.blocks):
+            x = block(x, cos, sin, caches[i] if caches is not None else None)
+        if last:
+            x = x[:, -1:]
+        return self.head(self.norm(x))
+
+
+def main():
+    threads = int(sys.argv[1])
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    state = {}
+    for line in sys.stdin:
+        command = json.loads(line)
+        reply = handle(command, state)
+        reply["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(json.dumps(reply), flush=True)
+
+
+def handle(command, state):
+    what = command["do"]
+    if what == "hello":
+        return {"torch": torch.__version__, "mkl": torch.backends.mkl.is_available()}
+    if what == "model":
+        shape = {k: command[k] for k in ("dim", "layers", "heads", "inner", "vocab")}
+        model = Model(**shape)
+        state["model"] = model
+        state["step"] = torch.compile(model) if command.get("compiled") else model
+        state["adam"] = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+        return {"parameters": sum(p.numel() for p in model.parameters())}
+    if what == "sgemm":
+        a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+        a @ b
+        begin = time.perf_counter()
+        for _ in range(3):
+            a @ b
+        return {"gflops": 3 * 2 * 2048**3 / (time.perf_counter() - begin) / 1e9}
+    model = state["model"]
+    vocab = model.embed.num_embeddings
+    if what == "train":
+        ids = torch.randint(vocab, (command["batch"], command["length"] + 1))
+        begin = time.perf_counter()
+        logits = state["step"](ids[:, :-1])
+        loss = F.cross_entropy(logits.reshape(-1, vocab), ids[:, 1:].reshape(-1))
+        loss.backward()
+        state["adam"].step()
+        state["adam"].zero_grad(set_to_none=True)
+        seconds = time.perf_counter() - begin
+        return {"seconds": seconds, "tokens_per_s": command["batch"] * command["length"] / seconds}
+    if what == "sample":
+        ids = torch.randint(vocab, (command["batch"], command["prompt"]))
+        begin = time.perf_counter()
+        with torch.no_grad():
+            caches = [[None, None] for _ in model.blocks]
+            logits, at = model(ids, 0, caches, last=True), command["prompt"]
+            for step in range(command["new"]):
+                logprobs = F.log_softmax(logits[:, -1], -1)
+                token = torch.multinomial(logprobs.exp(), 1)
+                logprobs.gather(1, token)
+                if step + 1 < command["new"]:
+                    logits, at = model(token, at, caches), at + 1
+        seconds = time.perf_counter() - begin
+        return {"seconds": seconds, "tokens_per_s": command["batch"] * command["new"] / seconds}
+    raise ValueError(f"unknown command {what}")
+
+
+main()

@@ -1,0 +1,80 @@
+/**
+ * GiGPO: GRPO over episodes, plus the same idea among the steps that stood before the same observation
+ * (Feng et al. 2025, arXiv 2505.10978).
+ *
+ *   G_t    = r_t + γ·G_{t+1}, less c·invalid_t where the penalty belongs inside      (5)
+ *   A^E_i  = GRPO of the scores s_i                                                  (3)
+ *   A^S_i  = (G_i − mean) / (std + 1e-6), or G_i − mean, among the steps of one anchor (6, 7)
+ *   A_i    = A^E_i + ω·A^S_i                                                         (8)
+ *
+ * The anchor of a step is the text of the observation it acted on. A step alone with its anchor has
+ * A^S = 0. `norm` applies to both terms.
+ */
+import { clusterTexts } from "./anchors.js";
+import { grpo } from "./grpo.js";
+import {
+  type Normalisation,
+  normaliser,
+  type StatisticsUnit,
+  type StepTable,
+} from "./statistics.js";
+
+/** How steps are compared. */
+export interface GigpoOptions {
+  /** ω: the weight of the comparison among steps. */
+  readonly stepWeight: number;
+  readonly norm: Normalisation;
+  /** Texts with at least this similarity share an anchor; 1: equal texts only. */
+  readonly similarity: number;
+  readonly per: StatisticsUnit;
+}
+
+/** The steps of one group; all tables are episodes × steps. */
+export interface GigpoGroup {
+  readonly scores: StepTable;
+  /** What each step leads to, from `discountedReturns`. */
+  readonly returns: StepTable;
+  readonly anchors: readonly (readonly string[])[];
+}
+
+/** Advantages of one group's steps: episodes × steps. */
+export function gigpo(group: GigpoGroup, options: GigpoOptions): StepTable {
+  const episodeTerm = grpo(group.scores, options.per, options.norm);
+  const stepTerm = stepAdvantages(group.returns, group.anchors, options);
+  return episodeTerm.map((steps, e) =>
+    steps.map((advantage, t) => advantage + options.stepWeight * stepTerm[e]![t]!),
+  );
+}
+
+/** A^S: each step against the steps of the same group that share its anchor (7). */
+export function stepAdvantages(
+  returns: StepTable,
+  anchors: readonly (readonly string[])[],
+  { norm, similarity }: Pick<GigpoOptions, "norm" | "similarity">,
+): StepTable {
+  const clusters = clusterTexts(anchors.flat(), similarity);
+  const flat = returns.flat();
+  const members = new Map<number, number[]>();
+  clusters.forEach((cluster, i) => {
+    const values = members.get(cluster);
+    if (values === undefined) members.set(cluster, [flat[i]!]);
+    else values.push(flat[i]!);
+  });
+  const normalise = new Map(
+    [...members].map(([cluster, values]) => [cluster, normaliser(values, norm)]),
+  );
+  let i = 0;
+  // The mean of one value is that value, so a singleton gets 0 by itself.
+  return returns.map((steps) => steps.map((value) => normalise.get(clusters[i++]!)!(value)));
+}
+
+/** G_t = r_t + γ·G_{t+1} of one episode (5). */
+export function discountedReturns(rewards: readonly number[], gamma: number): readonly number[] {
+  const returns = new Array<number>(rewards.length);
+  let following = 0;
+  for (let t = rewards.length - 1; t >= 0; t--) {
+    following = rewards[t]! + gamma * following;
+    returns[t] = following;
+  }
+  return returns;
+}

@@ -1,0 +1,27 @@
+/**
+ * GRPO: a step's score against the scores of its group (Shao et al. 2024, arXiv 2402.03300, §4.1.2;
+ * the episode-level term of GiGPO, arXiv 2505.10978, equation 3).
+ *
+ *   A_i = (s_i − mean(s)) / (std(s) + 1e-6)        `mean-std`, std with denominator n − 1
+ *   A_i =  s_i − mean(s)                           `mean`
+ *
+ * A group with one value has nothing to compare with: A = s.
+ */
+import {
+  mapSteps,
+  type Normalisation,
+  normaliser,
+  type StatisticsUnit,
+  type StepTable,
+  statisticsOver,
+} from "./statistics.js";
+
+/** Advantages of one group's steps: episodes × steps. */
+export function grpo(
+  scores: StepTable,
+  per: StatisticsUnit = "step",
+  norm: Normalisation = "mean-std",
+): StepTable {
+  const values = statisticsOver(scores, per);
+  return values.length === 1 ? scores : mapSteps(scores, normaliser(values, norm));
+}

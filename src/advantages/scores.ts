@@ -1,0 +1,55 @@
+/**
+ * Scores: what each step of an episode is worth before its group is looked at.
+ *
+ *   s_i = R − c·invalid_i
+ *
+ * R is the undiscounted return of the episode, the same for each of its steps; c the penalty of an
+ * invalid action. Inside a group where every episode fails, the penalty is the only thing that differs,
+ * and division by the group's spread blows it up to unit size, however small c is. So it can also be
+ * subtracted from the advantage, after normalisation; then s_i = R.
+ */
+import type { StepTable } from "./statistics.js";
+
+/** Where the penalty of an invalid action is subtracted: from the score, or from the advantage. */
+export type PenaltyPlace = "inside" | "after";
+
+/** The penalty of an invalid action. */
+export interface PenaltyOptions {
+  /** c; 0 is no penalty. */
+  readonly penalty: number;
+  readonly penaltyPlace: PenaltyPlace;
+}
+
+/** What scores are made of: one finished episode. */
+export interface ScoredEpisode {
+  readonly return: number;
+  readonly rewards: readonly number[];
+  /** Whether the action of each step was valid. */
+  readonly valid: readonly boolean[];
+}
+
+/** The penalty of each step, c·invalid_i: episodes × steps. */
+export function penalties(episodes: readonly ScoredEpisode[], penalty: number): StepTable {
+  return episodes.map(({ valid }) => valid.map((ok) => (ok ? 0 : penalty)));
+}
+
+/** The score of each step, with the penalty where it belongs inside: episodes × steps. */
+export function scores(episodes: readonly ScoredEpisode[], options: PenaltyOptions): StepTable {
+  const fines = penalties(episodes, options.penalty);
+  return episodes.map((episode, e) =>
+    subtractInside(
+      episode.rewards.map(() => episode.return),
+      fines[e]!,
+      options,
+    ),
+  );
+}
+
+/** What one episode's steps earn, less their penalties where those belong inside. */
+export function subtractInside(
+  earned: readonly number[],
+  penalty: readonly number[],
+  { penaltyPlace }: PenaltyOptions,
+): readonly number[] {
+  return penaltyPlace === "inside" ? earned.map((x, i) => x - penalty[i]!) : earned;
+}

@@ -1,0 +1,51 @@
+/** Mean and spread of the values of a group. */
+
+/** One number per step of one group: episodes × steps. A broken episode has no steps here. */
+export type StepTable = readonly (readonly number[])[];
+
+/**
+ * What a group's statistics run over: every step, so that long episodes weigh more (as the reference
+ * implementation does), or one value per episode, the mean over its steps.
+ */
+export type StatisticsUnit = "step" | "episode";
+
+/** What a normalised value is divided by: the group's standard deviation, or nothing. */
+export type Normalisation = "mean-std" | "mean";
+
+/** Keeps the division finite where all values are equal; the reference implementation's number. */
+const EPSILON = 1e-6;
+
+/** The mean; 0 of nothing. */
+export function mean(values: readonly number[]): number {
+  const origin = values[0] ?? 0;
+  let total = 0;
+  // Measured from the first value, so that equal values have a spread of exactly 0.
+  for (const value of values) total += value - origin;
+  return origin + total / Math.max(values.length, 1);
+}
+
+/** The variance with the unbiased denominator n − 1; 0 of fewer than two values. */
+export function variance(values: readonly number[]): number {
+  if (values.length < 2) return 0;
+  const center = mean(values);
+  let total = 0;
+  for (const value of values) total += (value - center) ** 2;
+  return total / (values.length - 1);
+}
+
+/** The function that takes a value to its distance from the mean, in units of the spread. */
+export function normaliser(values: readonly number[], by: Normalisation): (x: number) => number {
+  const center = mean(values);
+  const scale = by === "mean" ? 1 : Math.sqrt(variance(values)) + EPSILON;
+  return (x) => (x - center) / scale;
+}
+
+/** The values that a group's statistics run over; episodes without steps have none. */
+export function statisticsOver(table: StepTable, per: StatisticsUnit): readonly number[] {
+  return per === "step" ? table.flat() : table.filter((steps) => steps.length > 0).map(mean);
+}
+
+/** Applies a function to each step's number. */
+export function mapSteps(table: StepTable, change: (x: number) => number): StepTable {
+  return table.map((steps) => steps.map(change));
+}

@@ -1,0 +1,27 @@
+/** All commands, in the order in which help lists them. */
+import type { Command } from "./command.js";
+import { complete, completion } from "./completion.js";
+import { envCheck } from "./env-check.js";
+import { envInfo } from "./env-info.js";
+import { envList } from "./env-list.js";
+import { envReplay } from "./env-replay.js";
+import { play } from "./play.js";
+import { rollout } from "./rollout.js";
+import { runs } from "./runs.js";
+import { show } from "./show.js";
+import { train } from "./train.js";
+
+/** The commands of `pawl`. */
+export const commands: readonly Command[] = [
+  train,
+  rollout,
+  play,
+  runs,
+  show,
+  envList,
+  envInfo,
+  envCheck,
+  envReplay,
+  completion,
+  complete,
+];

@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { type Setting, settingsOf } from "../config/settings.js";
+import { type Command, defineCommand, exitCodes } from "./command.js";
+import { commands } from "./commands.js";
+import { print } from "./io.js";
+
+/** The scripts ask `pawl complete` for the candidates, so they never grow stale. */
+const scripts: Readonly<Record<string, string>> = {
+  bash: `_pawl() {
+  local IFS=$'\\n'
+  COMPREPLY=($(pawl complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  [ \${#COMPREPLY[@]} -eq 0 ] && compopt -o default
+}
+complete -F _pawl pawl`,
+  zsh: `#compdef pawl
+_pawl() {
+  local -a candidates
+  candidates=("\${(@f)$(pawl complete -- "\${words[@]:1:CURRENT-1}" 2>/dev/null)}")
+  [[ -n "$candidates" ]] && compadd -- $candidates || _files
+}
+compdef _pawl pawl`,
+  fish: `complete -c pawl -f -a '(pawl complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'`,
+};
+
+/** `pawl completion`: a script for the shell. */
+export const completion = defineCommand({
+  name: "completion",
+  summary: "print a completion script for bash, zsh or fish",
+  positionals: "SHELL",
+  options: () => z.strictObject({}),
+  examples: [
+    ["source <(pawl completion bash)", "in ~/.bashrc; for zsh the same in ~/.zshrc"],
+    ["pawl completion fish > ~/.config/fish/completions/pawl.fish", "for fish"],
+  ],
+  async run({ positionals, io }) {
+    const script = scripts[positionals[0] ?? ""];
+    if (script === undefined)
+      throw new ConfigError(
+        `pawl completion: expected ${Object.keys(scripts).join(", ")}, got ${positionals[0] ?? "nothing"}`,
+      );
+    print(io, script);
+    return exitCodes.done;
+  },
+});
+
+/** `pawl complete`: what could stand at the end of a command line, for the completion scripts. */
+export const complete = defineCommand({
+  name: "complete",
+  summary: "list what may follow on a command line (used by the completion scripts)",
+  positionals: "WORD…",
+  options: () => z.strictObject({}),
+  examples: [["pawl complete -- rollout --gr", "prints --group-size and --groups"]],
+  async run({ positionals, io }) {
+    for (const candidate of candidates(positionals)) print(io, candidate);
+    return exitCodes.done;
+  },
+});
+
+/** The candidates for the last word, which may be empty or begun. */
+export function candidates(words: readonly string[]): string[] {
+  const begun = words.at(-1) ?? "";
+  const before = words.slice(0, -1);
+  const command =
+    commands.find((one) => one.name === before.slice(0, 2).join(" ")) ??
+    commands.find((one) => one.name === before[0]);
+  const all = command === undefined ? nextNames(before) : afterCommand(command, before);
+  return [...new Set(all)].filter((candidate) => candidate.startsWith(begun)).sort();
+}
+
+function nextNames(before: readonly string[]): string[] {
+  return commands
+    .map((command) => command.name.split(" "))
+    .filter((name) => before.every((word, i) => name[i] === word))
+    .flatMap((name) => name[before.length] ?? []);
+}
+
+function afterCommand(command: Command, before: readonly string[]): string[] {
+  const at = before.findIndex((word) => word === "--env" || word === "--env.name");
+  const settings = settingsOf(
+    command.options((path) => (path === "env.name" && at >= 0 ? before[at + 1] : undefined)),
+  );
+  const last = before.at(-1);
+  const open = settings.find((setting) => short(setting) === last || setting.flag === last);
+  if (open !== undefined && !open.isSwitch) return [...open.choices];
+  return [...settings.map(short), "--config", "--help"];
+}
+
+const short = (setting: Setting): string => setting.flag.replace(/\.name$/, "");

@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { envChecks } from "../envs/conformance.js";
+import { openEnvironment } from "../envs/open.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { envOptions } from "./env-options.js";
+import { print } from "./io.js";
+
+/** `pawl env check`: the conformance suite that every environment must pass. */
+export const envCheck = defineCommand({
+  name: "env check",
+  summary: "check that an environment keeps the contract",
+  details:
+    "Determinism by seed, exact and independent clones, admissible actions accepted, invalid ones\nflagged, no leak between episodes, an expert that solves, clear errors.",
+  options: (peek) => z.strictObject({ env: envOptions(peek) }),
+  examples: [
+    [
+      "pawl env check --env household --env.noise all",
+      "one line per check, exit code 1 on a fault",
+    ],
+  ],
+  async run({ config, io }) {
+    const { green, red } = io.colors;
+    let failed = 0;
+    for (const check of envChecks(
+      openEnvironment({ ...config.env, name: String(config.env.name) }),
+    )) {
+      try {
+        await check.run();
+        print(io, `${green("✓")} ${check.name}`);
+      } catch (error) {
+        failed++;
+        print(io, `${red("✗")} ${check.name}\n    ${(error as Error).message}`);
+      }
+    }
+    return failed === 0 ? exitCodes.done : exitCodes.failed;
+  },
+});

@@ -1,0 +1,67 @@
+import { z } from "zod";
+import { settingsOf } from "../config/settings.js";
+import { EnvError, type Environment } from "../envs/env.js";
+import { envConfig, openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { envOptions } from "./env-options.js";
+import { number, table } from "./format.js";
+import { usageOf } from "./help.js";
+import { type Io, print } from "./io.js";
+
+/** `pawl env info`: what an environment is, its options, its data and its tasks. */
+export const envInfo = defineCommand({
+  name: "env info",
+  summary: "explain an environment: its options, data and tasks",
+  positionals: "NAME",
+  options: (peek) => z.strictObject({ env: envOptions(peek) }),
+  examples: [["pawl env info household", "options, splits, task types, a first observation"]],
+  async run({ config, positionals, io }) {
+    const kind = findEnvKind(positionals[0] ?? String(config.env.name));
+    const { name: _, ...given } = config.env;
+    const options = kind.options.parse(kind.name === config.env.name ? given : {});
+    const { bold, dim } = io.colors;
+    print(io, `${bold(kind.name)}: ${kind.summary}`);
+    print(io, `\n${bold("Options")}`);
+    for (const setting of settingsOf(envConfig(kind), ["env"])) {
+      const value =
+        setting.default === undefined ? "" : ` (default ${JSON.stringify(setting.default)})`;
+      print(io, `  ${usageOf(setting)}\n      ${dim(`${setting.description}${value}`)}`);
+    }
+    const data = kind.describe?.(options) ?? [];
+    if (data.length > 0)
+      print(io, `\n${bold("Data")}\n${data.map((line) => `  ${line}`).join("\n")}`);
+    try {
+      printTasks(openEnvironment({ name: kind.name, ...options }), io);
+      return exitCodes.done;
+    } catch (error) {
+      // Without its data an environment can be explained, but not opened.
+      if (!(error instanceof EnvError)) throw error;
+      print(io, `\n${io.colors.red("not usable:")} ${error.message}`);
+      return exitCodes.failed;
+    }
+  },
+});
+
+function printTasks(environment: Environment, io: Io): void {
+  const { bold, dim } = io.colors;
+  print(io, `\n${bold("Tasks")}`);
+  const rows = environment.splits.map((split) => {
+    const tasks = environment.tasks(split);
+    const types = [...new Set(tasks.map((task) => task.type))];
+    return [split, number(tasks.length), types.join(", ")];
+  });
+  for (const line of table(["split", "tasks", "types"], rows)) print(io, `  ${line}`);
+  print(io, `  step limit ${environment.stepLimit}, largest return ${environment.maxReturn}`);
+  const env = environment.create();
+  const task = environment.tasks(environment.splits[0]!)[0];
+  if (task === undefined || "close" in env) return;
+  const observation = env.reset(task);
+  print(io, `\n${bold("For example")} ${dim(task.id)}`);
+  print(io, `  ${dim("goal")} ${env.goal}\n  ${dim("sees")} ${observation}`);
+  const admissible = env.admissibleActions?.() ?? [];
+  print(
+    io,
+    `  ${dim("can ")} ${admissible.slice(0, 6).join(", ")}${admissible.length > 6 ? ", …" : ""}`,
+  );
+}

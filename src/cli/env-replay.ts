@@ -1,0 +1,58 @@
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import { type Mismatch, replayFile } from "../envs/replay.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { envOptions } from "./env-options.js";
+import { type Io, print } from "./io.js";
+
+const SHOWN = 5;
+
+/** `pawl env replay`: recorded traces against an environment. */
+export const envReplay = defineCommand({
+  name: "env replay",
+  summary: "replay recorded traces and count the differences",
+  details:
+    "A trace is a line {game, steps: [{action, obs, admissible, done, won}]} of a .jsonl or .jsonl.gz file.\nPrints `traces N, states N, mismatches N` and the first differences; exit code 1 on any.",
+  options: (peek) =>
+    z.strictObject({
+      env: envOptions(peek),
+      file: z.string().describe("the traces, .jsonl or .jsonl.gz"),
+      data: z
+        .string()
+        .optional()
+        .describe("folder of the environment's data: short for --env.data"),
+    }),
+  examples: [
+    ["pawl env replay --env household --file traces.jsonl.gz", "compare every recorded state"],
+    [
+      "pawl env replay --env alfworld --data DIR --file golden.jsonl.gz",
+      "with the games of a folder",
+    ],
+  ],
+  async run({ config, io }) {
+    const name = String(config.env.name);
+    if (config.data !== undefined && !("data" in findEnvKind(name).options.shape)) {
+      throw new ConfigError(`--data: the ${name} environment reads no data`);
+    }
+    const data = config.data === undefined ? {} : { data: config.data };
+    const environment = openEnvironment({ ...config.env, ...data, name });
+    const { traces, states, mismatches } = await replayFile(environment, config.file);
+    for (const mismatch of mismatches.slice(0, SHOWN)) printMismatch(mismatch, io);
+    if (mismatches.length > SHOWN) print(io, `… and ${mismatches.length - SHOWN} more\n`);
+    print(io, `traces ${traces}, states ${states}, mismatches ${mismatches.length}`);
+    return mismatches.length === 0 ? exitCodes.done : exitCodes.failed;
+  },
+});
+
+function printMismatch(mismatch: Mismatch, io: Io): void {
+  const { bold, green, red } = io.colors;
+  const action = mismatch.action === undefined ? "the start" : `"${mismatch.action}"`;
+  print(
+    io,
+    `${bold(`line ${mismatch.line}, ${mismatch.game}, step ${mismatch.step}`)}: ${mismatch.field} after ${action}`,
+  );
+  print(io, `  ${green("expected")} ${mismatch.expected}`);
+  print(io, `  ${red("found   ")} ${mismatch.found}\n`);
+}

@@ -1,0 +1,60 @@
+/** An episode as people read it. */
+import type { Episode, Step } from "../rollout/episode.js";
+import { promptText } from "../text/prompt.js";
+import type { Colors } from "./io.js";
+
+/** How an episode ended, in a word. */
+export function outcome(episode: Episode): "broken" | "solved" | "failed" {
+  if (episode.stop === "broken") return "broken";
+  return episode.success ? "solved" : "failed";
+}
+
+/** A line that tells an episode apart from others. */
+export function episodeLine(episode: Episode, colors: Colors): string {
+  const { green, red, yellow } = colors;
+  const sign = { solved: green("✓"), failed: red("✗"), broken: yellow("!") }[outcome(episode)];
+  const id = `${episode.group}.${episode.attempt}`;
+  return `${sign} ${id.padEnd(7)} ${episode.task.type.padEnd(10)} ${episode.task.id.padEnd(18)} ${String(episode.steps.length).padStart(3)} steps  return ${episode.return}`;
+}
+
+/** The whole episode: goal, what was seen and done, and how it ended. */
+export function episodeText(
+  episode: Episode,
+  colors: Colors,
+  options: { full: boolean },
+): string[] {
+  const { bold, dim, cyan, green, red, yellow } = colors;
+  const paint = { solved: green, failed: red, broken: yellow }[outcome(episode)];
+  const lines = [
+    `${bold(`episode ${episode.group}.${episode.attempt}`)}  ${episode.task.type} ${episode.task.id}  ${dim(`policy ${episode.policy}, seed ${episode.seed}`)}`,
+    `${dim("goal")}  ${bold(episode.goal)}`,
+    `${dim("sees")}  ${indent(episode.firstObservation)}`,
+  ];
+  for (const [index, step] of episode.steps.entries()) {
+    if (options.full) lines.push(dim(indent(`      ${promptText(step.prompt)}`)));
+    lines.push(
+      `${dim(String(index + 1).padStart(4))}  ${cyan(`> ${step.action}`)}${remarks(step, colors)}`,
+    );
+    if (options.full) lines.push(dim(`      ${indent(step.response.trim())}`));
+    lines.push(`      ${indent(step.observation)}`);
+  }
+  const why = {
+    done: "",
+    "step-limit": " at the step limit",
+    "context-limit": " at the context limit",
+    broken: `: ${episode.error}`,
+  };
+  lines.push(
+    paint(bold(`${outcome(episode)}${why[episode.stop]}`)) +
+      dim(`  after ${episode.steps.length} steps, return ${episode.return}`),
+  );
+  return lines;
+}
+
+function remarks(step: Step, { red, green }: Colors): string {
+  const invalid = step.valid ? "" : red(step.wellFormed ? "  (refused)" : "  (malformed)");
+  return `${invalid}${step.reward === 0 ? "" : green(`  reward ${step.reward}`)}`;
+}
+
+/** Keeps the left margin over line breaks. */
+const indent = (text: string): string => text.replaceAll("\n", "\n      ");

@@ -1,0 +1,156 @@
+#!/usr/bin/env node
+/** The command line: finds the command, reads its settings, runs it, and turns errors into exit codes. */
+import { realpathSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { ConfigError } from "../config/config-error.js";
+import { readConfigFile } from "../config/config-file.js";
+import { parseFlags } from "../config/flags.js";
+import { type RawConfig, resolveConfig } from "../config/resolve.js";
+import { settingsOf } from "../config/settings.js";
+import { UserError } from "../errors.js";
+import { didYouMean } from "../text/nearest.js";
+import { packageVersion } from "../version.js";
+import { type Command, exitCodes, type Peek } from "./command.js";
+import { commands } from "./commands.js";
+import { commandHelp, programHelp } from "./help.js";
+import { type Io, print, processIo } from "./io.js";
+
+/** Runs one command line and returns its exit code. */
+export async function main(args: readonly string[], io: Io, signal: AbortSignal): Promise<number> {
+  try {
+    return await dispatch(args, io, signal);
+  } catch (error) {
+    if (signal.aborted) return exitCodes.interrupted;
+    io.stderr.write(`${io.colors.red("error:")} ${explain(error, io)}\n`);
+    return error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
+  }
+}
+
+async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): Promise<number> {
+  const [first = "help"] = args;
+  if (["--version", "-v", "version"].includes(first)) {
+    print(io, packageVersion());
+    return exitCodes.done;
+  }
+  const command = findCommand(args);
+  if (command === undefined) {
+    if (!["help", "--help", "-h"].includes(first)) throw unknownCommand(args);
+    const asked = findCommand(args.slice(1));
+    print(
+      io,
+      asked === undefined ? programHelp(commands, io) : commandHelp(asked, () => undefined, io),
+    );
+    return exitCodes.done;
+  }
+  const rest = args.slice(command.name.split(" ").length);
+  const { configPath, help, flagArgs } = takeGlobals(rest);
+  const file =
+    configPath === undefined
+      ? undefined
+      : { path: configPath, content: await readConfigFile(configPath) };
+  const peek = peekInto(flagArgs, file?.content);
+  if (help) {
+    print(io, commandHelp(command, peek, io));
+    return exitCodes.done;
+  }
+  const schema = command.options(peek);
+  const { positionals, flags } = parseFlags(flagArgs, settingsOf(schema));
+  if (
+    positionals.length > (command.positionals?.split(" ").length ?? 0) &&
+    !command.positionals?.includes("…")
+  ) {
+    throw new ConfigError(
+      `pawl ${command.name}: unexpected "${positionals.at(-1)}". Usage: pawl ${command.name} ${command.positionals ?? ""} [OPTIONS]`,
+    );
+  }
+  const config = resolveConfig(schema, { flags, ...(file !== undefined && { file }) });
+  return command.run({ config, positionals, io, signal });
+}
+
+/** Commands have one or two words: the longest name that the line starts with is meant. */
+function findCommand(args: readonly string[]): Command | undefined {
+  const names = [args.slice(0, 2).join(" "), args[0]];
+  return names.flatMap((name) => commands.filter((command) => command.name === name))[0];
+}
+
+function unknownCommand(args: readonly string[]): ConfigError {
+  const names = commands.map((command) => command.name);
+  const family = names.filter((name) => name.startsWith(`${args[0]} `));
+  if (family.length > 0)
+    return new ConfigError(
+      `pawl ${args[0]} needs one of: ${family.map((name) => name.split(" ")[1]).join(", ")}`,
+    );
+  return new ConfigError(
+    `unknown command "${args[0]}".${didYouMean(args[0]!, names)} pawl --help lists them.`,
+  );
+}
+
+/** Takes `--help` and `--config FILE`, which every command has, off the line. */
+function takeGlobals(args: readonly string[]): {
+  configPath: string | undefined;
+  help: boolean;
+  flagArgs: readonly string[];
+} {
+  let configPath: string | undefined;
+  let help = false;
+  const flagArgs: string[] = [];
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!;
+    if (arg === "--help" || arg === "-h") help = true;
+    else if (arg.startsWith("--config=")) configPath = arg.slice("--config=".length);
+    else if (arg === "--config") {
+      configPath = args[++i];
+      if (configPath === undefined) throw new ConfigError("--config: expected a file");
+    } else flagArgs.push(arg);
+  }
+  return { configPath, help, flagArgs };
+}
+
+/** Looks a setting up on the raw command line, then in the raw file. */
+function peekInto(args: readonly string[], file: RawConfig | undefined): Peek {
+  return (path) => {
+    const flags = [`--${path}`, `--${path.replace(/\.name$/, "")}`];
+    for (const [i, arg] of args.entries()) {
+      if (flags.includes(arg)) return args[i + 1];
+      const equals = arg.indexOf("=");
+      if (equals > 0 && flags.includes(arg.slice(0, equals))) return arg.slice(equals + 1);
+    }
+    let place: unknown = file;
+    for (const key of path.split(".")) {
+      if (typeof place === "string" && key === "name") return place;
+      place = (place as RawConfig | undefined)?.[key];
+    }
+    return typeof place === "string" ? place : undefined;
+  };
+}
+
+/** Errors made for people are shown as they are; anything else is a fault of ours and shows its trace. */
+function explain(error: unknown, io: Io): string {
+  if (!(error instanceof Error)) return String(error);
+  return error instanceof UserError && !io.env.PAWL_DEBUG
+    ? error.message
+    : (error.stack ?? error.message);
+}
+
+/** Whether this file was started, and not imported by a test. */
+function startedDirectly(): boolean {
+  const started = process.argv[1];
+  return started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url);
+}
+
+if (startedDirectly()) {
+  const controller = new AbortController();
+  const stop = (signal: NodeJS.Signals): void => {
+    // The second Ctrl-C does not wait for anything.
+    if (controller.signal.aborted) process.exit(exitCodes.interrupted);
+    controller.abort(new Error(`stopped by ${signal}`));
+  };
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  // A reader that has seen enough (`pawl show | head`) is no error.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(exitCodes.done);
+    throw error;
+  });
+  process.exitCode = await main(process.argv.slice(2), processIo(), controller.signal);
+}

@@ -1,0 +1,135 @@
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import type { Env, Environment, StepResult } from "../envs/env.js";
+import { openEnvironment } from "../envs/open.js";
+import { createRandom } from "../random.js";
+import { type Asker, createAsker } from "./asker.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { envOptions } from "./env-options.js";
+import { type Io, print } from "./io.js";
+
+const HELP = [
+  "Type an action, as the world lists them. Besides, there are:",
+  "  ?        the actions that would be carried out now",
+  "  hint     what the expert would do",
+  "  undo     take the last action back",
+  "  goal     the goal again",
+  "  quit     stop playing",
+].join("\n");
+
+/** `pawl play`: a person plays an environment. */
+export const play = defineCommand({
+  name: "play",
+  summary: "play an environment yourself",
+  details: HELP,
+  options: (peek) =>
+    z.strictObject({
+      env: envOptions(peek),
+      split: z
+        .string()
+        .optional()
+        .describe("take the task from this split; default: the first split"),
+      task: z
+        .string()
+        .optional()
+        .describe("the task to play, for example train/17; default: one by chance"),
+      seed: z
+        .int()
+        .optional()
+        .describe("seed of the choice and of surface noise; default: by the clock"),
+    }),
+  examples: [
+    ["pawl play", "a household task by chance"],
+    ["pawl play --env household --task valid_unseen/3", "a certain one"],
+  ],
+  async run({ config, io, signal }) {
+    const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+    const seed = config.seed ?? Date.now() % 2 ** 31;
+    const task =
+      config.task === undefined
+        ? createRandom(seed).pick(environment.tasks(config.split ?? environment.splits[0]!))
+        : environment.task(config.task);
+    const env = environment.create();
+    if ("close" in env)
+      throw new ConfigError(
+        `${environment.name} runs behind a server: play it with pawl rollout --policy human`,
+      );
+    print(
+      io,
+      io.colors.dim(
+        `${environment.name} ${task.id} (${task.type}); ? lists what you can do, quit stops`,
+      ),
+    );
+    const observation = env.reset(task, seed);
+    print(io, `${io.colors.bold(env.goal)}\n\n${observation}`);
+    const asker = createAsker(io);
+    try {
+      return await playEpisode(environment, env, asker, io, signal);
+    } finally {
+      asker.close();
+    }
+  },
+});
+
+async function playEpisode(
+  environment: Environment,
+  start: Env,
+  asker: Asker,
+  io: Io,
+  signal: AbortSignal,
+): Promise<number> {
+  const { bold, dim, green, red } = io.colors;
+  let env = start;
+  const past: Env[] = [];
+  let total = 0;
+  const words: Readonly<Record<string, () => void>> = {
+    "?": () =>
+      print(io, env.admissibleActions?.().join("\n") ?? "This world does not list its actions."),
+    hint: () =>
+      print(
+        io,
+        environment.expert === undefined
+          ? "This world has no expert."
+          : dim(`> ${environment.expert(env)}`),
+      ),
+    goal: () => print(io, bold(env.goal)),
+    help: () => print(io, HELP),
+    undo() {
+      const before = past.pop();
+      if (before === undefined) return print(io, "There is nothing to take back.");
+      env = before;
+      print(io, dim("Taken back."));
+    },
+  };
+  while (past.length < environment.stepLimit) {
+    const action = await asker.ask(
+      `${dim(`${past.length + 1}>`)} `,
+      () => [...(env.admissibleActions?.() ?? []), ...Object.keys(words), "quit"],
+      signal,
+    );
+    if (action === undefined || action === "quit") {
+      print(io, dim("Stopped."));
+      return exitCodes.done;
+    }
+    if (action === "") continue;
+    if (words[action] !== undefined) {
+      words[action]();
+      continue;
+    }
+    past.push(env.clone());
+    const result: StepResult = env.step(action);
+    total += result.reward;
+    print(io, result.info.valid ? result.observation : red(result.observation));
+    if (result.done) {
+      print(
+        io,
+        result.info.success
+          ? green(bold(`Solved in ${past.length} steps, return ${total}.`))
+          : red(bold(`Over after ${past.length} steps.`)),
+      );
+      return exitCodes.done;
+    }
+  }
+  print(io, red(bold(`Out of steps: the limit is ${environment.stepLimit}.`)));
+  return exitCodes.done;
+}

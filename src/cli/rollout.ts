@@ -1,0 +1,98 @@
+import { z } from "zod";
+import { openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import { chooseTasks, rolloutConfig } from "../rollout/config.js";
+import { createPolicy } from "../rollout/policies/config.js";
+import type { Situation } from "../rollout/policy.js";
+import { recordRollout } from "../runs/record-rollout.js";
+import { defaultRunFolder } from "../runs/run-folder.js";
+import { promptStyle } from "../text/prompt.js";
+import { type Asker, createAsker } from "./asker.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { type Io, print, warn } from "./io.js";
+import { rolloutProgress } from "./rollout-progress.js";
+import { tallyTable } from "./tally-table.js";
+
+/** `pawl rollout`: a policy plays groups of episodes, recorded to a run folder. */
+export const rollout = defineCommand({
+  name: "rollout",
+  summary: "let a policy play groups of episodes and record them",
+  options: (peek) =>
+    rolloutConfig(findEnvKind(peek("env.name") ?? "household")).safeExtend({
+      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+    }),
+  examples: [
+    ["pawl rollout", "16 household tasks, 8 episodes each, by the expert"],
+    ["pawl rollout --policy random --groups 4 --split valid_unseen", "how hard is it by chance?"],
+    [
+      "pawl rollout --policy chat --policy.base-url http://localhost:8000/v1 --policy.model NAME",
+      "a chat model behind any OpenAI-compatible server; --policy.prompting react or reflexion",
+    ],
+    ["pawl rollout --policy human --groups 1 --group-size 1", "you play, and it is recorded"],
+    ["pawl rollout --config run.yaml --seed 7", "settings from a file, one of them changed"],
+  ],
+  async run({ config, io, signal }) {
+    const { out, ...settings } = config;
+    const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
+    const tasks = chooseTasks(environment, settings);
+    const folder = out ?? defaultRunFolder("rollout", environment.name);
+    let asker: Asker | undefined;
+    const ask = async (situation: Situation): Promise<string> => {
+      asker ??= createAsker(io);
+      return askPerson(situation, asker, io, signal);
+    };
+    const style = promptStyle(environment.promptFamily, settings.prompt);
+    const policy = createPolicy(settings.policy, { environment, style, ask });
+    const progress =
+      settings.policy.name === "human"
+        ? undefined
+        : rolloutProgress(io, tasks.length, settings.groupSize);
+    const tally = await recordRollout(
+      {
+        environment,
+        policy,
+        tasks,
+        style,
+        groupSize: settings.groupSize,
+        seed: settings.seed,
+        lanes:
+          settings.lanes ?? (settings.policy.name === "chat" ? settings.policy.concurrency : 1),
+        signal,
+        onProblem: (message) => warn(io, message),
+        ...(settings.stepLimit !== undefined && { stepLimit: settings.stepLimit }),
+        ...progress,
+      },
+      { folder, config: settings },
+    )
+      .catch((error: unknown) => {
+        if (signal.aborted) warn(io, `interrupted; what was finished is in ${folder}`);
+        throw error;
+      })
+      .finally(() => {
+        progress?.end();
+        asker?.close();
+      });
+    print(io);
+    for (const line of tallyTable(tally)) print(io, line);
+    print(io, `\nrecorded to ${folder}; pawl show ${folder} shows it`);
+    return exitCodes.done;
+  },
+});
+
+async function askPerson(
+  situation: Situation,
+  asker: Asker,
+  io: Io,
+  signal: AbortSignal,
+): Promise<string> {
+  const { bold, dim } = io.colors;
+  if (situation.index === 0) print(io, `\n${dim(situation.task.id)} ${bold(situation.goal)}`);
+  print(io, situation.observation);
+  const answer = await asker.ask(
+    dim(`${situation.index + 1}> `),
+    () => situation.admissible ?? [],
+    signal,
+  );
+  if (answer === undefined) throw new Error("the input ended before the episode did");
+  return answer;
+}

@@ -1,0 +1,33 @@
+import { type Counts, rates, type Tally } from "../rollout/tally.js";
+import { number, percent, table } from "./format.js";
+
+/** Results by task type and overall, as a table. */
+export function tallyTable(tally: Tally): string[] {
+  const types = [...tally.byType].sort(([a], [b]) => a.localeCompare(b));
+  const all: [string, Counts][] = [...types, ["all", tally.all]];
+  const scored = tally.all.scored > 0;
+  const header = [
+    "task type",
+    "episodes",
+    "success",
+    ...(scored ? ["score"] : []),
+    "return",
+    "steps",
+    "invalid",
+    "broken",
+  ];
+  const rows = all.map(([type, counts]) => {
+    const { success, meanReturn, meanSteps, invalid, score } = rates(counts);
+    return [
+      type,
+      number(counts.episodes),
+      percent(success),
+      ...(scored ? [number(score, 3)] : []),
+      number(meanReturn, 2),
+      number(meanSteps, 1),
+      percent(invalid),
+      number(counts.broken),
+    ];
+  });
+  return table(header, rows);
+}

@@ -1,0 +1,32 @@
+/** A command line for tests: memory in place of the terminal. */
+import { PassThrough, Readable } from "node:stream";
+import picocolors from "picocolors";
+import type { Io } from "./io.js";
+import { main } from "./main.js";
+
+/** What a command wrote, and how it ended. */
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command line in this process, with `input` as what is typed. */
+export async function runCli(
+  args: readonly string[],
+  options: { input?: string; env?: Record<string, string> } = {},
+): Promise<Outcome> {
+  const stdout = new PassThrough();
+  const stderr = new PassThrough();
+  const io: Io = {
+    stdin: Readable.from([options.input ?? ""]),
+    stdout,
+    stderr,
+    env: options.env ?? {},
+    colors: picocolors.createColors(false),
+  };
+  const code = await main(args, io, new AbortController().signal);
+  return { code, stdout: text(stdout), stderr: text(stderr) };
+}
+
+const text = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? "";

@@ -1,0 +1,189 @@
+/** The embedded engine itself, as it lives in its worker thread: a model, and what can be done with it. */
+import { copyFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { type Capabilities, type Engine, EngineError } from "../engine.js";
+import { openCheckpoint, writeCheckpoint } from "../weights/checkpoint.js";
+import { checkModelConfig, type ModelConfig } from "../weights/model-config.js";
+import { openSafetensors, readTensor, writeSafetensors } from "../weights/safetensors.js";
+import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
+import { initialWeights, type PresetName, presetConfig } from "./init.js";
+import { createLearner, type Learner, type Moments, type Parameters } from "./learner.js";
+import { createSampler, type Sampler } from "./sampler.js";
+import { createSessions, type Sessions } from "./sessions.js";
+
+/** Which model to start with: a preset size, a configuration, or a checkpoint folder. */
+export type ModelSource =
+  | { readonly preset: PresetName; readonly vocabularySize: number; readonly maxContext?: number }
+  | { readonly config: ModelConfig }
+  | { readonly folder: string };
+
+export interface EmbeddedOptions {
+  readonly model: ModelSource;
+  /** Seed of the first weights, where they are not loaded. Default 0. */
+  readonly seed?: number;
+  /** Default: as many as there are cores. The same number of threads gives the same numbers. */
+  readonly threads?: number;
+  /** Adds a value head, for objectives and results that use values. */
+  readonly valueHead?: boolean;
+}
+
+/** An engine whose capabilities can change with the checkpoint it loads. */
+export type Core = Omit<Engine, "capabilities"> & { capabilities(): Capabilities };
+
+const OPTIMIZER_FILE = "optimizer.safetensors";
+/** Files of a checkpoint that are not ours but belong to it: they are carried along. */
+const COMPANIONS = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"];
+
+/** A model with everything that depends on it. */
+interface Model {
+  readonly config: ModelConfig;
+  readonly parameters: Parameters;
+  readonly moments: Moments;
+  readonly sessions: Sessions;
+  readonly learner: Learner;
+  readonly sampler: Sampler;
+  /** Where it was loaded from. */
+  readonly folder: string | undefined;
+  reference: Parameters | undefined;
+}
+
+/** Creates the model and returns what can be done with it. */
+export async function createCore(options: EmbeddedOptions, threads: number): Promise<Core> {
+  const valueHead = options.valueHead ?? false;
+  let model = await firstModel(options, threads, valueHead);
+  return {
+    capabilities: () => ({
+      name: "embedded",
+      vocabularySize: model.config.vocabularySize,
+      maxContext: model.config.maxContext,
+      parameters: [...model.parameters.values()].reduce((sum, data) => sum + data.length, 0),
+      entropies: true,
+      values: model.parameters.has(VALUE_HEAD),
+      fusedObjective: true,
+      lora: false,
+    }),
+    sample: (requests) => model.sampler.sample(requests),
+    forward: (sequences, { weights = "policy", ...wanted } = {}) => {
+      const parameters = weights === "policy" ? model.parameters : model.reference;
+      if (parameters === undefined)
+        throw new EngineError("there is no reference yet; call snapshotReference first");
+      return model.learner.forward(sequences, parameters, wanted);
+    },
+    forwardBackward: (sequences, objective) => model.learner.forwardBackward(sequences, objective),
+    optimStep: (params) => model.learner.optimStep(params),
+    discardGradients: () => model.learner.discardGradients(),
+    snapshotReference: async () => {
+      model.reference = new Map([...model.parameters].map(([name, data]) => [name, data.slice()]));
+    },
+    save: (folder, { optimizer = true } = {}) => saveModel(model, folder, optimizer),
+    load: async (folder) => {
+      const loaded = await loadModel(folder, threads, valueHead);
+      await model.sessions.dispose();
+      // The reference outlives the weights it was taken from, unless it no longer fits.
+      if (sameTensors(model.config, loaded.config)) loaded.reference = model.reference;
+      model = loaded;
+    },
+    dispose: () => model.sessions.dispose(),
+  };
+}
+
+async function firstModel(
+  { model, seed = 0 }: EmbeddedOptions,
+  threads: number,
+  valueHead: boolean,
+): Promise<Model> {
+  if ("folder" in model) return loadModel(model.folder, threads, valueHead);
+  const config =
+    "config" in model
+      ? model.config
+      : presetConfig(model.preset, model.vocabularySize, model.maxContext);
+  checkModelConfig(config, "the model's configuration");
+  return assemble(config, withValueHead(initialWeights(config, seed), config, valueHead), threads);
+}
+
+function assemble(
+  config: ModelConfig,
+  parameters: Parameters,
+  threads: number,
+  loaded?: { readonly folder: string; readonly moments: Moments },
+): Model {
+  const sessions = createSessions(threads);
+  const moments = loaded?.moments ?? { first: new Map(), second: new Map(), steps: 0 };
+  return {
+    config,
+    parameters,
+    moments,
+    sessions,
+    learner: createLearner(config, parameters, moments, sessions),
+    sampler: createSampler(config, parameters, sessions),
+    folder: loaded?.folder,
+    reference: undefined,
+  };
+}
+
+/** The value head is there exactly when it is wanted, and starts at zero. */
+function withValueHead(weights: Parameters, config: ModelConfig, wanted: boolean): Parameters {
+  const rest = [...weights].filter(([name]) => name !== VALUE_HEAD);
+  if (!wanted) return new Map(rest);
+  const head = weights.get(VALUE_HEAD) ?? new Float32Array(config.hiddenSize);
+  return new Map([...rest, [VALUE_HEAD, head]]);
+}
+
+async function loadModel(folder: string, threads: number, valueHead: boolean): Promise<Model> {
+  const checkpoint = await openCheckpoint(folder);
+  const weights = new Map<string, Float32Array>();
+  for (const { name } of checkpoint.tensors) weights.set(name, await checkpoint.read(name));
+  const parameters = withValueHead(weights, checkpoint.config, valueHead);
+  const moments = await loadMoments(folder, parameters);
+  return assemble(checkpoint.config, parameters, threads, { folder, moments });
+}
+
+async function saveModel(model: Model, folder: string, optimizer: boolean): Promise<void> {
+  const { config, parameters, moments } = model;
+  const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
+  const described = (tensors: Parameters, prefix = "") =>
+    [...tensors].map(
+      ([name, data]) => [prefix + name, { shape: shapes.get(name)!, data }] as const,
+    );
+  // An optimiser state of other weights would be worse than none if we stop half-way.
+  await rm(join(folder, OPTIMIZER_FILE), { force: true });
+  await writeCheckpoint(folder, config, new Map(described(parameters)));
+  if (optimizer)
+    await writeSafetensors(
+      join(folder, OPTIMIZER_FILE),
+      new Map([...described(moments.first, "first."), ...described(moments.second, "second.")]),
+      { metadata: { steps: String(moments.steps) } },
+    );
+  if (model.folder === undefined || model.folder === folder) return;
+  for (const file of COMPANIONS)
+    if (await exists(join(model.folder, file)))
+      await copyFile(join(model.folder, file), join(folder, file));
+}
+
+async function loadMoments(folder: string, parameters: Parameters): Promise<Moments> {
+  const moments: Moments = { first: new Map(), second: new Map(), steps: 0 };
+  const path = join(folder, OPTIMIZER_FILE);
+  if (!(await exists(path))) return moments;
+  const file = await openSafetensors(path);
+  for (const name of parameters.keys())
+    for (const which of ["first", "second"] as const) {
+      const stored = `${which}.${name}`;
+      if (!file.tensors.has(stored)) continue;
+      const data = await readTensor(file, stored);
+      if (data.length !== parameters.get(name)!.length)
+        throw new EngineError(
+          `${path}: ${stored} has ${data.length} numbers; the weight has ${parameters.get(name)!.length}`,
+        );
+      moments[which].set(name, data);
+    }
+  moments.steps = Number(file.metadata.steps ?? 0);
+  return moments;
+}
+
+function sameTensors(a: ModelConfig, b: ModelConfig): boolean {
+  return JSON.stringify(tensorSpecs(a)) === JSON.stringify(tensorSpecs(b));
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined;
+}

@@ -1,0 +1,273 @@
+/**
+ * The graphs of sampling: prefill reads the prompts once, decode adds one token to every row.
+ *
+ * A prompt's keys and values come out of prefill once and are shared by all samples of that prompt; each
+ * row's own tokens have a small cache of their own. Neither cache is ever a result of decode, because
+ * results are copied: decode returns only the new token's keys and values.
+ */
+import type { ModelConfig } from "../weights/model-config.js";
+import { layerNames } from "../weights/tensor-names.js";
+import {
+  addInput,
+  createGraph,
+  emit,
+  emitAll,
+  type Graph,
+  type Shape,
+  shapeTensor,
+  type Tensor,
+} from "./graph.js";
+import { causalMask, logSumExp, rmsNorm, softmax } from "./layers.js";
+import { elementwise, fusedMatmul, linear, reshape, selectRows, transpose } from "./ops.js";
+import { asInt64, finishProgram, type Program } from "./program.js";
+import { scan } from "./scan.js";
+import {
+  attentionScale,
+  type Context,
+  declareTables,
+  declareWeights,
+  embed,
+  finish,
+  finishLayer,
+  layer,
+  mergeHeads,
+  outputWeight,
+  project,
+  weight,
+} from "./transformer.js";
+
+/** Names of the caches among inputs and results, by layer. */
+export const cacheNames = {
+  promptKeys: (index: number) => `promptKeys:${index}`,
+  promptValues: (index: number) => `promptValues:${index}`,
+  ownKeys: (index: number) => `ownKeys:${index}`,
+  ownValues: (index: number) => `ownValues:${index}`,
+  newKeys: (index: number) => `newKeys:${index}`,
+  newValues: (index: number) => `newValues:${index}`,
+} as const;
+
+/** Reads prompts and tells the distribution of the next token of each. */
+export function prefillProgram(config: ModelConfig): Program {
+  const graph = createGraph();
+  const context = declareContext(graph, config);
+  const items = [
+    addInput(graph, "ids", "int32", ["steps", "tokens"]),
+    addInput(graph, "positions", "int32", ["steps", "rows", "length"]),
+    addInput(graph, "lastTokens", "int32", ["steps", "rows"]),
+    addInput(graph, "lastPositions", "int32", ["steps", "rows", 1]),
+    addInput(graph, "inverseTemperature", "float32", ["steps", "rows", 1]),
+  ];
+  const { outputs } = scan(graph, [], items, (_, __, inner) => {
+    const [ids, positions, lastTokens, lastPositions, inverse] = inner as readonly [
+      Tensor,
+      Tensor,
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const caches: Tensor[] = [];
+    const wide = asInt64(positions);
+    const mask = causalMask(positions, positions);
+    const last = config.layers - 1;
+    let x = embed(context, ids);
+    for (let index = 0; index < last; index++)
+      x = layer(context, index, x, {
+        positions: wide,
+        mask,
+        onKeysValues: (keys, values) => caches.push(transpose(keys, [0, 1, 3, 2]), values),
+      });
+    const ends = { tokens: asInt64(lastTokens), positions: lastPositions };
+    x = lastLayer(context, x, positions, wide, ends, caches);
+    return {
+      states: [],
+      outputs: [...distribution(context, finish(context, x), inverse), ...caches],
+    };
+  });
+  const names = [
+    ...DISTRIBUTION,
+    ...layersOf(config).flatMap((i) => [cacheNames.promptKeys(i), cacheNames.promptValues(i)]),
+  ];
+  return finishProgram(graph, new Map(names.map((name, i) => [name, outputs[i]!])));
+}
+
+/** Of the last layer, only keys and values are needed everywhere; the rest at each prompt's end only. */
+function lastLayer(
+  context: Context,
+  x: Tensor,
+  positions: Tensor,
+  wide: Tensor,
+  ends: { readonly tokens: Tensor; readonly positions: Tensor },
+  caches: Tensor[],
+): Tensor {
+  const { config } = context;
+  const index = config.layers - 1;
+  const norm = weight(context.weights, layerNames(index).attentionNorm);
+  const normed = rmsNorm(x, norm, config.normEps);
+  const keys = transpose(project(context, index, "key", normed, wide), [0, 1, 3, 2]);
+  const values = project(context, index, "value", normed, wide);
+  caches.push(keys, values);
+  const at = selectRows(normed, ends.tokens);
+  const q = grouped(project(context, index, "query", at, asInt64(ends.positions)), config);
+  const [rows, , times, size] = q.shape as Shape;
+  const length = positions.shape[1]!;
+  const scores = fusedMatmul(q, keys, { scale: attentionScale(config) }, [
+    rows!,
+    config.kvHeads,
+    times!,
+    length,
+  ]);
+  const weights = softmax(elementwise("Add", scores, causalMask(ends.positions, positions)));
+  const attended = emit({
+    op: "MatMul",
+    inputs: [weights, values],
+    shape: [rows!, config.kvHeads, times!, size!],
+  });
+  return finishLayer(
+    context,
+    index,
+    selectRows(x, ends.tokens),
+    reshape(attended, [rows!, config.heads * config.headSize]),
+  );
+}
+
+/** Queries of one position [rows, heads, 1, size] by the key-value head they share. */
+function grouped(q: Tensor, config: ModelConfig): Tensor {
+  const { kvHeads, heads, headSize } = config;
+  return reshape(q, [q.shape[0]!, kvHeads, heads / kvHeads, headSize]);
+}
+
+/** Adds one token to every row of a grid [groups, count] and tells the distribution of the next. */
+export function decodeProgram(config: ModelConfig): Program {
+  const graph = createGraph();
+  const context = declareContext(graph, config);
+  const grid = addInput(graph, "ids", "int32", ["groups", "count"]);
+  const positions = addInput(graph, "positions", "int32", ["batch", 1]);
+  const inverse = addInput(graph, "inverseTemperature", "float32", ["batch", 1]);
+  const promptMask = addInput(graph, "promptMask", "float32", ["groups", 1, 1, "prompt"]);
+  const ownMask = addInput(graph, "ownMask", "float32", [1, 1, 1, "own"]);
+  const wide = asInt64(positions);
+  const results = new Map<string, Tensor>();
+  let x = embed(context, reshape(grid, ["batch"]));
+  for (const index of layersOf(config)) {
+    const normed = rmsNorm(
+      x,
+      weight(context.weights, layerNames(index).attentionNorm),
+      config.normEps,
+    );
+    const q = grouped(project(context, index, "query", normed, wide), config);
+    const keys = project(context, index, "key", normed, wide);
+    const values = project(context, index, "value", normed, wide);
+    results.set(cacheNames.newKeys(index), keys);
+    results.set(cacheNames.newValues(index), values);
+    const attended = attendCaches(graph, config, index, { q, keys, values, promptMask, ownMask });
+    x = finishLayer(context, index, x, attended);
+  }
+  const told = distribution(context, finish(context, x), inverse);
+  DISTRIBUTION.forEach((name, i) => {
+    results.set(name, told[i]!);
+  });
+  return finishProgram(graph, results);
+}
+
+/** Attention of one new token per row to its prompt, to its own earlier tokens, and to itself. */
+function attendCaches(
+  graph: Graph,
+  config: ModelConfig,
+  index: number,
+  now: {
+    readonly q: Tensor;
+    readonly keys: Tensor;
+    readonly values: Tensor;
+    readonly promptMask: Tensor;
+    readonly ownMask: Tensor;
+  },
+): Tensor {
+  const { kvHeads, headSize } = config;
+  const times = config.heads / kvHeads;
+  const scale = attentionScale(config);
+  const declare = (name: string, ...shape: (string | number)[]) =>
+    addInput(graph, name, "float32", shape);
+  const promptKeys = declare(cacheNames.promptKeys(index), "groups", kvHeads, headSize, "prompt");
+  const promptValues = declare(
+    cacheNames.promptValues(index),
+    "groups",
+    kvHeads,
+    "prompt",
+    headSize,
+  );
+  const ownKeys = declare(cacheNames.ownKeys(index), "batch", kvHeads, headSize, "own");
+  const ownValues = declare(cacheNames.ownValues(index), "batch", kvHeads, "own", headSize);
+  // Rows of a group are the rows of one matrix, so that a shared prompt is read once for all of them.
+  const byGroup = (x: Tensor, width: string | number) =>
+    reshape(transpose(reshape(x, ["groups", "count", kvHeads, times, width]), [0, 2, 1, 3, 4]), [
+      "groups",
+      kvHeads,
+      "sharing",
+      width,
+    ]);
+  const byRow = (x: Tensor, width: string | number) =>
+    reshape(transpose(reshape(x, ["groups", kvHeads, "count", times, width]), [0, 2, 1, 3, 4]), [
+      "batch",
+      kvHeads,
+      times,
+      width,
+    ]);
+  const product = (a: Tensor, b: Tensor, shape: Shape, options = {}) =>
+    fusedMatmul(a, b, options, shape);
+  const toPrompt = elementwise(
+    "Add",
+    product(byGroup(now.q, headSize), promptKeys, ["groups", kvHeads, "sharing", "prompt"], {
+      scale,
+    }),
+    now.promptMask,
+  );
+  const row = (width: string | number): Shape => ["batch", kvHeads, times, width];
+  const toOwn = elementwise("Add", product(now.q, ownKeys, row("own"), { scale }), now.ownMask);
+  const toSelf = product(now.q, now.keys, row(1), { scale, transB: true });
+  const weights = softmax(
+    emit({
+      op: "Concat",
+      inputs: [byRow(toPrompt, "prompt"), toOwn, toSelf],
+      attributes: { axis: { int: 3 } },
+      shape: row("all"),
+    }),
+  );
+  const [onPrompt, onOwn, onSelf] = emitAll({
+    op: "Split",
+    inputs: [weights, shapeTensor(graph, ["prompt", "own", 1])],
+    attributes: { axis: { int: 3 } },
+    shape: row("prompt"),
+    more: [row("own"), row(1)],
+  }) as readonly [Tensor, Tensor, Tensor];
+  const fromPrompt = byRow(
+    product(byGroup(onPrompt, "prompt"), promptValues, ["groups", kvHeads, "sharing", headSize]),
+    headSize,
+  );
+  const fromOwn = product(onOwn, ownValues, row(headSize));
+  const fromSelf = elementwise("Mul", onSelf, now.values);
+  const sum = elementwise("Add", elementwise("Add", fromPrompt, fromOwn), fromSelf);
+  return reshape(sum, ["batch", config.heads * headSize]);
+}
+
+/** Results that describe the next token's distribution, in the order `distribution` gives them. */
+const DISTRIBUTION = ["probabilities", "logSum", "plainLogSum"] as const;
+
+/** Probabilities at the row's temperature, and log Σ exp of the logits with and without it. */
+function distribution(context: Context, hidden: Tensor, inverse: Tensor): readonly Tensor[] {
+  const logits = linear(hidden, outputWeight(context));
+  const tempered = elementwise("Mul", logits, inverse);
+  const probabilities = softmax(tempered);
+  return [probabilities, logSumExp(tempered, probabilities), logSumExp(logits, softmax(logits))];
+}
+
+function declareContext(graph: Graph, config: ModelConfig): Context {
+  return {
+    config,
+    weights: declareWeights(graph, config, false),
+    tables: declareTables(graph, config),
+  };
+}
+
+export function layersOf(config: ModelConfig): readonly number[] {
+  return Array.from({ length: config.layers }, (_, index) => index);
+}

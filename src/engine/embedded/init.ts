@@ -1,0 +1,60 @@
+/** Models from scratch: preset sizes, and their first weights from a seed. */
+import type { ModelConfig } from "../weights/model-config.js";
+import { tensorSpecs } from "../weights/tensor-names.js";
+import { createRandom } from "./random.js";
+
+/** Sizes to start from; about 0.5, 4 and 20 million parameters at a vocabulary of 512. */
+export const PRESETS = {
+  tiny: { hiddenSize: 96, layers: 4, heads: 4, mlpSize: 256 },
+  small: { hiddenSize: 256, layers: 5, heads: 4, mlpSize: 704 },
+  base: { hiddenSize: 512, layers: 6, heads: 8, mlpSize: 1408 },
+} as const;
+
+export type PresetName = keyof typeof PRESETS;
+
+/** The configuration of a preset size for a vocabulary. */
+export function presetConfig(
+  preset: PresetName,
+  vocabularySize: number,
+  maxContext = 1024,
+): ModelConfig {
+  const { hiddenSize, layers, heads, mlpSize } = PRESETS[preset];
+  return {
+    vocabularySize,
+    hiddenSize,
+    layers,
+    heads,
+    kvHeads: heads,
+    headSize: hiddenSize / heads,
+    mlpSize,
+    maxContext,
+    ropeTheta: 10_000,
+    normEps: 1e-6,
+    tiedEmbeddings: true,
+    qkvBias: false,
+  };
+}
+
+const DEVIATION = 0.02;
+
+/**
+ * First weights: normal with deviation 0.02, the projections that end a residual branch smaller by √(2
+ * layers) so that the residual stream keeps its scale; norms one, biases and the value head zero.
+ */
+export function initialWeights(
+  config: ModelConfig,
+  seed: number,
+): ReadonlyMap<string, Float32Array> {
+  const random = createRandom(seed);
+  return new Map(
+    tensorSpecs(config).map(({ name, shape }) => {
+      const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
+      if (name.endsWith("norm.weight")) return [name, data.fill(1)];
+      if (name.endsWith(".bias") || shape[0] === 1) return [name, data];
+      const ends = /o_proj|down_proj/.test(name);
+      const deviation = ends ? DEVIATION / Math.sqrt(2 * config.layers) : DEVIATION;
+      for (let i = 0; i < data.length; i++) data[i] = deviation * random.normal();
+      return [name, data];
+    }),
+  );
+}

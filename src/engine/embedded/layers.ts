@@ -1,0 +1,265 @@
+/**
+ * The parts of a transformer that deserve a derivative of their own, written in as few passes over memory
+ * as ONNX operators allow: outside the matrix products, a training step is bound by those passes.
+ */
+import {
+  emit,
+  emitAll,
+  floatConstant,
+  floatVector,
+  intVector,
+  record,
+  type Tensor,
+} from "./graph.js";
+import { elementwise, fusedMatmul, sumAxes, unary, withNumber } from "./ops.js";
+
+const MICROSOFT = "com.microsoft";
+
+/** RMSNorm of x [n, d]: x / √(mean x² + ε) · weight. */
+export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
+  const column = [x.shape[0]!, 1];
+  const [y, inverse] = emitAll({
+    op: "SimplifiedLayerNormalization",
+    inputs: [x, weight],
+    attributes: { axis: { int: -1 }, epsilon: { float: epsilon }, stash_type: { int: 1 } },
+    shape: x.shape,
+    more: [column],
+  }) as readonly [Tensor, Tensor];
+  record({
+    inputs: [x, weight],
+    outputs: [y],
+    backward: (gradients, gradient) => {
+      const normalized = elementwise("Mul", x, inverse);
+      const product = elementwise("Mul", gradient!, normalized);
+      if (gradients.wants(weight))
+        gradients.add(weight, sumAxes(product, [0], weight.shape, false));
+      if (!gradients.wants(x)) return;
+      // dx = r (g w - x̂ mean(g w x̂)), and the mean is a product with the weight vector.
+      const width = x.shape[1] as number;
+      const along = emit({
+        op: "Unsqueeze",
+        inputs: [weight, intVector(weight.graph, [1])],
+        shape: [width, 1],
+      });
+      const mean = fusedMatmul(product, along, { scale: 1 / width }, column);
+      const across = elementwise("Mul", normalized, mean);
+      const scaled = elementwise("Mul", gradient!, weight);
+      gradients.add(x, elementwise("Mul", elementwise("Sub", scaled, across), inverse));
+    },
+  });
+  return y;
+}
+
+/** Position tables for `rotate`: cosines and sines [positions, size / 2]. */
+export interface RotaryTables {
+  readonly cos: Tensor;
+  readonly sin: Tensor;
+}
+
+/** Rotary position embedding of x [rows, length, heads · size] at positions [rows, length]. */
+export function rotate(x: Tensor, positions: Tensor, tables: RotaryTables, heads: number): Tensor {
+  const rotary = (input: Tensor, sin: Tensor) =>
+    emit({
+      op: "RotaryEmbedding",
+      domain: MICROSOFT,
+      inputs: [input, positions, tables.cos, sin],
+      attributes: { num_heads: { int: heads } },
+      shape: x.shape,
+    });
+  const y = rotary(x, tables.sin);
+  record({
+    inputs: [x],
+    outputs: [y],
+    // A rotation is undone, and its gradient carried back, by the opposite one.
+    backward: (gradients, gradient) =>
+      gradients.add(x, rotary(gradient!, unary("Neg", tables.sin))),
+  });
+  return y;
+}
+
+/** softmax(scale · q kᵀ + mask) v for q, k, v [rows, heads, length, size]. */
+export function attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: number): Tensor {
+  const square = [...q.shape.slice(0, 3), k.shape[2]!];
+  const scores = fusedMatmul(q, k, { transB: true, scale }, square);
+  const weights = softmax(elementwise("Add", scores, mask));
+  const y = emit({ op: "MatMul", inputs: [weights, v], shape: q.shape });
+  record({
+    inputs: [q, k, v],
+    outputs: [y],
+    backward: (gradients, gradient) => {
+      const g = gradient!;
+      gradients.add(v, fusedMatmul(weights, g, { transA: true }, v.shape));
+      // Σ_j dw_ij w_ij equals Σ g_i y_i, which is a smaller tensor.
+      const inner = sumAxes(elementwise("Mul", g, y), [3], [...q.shape.slice(0, 3), 1], true);
+      const toWeights = fusedMatmul(g, v, { transB: true }, square);
+      const toScores = elementwise("Mul", weights, elementwise("Sub", toWeights, inner));
+      gradients.add(q, fusedMatmul(toScores, k, { scale }, q.shape));
+      gradients.add(k, fusedMatmul(toScores, q, { transA: true, scale }, k.shape));
+    },
+  });
+  return y;
+}
+
+/** softmax along the last axis, without a derivative. */
+export function softmax(x: Tensor): Tensor {
+  return emit({ op: "Softmax", inputs: [x], attributes: { axis: { int: -1 } }, shape: x.shape });
+}
+
+/** silu(gate) · up. */
+export function swiglu(gate: Tensor, up: Tensor): Tensor {
+  const activated = emit({
+    op: "QuickGelu",
+    domain: MICROSOFT,
+    inputs: [gate],
+    attributes: { alpha: { float: 1 } },
+    shape: gate.shape,
+  });
+  const y = elementwise("Mul", activated, up);
+  record({
+    inputs: [gate, up],
+    outputs: [y],
+    backward: (gradients, gradient) => {
+      const g = gradient!;
+      if (gradients.wants(up)) gradients.add(up, elementwise("Mul", g, activated));
+      if (!gradients.wants(gate)) return;
+      // silu'(x) = σ(x) (1 + x - silu(x)).
+      const slope = elementwise(
+        "Mul",
+        unary("Sigmoid", gate),
+        withNumber("Add", elementwise("Sub", gate, activated), 1),
+      );
+      gradients.add(gate, elementwise("Mul", elementwise("Mul", g, up), slope));
+    },
+  });
+  return y;
+}
+
+/** What the output head tells of each target token, as columns [n, 1]. */
+export interface Predictions {
+  readonly logprob: Tensor;
+  readonly entropy?: Tensor;
+}
+
+/**
+ * Log-probability of each target id [n, 1] under softmax(hidden weightᵀ), and the distribution's entropy.
+ *
+ * Only the softmax itself and, for the entropy, one more product pass over [n, vocabulary]: the gradient
+ * is folded into the two matrix products that follow it.
+ */
+export function predict(
+  hidden: Tensor,
+  weight: Tensor,
+  ids: Tensor,
+  options: { readonly entropy: boolean },
+): Predictions {
+  const column = [hidden.shape[0]!, 1];
+  const logits = fusedMatmul(hidden, weight, { transB: true }, [column[0]!, weight.shape[0]!]);
+  const probabilities = softmax(logits);
+  const logSum = logSumExp(logits, probabilities);
+  const chosen = emit({
+    op: "GatherElements",
+    inputs: [logits, ids],
+    attributes: { axis: { int: 1 } },
+    shape: column,
+  });
+  const logprob = elementwise("Sub", chosen, logSum);
+  const weighted = options.entropy
+    ? elementwise("Mul", probabilities, elementwise("Sub", logits, logSum))
+    : undefined;
+  const entropy =
+    weighted === undefined ? undefined : unary("Neg", sumAxes(weighted, [1], column, true));
+  record({
+    inputs: [hidden, weight],
+    outputs: entropy === undefined ? [logprob] : [logprob, entropy],
+    backward: (gradients, toLogprob, toEntropy) => {
+      const g = toLogprob ?? filled(logprob, 0);
+      const subtractAt = (matrix: Tensor, amount: Tensor) =>
+        emit({
+          op: "ScatterElements",
+          inputs: [matrix, ids, unary("Neg", amount)],
+          attributes: { axis: { int: 1 }, reduction: { string: "add" } },
+          shape: matrix.shape,
+        });
+      if (toEntropy === undefined || weighted === undefined || entropy === undefined) {
+        // -d logits / g = p - onehot; the factor g is applied to the narrow side of both products.
+        const error = subtractAt(probabilities, filled(logprob, 1));
+        const negative = unary("Neg", g);
+        gradients.addProduct(weight, error, elementwise("Mul", hidden, negative));
+        if (gradients.wants(hidden)) {
+          const back = emit({ op: "MatMul", inputs: [error, weight], shape: hidden.shape });
+          gradients.add(hidden, elementwise("Mul", back, negative));
+        }
+        return;
+      }
+      // -d logits = p (g + h H) + h p log p - g onehot, with h the gradient of the entropy H.
+      const factor = elementwise("Add", g, elementwise("Mul", toEntropy, entropy));
+      const error = subtractAt(
+        elementwise(
+          "Add",
+          elementwise("Mul", probabilities, factor),
+          elementwise("Mul", weighted, toEntropy),
+        ),
+        g,
+      );
+      gradients.addProduct(weight, error, unary("Neg", hidden));
+      if (gradients.wants(hidden))
+        gradients.add(hidden, fusedMatmul(error, weight, { scale: -1 }, hidden.shape));
+    },
+  });
+  return entropy === undefined ? { logprob } : { logprob, entropy };
+}
+
+/** The number in the shape of a tensor. */
+function filled(like: Tensor, value: number): Tensor {
+  const size = emit({ op: "Shape", inputs: [like], type: "int64", shape: [like.shape.length] });
+  return emit({
+    op: "Expand",
+    inputs: [floatConstant(like.graph, value), size],
+    shape: like.shape,
+  });
+}
+
+/** log Σ exp along the last axis from the softmax: the largest logit less the log of its probability. */
+export function logSumExp(logits: Tensor, probabilities: Tensor): Tensor {
+  const column = [logits.shape[0]!, 1];
+  const largest = sumAxes(logits, [1], column, true, "ReduceMax");
+  const likeliest = sumAxes(probabilities, [1], column, true, "ReduceMax");
+  return elementwise("Sub", largest, unary("Log", likeliest));
+}
+
+/**
+ * The additive mask [rows, 1, queries, length] of causal attention, from the positions of queries
+ * [rows, queries] and keys [rows, length]: a token sees itself and what came before it. In packed rows,
+ * `segments` [rows, length] keeps it to its own sequence.
+ */
+export function causalMask(queries: Tensor, keys: Tensor, segments?: Tensor): Tensor {
+  const graph = keys.graph;
+  const shape = [keys.shape[0]!, 1, queries.shape[1]!, keys.shape[1]!];
+  const spread = (x: Tensor, axes: readonly [number, number]) =>
+    emit({
+      op: "Unsqueeze",
+      inputs: [x, intVector(graph, axes)],
+      type: x.type,
+      shape: axes[1] === 3 ? [shape[0]!, 1, x.shape[1]!, 1] : [shape[0]!, 1, 1, x.shape[1]!],
+    });
+  const compare = (op: string, a: Tensor, b: Tensor) =>
+    emit({ op, inputs: [spread(a, [1, 3]), spread(b, [1, 2])], type: "bool", shape });
+  const before = compare("GreaterOrEqual", queries, keys);
+  const visible =
+    segments === undefined
+      ? before
+      : emit({
+          op: "And",
+          inputs: [before, compare("Equal", segments, segments)],
+          type: "bool",
+          shape,
+        });
+  return emit({
+    op: "Where",
+    inputs: [visible, floatVector(graph, [0]), floatVector(graph, [MASKED])],
+    shape,
+  });
+}
+
+/** Far below any score, so that its exponential is exactly zero, yet finite. */
+export const MASKED = -1e30;

@@ -1,0 +1,256 @@
+/** Scoring and learning: packs sequences, runs the graphs, accumulates gradients, applies them. */
+import type { Objective, Quantity } from "../../objectives/expression.js";
+import { inputsOf } from "../../objectives/expression-interpret.js";
+import {
+  type AdamParams,
+  type BackwardResult,
+  EngineError,
+  type ForwardOptions,
+  type ForwardResult,
+  type OptimResult,
+  type TargetSequence,
+  type TrainSequence,
+} from "../engine.js";
+import type { ModelConfig } from "../weights/model-config.js";
+import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
+import { adamStep, checkAdamParams, squaredNorms } from "./adam.js";
+import { checkInputs, checkSequences } from "./checks.js";
+import { quantitiesRead } from "./objective-graph.js";
+import { gatherTargets, layOut, type PackedArrays, scatterTargets } from "./packed-arrays.js";
+import { packSequences } from "./packing.js";
+import {
+  forwardProgram,
+  gradientName,
+  inputName,
+  metricName,
+  trainedWeights,
+  trainingProgram,
+} from "./program.js";
+import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
+import { rotaryTables } from "./tables.js";
+
+/** Weights by tensor name. */
+export type Parameters = ReadonlyMap<string, Float32Array>;
+
+/** The optimiser's state: moments by tensor name, and how many steps they have seen. */
+export interface Moments {
+  first: Map<string, Float32Array>;
+  second: Map<string, Float32Array>;
+  steps: number;
+}
+
+export interface Learner {
+  forward(
+    sequences: readonly TargetSequence[],
+    parameters: Parameters,
+    options: ForwardOptions,
+  ): Promise<readonly ForwardResult[]>;
+  forwardBackward(
+    sequences: readonly TrainSequence[],
+    objective: Objective,
+  ): Promise<BackwardResult>;
+  optimStep(params: AdamParams): Promise<OptimResult>;
+  discardGradients(): Promise<OptimResult>;
+}
+
+/** How many tokens are computed at a time: few enough to stay in cache, enough to keep products fast. */
+const TOKENS_PER_STEP = 512;
+/** Upper bound of logits held at a time, for large vocabularies. */
+const MAX_LOGITS = 2 ** 24;
+
+/** A learner over these weights, which `optimStep` changes in place, and this optimiser state. */
+export function createLearner(
+  config: ModelConfig,
+  parameters: Parameters,
+  moments: Moments,
+  sessions: Sessions,
+): Learner {
+  const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
+  const gradients = new Map<string, Float32Array>();
+  const zeros = new Float32Array(Math.max(...[...parameters.values()].map((data) => data.length)));
+  const packing = {
+    tokensPerStep: Math.max(
+      32,
+      Math.min(TOKENS_PER_STEP, Math.floor(MAX_LOGITS / config.vocabularySize)),
+    ),
+    attentionCost: attentionCost(config),
+  };
+  const layOutAll = (sequences: readonly TargetSequence[]) => {
+    const lengths = sequences.map((sequence) => sequence.ids.length);
+    return packSequences(lengths, packing).map((batch) => layOut(sequences, batch));
+  };
+  const shaped = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
+  const norm = async () => {
+    const squares = await squaredNorms(sessions, gradients);
+    for (const [name, square] of squares)
+      if (!Number.isFinite(square)) {
+        gradients.clear();
+        throw new EngineError(
+          `the gradient of ${name} is not finite (NaN or infinity): the step was refused, its gradients were dropped and the weights are as before; look for a loss that divides by zero or takes the logarithm of it, or lower the learning rate`,
+        );
+      }
+    return Math.sqrt([...squares.values()].reduce((sum, square) => sum + square, 0));
+  };
+  return {
+    forward: async (sequences, weights, options) => {
+      checkSequences(sequences, config);
+      const quantities: readonly Quantity[] = [
+        "logprob",
+        ...(options.values ? (["value"] as const) : []),
+        ...(options.entropies ? (["entropy"] as const) : []),
+      ];
+      requireValueHead(quantities, parameters);
+      const program = await sessions.get(`forward ${quantities}`, () =>
+        forwardProgram(config, quantities),
+      );
+      const found = new Map(
+        quantities.map((quantity) => [
+          quantity,
+          sequences.map((s) => new Float32Array(s.ids.length)),
+        ]),
+      );
+      for (const packed of layOutAll(sequences)) {
+        const results = await program.run({
+          ...packedFeeds(packed, config),
+          ...weightFeeds(weights, [...weights.keys()], shaped, quantities.includes("value")),
+        });
+        for (const [quantity, arrays] of found)
+          scatterTargets(packed, results.get(quantity)!, arrays);
+      }
+      return sequences.map((_, i) => ({
+        logprobs: found.get("logprob")![i]!,
+        ...(options.entropies ? { entropies: found.get("entropy")![i]! } : {}),
+        ...(options.values ? { values: found.get("value")![i]! } : {}),
+      }));
+    },
+    forwardBackward: async (sequences, objective) => {
+      checkSequences(sequences, config);
+      const read = quantitiesRead(objective);
+      requireValueHead(read, parameters);
+      const inputs = inputsOf(objective.loss, ...Object.values(objective.metrics));
+      checkInputs(sequences, inputs);
+      const program = await sessions.get(`train ${JSON.stringify(objective)}`, () =>
+        trainingProgram(config, objective),
+      );
+      const trained = trainedWeights([...parameters.keys()], objective);
+      const logprobs = sequences.map((sequence) => new Float32Array(sequence.ids.length));
+      const metrics = Object.fromEntries(Object.keys(objective.metrics).map((name) => [name, 0]));
+      let loss = 0;
+      const sums = new Map(gradients);
+      for (const packed of layOutAll(sequences)) {
+        const column = [packed.batch.steps, packed.targetsPerStep, 1];
+        const results = await program.run({
+          ...packedFeeds(packed, config),
+          ...weightFeeds(parameters, trained, shaped, read.includes("value")),
+          present: floats(packed.present, column),
+          ...Object.fromEntries(
+            inputs.map((name) => [
+              inputName(name),
+              floats(
+                gatherTargets(packed, (i) => sequences[i]!.inputs[name]!),
+                column,
+              ),
+            ]),
+          ),
+          ...Object.fromEntries(
+            trained.map((name) => [
+              gradientName(name),
+              shaped(name, sums.get(name) ?? zeros.subarray(0, parameters.get(name)!.length)),
+            ]),
+          ),
+        });
+        loss += sumOfTargets(packed, results.get("loss")!);
+        for (const name of Object.keys(metrics))
+          metrics[name]! += sumOfTargets(packed, results.get(metricName(name))!, `metric ${name}`);
+        scatterTargets(packed, results.get("logprob")!, logprobs);
+        for (const name of trained) sums.set(name, results.get(gradientName(name))!);
+      }
+      // Only now: a call that fails leaves the gradients as they were.
+      for (const [name, sum] of sums) gradients.set(name, sum);
+      return { loss, metrics, logprobs };
+    },
+    optimStep: async (params) => {
+      checkAdamParams(params);
+      if (gradients.size === 0)
+        throw new EngineError(
+          "there is no gradient to apply; call forwardBackward before optimStep",
+        );
+      const gradNorm = await norm();
+      const clip = params.gradClipNorm;
+      for (const name of gradients.keys()) {
+        const size = parameters.get(name)!.length;
+        if (!moments.first.has(name)) moments.first.set(name, new Float32Array(size));
+        if (!moments.second.has(name)) moments.second.set(name, new Float32Array(size));
+      }
+      moments.steps += 1;
+      await adamStep(sessions, parameters, gradients, moments, {
+        ...params,
+        scale: clip !== undefined && gradNorm > clip ? clip / gradNorm : 1,
+        isMatrix: (name) => shapes.get(name)!.length > 1,
+      });
+      gradients.clear();
+      return { gradNorm };
+    },
+    discardGradients: async () => {
+      const gradNorm = await norm();
+      gradients.clear();
+      return { gradNorm };
+    },
+  };
+}
+
+/** Cost of attending to one more token, relative to the rest of the work on a token. */
+function attentionCost(config: ModelConfig): number {
+  const width = config.heads * config.headSize;
+  const perLayer =
+    config.hiddenSize * (2 * width + 2 * config.kvHeads * config.headSize + 3 * config.mlpSize);
+  // Two products, and passes over the scores that take about as long again.
+  return (2 * 2 * width) / perLayer;
+}
+
+function requireValueHead(quantities: readonly Quantity[], parameters: Parameters): void {
+  if (quantities.includes("value") && !parameters.has(VALUE_HEAD))
+    throw new EngineError(
+      "values were asked for, but this model has no value head; create the engine with valueHead: true",
+    );
+}
+
+function packedFeeds(packed: PackedArrays, config: ModelConfig): Feeds {
+  const { steps, rowsPerStep, length } = packed.batch;
+  const rows = [steps, rowsPerStep, length];
+  return {
+    ids: integers(packed.ids, [steps, rowsPerStep * length]),
+    positions: integers(packed.positions, rows),
+    segments: integers(packed.segments, rows),
+    predictors: integers(packed.predictors, [steps, packed.targetsPerStep]),
+    targets: integers(packed.targets, [steps, packed.targetsPerStep, 1]),
+    ...rotaryTables(config, length),
+  };
+}
+
+function weightFeeds(
+  weights: Parameters,
+  names: readonly string[],
+  shaped: (name: string, data: Float32Array) => Feeds[string],
+  valueHead: boolean,
+): Feeds {
+  return Object.fromEntries(
+    names
+      .filter((name) => valueHead || name !== VALUE_HEAD)
+      .map((name) => [name, shaped(name, weights.get(name)!)]),
+  );
+}
+
+/** Sums in double precision and in a fixed order, so that the same numbers give the same sum. */
+function sumOfTargets(packed: PackedArrays, column: Float32Array, what = "the loss"): number {
+  let sum = 0;
+  for (const { slot, sequence, token } of packed.sources) {
+    const value = column[slot]!;
+    if (!Number.isFinite(value) && what === "the loss")
+      throw new EngineError(
+        `the loss of token ${token} of sequence ${sequence} is ${value}; its gradient was not added. Look for a division by zero or the logarithm of zero in the objective, or for inputs that are not finite`,
+      );
+    sum += value;
+  }
+  return sum;
+}

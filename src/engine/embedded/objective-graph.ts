@@ -1,0 +1,118 @@
+/** Compiles an objective into graph operators: the loss, its derivatives and its metrics, per target token. */
+import {
+  type BinaryOp,
+  type Expr,
+  type Objective,
+  QUANTITIES,
+  type Quantity,
+} from "../../objectives/expression.js";
+import { derivative } from "../../objectives/expression-derivative.js";
+import { type Algebra, interpretAll, quantitiesOf } from "../../objectives/expression-interpret.js";
+import { emit, floatConstant, type Tensor } from "./graph.js";
+import { elementwise, unary } from "./ops.js";
+
+/** The compiled objective; every tensor is a column [targets, 1] that is 0 where there is no target. */
+export interface CompiledObjective {
+  readonly loss: Tensor;
+  readonly metrics: readonly Tensor[];
+  /** d loss / d quantity, for the quantities the loss depends on. */
+  readonly seeds: ReadonlyMap<Quantity, Tensor>;
+}
+
+/** The quantities of the model that an objective reads, in its loss or in a metric. */
+export function quantitiesRead(objective: Objective): readonly Quantity[] {
+  return quantitiesOf(objective.loss, ...Object.values(objective.metrics));
+}
+
+/** Emits the objective over the given columns; `present` [targets, 1] is 1 for targets and 0 for padding. */
+export function compileObjective(
+  objective: Objective,
+  quantities: Readonly<Partial<Record<Quantity, Tensor>>>,
+  inputs: ReadonlyMap<string, Tensor>,
+  present: Tensor,
+): CompiledObjective {
+  const used = QUANTITIES.filter((quantity) => quantitiesOf(objective.loss).includes(quantity));
+  const expressions: readonly Expr[] = [
+    objective.loss,
+    ...used.map((quantity) => derivative(objective.loss, quantity)),
+    ...Object.values(objective.metrics),
+  ];
+  const graph = present.graph;
+  const zero = floatConstant(graph, 0);
+  const here = notZero(present);
+  const columns = interpretAll(expressions, graphAlgebra(quantities, inputs, present)).map(
+    // Selected, not multiplied: padding may be NaN or infinite.
+    (column) => emit({ op: "Where", inputs: [here, column, zero], shape: present.shape }),
+  );
+  return {
+    loss: columns[0]!,
+    seeds: new Map(used.map((quantity, i) => [quantity, columns[1 + i]!])),
+    metrics: columns.slice(1 + used.length),
+  };
+}
+
+function graphAlgebra(
+  quantities: Readonly<Partial<Record<Quantity, Tensor>>>,
+  inputs: ReadonlyMap<string, Tensor>,
+  present: Tensor,
+): Algebra<Tensor> {
+  const graph = present.graph;
+  const constant = (value: number) => floatConstant(graph, value);
+  const named = <T>(found: T | undefined, what: string): T => {
+    if (found === undefined) throw new Error(`the graph has no ${what}`);
+    return found;
+  };
+  return {
+    constant,
+    input: (name) => named(inputs.get(name), `input ${name}`),
+    quantity: (name) => named(quantities[name], name),
+    unary: (op, x) => (op === "stopGradient" ? x : unary(UNARY[op], x)),
+    binary: (op, x, y) => {
+      switch (op) {
+        case "less":
+        case "lessEqual":
+          return asNumber(compare(COMPARE[op], x, y));
+        case "min":
+        case "max":
+          return choose(op, x, y);
+        default:
+          return elementwise(BINARY[op], x, y);
+      }
+    },
+    clamp: (x, low, high) => choose("min", choose("max", x, low), high),
+    select: (condition, x, y) =>
+      emit({
+        op: "Where",
+        inputs: [notZero(condition), x, y],
+        shape: widest(condition, x, y),
+      }),
+  };
+}
+
+const UNARY = { neg: "Neg", exp: "Exp", log: "Log", abs: "Abs" } as const;
+const BINARY = { add: "Add", sub: "Sub", mul: "Mul", div: "Div" } as const;
+const COMPARE = { less: "Less", lessEqual: "LessOrEqual" } as const satisfies Partial<
+  Record<BinaryOp, string>
+>;
+
+function choose(op: "min" | "max", x: Tensor, y: Tensor): Tensor {
+  return emit({ op: op === "min" ? "Min" : "Max", inputs: [x, y], shape: widest(x, y) });
+}
+
+function compare(op: string, x: Tensor, y: Tensor): Tensor {
+  return emit({ op, inputs: [x, y], type: "bool", shape: widest(x, y) });
+}
+
+function asNumber(x: Tensor): Tensor {
+  return emit({ op: "Cast", inputs: [x], attributes: { to: { int: 1 } }, shape: x.shape });
+}
+
+function notZero(x: Tensor): Tensor {
+  const equal = compare("Equal", x, floatConstant(x.graph, 0));
+  return emit({ op: "Not", inputs: [equal], type: "bool", shape: equal.shape });
+}
+
+/** Operands are columns of one length or plain numbers. */
+function widest(...tensors: readonly Tensor[]) {
+  return tensors.reduce((a, b) => (b.shape.length > a.shape.length ? b : a)).shape;
+}

@@ -1,0 +1,159 @@
+/**
+ * Writes ONNX models: the handful of protobuf messages a graph needs, and nothing else of protobuf.
+ *
+ * Field numbers are those of onnx.proto (IR version 9, the ai.onnx and com.microsoft operator sets).
+ */
+
+/** Element types a tensor here may have. */
+export type ElementType = "float32" | "int32" | "int64" | "bool";
+
+/** What an attribute of an operator may be. */
+export type Attribute =
+  | { readonly float: number }
+  | { readonly int: number }
+  | { readonly ints: readonly number[] }
+  | { readonly string: string }
+  | { readonly graph: OnnxGraph };
+
+/** One operator: named inputs (an empty name leaves an optional one out) to named outputs. */
+export interface OnnxNode {
+  readonly op: string;
+  readonly domain: "" | "com.microsoft";
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly attributes: Readonly<Record<string, Attribute>>;
+}
+
+/** A named tensor type; a dimension given as text is known only when the graph runs. */
+export interface OnnxValue {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly shape: readonly (number | string)[];
+}
+
+/** A constant stored in the model. */
+export interface OnnxConstant {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly shape: readonly number[];
+  readonly data: Uint8Array;
+}
+
+/** A graph, or the body of a loop. */
+export interface OnnxGraph {
+  readonly name: string;
+  readonly nodes: readonly OnnxNode[];
+  readonly inputs: readonly OnnxValue[];
+  readonly outputs: readonly OnnxValue[];
+  readonly constants: readonly OnnxConstant[];
+}
+
+const elementCodes: Readonly<Record<ElementType, number>> = {
+  float32: 1,
+  int32: 6,
+  int64: 7,
+  bool: 9,
+};
+
+const opset = 21;
+const irVersion = 9;
+
+/** Encodes a graph as the bytes of an ONNX model file. */
+export function encodeModel(graph: OnnxGraph): Uint8Array {
+  const domains: readonly [string, number][] = [
+    ["", opset],
+    ["com.microsoft", 1],
+  ];
+  return Buffer.concat([
+    varintField(1, irVersion),
+    bytesField(2, text("pawl")),
+    bytesField(7, encodeGraph(graph)),
+    ...domains.map(([domain, version]) =>
+      bytesField(8, Buffer.concat([bytesField(1, text(domain)), varintField(2, version)])),
+    ),
+  ]);
+}
+
+function encodeGraph(graph: OnnxGraph): Uint8Array {
+  return Buffer.concat([
+    ...graph.nodes.map((node) => bytesField(1, encodeNode(node))),
+    bytesField(2, text(graph.name)),
+    ...graph.constants.map((constant) => bytesField(5, encodeConstant(constant))),
+    ...graph.inputs.map((value) => bytesField(11, encodeValue(value))),
+    ...graph.outputs.map((value) => bytesField(12, encodeValue(value))),
+  ]);
+}
+
+function encodeNode(node: OnnxNode): Uint8Array {
+  return Buffer.concat([
+    ...node.inputs.map((name) => bytesField(1, text(name))),
+    ...node.outputs.map((name) => bytesField(2, text(name))),
+    // The first output is unique in its graph, so it names the operator in profiles and errors too.
+    bytesField(3, text(node.outputs[0] ?? node.op)),
+    bytesField(4, text(node.op)),
+    ...Object.entries(node.attributes).map(([name, value]) =>
+      bytesField(5, Buffer.concat([bytesField(1, text(name)), encodeAttribute(value)])),
+    ),
+    bytesField(7, text(node.domain)),
+  ]);
+}
+
+function encodeAttribute(value: Attribute): Uint8Array {
+  if ("float" in value) return Buffer.concat([floatField(2, value.float), varintField(20, 1)]);
+  if ("int" in value) return Buffer.concat([varintField(3, value.int), varintField(20, 2)]);
+  if ("string" in value)
+    return Buffer.concat([bytesField(4, text(value.string)), varintField(20, 3)]);
+  if ("graph" in value)
+    return Buffer.concat([bytesField(6, encodeGraph(value.graph)), varintField(20, 5)]);
+  return Buffer.concat([...value.ints.map((int) => varintField(8, int)), varintField(20, 7)]);
+}
+
+function encodeConstant(constant: OnnxConstant): Uint8Array {
+  return Buffer.concat([
+    ...constant.shape.map((size) => varintField(1, size)),
+    varintField(2, elementCodes[constant.type]),
+    bytesField(8, text(constant.name)),
+    bytesField(9, constant.data),
+  ]);
+}
+
+function encodeValue(value: OnnxValue): Uint8Array {
+  const dimensions = value.shape.map((size) =>
+    bytesField(1, typeof size === "number" ? varintField(1, size) : bytesField(2, text(size))),
+  );
+  const tensor = Buffer.concat([
+    varintField(1, elementCodes[value.type]),
+    bytesField(2, Buffer.concat(dimensions)),
+  ]);
+  return Buffer.concat([bytesField(1, text(value.name)), bytesField(2, bytesField(1, tensor))]);
+}
+
+function text(value: string): Uint8Array {
+  return Buffer.from(value, "utf8");
+}
+
+function bytesField(field: number, bytes: Uint8Array): Uint8Array {
+  return Buffer.concat([varint(field * 8 + 2), varint(bytes.length), bytes]);
+}
+
+function varintField(field: number, value: number): Uint8Array {
+  return Buffer.concat([varint(field * 8), varint(value)]);
+}
+
+function floatField(field: number, value: number): Uint8Array {
+  const bytes = Buffer.alloc(4);
+  bytes.writeFloatLE(value);
+  return Buffer.concat([varint(field * 8 + 5), bytes]);
+}
+
+function varint(value: number): Uint8Array {
+  const bytes: number[] = [];
+  // Negative numbers are written as 64-bit two's complement, as protobuf's int64 asks.
+  let rest = BigInt.asUintN(64, BigInt(value));
+  while (rest > 127n) {
+    bytes.push(Number(rest & 127n) | 128);
+    rest >>= 7n;
+  }
+  bytes.push(Number(rest));
+  return Uint8Array.from(bytes);
+}

@@ -1,0 +1,229 @@
+/** General tensor operations: elementwise arithmetic, matrix products, reshaping, gathering. */
+import {
+  broadcastShapes,
+  emit,
+  floatConstant,
+  intVector,
+  record,
+  type Shape,
+  sameShape,
+  shapeTensor,
+  type Tensor,
+} from "./graph.js";
+
+const MICROSOFT = "com.microsoft";
+
+/** Elementwise a ∘ b without a derivative, for use in derivatives. */
+export function elementwise(op: "Add" | "Sub" | "Mul" | "Div", a: Tensor, b: Tensor): Tensor {
+  return emit({ op, inputs: [a, b], shape: broadcastShapes(a.shape, b.shape) });
+}
+
+/** a + b, broadcasting. */
+export function add(a: Tensor, b: Tensor): Tensor {
+  const sum = elementwise("Add", a, b);
+  record({
+    inputs: [a, b],
+    outputs: [sum],
+    backward: (gradients, gradient) => {
+      for (const operand of [a, b])
+        if (gradients.wants(operand)) gradients.add(operand, reduceTo(gradient!, operand.shape));
+    },
+  });
+  return sum;
+}
+
+/** a · b, elementwise, broadcasting. */
+export function multiply(a: Tensor, b: Tensor): Tensor {
+  const product = elementwise("Mul", a, b);
+  record({
+    inputs: [a, b],
+    outputs: [product],
+    backward: (gradients, gradient) => {
+      for (const [operand, other] of [
+        [a, b],
+        [b, a],
+      ] as const)
+        if (gradients.wants(operand))
+          gradients.add(operand, reduceTo(elementwise("Mul", gradient!, other), operand.shape));
+    },
+  });
+  return product;
+}
+
+/** x Wᵀ for x [n, inputs] and a weight [outputs, inputs], as checkpoints store it. */
+export function linear(x: Tensor, weight: Tensor): Tensor {
+  const y = fusedMatmul(x, weight, { transB: true }, [x.shape[0]!, weight.shape[0]!]);
+  record({
+    inputs: [x, weight],
+    outputs: [y],
+    backward: (gradients, gradient) => {
+      gradients.addProduct(weight, gradient!, x);
+      if (gradients.wants(x))
+        gradients.add(x, emit({ op: "MatMul", inputs: [gradient!, weight], shape: x.shape }));
+    },
+  });
+  return y;
+}
+
+/** How a matrix product reads its operands. */
+export interface MatmulOptions {
+  readonly transA?: boolean;
+  readonly transB?: boolean;
+  readonly scale?: number;
+}
+
+/** A batched matrix product of the given result shape, without a derivative. */
+export function fusedMatmul(a: Tensor, b: Tensor, options: MatmulOptions, shape: Shape): Tensor {
+  return emit({
+    op: "FusedMatMul",
+    domain: MICROSOFT,
+    inputs: [a, b],
+    attributes: {
+      transA: { int: options.transA ? 1 : 0 },
+      transB: { int: options.transB ? 1 : 0 },
+      alpha: { float: options.scale ?? 1 },
+    },
+    shape,
+  });
+}
+
+/** The same numbers in another shape. */
+export function reshape(x: Tensor, shape: Shape): Tensor {
+  if (sameShape(x.shape, shape)) return x;
+  const y = reshaped(x, shape);
+  record({
+    inputs: [x],
+    outputs: [y],
+    backward: (gradients, gradient) => gradients.add(x, reshaped(gradient!, x.shape)),
+  });
+  return y;
+}
+
+function reshaped(x: Tensor, shape: Shape): Tensor {
+  return emit({
+    op: "Reshape",
+    inputs: [x, shapeTensor(x.graph, shape)],
+    type: x.type,
+    shape,
+  });
+}
+
+/** The axes of x in another order. */
+export function transpose(x: Tensor, order: readonly number[]): Tensor {
+  const y = transposed(x, order);
+  const back = order.map((_, axis) => order.indexOf(axis));
+  record({
+    inputs: [x],
+    outputs: [y],
+    backward: (gradients, gradient) => gradients.add(x, transposed(gradient!, back)),
+  });
+  return y;
+}
+
+function transposed(x: Tensor, order: readonly number[]): Tensor {
+  return emit({
+    op: "Transpose",
+    inputs: [x],
+    attributes: { perm: { ints: order } },
+    shape: order.map((axis) => x.shape[axis]!),
+  });
+}
+
+/** Rows of a table [n, d] by their ids, which may repeat: the embedding. */
+export function lookup(table: Tensor, ids: Tensor): Tensor {
+  const rows = emit({
+    op: "Gather",
+    inputs: [table, ids],
+    shape: [ids.shape[0]!, table.shape[1]!],
+  });
+  record({
+    inputs: [table],
+    outputs: [rows],
+    backward: (gradients, gradient) => gradients.addRows(table, ids, gradient!),
+  });
+  return rows;
+}
+
+/** Rows of x [n, d]; an index may repeat only where the gradient of its rows is zero. */
+export function selectRows(x: Tensor, index: Tensor): Tensor {
+  const rows = emit({
+    op: "Gather",
+    inputs: [x, index],
+    shape: [index.shape[0]!, x.shape[1]!],
+  });
+  record({
+    inputs: [x],
+    outputs: [rows],
+    backward: (gradients, gradient) => {
+      if (!gradients.wants(x)) return;
+      const size = emit({ op: "Shape", inputs: [x], type: "int64", shape: [2] });
+      const zeros = emit({ op: "ConstantOfShape", inputs: [size], shape: x.shape });
+      const column = emit({
+        op: "Unsqueeze",
+        inputs: [index, intVector(index.graph, [1])],
+        type: index.type,
+        shape: [index.shape[0]!, 1],
+      });
+      gradients.add(
+        x,
+        emit({ op: "ScatterND", inputs: [zeros, column, gradient!], shape: x.shape }),
+      );
+    },
+  });
+  return rows;
+}
+
+/** Repeats axis 1 of x [rows, heads, …] so that `times` neighbours share one entry. */
+export function repeatHeads(x: Tensor, times: number): Tensor {
+  if (times === 1) return x;
+  const [rows, heads, length, size] = x.shape as readonly [number, number, number, number];
+  const wide: Shape = [rows, heads, times, length, size];
+  const ones = intVector(x.graph, [1, 1, times, 1, 1]);
+  const apart = reshaped(x, [rows, heads, 1, length, size]);
+  const repeated = emit({ op: "Expand", inputs: [apart, ones], shape: wide });
+  const y = reshaped(repeated, [rows, heads * times, length, size]);
+  record({
+    inputs: [x],
+    outputs: [y],
+    backward: (gradients, gradient) =>
+      gradients.add(x, sumAxes(reshaped(gradient!, wide), [2], x.shape, false)),
+  });
+  return y;
+}
+
+/** Σ over the axes. */
+export function sumAxes(
+  x: Tensor,
+  axes: readonly number[],
+  shape: Shape,
+  keep: boolean,
+  op: "ReduceSum" | "ReduceMean" | "ReduceMax" = "ReduceSum",
+): Tensor {
+  return emit({
+    op,
+    inputs: [x, intVector(x.graph, axes)],
+    attributes: { keepdims: { int: keep ? 1 : 0 } },
+    shape,
+  });
+}
+
+/** Sums a gradient over the axes along which an operand of that shape was broadcast. */
+function reduceTo(gradient: Tensor, shape: Shape): Tensor {
+  if (sameShape(gradient.shape, shape)) return gradient;
+  const extra = gradient.shape.length - shape.length;
+  const axes = gradient.shape.flatMap((size, axis) =>
+    axis < extra || (shape[axis - extra] === 1 && size !== 1) ? [axis] : [],
+  );
+  const kept = gradient.shape.map((size, axis) => (axes.includes(axis) ? 1 : size));
+  const sum = sumAxes(gradient, axes, kept, true);
+  return extra === 0 ? sum : reshaped(sum, shape);
+}
+
+/** x with the number added, or multiplied, without a derivative. */
+export function withNumber(op: "Add" | "Mul", x: Tensor, value: number): Tensor {
+  return elementwise(op, x, floatConstant(x.graph, value));
+}
+
+export function unary(op: string, x: Tensor): Tensor {
+  return emit({ op, inputs: [x], shape: x.shape });
+}

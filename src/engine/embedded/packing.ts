@@ -1,0 +1,127 @@
+/**
+ * Packs sequences of different lengths into rows, several to a row, so that little is spent on padding.
+ *
+ * Attention is block-diagonal within a row, so a row's sequences do not see each other. Longer rows pack
+ * better but pay for attention scores between sequences that are then masked: the row length is chosen by
+ * estimated cost. Sequences of very different lengths go into separate batches.
+ */
+
+/** Where a sequence lies: which row, and at which token of it. */
+export interface Placement {
+  readonly sequence: number;
+  readonly row: number;
+  readonly start: number;
+}
+
+/** Rows of one length, cut into equal steps of `rowsPerStep` rows; the last rows may be empty. */
+export interface PackedBatch {
+  readonly length: number;
+  readonly rowsPerStep: number;
+  readonly steps: number;
+  readonly placements: readonly Placement[];
+}
+
+export interface PackingOptions {
+  /** How many tokens are computed at a time, if one row is not longer. */
+  readonly tokensPerStep: number;
+  /** Cost of one more token of row length, in units of the cost of a token without attention. */
+  readonly attentionCost: number;
+}
+
+/** Row lengths to try, as multiples of the longest sequence. */
+const STRETCHES = [1, 1.25, 1.5, 2, 2.5, 3, 4, 6];
+/** Rows longer than the longest sequence need not be longer than this. */
+const LONG_ROW = 512;
+/** Sequences shorter than the longest by this factor get rows of their own, if they fill a few steps. */
+const LENGTH_CLASS = 4;
+const STEPS_WORTH_A_BATCH = 4;
+
+/** Places sequences of the given lengths. Every sequence appears exactly once. */
+export function packSequences(
+  lengths: readonly number[],
+  options: PackingOptions,
+): readonly PackedBatch[] {
+  const order = lengths.map((_, i) => i).sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+  const batches: PackedBatch[] = [];
+  for (let begin = 0; begin < order.length; ) {
+    const end = endOfClass(order, lengths, begin, options.tokensPerStep * STEPS_WORTH_A_BATCH);
+    batches.push(packClass(order.slice(begin, end), lengths, options));
+    begin = end;
+  }
+  return batches;
+}
+
+/** Share of the computed tokens that are padding. */
+export function wastedShare(lengths: readonly number[], batches: readonly PackedBatch[]): number {
+  const computed = batches.reduce(
+    (sum, batch) => sum + batch.steps * batch.rowsPerStep * batch.length,
+    0,
+  );
+  return 1 - lengths.reduce((sum, length) => sum + length, 0) / computed;
+}
+
+function endOfClass(
+  order: readonly number[],
+  lengths: readonly number[],
+  begin: number,
+  worthwhile: number,
+): number {
+  const limit = lengths[order[begin]!]! / LENGTH_CLASS;
+  const split = order.findIndex((sequence, i) => i > begin && lengths[sequence]! < limit);
+  if (split === -1) return order.length;
+  const rest = order.slice(split).reduce((sum, sequence) => sum + lengths[sequence]!, 0);
+  return rest < worthwhile ? order.length : split;
+}
+
+function packClass(
+  order: readonly number[],
+  lengths: readonly number[],
+  options: PackingOptions,
+): PackedBatch {
+  const longest = lengths[order[0]!]!;
+  const total = order.reduce((sum, sequence) => sum + lengths[sequence]!, 0);
+  const candidates = STRETCHES.map((stretch) => Math.ceil(longest * stretch)).filter(
+    (length) => length === longest || (length <= LONG_ROW && length <= total),
+  );
+  const tried = candidates.map((length) => {
+    const batch = fillRows(order, lengths, length, options.tokensPerStep);
+    const tokens = batch.steps * batch.rowsPerStep * length;
+    return { batch, cost: tokens * (1 + options.attentionCost * length) };
+  });
+  return tried.reduce((best, next) => (next.cost < best.cost ? next : best)).batch;
+}
+
+/** Best fit, longest first: each sequence goes into the fullest row that still has room. */
+function fillRows(
+  order: readonly number[],
+  lengths: readonly number[],
+  length: number,
+  tokensPerStep: number,
+): PackedBatch {
+  const rowsByRoom: number[][] = Array.from({ length: length + 1 }, () => []);
+  const placements: Placement[] = [];
+  let rows = 0;
+  for (const sequence of order) {
+    const size = lengths[sequence]!;
+    let room = size;
+    while (room <= length && rowsByRoom[room]!.length === 0) room += 1;
+    const row = room <= length ? rowsByRoom[room]!.pop()! : rows++;
+    const left = room <= length ? room : length;
+    placements.push({ sequence, row, start: length - left });
+    rowsByRoom[left - size]!.push(row);
+  }
+  return { length, placements, ...cutSteps(rows, Math.max(1, Math.floor(tokensPerStep / length))) };
+}
+
+/** The largest steps, up to the limit, that leave the fewest empty rows. */
+function cutSteps(rows: number, limit: number): { steps: number; rowsPerStep: number } {
+  let best = { steps: rows, rowsPerStep: 1 };
+  for (let most = Math.ceil(limit / 2); most <= limit; most++) {
+    const steps = Math.ceil(rows / most);
+    const rowsPerStep = Math.ceil(rows / steps);
+    const worse = steps * rowsPerStep - best.steps * best.rowsPerStep;
+    if (worse < 0 || (worse === 0 && steps <= best.steps) || best.rowsPerStep * 2 < rowsPerStep)
+      best = { steps, rowsPerStep };
+  }
+  return best;
+}

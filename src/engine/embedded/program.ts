@@ -1,0 +1,196 @@
+/** The graphs the engine runs over packed rows: scoring, and one training pass with its objective. */
+import { type Objective, QUANTITIES, type Quantity } from "../../objectives/expression.js";
+import { inputsOf } from "../../objectives/expression-interpret.js";
+import type { ModelConfig } from "../weights/model-config.js";
+import { VALUE_HEAD } from "../weights/tensor-names.js";
+import { differentiate } from "./gradients.js";
+import { addInput, createGraph, emit, type Graph, type Tensor } from "./graph.js";
+import { causalMask, predict } from "./layers.js";
+import { compileObjective, quantitiesRead } from "./objective-graph.js";
+import { encodeModel } from "./onnx.js";
+import { finishGraph, scan } from "./scan.js";
+import {
+  type Context,
+  declareTables,
+  declareWeights,
+  embed,
+  finish,
+  layer,
+  outputWeight,
+  valueOf,
+} from "./transformer.js";
+
+/** A compiled graph: its model file, and under which tensor name each result is found. */
+export interface Program {
+  readonly model: Uint8Array;
+  readonly results: ReadonlyMap<string, string>;
+}
+
+/** Encodes a graph with its results. */
+export function finishProgram(graph: Graph, results: ReadonlyMap<string, Tensor>): Program {
+  return {
+    model: encodeModel(finishGraph(graph, [...results.values()])),
+    results: new Map([...results].map(([name, tensor]) => [name, tensor.name])),
+  };
+}
+
+/** Name of the accumulated gradient of a weight among a training graph's inputs and results. */
+export function gradientName(weight: string): string {
+  return `gradient:${weight}`;
+}
+
+/** Name of an objective's per-token constant among a training graph's inputs. */
+export function inputName(name: string): string {
+  return `input:${name}`;
+}
+
+/** Name of an objective's metric among a training graph's results. */
+export function metricName(name: string): string {
+  return `metric:${name}`;
+}
+
+/** The weights a training pass with this objective changes. */
+export function trainedWeights(names: readonly string[], objective: Objective): readonly string[] {
+  const values = quantitiesRead(objective).includes("value");
+  return names.filter((name) => values || name !== VALUE_HEAD);
+}
+
+/** Scores packed rows: log-probabilities of the targets and what else is asked for. */
+export function forwardProgram(config: ModelConfig, quantities: readonly Quantity[]): Program {
+  const graph = createGraph();
+  const context = declareContext(graph, config, quantities.includes("value"));
+  const packed = declarePacked(graph);
+  const { outputs } = scan(graph, [], packedItems(packed), (_, __, items) => {
+    const columns = score(context, packedOf(items), quantities);
+    return { states: [], outputs: quantities.map((quantity) => columns[quantity]!) };
+  });
+  return finishProgram(graph, new Map(quantities.map((name, i) => [name, outputs[i]!])));
+}
+
+/** One forward and backward pass with an objective; gradients are added to those given. */
+export function trainingProgram(config: ModelConfig, objective: Objective): Program {
+  const graph = createGraph();
+  const read = new Set<Quantity>(["logprob", ...quantitiesRead(objective)]);
+  const quantities = QUANTITIES.filter((quantity) => read.has(quantity));
+  const context = declareContext(graph, config, quantities.includes("value"));
+  const packed = declarePacked(graph);
+  const present = addInput(graph, "present", "float32", ["steps", "targets", 1]);
+  const names = inputsOf(objective.loss, ...Object.values(objective.metrics));
+  const constants = names.map((name) =>
+    addInput(graph, inputName(name), "float32", ["steps", "targets", 1]),
+  );
+  const weights = [...context.weights.values()];
+  const accumulated = weights.map((weight) =>
+    addInput(graph, gradientName(weight.name), "float32", weight.shape),
+  );
+  const items = [...packedItems(packed), present, ...constants];
+  const { states, outputs } = scan(graph, accumulated, items, (body, sums, inner) => {
+    const [here, ...given] = inner.slice(packedItems(packed).length);
+    const columns = score(context, packedOf(inner), quantities);
+    const inputs = new Map(names.map((name, i) => [name, given[i]!]));
+    const compiled = compileObjective(objective, columns, inputs, here!);
+    const seeds = new Map([...compiled.seeds].map(([name, seed]) => [columns[name]!, seed]));
+    const gradients = differentiate(
+      body,
+      seeds,
+      new Map(weights.map((weight, i) => [weight, sums[i]!])),
+    );
+    return {
+      states: weights.map((weight) => gradients.get(weight)!),
+      outputs: [columns.logprob!, compiled.loss, ...compiled.metrics],
+    };
+  });
+  const [logprob, loss, ...metrics] = outputs;
+  return finishProgram(
+    graph,
+    new Map([
+      ["logprob", logprob!],
+      ["loss", loss!],
+      ...Object.keys(objective.metrics).map((name, i) => [metricName(name), metrics[i]!] as const),
+      ...weights.map((weight, i) => [gradientName(weight.name), states[i]!] as const),
+    ]),
+  );
+}
+
+function declareContext(graph: Graph, config: ModelConfig, valueHead: boolean): Context {
+  return {
+    config,
+    weights: declareWeights(graph, config, valueHead),
+    tables: declareTables(graph, config),
+  };
+}
+
+/** Packed rows as graph inputs, or one item of them inside a scan. */
+interface Packed {
+  /** [tokens] */
+  readonly ids: Tensor;
+  /** [rows, length]: position of each token in its own sequence. */
+  readonly positions: Tensor;
+  /** [rows, length]: which sequence of its row a token belongs to. */
+  readonly segments: Tensor;
+  /** [targets]: the flat index of the token that predicts each target. */
+  readonly predictors: Tensor;
+  /** [targets, 1] */
+  readonly targets: Tensor;
+}
+
+function declarePacked(graph: Graph): Packed {
+  const declare = (name: string, ...shape: (string | number)[]) =>
+    addInput(graph, name, "int32", ["steps", ...shape]);
+  return {
+    ids: declare("ids", "tokens"),
+    positions: declare("positions", "rows", "length"),
+    segments: declare("segments", "rows", "length"),
+    predictors: declare("predictors", "targets"),
+    targets: declare("targets", "targets", 1),
+  };
+}
+
+function packedItems(packed: Packed): readonly Tensor[] {
+  return [packed.ids, packed.positions, packed.segments, packed.predictors, packed.targets];
+}
+
+function packedOf(items: readonly Tensor[]): Packed {
+  const [ids, positions, segments, predictors, targets] = items as readonly [
+    Tensor,
+    Tensor,
+    Tensor,
+    Tensor,
+    Tensor,
+  ];
+  return { ids, positions, segments, predictors, targets };
+}
+
+/** The wanted quantities of every target, as columns. */
+function score(
+  context: Context,
+  packed: Packed,
+  quantities: readonly Quantity[],
+): Partial<Record<Quantity, Tensor>> {
+  const positions = asInt64(packed.positions);
+  const mask = causalMask(packed.positions, packed.positions, packed.segments);
+  const last = context.config.layers - 1;
+  let x = embed(context, packed.ids);
+  for (let index = 0; index < last; index++) x = layer(context, index, x, { positions, mask });
+  const hidden = finish(
+    context,
+    layer(context, last, x, { positions, mask }, asInt64(packed.predictors)),
+  );
+  return {
+    ...predict(hidden, outputWeight(context), packed.targets, {
+      entropy: quantities.includes("entropy"),
+    }),
+    ...(quantities.includes("value") ? { value: valueOf(context, hidden) } : {}),
+  };
+}
+
+/** Some operators take 64-bit indices only. */
+export function asInt64(x: Tensor): Tensor {
+  return emit({
+    op: "Cast",
+    inputs: [x],
+    attributes: { to: { int: 7 } },
+    type: "int64",
+    shape: x.shape,
+  });
+}

@@ -1,0 +1,284 @@
+/** Sampling: prompts are prefilled once, then all rows decode in step until the last one stops. */
+import type { Sample, SampleRequest } from "../engine.js";
+import type { ModelConfig } from "../weights/model-config.js";
+import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
+import { checkRequests } from "./checks.js";
+import { chooseToken } from "./choose.js";
+import { decodeProgram, prefillProgram } from "./generation.js";
+import { createKeyValueCache, type KeyValueCache } from "./key-value-cache.js";
+import type { Parameters } from "./learner.js";
+import { createRandom, type Random } from "./random.js";
+import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
+import { rotaryTables } from "./tables.js";
+
+/** Rows decoded together, and prompt tokens cached together, at most. */
+const MAX_ROWS = 256;
+const MAX_PROMPT_TOKENS = 65_536;
+/** Prompt tokens read at a time: few enough to stay in cache. */
+const TOKENS_PER_STEP = 512;
+/** Rows are moved together when at most this share of them is still going. */
+const COMPACT_BELOW = 0.6;
+
+export interface Sampler {
+  sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+}
+
+/** A continuation in progress. */
+interface Row {
+  readonly request: SampleRequest;
+  readonly random: Random;
+  readonly tokens: number[];
+  readonly logprobs: number[];
+  readonly sampledLogprobs: number[];
+  stopReason: Sample["stopReason"] | undefined;
+}
+
+/** The samples of one prompt that are decoded together. */
+interface Group {
+  readonly request: SampleRequest;
+  readonly rows: readonly Row[];
+}
+
+/** A sampler that always uses the weights as they are when it is called. */
+export function createSampler(
+  config: ModelConfig,
+  parameters: Parameters,
+  sessions: Sessions,
+): Sampler {
+  const weights = (): Feeds =>
+    Object.fromEntries(
+      tensorSpecs(config)
+        .filter((spec) => spec.name !== VALUE_HEAD)
+        .map((spec) => [spec.name, floats(parameters.get(spec.name)!, spec.shape)]),
+    );
+  return {
+    sample: async (requests) => {
+      checkRequests(requests, config);
+      const rowsOf = requests.map((request) =>
+        Array.from({ length: request.count ?? 1 }, (_, i) => startRow(request, i)),
+      );
+      // A group larger than a batch is prefilled once for each batch.
+      const groups = requests.flatMap((request, i) =>
+        chunks(rowsOf[i]!, MAX_ROWS).map((rows): Group => ({ request, rows })),
+      );
+      for (const batch of formBatches(groups))
+        await sampleBatch(config, sessions, weights(), batch);
+      return rowsOf.map((rows) => rows.map(toSample));
+    },
+  };
+}
+
+function startRow(request: SampleRequest, index: number): Row {
+  return {
+    request,
+    random: createRandom(request.seed, index),
+    tokens: [],
+    logprobs: [],
+    sampledLogprobs: [],
+    stopReason: undefined,
+  };
+}
+
+function toSample(row: Row): Sample {
+  const { tokens, logprobs, sampledLogprobs } = row;
+  return { tokens, logprobs, sampledLogprobs, stopReason: row.stopReason! };
+}
+
+/** Batches of prompts of similar length, and of as many samples each, so that little is padded. */
+function formBatches(groups: readonly Group[]): readonly (readonly Group[])[] {
+  const order = [...groups].sort(
+    (a, b) => a.rows.length - b.rows.length || b.request.prompt.length - a.request.prompt.length,
+  );
+  const batches: Group[][] = [];
+  for (const group of order) {
+    const batch = batches.at(-1);
+    const first = batch?.[0];
+    const fits =
+      batch !== undefined &&
+      first !== undefined &&
+      first.rows.length === group.rows.length &&
+      (batch.length + 1) * group.rows.length <= MAX_ROWS &&
+      (batch.length + 1) * first.request.prompt.length <= MAX_PROMPT_TOKENS &&
+      group.request.prompt.length * 2 >= first.request.prompt.length;
+    if (fits) batch.push(group);
+    else batches.push([group]);
+  }
+  return batches;
+}
+
+async function sampleBatch(
+  config: ModelConfig,
+  sessions: Sessions,
+  weights: Feeds,
+  batch: readonly Group[],
+): Promise<void> {
+  const prefill = await prefillPrompts(config, sessions, weights, batch);
+  batch.forEach((group, g) => {
+    for (const row of group.rows) extend(row, prefill.next, g, config.vocabularySize);
+  });
+  let grid: readonly Group[] = batch;
+  let cache = prefill.cache;
+  const decode = await sessions.get("decode", () => decodeProgram(config));
+  for (;;) {
+    const compact = compactGrid(grid, cache);
+    if (compact === undefined) return;
+    ({ grid, cache } = compact);
+    const rows = grid.flatMap((group) => group.rows);
+    const next = distributionOf(
+      await decode.run({
+        ...weights,
+        ...gridFeeds(grid, rows),
+        ...cache.feeds(),
+        ...rotaryTables(config, 1 + Math.max(...rows.map(position))),
+      }),
+      cache,
+    );
+    rows.forEach((row, r) => {
+      if (row.stopReason === undefined) extend(row, next, r, config.vocabularySize);
+    });
+  }
+}
+
+/** The next token's distribution for every row. */
+interface Distribution {
+  readonly probabilities: Float32Array;
+  readonly logSum: Float32Array;
+  readonly plainLogSum: Float32Array;
+}
+
+function distributionOf(
+  results: ReadonlyMap<string, Float32Array>,
+  cache: KeyValueCache,
+): Distribution {
+  cache.append(results);
+  return {
+    probabilities: results.get("probabilities")!,
+    logSum: results.get("logSum")!,
+    plainLogSum: results.get("plainLogSum")!,
+  };
+}
+
+async function prefillPrompts(
+  config: ModelConfig,
+  sessions: Sessions,
+  weights: Feeds,
+  batch: readonly Group[],
+): Promise<{ readonly next: Distribution; readonly cache: KeyValueCache }> {
+  const prompts = batch.map((group) => group.request.prompt);
+  const length = Math.max(...prompts.map((prompt) => prompt.length));
+  const most = Math.max(1, Math.floor(TOKENS_PER_STEP / length));
+  const steps = Math.ceil(prompts.length / most);
+  const rows = Math.ceil(prompts.length / steps);
+  const ids = new Int32Array(steps * rows * length);
+  const positions = ids.map((_, i) => i % length);
+  const lastPositions = new Int32Array(steps * rows);
+  const lastTokens = new Int32Array(steps * rows);
+  const inverse = new Float32Array(steps * rows).fill(1);
+  prompts.forEach((prompt, r) => {
+    ids.set(Array.from(prompt), r * length);
+    lastPositions[r] = prompt.length - 1;
+    inverse[r] = inverseTemperature(batch[r]!.request);
+  });
+  lastPositions.forEach((at, r) => {
+    lastTokens[r] = (r % rows) * length + at;
+  });
+  const prefill = await sessions.get("prefill", () => prefillProgram(config));
+  const results = await prefill.run({
+    ...weights,
+    ids: integers(ids, [steps, rows * length]),
+    positions: integers(positions, [steps, rows, length]),
+    lastTokens: integers(lastTokens, [steps, rows]),
+    lastPositions: integers(lastPositions, [steps, rows, 1]),
+    inverseTemperature: floats(inverse, [steps, rows, 1]),
+    ...rotaryTables(config, length),
+  });
+  const cache = createKeyValueCache(config, results, {
+    lengths: prompts.map((prompt) => prompt.length),
+    promptLength: length,
+    count: batch[0]!.rows.length,
+  });
+  return {
+    next: {
+      probabilities: results.get("probabilities")!,
+      logSum: results.get("logSum")!,
+      plainLogSum: results.get("plainLogSum")!,
+    },
+    cache,
+  };
+}
+
+function gridFeeds(grid: readonly Group[], rows: readonly Row[]): Feeds {
+  const count = grid[0]!.rows.length;
+  const lastToken = (row: Row) => row.tokens.at(-1)!;
+  return {
+    ids: integers(Int32Array.from(rows, lastToken), [grid.length, count]),
+    positions: integers(Int32Array.from(rows, position), [rows.length, 1]),
+    inverseTemperature: floats(
+      Float32Array.from(rows, (row) => inverseTemperature(row.request)),
+      [rows.length, 1],
+    ),
+  };
+}
+
+/** The position of a row's newest token. */
+function position(row: Row): number {
+  return row.request.prompt.length + row.tokens.length - 1;
+}
+
+function inverseTemperature(request: SampleRequest): number {
+  const temperature = request.temperature ?? 1;
+  return temperature === 0 ? 1 : 1 / temperature;
+}
+
+/** Draws a row's next token from entry `at` of the distribution. */
+function extend(row: Row, next: Distribution, at: number, vocabularySize: number): void {
+  const probabilities = next.probabilities.subarray(at * vocabularySize, (at + 1) * vocabularySize);
+  const { token, sampledLogprob } = chooseToken(probabilities, row.request, row.random);
+  const temperature = 1 / inverseTemperature(row.request);
+  const logit = temperature * (Math.log(probabilities[token]!) + next.logSum[at]!);
+  row.tokens.push(token);
+  row.logprobs.push(logit - next.plainLogSum[at]!);
+  row.sampledLogprobs.push(sampledLogprob);
+  if (row.request.stop?.some((stop) => endsWith(row.tokens, stop))) row.stopReason = "stop";
+  else if (row.tokens.length >= row.request.maxTokens) row.stopReason = "length";
+}
+
+function endsWith(tokens: readonly number[], stop: readonly number[]): boolean {
+  const begin = tokens.length - stop.length;
+  return begin >= 0 && stop.every((token, i) => tokens[begin + i] === token);
+}
+
+/**
+ * The rows that are still going, moved together when that makes the grid enough smaller; undefined when
+ * none is left. Groups keep equal numbers of rows, so a finished row may stay as filling.
+ */
+function compactGrid(
+  grid: readonly Group[],
+  cache: KeyValueCache,
+): { readonly grid: readonly Group[]; readonly cache: KeyValueCache } | undefined {
+  const going = grid.map((group) => group.rows.filter((row) => row.stopReason === undefined));
+  const count = Math.max(...going.map((rows) => rows.length));
+  if (count === 0) return undefined;
+  const kept = going.flatMap((rows, g) => (rows.length === 0 ? [] : [g]));
+  const before = grid.length * grid[0]!.rows.length;
+  if (kept.length * count > before * COMPACT_BELOW) return { grid, cache };
+  const chosen = kept.map((g) => {
+    const { rows } = grid[g]!;
+    const done = rows.flatMap((row, r) => (row.stopReason === undefined ? [] : [r]));
+    const open = rows.flatMap((row, r) => (row.stopReason === undefined ? [r] : []));
+    return { g, rows: [...open, ...done].slice(0, count) };
+  });
+  return {
+    grid: chosen.map(({ g, rows }) => ({
+      request: grid[g]!.request,
+      rows: rows.map((r) => grid[g]!.rows[r]!),
+    })),
+    cache: cache.keep(chosen),
+  };
+}
+
+function chunks<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
+    items.slice(i * size, (i + 1) * size),
+  );
+}

@@ -1,0 +1,75 @@
+/** Scans: a graph body repeated over the first axis of its inputs, with states carried from item to item. */
+import { addInput, createGraph, emit, freshName, type Graph, type Tensor } from "./graph.js";
+import type { OnnxGraph, OnnxValue } from "./onnx.js";
+
+/** What a scan's body makes of one item. */
+export interface ScanStep {
+  /** The states after this item, in the order they were given. */
+  readonly states: readonly Tensor[];
+  /** Collected over all items along a new first axis. */
+  readonly outputs: readonly Tensor[];
+}
+
+/**
+ * Appends a scan over items [n, …]; n need not be known before the graph runs.
+ *
+ * One run over many small items keeps every activation in the processor's cache, where one large batch
+ * would stream all of them through memory.
+ */
+export function scan(
+  graph: Graph,
+  states: readonly Tensor[],
+  items: readonly Tensor[],
+  build: (body: Graph, states: readonly Tensor[], items: readonly Tensor[]) => ScanStep,
+): ScanStep {
+  const body = createGraph(graph);
+  const declare = (tensor: Tensor, leading: number) =>
+    addInput(body, freshName(body, tensor.name), tensor.type, tensor.shape.slice(leading));
+  const bodyStates = states.map((tensor) => declare(tensor, 0));
+  const bodyItems = items.map((tensor) => declare(tensor, 1));
+  const step = build(body, bodyStates, bodyItems);
+  // A body may not return its own input as it is.
+  const next = step.states.map((tensor) =>
+    body.inputs.includes(tensor) ? copyOf(tensor) : tensor,
+  );
+  const count = items[0]!.shape[0]!;
+  const results = [
+    ...next.map((tensor) => ({ ...tensor, graph, name: freshName(graph, "state") })),
+    ...step.outputs.map((tensor) => ({
+      ...tensor,
+      graph,
+      name: freshName(graph, "collected"),
+      shape: [count, ...tensor.shape],
+    })),
+  ];
+  graph.nodes.push({
+    op: "Scan",
+    domain: "",
+    inputs: [...states, ...items].map((tensor) => tensor.name),
+    outputs: results.map((tensor) => tensor.name),
+    attributes: {
+      body: { graph: finishGraph(body, [...next, ...step.outputs]) },
+      num_scan_inputs: { int: items.length },
+    },
+  });
+  return { states: results.slice(0, states.length), outputs: results.slice(states.length) };
+}
+
+function copyOf(tensor: Tensor): Tensor {
+  return emit({ op: "Identity", inputs: [tensor], type: tensor.type, shape: tensor.shape });
+}
+
+/** The graph as it is written to a model, with the given tensors as its results. */
+export function finishGraph(graph: Graph, outputs: readonly Tensor[]): OnnxGraph {
+  return {
+    name: `graph_${graph.depth}`,
+    nodes: graph.nodes,
+    inputs: graph.inputs.map(valueOf),
+    outputs: outputs.map(valueOf),
+    constants: [...graph.constants.values()].map((constant) => constant.stored),
+  };
+}
+
+function valueOf(tensor: Tensor): OnnxValue {
+  return { name: tensor.name, type: tensor.type, shape: tensor.shape };
+}

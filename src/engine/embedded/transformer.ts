@@ -1,0 +1,153 @@
+/**
+ * The model, defined once: a decoder-only transformer of the Llama and Qwen2 family.
+ *
+ * Training, scoring, prefilling and decoding are built from the same pieces and differ only in which
+ * positions they ask for and where keys and values come from.
+ */
+import type { ModelConfig } from "../weights/model-config.js";
+import {
+  EMBEDDING,
+  FINAL_NORM,
+  layerNames,
+  OUTPUT_HEAD,
+  tensorSpecs,
+  VALUE_HEAD,
+} from "../weights/tensor-names.js";
+import { addInput, type Dimension, type Graph, type Tensor } from "./graph.js";
+import { attention, type RotaryTables, rmsNorm, rotate, swiglu } from "./layers.js";
+import { add, linear, lookup, repeatHeads, reshape, selectRows, transpose } from "./ops.js";
+
+/** The model's parameters in a graph, by their names in checkpoints. */
+export type Weights = ReadonlyMap<string, Tensor>;
+
+/** Declares the parameters as graph inputs. */
+export function declareWeights(graph: Graph, config: ModelConfig, valueHead: boolean): Weights {
+  return new Map(
+    tensorSpecs(config)
+      .filter((spec) => valueHead || spec.name !== VALUE_HEAD)
+      .map((spec) => [spec.name, addInput(graph, spec.name, "float32", spec.shape)]),
+  );
+}
+
+/** Declares the rotary tables as graph inputs: [positions, headSize / 2] each. */
+export function declareTables(graph: Graph, config: ModelConfig): RotaryTables {
+  const shape = ["table", config.headSize / 2];
+  return {
+    cos: addInput(graph, "cos", "float32", shape),
+    sin: addInput(graph, "sin", "float32", shape),
+  };
+}
+
+/** A weight by name. */
+export function weight(weights: Weights, name: string): Tensor {
+  const found = weights.get(name);
+  if (found === undefined) throw new Error(`the graph has no weight ${name}`);
+  return found;
+}
+
+/** Everything besides the tokens that the layers need. */
+export interface Context {
+  readonly config: ModelConfig;
+  readonly weights: Weights;
+  readonly tables: RotaryTables;
+}
+
+/** The embedding of ids [tokens]. */
+export function embed(context: Context, ids: Tensor): Tensor {
+  return lookup(weight(context.weights, EMBEDDING), ids);
+}
+
+/** A batch of packed rows inside a graph. */
+export interface PackedRows {
+  /** [rows, length] */
+  readonly positions: Tensor;
+  /** [rows, 1, length, length] */
+  readonly mask: Tensor;
+  /** Told the keys and values [rows, kvHeads, length, headSize], for a cache. */
+  readonly onKeysValues?: (keys: Tensor, values: Tensor) => void;
+}
+
+/**
+ * One layer over packed rows, for x [tokens, hiddenSize]. With `rows` [n] only these rows of the flat
+ * tokens go on after attention: of the last layer nothing else is needed.
+ */
+export function layer(
+  context: Context,
+  index: number,
+  x: Tensor,
+  packed: PackedRows,
+  rows?: Tensor,
+): Tensor {
+  const { config } = context;
+  const names = layerNames(index);
+  const normed = rmsNorm(x, weight(context.weights, names.attentionNorm), config.normEps);
+  const q = project(context, index, "query", normed, packed.positions);
+  const k = project(context, index, "key", normed, packed.positions);
+  const v = project(context, index, "value", normed, packed.positions);
+  packed.onKeysValues?.(k, v);
+  const times = config.heads / config.kvHeads;
+  const attended = mergeHeads(
+    attention(q, repeatHeads(k, times), repeatHeads(v, times), packed.mask, attentionScale(config)),
+    x.shape[0]!,
+  );
+  return rows === undefined
+    ? finishLayer(context, index, x, attended)
+    : finishLayer(context, index, selectRows(x, rows), selectRows(attended, rows));
+}
+
+export function attentionScale(config: ModelConfig): number {
+  return 1 / Math.sqrt(config.headSize);
+}
+
+/** Queries, keys or values [rows, heads, length, headSize] of normed x [tokens, hiddenSize]. */
+export function project(
+  context: Context,
+  index: number,
+  which: "query" | "key" | "value",
+  x: Tensor,
+  positions: Tensor,
+): Tensor {
+  const { config, weights } = context;
+  const names = layerNames(index);
+  const heads = which === "query" ? config.heads : config.kvHeads;
+  const [rows, length] = positions.shape as readonly [Dimension, Dimension];
+  const plain = linear(x, weight(weights, names[which]));
+  const biased = config.qkvBias ? add(plain, weight(weights, names[`${which}Bias`])) : plain;
+  const flat = reshape(biased, [rows, length, heads * config.headSize]);
+  const placed = which === "value" ? flat : rotate(flat, positions, context.tables, heads);
+  return transpose(reshape(placed, [rows, length, heads, config.headSize]), [0, 2, 1, 3]);
+}
+
+/** [rows, heads, length, size] back to [tokens, heads · size]. */
+export function mergeHeads(x: Tensor, tokens: Dimension): Tensor {
+  const [, heads, , size] = x.shape as readonly [Dimension, number, Dimension, number];
+  return reshape(transpose(x, [0, 2, 1, 3]), [tokens, heads * size]);
+}
+
+/** What follows attention in a layer: output projection and MLP, each with its residual. */
+export function finishLayer(context: Context, index: number, x: Tensor, attended: Tensor): Tensor {
+  const { config, weights } = context;
+  const names = layerNames(index);
+  const middle = add(x, linear(attended, weight(weights, names.attentionOutput)));
+  const normed = rmsNorm(middle, weight(weights, names.mlpNorm), config.normEps);
+  const gated = swiglu(
+    linear(normed, weight(weights, names.gate)),
+    linear(normed, weight(weights, names.up)),
+  );
+  return add(middle, linear(gated, weight(weights, names.down)));
+}
+
+/** The final norm, after which come the heads. */
+export function finish(context: Context, x: Tensor): Tensor {
+  return rmsNorm(x, weight(context.weights, FINAL_NORM), context.config.normEps);
+}
+
+/** The output projection, which may be the embedding itself. */
+export function outputWeight({ config, weights }: Context): Tensor {
+  return weight(weights, config.tiedEmbeddings ? EMBEDDING : OUTPUT_HEAD);
+}
+
+/** The critic's value [n, 1] of finished hidden states. */
+export function valueOf(context: Context, hidden: Tensor): Tensor {
+  return linear(hidden, weight(context.weights, VALUE_HEAD));
+}

@@ -1,0 +1,48 @@
+/** Files that appear whole or not at all, whenever the process or the machine stops. */
+import { randomBytes } from "node:crypto";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** Writes a file through `write`, under a temporary name until its content is on the disk. */
+export async function writeFileAtomically(
+  file: string,
+  write: (handle: FileHandle) => Promise<void>,
+): Promise<void> {
+  const temporary = `${file}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    const handle = await open(temporary, "wx");
+    try {
+      await write(handle);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(file));
+}
+
+/** The rename itself is on the disk only when the folder is. */
+async function syncFolder(folder: string): Promise<void> {
+  // Windows cannot open folders, and journals renames.
+  if (process.platform === "win32") return;
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Writes all bytes of a view; one write call may take fewer. */
+export async function writeFully(handle: FileHandle, view: ArrayBufferView): Promise<void> {
+  const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+  for (let done = 0; done < bytes.length; ) {
+    // The kernel takes at most 2 GiB a call.
+    const length = Math.min(bytes.length - done, 2 ** 30);
+    done += (await handle.write(bytes, done, length)).bytesWritten;
+  }
+}

@@ -1,0 +1,144 @@
+/** A checkpoint folder in Hugging Face's layout: config.json and one or several safetensors files. */
+import { mkdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { EngineError } from "../engine.js";
+import { writeFileAtomically, writeFully } from "./atomic-file.js";
+import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
+import {
+  openSafetensors,
+  readTensor,
+  type SafetensorsFile,
+  type TensorData,
+  type WeightsDtype,
+  writeSafetensors,
+} from "./safetensors.js";
+import { checkTensors, type TensorSpec, tensorSpecs } from "./tensor-names.js";
+
+const CONFIG_FILE = "config.json";
+const WEIGHTS_FILE = "model.safetensors";
+const INDEX_FILE = "model.safetensors.index.json";
+
+/** A checkpoint whose configuration and tensor headers have been read and found to agree. */
+export interface Checkpoint {
+  readonly folder: string;
+  readonly config: ModelConfig;
+  /** The tensors it holds, in the order of the model's arithmetic. */
+  readonly tensors: readonly TensorSpec[];
+  /** Reads one tensor as 32-bit floats; NaN or infinity in it is an error. */
+  read(name: string): Promise<Float32Array>;
+}
+
+/** Opens a checkpoint folder, and refuses it where its weights are not those of its model. */
+export async function openCheckpoint(folder: string): Promise<Checkpoint> {
+  const configFile = join(folder, CONFIG_FILE);
+  const config = parseModelConfig(await readJson(configFile), configFile);
+  const sources = await findTensors(folder);
+  const headers = [...sources].map(([name, source]) => [name, source.tensors.get(name)!] as const);
+  checkTensors(config, new Map(headers), folder);
+  return {
+    folder,
+    config,
+    tensors: tensorSpecs(config).filter((spec) => sources.has(spec.name)),
+    read: async (name) => {
+      const source = sources.get(name);
+      if (source === undefined)
+        throw new EngineError(`${folder}: tensor ${name} is missing from the checkpoint`);
+      const data = await readTensor(source, name);
+      const bad = firstNonFinite(data);
+      if (bad !== -1)
+        throw new EngineError(
+          `${source.file}: tensor ${name} holds ${data[bad]} at index ${bad}; the checkpoint is damaged`,
+        );
+      return data;
+    },
+  };
+}
+
+/** Writes a checkpoint folder: config.json and model.safetensors. */
+export async function writeCheckpoint(
+  folder: string,
+  config: ModelConfig,
+  tensors: ReadonlyMap<string, TensorData>,
+  { dtype = "F32" }: { readonly dtype?: WeightsDtype } = {},
+): Promise<void> {
+  const headers = [...tensors].map(([name, { shape }]) => [name, { dtype, shape }] as const);
+  checkTensors(config, new Map(headers), folder);
+  await mkdir(folder, { recursive: true });
+  await writeSafetensors(join(folder, WEIGHTS_FILE), tensors, { dtype });
+  const json = `${JSON.stringify({ ...formatModelConfig(config), torch_dtype: TORCH_DTYPES[dtype] }, null, 2)}\n`;
+  await writeFileAtomically(join(folder, CONFIG_FILE), (handle) =>
+    writeFully(handle, Buffer.from(json)),
+  );
+}
+
+const TORCH_DTYPES = { F32: "float32", F16: "float16", BF16: "bfloat16" } as const;
+
+/** Each tensor's name with the file that holds it. */
+async function findTensors(folder: string): Promise<ReadonlyMap<string, SafetensorsFile>> {
+  const single = join(folder, WEIGHTS_FILE);
+  if (await exists(single)) {
+    const source = await openSafetensors(single);
+    return new Map([...source.tensors.keys()].map((name) => [name, source]));
+  }
+  const index = join(folder, INDEX_FILE);
+  if (await exists(index)) return findShardedTensors(folder, index);
+  throw new EngineError(
+    `${folder}: no weights: expected ${WEIGHTS_FILE} or ${INDEX_FILE} (a checkpoint in PyTorch's .bin format has to be converted to safetensors first)`,
+  );
+}
+
+const indexSchema = z.looseObject({
+  // Plain names only: an index cannot point out of its folder.
+  weight_map: z.record(z.string(), z.string().regex(/^[\w.-]+\.safetensors$/)),
+});
+
+async function findShardedTensors(
+  folder: string,
+  index: string,
+): Promise<ReadonlyMap<string, SafetensorsFile>> {
+  const parsed = indexSchema.safeParse(await readJson(index));
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]!;
+    throw new EngineError(
+      `${index}: ${issue.path.join(".")}: ${issue.message}; expected the name of a .safetensors file in the same folder for each tensor`,
+    );
+  }
+  const entries = Object.entries(parsed.data.weight_map);
+  const shards = new Map<string, SafetensorsFile>();
+  for (const shard of new Set(entries.map(([, file]) => file)))
+    shards.set(shard, await openSafetensors(join(folder, shard)));
+  return new Map(
+    entries.map(([name, shard]) => {
+      const source = shards.get(shard)!;
+      if (!source.tensors.has(name))
+        throw new EngineError(`${index}: tensor ${name} is said to be in ${shard}, but is not`);
+      return [name, source];
+    }),
+  );
+}
+
+function firstNonFinite(data: Float32Array): number {
+  for (let i = 0; i < data.length; i++) if (!Number.isFinite(data[i])) return i;
+  return -1;
+}
+
+async function readJson(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, "utf8"));
+  } catch (error) {
+    throw new EngineError(`${file}: cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+async function exists(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return false;
+      throw new EngineError(`${file}: cannot be read: ${error.message}`, { cause: error });
+    },
+  );
+}

@@ -1,0 +1,142 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { EngineError } from "../engine.js";
+import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
+
+const size = fc.integer({ min: 1, max: 200 });
+const anyConfig: fc.Arbitrary<ModelConfig> = fc
+  .record({
+    vocabularySize: size,
+    hiddenSize: size,
+    layers: size,
+    kvHeads: fc.integer({ min: 1, max: 4 }),
+    group: fc.integer({ min: 1, max: 4 }),
+    halfHead: size,
+    mlpSize: size,
+    maxContext: size,
+    ropeTheta: fc.constantFrom(10_000, 1_000_000),
+    normEps: fc.constantFrom(1e-5, 1e-6),
+    tiedEmbeddings: fc.boolean(),
+    qkvBias: fc.boolean(),
+    tokens: fc.option(fc.record({ bosTokenId: size, eosTokenIds: fc.array(size) })),
+  })
+  .map(({ group, halfHead, tokens, ...rest }) => ({
+    ...rest,
+    heads: group * rest.kvHeads,
+    headSize: 2 * halfHead,
+    ...tokens,
+  }));
+
+/** A configuration with fields as transformers writes them for a Qwen2 model, some of no concern to us. */
+const QWEN = {
+  architectures: ["Qwen2ForCausalLM"],
+  model_type: "qwen2",
+  vocab_size: 1000,
+  hidden_size: 112,
+  num_hidden_layers: 3,
+  num_attention_heads: 14,
+  num_key_value_heads: 2,
+  intermediate_size: 320,
+  max_position_embeddings: 512,
+  rope_theta: 1000000.0,
+  rms_norm_eps: 1e-6,
+  hidden_act: "silu",
+  tie_word_embeddings: true,
+  use_sliding_window: false,
+  attention_dropout: 0.0,
+  torch_dtype: "bfloat16",
+  bos_token_id: 997,
+  eos_token_id: 998,
+};
+
+function refusalOf(json: unknown): string {
+  try {
+    parseModelConfig(json, "config.json");
+  } catch (error) {
+    expect(error).toBeInstanceOf(EngineError);
+    return (error as Error).message;
+  }
+  throw new Error("expected the configuration to be refused");
+}
+
+describe("model configuration", () => {
+  it("survives the way out and in", () => {
+    fc.assert(
+      fc.property(anyConfig, (config) => {
+        const json = JSON.parse(JSON.stringify(formatModelConfig(config)));
+        expect(parseModelConfig(json, "config.json")).toEqual(config);
+      }),
+    );
+  });
+
+  it("reads a Qwen2 configuration", () => {
+    expect(parseModelConfig(QWEN, "config.json")).toEqual({
+      vocabularySize: 1000,
+      hiddenSize: 112,
+      layers: 3,
+      heads: 14,
+      kvHeads: 2,
+      headSize: 8,
+      mlpSize: 320,
+      maxContext: 512,
+      ropeTheta: 1_000_000,
+      normEps: 1e-6,
+      tiedEmbeddings: true,
+      qkvBias: true,
+      bosTokenId: 997,
+      eosTokenIds: [998],
+    });
+  });
+
+  it("reads a Llama configuration without the fields that have defaults", () => {
+    const { num_key_value_heads: _, rope_theta: __, tie_word_embeddings: ___, ...rest } = QWEN;
+    const llama = { ...rest, architectures: ["LlamaForCausalLM"], rope_scaling: null };
+    expect(parseModelConfig(llama, "config.json")).toMatchObject({
+      kvHeads: 14,
+      ropeTheta: 10_000,
+      tiedEmbeddings: false,
+      qkvBias: false,
+    });
+  });
+
+  it("finds the rotary base where newer versions of transformers put it", () => {
+    const { rope_theta: _, ...rest } = QWEN;
+    const json = { ...rest, rope_parameters: { rope_type: "default", rope_theta: 5000 } };
+    expect(parseModelConfig(json, "config.json").ropeTheta).toBe(5000);
+  });
+
+  it.each([
+    [
+      { architectures: ["GPT2LMHeadModel"] },
+      /GPT2LMHeadModel is not supported; supported: Llama.* and Qwen2/,
+    ],
+    [{ architectures: undefined }, /no "architectures"/],
+    [{ rope_scaling: { rope_type: "llama3", factor: 32 } }, /rope_scaling of type "llama3"/],
+    [{ rope_scaling: { type: "linear", factor: 2 } }, /rope_scaling of type "linear"/],
+    [{ rope_parameters: { rope_type: "yarn" } }, /rope_scaling of type "yarn"/],
+    [{ hidden_act: "gelu" }, /hidden_act "gelu"; only "silu" is/],
+    [{ architectures: ["LlamaForCausalLM"], attention_bias: true }, /attention_bias in a Llama/],
+    [{ mlp_bias: true }, /mlp_bias/],
+    [{ use_sliding_window: true }, /use_sliding_window/],
+    [{ quantization_config: { bits: 4 } }, /quantization_config/],
+    [{ hidden_size: "112" }, /^config\.json: hidden_size: .*expected number, received string/],
+    [{ vocab_size: undefined }, /vocab_size/],
+    [{ num_hidden_layers: 1e9 }, /num_hidden_layers/],
+    [{ num_key_value_heads: 3 }, /14 attention heads cannot share 3 key-value heads/],
+    [{ head_dim: 7 }, /heads of size 7 cannot be rotated in pairs/],
+    [{ num_attention_heads: 1000, num_key_value_heads: 1 }, /heads of size 0/],
+  ])("refuses %o", (change, message) => {
+    expect(refusalOf({ ...QWEN, ...change })).toMatch(message);
+  });
+
+  it("never fails on arbitrary JSON other than with its own error", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (json) => {
+        expect(refusalOf(json)).toMatch(/^config\.json: /);
+        const architectures = ["LlamaForCausalLM"];
+        if (typeof json === "object")
+          expect(refusalOf({ ...json, architectures })).toMatch(/^config\.json: /);
+      }),
+    );
+  });
+});

@@ -1,0 +1,179 @@
+/** The shape of a decoder-only transformer, and its form in a checkpoint's config.json. */
+import { z } from "zod";
+import { EngineError } from "../engine.js";
+
+/** Everything that determines a model's tensors and arithmetic: the Llama and Qwen2 family. */
+export interface ModelConfig {
+  readonly vocabularySize: number;
+  readonly hiddenSize: number;
+  readonly layers: number;
+  /** Query heads. */
+  readonly heads: number;
+  /** Key and value heads, each shared by `heads / kvHeads` query heads. */
+  readonly kvHeads: number;
+  readonly headSize: number;
+  /** Width of the SwiGLU layer. */
+  readonly mlpSize: number;
+  readonly maxContext: number;
+  /** Base of the rotary position embedding; its pairs are (i, i + headSize / 2). */
+  readonly ropeTheta: number;
+  readonly normEps: number;
+  /** The output projection is the embedding matrix. */
+  readonly tiedEmbeddings: boolean;
+  /** Query, key and value projections have a bias, as in Qwen2. */
+  readonly qkvBias: boolean;
+  /** Carried along for other programs that read a checkpoint; the engine does not use them. */
+  readonly bosTokenId?: number;
+  readonly eosTokenIds?: readonly number[];
+}
+
+const LLAMA = "LlamaForCausalLM";
+const QWEN2 = "Qwen2ForCausalLM";
+const SUPPORTED = `${LLAMA} and ${QWEN2}`;
+
+// Bounded, so that a nonsensical file is refused before anything is allocated for it.
+const positive = z
+  .int()
+  .positive()
+  .max(2 ** 31);
+const layerCount = z.int().positive().max(10_000);
+const tokenId = z.int().nonnegative();
+const ropeScaling = z.looseObject({
+  rope_type: z.string().optional(),
+  type: z.string().optional(),
+});
+
+/** The fields of config.json that matter; defaults are those of Hugging Face's own configurations. */
+const fileSchema = z.looseObject({
+  architectures: z.array(z.string()).min(1),
+  vocab_size: positive,
+  hidden_size: positive,
+  num_hidden_layers: layerCount,
+  num_attention_heads: positive,
+  num_key_value_heads: positive.nullish(),
+  head_dim: positive.nullish(),
+  intermediate_size: positive,
+  max_position_embeddings: positive,
+  rope_theta: z.number().positive().optional(),
+  rope_scaling: ropeScaling.nullish(),
+  rope_parameters: ropeScaling.extend({ rope_theta: z.number().positive().optional() }).nullish(),
+  rms_norm_eps: z.number().nonnegative().default(1e-6),
+  hidden_act: z.string().default("silu"),
+  tie_word_embeddings: z.boolean().default(false),
+  attention_bias: z.boolean().default(false),
+  mlp_bias: z.boolean().default(false),
+  use_sliding_window: z.boolean().default(false),
+  quantization_config: z.unknown().optional(),
+  bos_token_id: tokenId.nullish(),
+  eos_token_id: z.union([tokenId, z.array(tokenId)]).nullish(),
+});
+
+/** The model that the parsed content of a config.json describes; `file` is named in errors. */
+export function parseModelConfig(json: unknown, file: string): ModelConfig {
+  const architecture = architectureOf(json, file);
+  const parsed = fileSchema.safeParse(json);
+  if (!parsed.success) throw new EngineError(`${file}: ${describe(parsed.error)}`);
+  const fields = parsed.data;
+  refuseUnsupported(fields, architecture, file);
+  const headSize = fields.head_dim ?? Math.floor(fields.hidden_size / fields.num_attention_heads);
+  const { bos_token_id: bos, eos_token_id: eos } = fields;
+  const config: ModelConfig = {
+    vocabularySize: fields.vocab_size,
+    hiddenSize: fields.hidden_size,
+    layers: fields.num_hidden_layers,
+    heads: fields.num_attention_heads,
+    kvHeads: fields.num_key_value_heads ?? fields.num_attention_heads,
+    headSize,
+    mlpSize: fields.intermediate_size,
+    maxContext: fields.max_position_embeddings,
+    ropeTheta: fields.rope_parameters?.rope_theta ?? fields.rope_theta ?? 10_000,
+    normEps: fields.rms_norm_eps,
+    tiedEmbeddings: fields.tie_word_embeddings,
+    qkvBias: architecture === QWEN2,
+    ...(bos == null ? {} : { bosTokenId: bos }),
+    ...(eos == null ? {} : { eosTokenIds: typeof eos === "number" ? [eos] : eos }),
+  };
+  checkModelConfig(config, file);
+  return config;
+}
+
+/** The content of config.json for a model, as Hugging Face's transformers reads it. */
+export function formatModelConfig(config: ModelConfig): Readonly<Record<string, unknown>> {
+  return {
+    architectures: [config.qkvBias ? QWEN2 : LLAMA],
+    model_type: config.qkvBias ? "qwen2" : "llama",
+    vocab_size: config.vocabularySize,
+    hidden_size: config.hiddenSize,
+    num_hidden_layers: config.layers,
+    num_attention_heads: config.heads,
+    num_key_value_heads: config.kvHeads,
+    head_dim: config.headSize,
+    intermediate_size: config.mlpSize,
+    max_position_embeddings: config.maxContext,
+    rope_theta: config.ropeTheta,
+    rms_norm_eps: config.normEps,
+    hidden_act: "silu",
+    tie_word_embeddings: config.tiedEmbeddings,
+    ...(config.bosTokenId === undefined ? {} : { bos_token_id: config.bosTokenId }),
+    ...(config.eosTokenIds === undefined ? {} : { eos_token_id: config.eosTokenIds }),
+  };
+}
+
+/** Refuses sizes that do not fit together; `origin` says in the error where they came from. */
+export function checkModelConfig(config: ModelConfig, origin: string): void {
+  if (config.heads % config.kvHeads !== 0)
+    throw new EngineError(
+      `${origin}: ${config.heads} attention heads cannot share ${config.kvHeads} key-value heads evenly; expected a divisor of ${config.heads}`,
+    );
+  if (config.headSize < 2 || config.headSize % 2 !== 0)
+    throw new EngineError(
+      `${origin}: heads of size ${config.headSize} cannot be rotated in pairs; expected an even size (head_dim, or hidden_size / num_attention_heads)`,
+    );
+}
+
+function architectureOf(json: unknown, file: string): string {
+  const architectures = z.object({ architectures: z.array(z.string()).min(1) }).safeParse(json);
+  if (!architectures.success)
+    throw new EngineError(
+      `${file}: no "architectures", so it cannot be told what model this is; supported: ${SUPPORTED}`,
+    );
+  const found = architectures.data.architectures.find((name) => name === LLAMA || name === QWEN2);
+  if (found === undefined)
+    throw new EngineError(
+      `${file}: architecture ${architectures.data.architectures.join(", ")} is not supported; supported: ${SUPPORTED}`,
+    );
+  return found;
+}
+
+function refuseUnsupported(
+  fields: z.infer<typeof fileSchema>,
+  architecture: string,
+  file: string,
+): void {
+  const scaling = [fields.rope_scaling, fields.rope_parameters]
+    .map((rope) => rope?.rope_type ?? rope?.type ?? "default")
+    .find((type) => type !== "default");
+  const problems: readonly (readonly [boolean, string])[] = [
+    [
+      scaling !== undefined,
+      `rope_scaling of type "${scaling}"; only unscaled rotary embeddings are`,
+    ],
+    [fields.hidden_act !== "silu", `hidden_act "${fields.hidden_act}"; only "silu" is`],
+    [
+      architecture === LLAMA && fields.attention_bias,
+      "attention_bias in a Llama, which gives the output projection a bias too",
+    ],
+    [fields.mlp_bias, "mlp_bias"],
+    [fields.use_sliding_window, "use_sliding_window; only full causal attention is"],
+    [
+      fields.quantization_config != null,
+      "quantization_config; only weights in F32, F16 or BF16 are",
+    ],
+  ];
+  for (const [present, what] of problems)
+    if (present) throw new EngineError(`${file}: not supported: ${what}`);
+}
+
+function describe(error: z.ZodError): string {
+  return error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; ");
+}

@@ -1,0 +1,199 @@
+/** Playing episodes and playing them again: what the checks of `conformance.ts` are made of. */
+import { isDeepStrictEqual } from "node:util";
+import { createRandom, mixSeed, type Random } from "../random.js";
+import type { Env, Environment, RemoteEnv, StepResult, Task } from "./env.js";
+
+/** How thoroughly to check. */
+export interface EnvCheckOptions {
+  /** Tasks tried in every split. */
+  readonly tasksPerSplit?: number;
+  /** Steps of random play in an episode; at most the environment's step limit. */
+  readonly steps?: number;
+  readonly seed?: number;
+  /** Actions the environment must refuse; an empty list where it takes any text. */
+  readonly invalidActions?: readonly string[];
+  /** Actions to play with where the environment does not list admissible ones. */
+  readonly actions?: readonly string[];
+}
+
+/** An environment in this process or behind a server. */
+export type AnyEnv = Env | RemoteEnv;
+
+/** What checks share. */
+export interface Setup extends Required<EnvCheckOptions> {
+  readonly environment: Environment;
+  /** The tasks that are tried. */
+  readonly tasks: readonly Task[];
+}
+
+/** What is visible of an environment between two steps. */
+export interface View {
+  readonly goal: string;
+  readonly taskType: string;
+  readonly admissible: readonly string[] | undefined;
+  readonly initialContext: string | undefined;
+}
+
+/** One step of a trace. */
+export interface TraceStep {
+  readonly action: string;
+  readonly result: StepResult;
+  readonly view: View;
+}
+
+/** An episode as it was played. */
+export interface Trace {
+  readonly task: Task;
+  readonly seed: number;
+  readonly firstObservation: string;
+  readonly firstView: View;
+  readonly steps: readonly TraceStep[];
+}
+
+/** Some tasks of a list: every type of task in turn, evenly spread over the list. */
+export function sampleTasks(tasks: readonly Task[], count: number): Task[] {
+  const byType = new Map<string, Task[]>();
+  for (const task of tasks) {
+    const list = byType.get(task.type);
+    if (list === undefined) byType.set(task.type, [task]);
+    else list.push(task);
+  }
+  const lists = [...byType.values()];
+  const rounds = Math.ceil(count / Math.max(1, lists.length));
+  const sample: Task[] = [];
+  for (let round = 0; round < rounds; round++) {
+    for (const list of lists) {
+      const task = list[Math.floor((round * list.length) / rounds)]!;
+      if (sample.length < count && !sample.includes(task)) sample.push(task);
+    }
+  }
+  return sample;
+}
+
+/** Uses an environment and lets go of it. */
+export async function closing<T>(env: AnyEnv, use: (env: AnyEnv) => Promise<T>): Promise<T> {
+  try {
+    return await use(env);
+  } finally {
+    if ("close" in env) await env.close();
+  }
+}
+
+/** What is visible of an environment now. */
+export function viewOf(env: AnyEnv): View {
+  return {
+    goal: env.goal,
+    taskType: env.taskType,
+    admissible: env.admissibleActions?.().slice(),
+    initialContext: env.initialContext?.(),
+  };
+}
+
+/** An action to play with; undefined where there is none. */
+export function chooseAction(setup: Setup, env: AnyEnv, random: Random): string | undefined {
+  const listed = env.admissibleActions?.() ?? setup.actions;
+  if (listed.length > 0) return random.pick(listed);
+  const { expert } = setup.environment;
+  return expert !== undefined && "clone" in env ? expert(env) : setup.invalidActions[0];
+}
+
+/** Plays an episode at random and writes down all that is seen. */
+export async function play(setup: Setup, env: AnyEnv, task: Task, seed: number): Promise<Trace> {
+  const random = createRandom(mixSeed(setup.seed, task.id, seed));
+  const firstObservation = await env.reset(task, seed);
+  const firstView = viewOf(env);
+  const steps: TraceStep[] = [];
+  while (steps.length < setup.steps && steps.at(-1)?.result.done !== true) {
+    const action = chooseAction(setup, env, random);
+    if (action === undefined) break;
+    const result = await env.step(action);
+    steps.push({ action, result, view: viewOf(env) });
+  }
+  return { task, seed, firstObservation, firstView, steps };
+}
+
+/** Plays an episode at random in an environment of its own. */
+export function playFresh(setup: Setup, task: Task, seed: number): Promise<Trace> {
+  return closing(setup.environment.create(), (env) => play(setup, env, task, seed));
+}
+
+/** Throws where two things that must be equal differ; `where` says what was compared. */
+export function same(actual: unknown, expected: unknown, where: string): void {
+  if (isDeepStrictEqual(actual, expected)) return;
+  throw new Error(`${where}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(actual)}`);
+}
+
+/** Throws where something that must hold does not. */
+export function must(condition: boolean, problem: string): asserts condition {
+  if (!condition) throw new Error(problem);
+}
+
+/** Compares what is seen after a reset with the start of a trace. */
+export function sameReset(env: AnyEnv, observation: string, trace: Trace, where: string): void {
+  const start = `${where}, task ${trace.task.id}, first observation`;
+  same(observation, trace.firstObservation, start);
+  same(viewOf(env), trace.firstView, `${start}, what is seen beside it`);
+}
+
+/** Plays steps `from` to `to` of a trace again and compares everything. */
+export async function retrace(
+  env: AnyEnv,
+  trace: Trace,
+  where: string,
+  from = 0,
+  to = trace.steps.length,
+): Promise<void> {
+  for (let i = from; i < to; i++) {
+    const { action, result, view } = trace.steps[i]!;
+    const here = `${where}, task ${trace.task.id}, step ${i + 1} ("${action}")`;
+    same(await env.step(action), result, here);
+    same(viewOf(env), view, `${here}, what is seen beside it`);
+  }
+}
+
+/** The error that an action of the environment ends in; undefined where it does not. */
+export async function errorOf(run: () => unknown): Promise<string | undefined> {
+  try {
+    await run();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Plays until the environment says done, by its expert where there is one; undefined if it never does. */
+export async function playToEnd(
+  setup: Setup,
+  env: AnyEnv,
+  task: Task,
+): Promise<string[] | undefined> {
+  const { expert, stepLimit } = setup.environment;
+  const random = createRandom(mixSeed(setup.seed, task.id));
+  await env.reset(task, 0);
+  const actions: string[] = [];
+  while (actions.length < stepLimit) {
+    const byExpert = expert !== undefined && "clone" in env;
+    const action = byExpert ? expert(env) : chooseAction(setup, env, random);
+    if (action === undefined) return undefined;
+    actions.push(action);
+    if ((await env.step(action)).done) return actions;
+  }
+  return undefined;
+}
+
+/** Runs `use` on an environment in the middle of an episode that was played before. */
+export async function midway(
+  setup: Setup,
+  use: (env: Env, trace: Trace, middle: number) => Promise<void>,
+): Promise<void> {
+  for (const task of setup.tasks) {
+    const trace = await playFresh(setup, task, 5);
+    for (const share of [0, 0.3, 0.7]) {
+      const middle = Math.floor(share * trace.steps.length);
+      const env = setup.environment.create() as Env;
+      env.reset(task, 5);
+      for (const { action } of trace.steps.slice(0, middle)) env.step(action);
+      await use(env, trace, middle);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * The scripted expert: it sees the true state and takes the first step of the shortest plan.
+ *
+ * A plan is one trip (two in `pick_two`): fetch an object, treat it where the family asks for it,
+ * bring it to its goal. All choices of object, appliance and goal place are compared by their number
+ * of steps, from any state an episode can reach. A wrong object in hand is put down on the way.
+ */
+import { type House, serviceOf } from "./house.js";
+import type { ObjectName, PlaceName } from "./names.js";
+import { type HouseState, isAccessible, isTreated } from "./state.js";
+
+/** Fetch an object, have it treated or inspected somewhere (-1: not needed), bring it to a place. */
+interface Trip {
+  readonly object: number;
+  readonly service: number;
+  readonly target: number;
+}
+
+/** The expert's next command. */
+export function nextCommand(state: HouseState): string {
+  return stepOf(state, bestTrip(state));
+}
+
+function placesWhere(house: House, fits: (place: PlaceName) => boolean): number[] {
+  return house.places.flatMap((place, p) => (fits(place) ? [p] : []));
+}
+
+/** Every trip that brings one object of the goal's kind to its goal. */
+function trips(state: HouseState): Trip[] {
+  const { house } = state;
+  const service = serviceOf(house.family);
+  const targets =
+    house.goalPlace < 0 ? [-1] : placesWhere(house, (place) => place.kindIndex === house.goalPlace);
+  const services =
+    service === undefined ? [-1] : placesWhere(house, (place) => place.kind.service === service);
+  const result: Trip[] = [];
+  for (let object = 0; object < house.objects.length; object++) {
+    if (house.objects[object]?.kindIndex !== house.goalObject) continue;
+    const treated =
+      service !== undefined && service !== "light" && isTreated(state, object, service);
+    // What is at its goal and needs nothing more counts already.
+    if (targets.includes(state.where[object] as number) && (treated || service === undefined)) {
+      continue;
+    }
+    for (const place of treated ? [-1] : services) {
+      for (const target of targets) result.push({ object, service: place, target });
+    }
+  }
+  return result;
+}
+
+function bestTrip(state: HouseState): Trip {
+  const all = trips(state);
+  const objects = new Set(all.map((trip) => trip.object));
+  const two = state.house.family === "pick_two" && objects.size === 2;
+  let best = all[0] as Trip;
+  let fewest = Number.POSITIVE_INFINITY;
+  for (const first of all) {
+    // Two are missing and one is in hand: it goes first.
+    if (two && objects.has(state.held) && first.object !== state.held) continue;
+    for (const second of two ? all : [undefined]) {
+      if (second?.object === first.object) continue;
+      const steps = stepsOf(state, second === undefined ? [first] : [first, second]);
+      if (steps < fewest) {
+        fewest = steps;
+        best = first;
+      }
+    }
+  }
+  return best;
+}
+
+/** The number of steps that some trips take, one after the other. */
+function stepsOf(state: HouseState, plan: readonly Trip[]): number {
+  const { house } = state;
+  let { room, at, held, open, lit } = state;
+  let steps = 0;
+  const visit = (place: number): void => {
+    if (place !== at) steps += house.roomOf[place] === room ? 1 : 2;
+    at = place;
+    room = house.roomOf[place] as number;
+    const bit = 1 << place;
+    if (house.places[place]?.kind.opens && (open & bit) === 0) {
+      open |= bit;
+      steps++;
+    }
+  };
+  for (const { object, service, target } of plan) {
+    if (held !== object) {
+      if (held >= 0) steps++;
+      visit(state.where[object] as number);
+      steps++;
+    }
+    if (service >= 0) {
+      visit(service);
+      steps++;
+      if (house.family === "look" && (lit & (1 << service)) === 0) {
+        lit |= 1 << service;
+        steps++;
+      }
+    }
+    if (target >= 0) {
+      visit(target);
+      steps++;
+    }
+    held = -1;
+  }
+  return steps;
+}
+
+/** The next command of a trip. */
+function stepOf(state: HouseState, trip: Trip): string {
+  const { house, at, held } = state;
+  const place = (p: number): PlaceName => house.places[p] as PlaceName;
+  const object = (o: number): ObjectName => house.objects[o] as ObjectName;
+  const reach = (p: number): string | undefined => {
+    if (at !== p) return place(p).goTo;
+    return place(p).kind.opens && !isAccessible(state, p) ? place(p).open : undefined;
+  };
+  if (held !== trip.object) {
+    if (held >= 0 && at >= 0 && isAccessible(state, at)) {
+      return `put ${object(held).name} ${place(at).inside}`;
+    }
+    const source = state.where[trip.object] as number;
+    return reach(source) ?? `take ${object(trip.object).name} from ${place(source).name}`;
+  }
+  const { name } = object(held);
+  if (trip.service >= 0) {
+    const service = place(trip.service);
+    if (service.kind.service !== "light") {
+      return reach(trip.service) ?? `${service.kind.service} ${name} ${service.inside}`;
+    }
+    const lit = (state.lit & (1 << trip.service)) !== 0;
+    return reach(trip.service) ?? (lit ? `inspect ${name}` : service.switchOn);
+  }
+  return reach(trip.target) ?? `put ${name} ${place(trip.target).inside}`;
+}

@@ -1,0 +1,209 @@
+import { describe, expect, it } from "vitest";
+import type { z } from "zod";
+import { createRandom } from "../../random.js";
+import { envChecks } from "../conformance.js";
+import { type Env, EnvError, type Environment, type StepResult } from "../env.js";
+import { household } from "./household.js";
+
+type Options = z.input<typeof household.options>;
+
+function open(options: Options = {}): Environment {
+  return household.open(household.options.parse(options));
+}
+
+function create(environment: Environment): Env {
+  return environment.create() as Env;
+}
+
+/** The episode of the expert, or of chance where a seed is given. */
+function play(environment: Environment, id: string, seed = 0, chance?: number): string[] {
+  const env = create(environment);
+  const random = chance === undefined ? undefined : createRandom(chance);
+  const texts = [env.reset(environment.task(id), seed)];
+  let last: StepResult | undefined;
+  while (texts.length <= environment.stepLimit && last?.done !== true) {
+    last = env.step(random?.pick(env.admissibleActions!()) ?? environment.expert!(env));
+    texts.push(last.observation);
+  }
+  return texts;
+}
+
+describe.each<[string, Options]>([
+  ["as it comes", {}],
+  ["easy", { rooms: 1, receptacles: 4, objects: 3 }],
+  ["hard", { rooms: 4, receptacles: 24, objects: 24 }],
+  ["noisy", { noise: "all", seed: 5 }],
+  ["of two families", { families: ["cool", "pick_two"], noise: "ids" }],
+])("the household world, %s", (_, options) => {
+  for (const check of envChecks(open(options), { tasksPerSplit: 6 })) it(check.name, check.run);
+});
+
+describe("the household world", () => {
+  it("has balanced splits of the promised sizes", () => {
+    const environment = open();
+    expect(environment.splits.map((split) => environment.tasks(split).length)).toEqual([
+      10_000, 1_000, 1_000,
+    ]);
+    expect(environment.tasks("train")[17]).toEqual({
+      id: "train/17",
+      split: "train",
+      type: "pick_two",
+    });
+    for (const split of environment.splits) {
+      const counts = new Map<string, number>();
+      for (const { type } of environment.tasks(split))
+        counts.set(type, (counts.get(type) ?? 0) + 1);
+      expect(counts.size).toBe(6);
+      expect(Math.max(...counts.values()) - Math.min(...counts.values())).toBeLessThanOrEqual(1);
+    }
+  });
+
+  it.each([
+    ["tran/1", /no split "tran"; it has train, valid_seen, valid_unseen\. Did you mean "train"\?/],
+    ["train/10000", /no task "train\/10000"; train has train\/0 to train\/9999/],
+    ["train/07", /no task "train\/07"; a task is named by split and number, for example train\/17/],
+    ["constructor/1", /no split "constructor"/],
+  ])("refuses the task %s", (id, message) => {
+    expect(() => open().task(id)).toThrow(EnvError);
+    expect(() => open().task(id)).toThrow(message);
+  });
+
+  it.each<[Options, RegExp]>([
+    [{ rooms: 2, receptacles: 5 }, /expected 6 to 12 receptacles for rooms: 2, got 5/],
+    [{ rooms: 1 }, /expected 3 to 6 receptacles for rooms: 1, got 8/],
+    [{ objects: 17 }, /expected at most 16 objects for receptacles: 8, got 17/],
+    [{ families: ["heat", "heat"] }, /heat.* is listed twice/],
+    [{ families: [] }, /families/],
+    [{ roms: 2 } as Options, /roms/],
+  ])("refuses the options %j", (options, message) => {
+    expect(() => household.options.parse(options)).toThrow(message);
+  });
+
+  it("documents every option and gives it a default", () => {
+    const options = household.options.parse({});
+    for (const [name, schema] of Object.entries(household.options.shape)) {
+      expect(schema.description, name).toBeTruthy();
+      expect(options[name as keyof typeof options], name).toBeDefined();
+    }
+  });
+
+  it("rewards success once, with 10, and lists nothing afterwards", () => {
+    const environment = open();
+    const env = create(environment);
+    env.reset(environment.task("train/3"));
+    const rewards: number[] = [];
+    let last: StepResult | undefined;
+    while (last?.done !== true) {
+      last = env.step(environment.expert!(env));
+      rewards.push(last.reward);
+    }
+    expect(last.info).toEqual({ valid: true, success: true });
+    expect(rewards.at(-1)).toBe(10);
+    expect(rewards.slice(0, -1).every((reward) => reward === 0)).toBe(true);
+    expect(env.admissibleActions!()).toEqual([]);
+    expect(env.irreversible("look")).toBe(false);
+  });
+
+  it("takes an action with blanks around it, and no other spelling", () => {
+    const environment = open();
+    const env = create(environment);
+    env.reset(environment.task("train/0"));
+    expect(env.step("  look\n").info.valid).toBe(true);
+    expect(env.step("LOOK").info.valid).toBe(false);
+    expect(env.step("look  ").observation).toMatch(/ You hold nothing\.$/);
+  });
+
+  it("keeps a list of actions that was handed out as it was", () => {
+    const environment = open();
+    const env = create(environment);
+    env.reset(environment.task("train/0"));
+    const before = env.admissibleActions!();
+    const copy = [...before];
+    env.step(before[0]!);
+    expect(before).toEqual(copy);
+    expect(env.admissibleActions!()).not.toEqual(copy);
+  });
+
+  it("is honestly hard by default: chance solves less than 2 % of the tasks", () => {
+    const environment = open();
+    const env = create(environment);
+    const random = createRandom(11);
+    let solved = 0;
+    for (const task of environment.tasks("train").slice(0, 1_200)) {
+      env.reset(task);
+      for (let step = 0; step < environment.stepLimit; step++) {
+        if (!env.step(random.pick(env.admissibleActions!())).done) continue;
+        solved++;
+        break;
+      }
+    }
+    expect(solved / 1_200).toBeLessThan(0.02);
+  });
+
+  it("says in valid_unseen only words that it says in train", () => {
+    const environment = open();
+    const wordsOf = (split: string, count: number): Set<string> => {
+      const words = new Set<string>();
+      for (let index = 0; index < count; index++) {
+        const texts = [
+          ...play(environment, `${split}/${index}`),
+          ...play(environment, `${split}/${index}`, 0, index),
+        ];
+        for (const word of texts.join(" ").match(/[a-z]+ \d|\w+|[^\w\s]/gi) ?? []) words.add(word);
+      }
+      return words;
+    };
+    const known = wordsOf("train", 1_500);
+    expect(known.size).toBeLessThan(200);
+    expect([...wordsOf("valid_unseen", 300)].filter((word) => !known.has(word))).toEqual([]);
+  });
+
+  it("refuses to play another world with its expert", () => {
+    const environment = open();
+    const env = create(environment);
+    expect(() => environment.expert!({ ...env })).toThrow(/before reset/);
+    env.reset(environment.task("train/0"));
+    const { household: _, ...other } = env as Env & { household: unknown };
+    expect(() => environment.expert!(other)).toThrow(/plays household environments only/);
+  });
+});
+
+describe("noise", () => {
+  const withoutIds = (text: string) => text.replace(/ #\d{1,3}\b/g, "");
+  // Sentences start with words of two or three letters before a name; brands are longer.
+  const withoutBrands = (text: string) => text.replace(/\b[A-Z][a-z]{3,} (?=[a-z]+ \d)/g, "");
+
+  it.each(["ids", "brands", "all"] as const)("%s changes the surface and nothing else", (noise) => {
+    const noisy = open({ noise });
+    const plain = open();
+    for (let index = 0; index < 60; index++) {
+      const clean = play(plain, `train/${index}`, 3).join("\n");
+      const dirty = play(noisy, `train/${index}`, 3).join("\n");
+      expect(withoutIds(dirty) !== dirty).toBe(noise !== "brands");
+      expect(withoutBrands(dirty) !== dirty).toBe(noise !== "ids");
+      expect(withoutBrands(withoutIds(dirty))).toBe(clean);
+    }
+  });
+
+  it("varies with the episode's seed and never enters actions, goal or context", () => {
+    const environment = open({ noise: "all" });
+    const plain = open();
+    expect(play(environment, "train/4", 1)).toEqual(play(environment, "train/4", 1));
+    expect(play(environment, "train/4", 1)).not.toEqual(play(environment, "train/4", 2));
+    const [env, clean] = [create(environment), create(plain)];
+    env.reset(environment.task("train/4"), 1);
+    clean.reset(plain.task("train/4"), 1);
+    for (let step = 0; step < 30; step++) {
+      expect(env.admissibleActions!()).toEqual(clean.admissibleActions!());
+      const action = createRandom(step).pick(env.admissibleActions!());
+      env.step(action);
+      clean.step(action);
+    }
+    expect(env.goal).toBe(clean.goal);
+    expect(env.initialContext()).toBe(clean.initialContext());
+  });
+
+  it("is the same without noise whatever the seed", () => {
+    expect(play(open(), "train/4", 1)).toEqual(play(open(), "train/4", 2));
+  });
+});

@@ -1,0 +1,240 @@
+/**
+ * The household world: a procedurally generated house in text, in which an agent looks for things,
+ * treats them and brings them where they belong.
+ *
+ * Splits: `valid_seen` draws new houses like those of `train`. `valid_unseen` has room types that
+ * `train` never has, and no object starts at a kind of place where `train` ever starts it; its words
+ * are all words of `train`, so the same word-level vocabulary reads both.
+ */
+import { z } from "zod";
+import { didYouMean } from "../../text/nearest.js";
+import {
+  defineEnv,
+  type Env,
+  EnvError,
+  type Environment,
+  type StepResult,
+  type Task,
+} from "../env.js";
+import { act, admissible } from "./actions.js";
+import { nextCommand } from "./expert.js";
+import {
+  families,
+  familyOf,
+  generateHouse,
+  type HouseSettings,
+  type Split,
+  splitSizes,
+} from "./house.js";
+import { drawLabels, type Noise, noiseKinds } from "./noise.js";
+import {
+  copyState,
+  describeHand,
+  describeHouse,
+  describeStart,
+  goalReached,
+  type HouseState,
+  initialState,
+} from "./state.js";
+
+const stepLimit = 50;
+const successReward = 10;
+
+/** The options of the household world. */
+export const householdOptions = z
+  .strictObject({
+    rooms: z.int().min(1).max(4).default(2).describe("rooms of a house"),
+    receptacles: z
+      .int()
+      .min(3)
+      .max(24)
+      .default(8)
+      .describe("places of a house, appliances and lamps included: 3 to 6 for each room"),
+    objects: z
+      .int()
+      .min(2)
+      .max(24)
+      .default(8)
+      .describe("things that lie about in a house: at most 2 for each receptacle"),
+    families: z
+      .array(z.enum(families))
+      .min(1)
+      .default([...families])
+      .describe("which families of tasks there are"),
+    noise: z
+      .enum(noiseKinds)
+      .default("off")
+      .describe("random ids and brand-like words in observations, new in every episode"),
+    seed: z.int().default(0).describe("another seed is another set of houses"),
+  })
+  .superRefine((options, context) => {
+    const refuse = (key: string, message: string) =>
+      context.addIssue({ code: "custom", path: [key], message });
+    const { rooms, receptacles, objects } = options;
+    if (receptacles < 3 * rooms || receptacles > 6 * rooms) {
+      refuse(
+        "receptacles",
+        `expected ${3 * rooms} to ${6 * rooms} receptacles for rooms: ${rooms}, got ${receptacles}`,
+      );
+    }
+    if (objects > 2 * receptacles) {
+      refuse(
+        "objects",
+        `expected at most ${2 * receptacles} objects for receptacles: ${receptacles}, got ${objects}`,
+      );
+    }
+    const twice = options.families.find((family, at) => options.families.indexOf(family) < at);
+    if (twice !== undefined) refuse("families", `"${twice}" is listed twice; list each once`);
+  });
+
+/** Everything the environments of one opened household share. */
+interface Settings extends HouseSettings {
+  readonly noise: Noise;
+}
+
+/** A running household, with the state that its expert looks at. */
+interface HouseholdEnv extends Env {
+  readonly household: HouseState;
+}
+
+/** The household world, for the registry. */
+export const household = defineEnv({
+  name: "household",
+  summary: "a generated house in text: find things, treat them, bring them where they belong",
+  options: householdOptions,
+  open,
+  describe: (options) => [
+    `${options.rooms} rooms, ${options.receptacles} receptacles, ${options.objects} objects`,
+    `families: ${options.families.join(", ")}; noise: ${options.noise}; seed: ${options.seed}`,
+    "generated, so there is nothing to download",
+  ],
+});
+
+function open(settings: Settings): Environment {
+  const lists = new Map<Split, readonly Task[]>();
+  const makeTask = (split: Split, index: number): Task => ({
+    id: `${split}/${index}`,
+    split,
+    type: familyOf(index, settings),
+  });
+  return {
+    name: "household",
+    splits: Object.keys(splitSizes),
+    stepLimit,
+    maxReturn: successReward,
+    promptFamily: "house",
+    tasks(name) {
+      const split = readSplit(name);
+      const known = lists.get(split);
+      if (known !== undefined) return known;
+      const list = Array.from({ length: splitSizes[split] }, (_, index) => makeTask(split, index));
+      lists.set(split, list);
+      return list;
+    },
+    task(id) {
+      const { split, index } = readTaskId(id);
+      return makeTask(split, index);
+    },
+    create: () => createEnv(settings, undefined, false),
+    expert: (env) => {
+      if (!isHousehold(env)) {
+        throw new EnvError("The household expert plays household environments only, unwrapped.");
+      }
+      return nextCommand(env.household);
+    },
+  };
+}
+
+function isHousehold(env: Env): env is HouseholdEnv {
+  return "household" in env;
+}
+
+function readSplit(name: string): Split {
+  if (Object.hasOwn(splitSizes, name)) return name as Split;
+  const names = Object.keys(splitSizes);
+  throw new EnvError(
+    `household has no split "${name}"; it has ${names.join(", ")}.${didYouMean(name, names)}`,
+  );
+}
+
+function readTaskId(id: string): { split: Split; index: number } {
+  const slash = id.lastIndexOf("/");
+  const number = id.slice(slash + 1);
+  if (slash < 0 || !/^(0|[1-9]\d*)$/.test(number)) {
+    throw new EnvError(
+      `household has no task "${id}"; a task is named by split and number, for example train/17.`,
+    );
+  }
+  const split = readSplit(id.slice(0, slash));
+  const index = Number(number);
+  if (index >= splitSizes[split]) {
+    throw new EnvError(
+      `household has no task "${id}"; ${split} has ${split}/0 to ${split}/${splitSizes[split] - 1}.`,
+    );
+  }
+  return { split, index };
+}
+
+const infos = {
+  valid: { valid: true, success: false },
+  invalid: { valid: false, success: false },
+  success: { valid: true, success: true },
+} as const;
+
+function createEnv(
+  settings: Settings,
+  started: HouseState | undefined,
+  startedOver: boolean,
+): HouseholdEnv {
+  let state = started;
+  let over = startedOver;
+  let commands: readonly string[] | undefined;
+  const current = (asked: string): HouseState => {
+    if (state === undefined) {
+      throw new EnvError(`household: ${asked} was called before reset; call reset(task) first.`);
+    }
+    return state;
+  };
+  return {
+    get goal() {
+      return current("goal").house.goal;
+    },
+    get taskType() {
+      return current("taskType").house.family;
+    },
+    get household() {
+      return current("the expert");
+    },
+    reset(task, seed = 0) {
+      const { split, index } = readTaskId(task.id);
+      const house = generateHouse(split, index, settings);
+      state = initialState(house, drawLabels(house, settings.noise, seed));
+      over = false;
+      commands = undefined;
+      return `${describeHouse(state)} ${describeHand(state)}`;
+    },
+    step(action): StepResult {
+      const now = current("step");
+      if (over) {
+        throw new EnvError(
+          "household: step was called after the episode was over; call reset(task).",
+        );
+      }
+      const { valid, text } = act(now, action.trim());
+      const observation = `${text} ${describeHand(now)}`;
+      if (!valid) return { observation, reward: 0, done: false, info: infos.invalid };
+      commands = undefined;
+      over = goalReached(now);
+      return over
+        ? { observation, reward: successReward, done: true, info: infos.success }
+        : { observation, reward: 0, done: false, info: infos.valid };
+    },
+    admissibleActions() {
+      commands ??= over ? [] : admissible(current("admissibleActions"));
+      return commands;
+    },
+    irreversible: () => false,
+    initialContext: () => describeStart(current("initialContext").house),
+    clone: () => createEnv(settings, state === undefined ? undefined : copyState(state), over),
+  };
+}

@@ -1,0 +1,253 @@
+/**
+ * What a house is made of: kinds of rooms, places and objects, and where objects are usually found.
+ *
+ * Every name is one word, and room types that training never shows are named with words that it does
+ * ("office kitchen"), so that a vocabulary built on the train split covers all splits.
+ */
+
+/** What a place can do to the object in one's hand, or `light` for a lamp. */
+export type Service = "wash" | "heat" | "cool" | "light";
+
+/** The three treatments that change an object. */
+export type Treatment = Exclude<Service, "light">;
+
+/** A kind of place: a receptacle, an appliance or a lamp. */
+export interface PlaceKind {
+  readonly name: string;
+  /** How things are put there; a lamp takes nothing. */
+  readonly preposition: "in" | "on" | undefined;
+  /** Whether it has a door or lid, and so hides what it holds while closed. */
+  readonly opens: boolean;
+  readonly service: Service | undefined;
+}
+
+/** A kind of object, what can be done with it, and where it is found. */
+export interface ObjectKind {
+  readonly name: string;
+  readonly treatments: readonly Treatment[];
+  /** Whether tasks ask to inspect it by the light of a lamp. */
+  readonly inspected: boolean;
+  /** How likely each kind of place is at the start of train and valid_seen tasks, by place kind index. */
+  readonly usual: readonly number[];
+  /** The same for valid_unseen; never positive where `usual` is. */
+  readonly unusual: readonly number[];
+}
+
+/** A type of room: its name and its places, each as often as a room may have it. */
+export interface RoomType {
+  readonly name: string;
+  readonly places: readonly number[];
+}
+
+function place(
+  name: string,
+  preposition: PlaceKind["preposition"],
+  options: { opens?: boolean; service?: Service } = {},
+): PlaceKind {
+  return { name, preposition, opens: options.opens ?? false, service: options.service };
+}
+
+/** All kinds of places, sorted by name. */
+export const placeKinds: readonly PlaceKind[] = [
+  place("basket", "in"),
+  place("bed", "on"),
+  place("box", "in", { opens: true }),
+  place("cabinet", "in", { opens: true }),
+  place("chair", "on"),
+  place("counter", "on"),
+  place("desk", "on"),
+  place("drawer", "in", { opens: true }),
+  place("fridge", "in", { opens: true, service: "cool" }),
+  place("lamp", undefined, { service: "light" }),
+  place("microwave", "in", { opens: true, service: "heat" }),
+  place("shelf", "on"),
+  place("sink", "in", { service: "wash" }),
+  place("sofa", "on"),
+  place("stove", "on", { service: "heat" }),
+  place("table", "on"),
+  place("tub", "in"),
+  place("wardrobe", "in", { opens: true }),
+];
+
+function kindIndex(name: string): number {
+  const index = placeKinds.findIndex((kind) => kind.name === name);
+  if (index < 0) throw new Error(`household: "${name}" is not a kind of place`);
+  return index;
+}
+
+/** Reads "fridge 3, counter 2" or "shelf, desk" (each as likely) into weights by place kind. */
+function weights(text: string): readonly number[] {
+  const result = placeKinds.map(() => 0);
+  for (const item of text.split(", ")) {
+    const [name = "", weight = "1"] = item.split(" ");
+    result[kindIndex(name)] = Number(weight);
+  }
+  return result;
+}
+
+function object(name: string, abilities: string, usual: string, unusual: string): ObjectKind {
+  const words = abilities.split(" ");
+  return {
+    name,
+    treatments: (["wash", "heat", "cool"] as const).filter((treatment) =>
+      words.includes(treatment),
+    ),
+    inspected: words.includes("inspect"),
+    usual: weights(usual),
+    unusual: weights(unusual),
+  };
+}
+
+/**
+ * All kinds of objects, sorted by name: treatments, usual and unusual places.
+ *
+ * What is unusual for one object is usual for others like it, so that there is something to carry
+ * over from train to valid_unseen: whoever has searched drawers for tomatoes may do so for apples.
+ */
+export const objectKinds: readonly ObjectKind[] = [
+  object(
+    "apple",
+    "wash heat cool",
+    "fridge 4, counter 3, table 2, shelf, desk, box",
+    "cabinet, sink, drawer, chair",
+  ),
+  object(
+    "book",
+    "inspect",
+    "shelf 5, desk 3, bed 2, table, box",
+    "sofa, chair, drawer, cabinet, wardrobe",
+  ),
+  object(
+    "bottle",
+    "wash cool",
+    "fridge 3, shelf 3, counter 2, tub, desk",
+    "cabinet, table, sink, box, basket",
+  ),
+  object(
+    "bowl",
+    "wash heat cool",
+    "cabinet 4, counter 2, table 2, fridge, desk",
+    "shelf, sink, drawer, chair",
+  ),
+  object(
+    "bread",
+    "heat cool",
+    "counter 4, table 3, cabinet 2, drawer, chair",
+    "fridge, shelf, desk, box",
+  ),
+  object("cloth", "wash", "basket 4, sink 2, drawer 2, counter, tub", "cabinet, shelf, chair, box"),
+  object(
+    "egg",
+    "heat cool",
+    "fridge 5, counter 2, cabinet, sink, box",
+    "table, drawer, shelf, desk",
+  ),
+  object(
+    "key",
+    "inspect",
+    "drawer 3, table 3, box 2, shelf, sofa, counter",
+    "desk, cabinet, bed, chair, basket",
+  ),
+  object(
+    "knife",
+    "wash",
+    "drawer 5, counter 2, sink 2, table, shelf",
+    "cabinet, desk, box, basket",
+  ),
+  object(
+    "mug",
+    "wash heat cool",
+    "cabinet 3, desk 3, table 2, sink, drawer",
+    "counter, shelf, chair, fridge",
+  ),
+  object("pan", "wash cool", "stove 5, cabinet 3, sink, shelf", "counter, table, drawer, box"),
+  object(
+    "pen",
+    "inspect",
+    "desk 5, drawer 3, table, chair, cabinet",
+    "shelf, bed, box, sofa, counter",
+  ),
+  object("phone", "inspect", "bed 3, desk 3, sofa 2, table, counter", "drawer, shelf, chair, box"),
+  object("pillow", "", "bed 5, sofa 4, chair 2, wardrobe", "box, basket, shelf, cabinet, desk"),
+  object(
+    "plate",
+    "wash heat cool",
+    "cabinet 4, counter 2, table 2, shelf, chair",
+    "sink, desk, drawer, fridge",
+  ),
+  object(
+    "potato",
+    "wash heat cool",
+    "counter 3, cabinet 3, sink 2, drawer, shelf",
+    "fridge, table, desk, box",
+  ),
+  object(
+    "shirt",
+    "wash",
+    "wardrobe 5, basket 3, bed 2, chair, drawer",
+    "shelf, cabinet, sofa, box, tub",
+  ),
+  object("soap", "wash", "sink 4, tub 3, shelf 2, cabinet", "counter, basket, drawer, box"),
+  object("spoon", "wash", "drawer 5, table 2, sink, desk", "counter, cabinet, shelf, box"),
+  object(
+    "tomato",
+    "wash heat cool",
+    "fridge 4, counter 2, sink 2, table, drawer, chair",
+    "cabinet, shelf, desk, box",
+  ),
+  object(
+    "towel",
+    "",
+    "tub 3, basket 3, cabinet 2, shelf, bed",
+    "drawer, counter, chair, wardrobe, sink",
+  ),
+  object(
+    "vase",
+    "wash inspect",
+    "table 3, shelf 3, cabinet 2, desk",
+    "sink, box, drawer, sofa, bed",
+  ),
+  object(
+    "watch",
+    "inspect",
+    "drawer 4, bed 2, shelf, sofa, box",
+    "desk, table, cabinet, chair, counter",
+  ),
+];
+
+function room(name: string, places: string): RoomType {
+  return {
+    name,
+    places: places.split(", ").flatMap((item) => {
+      const [kind = "", times = "1"] = item.split(" ");
+      return Array.from({ length: Number(times) }, () => kindIndex(kind));
+    }),
+  };
+}
+
+/** Rooms of train and valid_seen. */
+export const usualRooms: readonly RoomType[] = [
+  room("bathroom", "sink, tub, cabinet 2, shelf 2, basket, drawer, counter"),
+  room("bedroom", "bed, wardrobe, drawer 2, desk, lamp, chair, shelf 2, box"),
+  room("kitchen", "fridge, microwave, stove, sink, counter 2, cabinet 3, drawer 2, table, shelf"),
+  room("laundry", "sink, basket 2, shelf 2, cabinet 2, counter, box"),
+  room("lounge", "sofa, table, chair, shelf 2, cabinet, lamp, box, drawer"),
+  room("office", "desk, lamp, chair, drawer 3, shelf 2, box, cabinet"),
+];
+
+/** Rooms of valid_unseen. */
+export const unusualRooms: readonly RoomType[] = [
+  room("bedroom office", "bed, desk, lamp, drawer 2, shelf, wardrobe, box, chair"),
+  room("laundry bathroom", "sink, tub, basket 2, shelf 2, cabinet 2, counter"),
+  room("lounge kitchen", "fridge, stove, sink, table, sofa, cabinet 2, shelf 2, lamp, chair, box"),
+  room(
+    "office kitchen",
+    "fridge, microwave, sink, counter, desk, cabinet 2, drawer 2, shelf, lamp",
+  ),
+];
+
+/** How many places of one kind a house may have. */
+export const mostPlacesOfAKind = 6;
+
+/** How many objects of one kind a house may have. */
+export const mostObjectsOfAKind = 2;

@@ -1,0 +1,168 @@
+/** The true state of a house during an episode, and how observations speak of it. */
+import { adjectives, type House, serviceOf } from "./house.js";
+import type { Treatment } from "./kinds.js";
+import type { ObjectName, PlaceName } from "./names.js";
+
+/** Everything that changes during an episode; small numbers only, so that a copy costs little. */
+export interface HouseState {
+  readonly house: House;
+  /** How observations call each object: its name and, where wanted, surface noise. */
+  readonly labels: readonly string[];
+  room: number;
+  /** The place where the agent stands; -1 away from all of them. */
+  at: number;
+  /** The object in hand; -1 for none. */
+  held: number;
+  /** Bit p is set where place p is open. */
+  open: number;
+  /** Bit p is set where place p is a lamp that is on. */
+  lit: number;
+  /** The place of each object; -1 in hand. */
+  readonly where: Int8Array;
+  /** What happened to each object, as `marks`. */
+  readonly marked: Uint8Array;
+}
+
+/** Bits of `marked`. */
+export const marks = { wash: 1, heat: 2, cool: 4, inspected: 8 } as const;
+
+/** A house at the start of an episode. */
+export function initialState(house: House, labels: readonly string[]): HouseState {
+  return {
+    house,
+    labels,
+    room: 0,
+    at: -1,
+    held: -1,
+    open: house.open,
+    lit: 0,
+    where: house.start.slice(),
+    marked: new Uint8Array(house.objects.length),
+  };
+}
+
+/** An independent copy. */
+export function copyState(state: HouseState): HouseState {
+  return {
+    house: state.house,
+    labels: state.labels,
+    room: state.room,
+    at: state.at,
+    held: state.held,
+    open: state.open,
+    lit: state.lit,
+    where: state.where.slice(),
+    marked: state.marked.slice(),
+  };
+}
+
+/** The place where the agent stands. */
+export function currentPlace(state: HouseState): PlaceName | undefined {
+  return state.at < 0 ? undefined : state.house.places[state.at];
+}
+
+/** The object in hand. */
+export function heldObject(state: HouseState): ObjectName | undefined {
+  return state.held < 0 ? undefined : state.house.objects[state.held];
+}
+
+/** Whether things can be seen in, taken from and put to a place as it is. */
+export function isAccessible(state: HouseState, place: number): boolean {
+  const { kind } = state.house.places[place] as PlaceName;
+  if (kind.preposition === undefined) return false;
+  return !kind.opens || (state.open & (1 << place)) !== 0;
+}
+
+/** Whether an object has had a treatment. */
+export function isTreated(state: HouseState, object: number, treatment: Treatment): boolean {
+  return ((state.marked[object] as number) & marks[treatment]) !== 0;
+}
+
+/** Whether an object can have a treatment at all. */
+export function takesTreatment(object: ObjectName, treatment: Treatment): boolean {
+  return object.kind.treatments.includes(treatment);
+}
+
+/** Whether the goal is reached. */
+export function goalReached(state: HouseState): boolean {
+  const { family, objects, places, goalObject, goalPlace } = state.house;
+  const service = serviceOf(family);
+  const mark = service === undefined ? 0 : service === "light" ? marks.inspected : marks[service];
+  let missing = family === "pick_two" ? 2 : 1;
+  for (let o = 0; o < objects.length; o++) {
+    if ((objects[o] as ObjectName).kindIndex !== goalObject) continue;
+    if (((state.marked[o] as number) & mark) !== mark) continue;
+    const place = state.where[o] as number;
+    const there = goalPlace < 0 || (place >= 0 && places[place]?.kindIndex === goalPlace);
+    if (there && --missing === 0) return true;
+  }
+  return false;
+}
+
+/** An object as it looks now: "clean hot mug 1". */
+export function describeObject(state: HouseState, object: number): string {
+  const marked = state.marked[object] as number;
+  let text = state.labels[object] as string;
+  if ((marked & marks.cool) !== 0) text = `${adjectives.cool} ${text}`;
+  if ((marked & marks.heat) !== 0) text = `${adjectives.heat} ${text}`;
+  if ((marked & marks.wash) !== 0) text = `${adjectives.wash} ${text}`;
+  return text;
+}
+
+/** What a place holds, as a list; "nothing" where it is empty. */
+export function describeContents(state: HouseState, place: number): string {
+  let text = "";
+  for (let o = 0; o < state.where.length; o++) {
+    if (state.where[o] !== place) continue;
+    text = text === "" ? describeObject(state, o) : `${text}, ${describeObject(state, o)}`;
+  }
+  return text === "" ? "nothing" : text;
+}
+
+/** What one sees when standing at a place. */
+export function describePlace(state: HouseState, place: number): string {
+  const { name, kind, insideFirst } = state.house.places[place] as PlaceName;
+  if (kind.preposition === undefined) {
+    return (state.lit & (1 << place)) !== 0 ? `The ${name} is on.` : `The ${name} is off.`;
+  }
+  if (!isAccessible(state, place)) return `The ${name} is closed.`;
+  return `${insideFirst}: ${describeContents(state, place)}.`;
+}
+
+/** The places of a room, as a list. */
+export function describeRoom(house: House, room: number): string {
+  return house.places
+    .filter((_, place) => house.roomOf[place] === room)
+    .map((place) => place.name)
+    .join(", ");
+}
+
+/** The room the agent is in, and what other rooms there are. */
+export function describeHouse(state: HouseState): string {
+  const { house, room } = state;
+  let text = `You are in the ${house.rooms[room]}: ${describeRoom(house, room)}.`;
+  for (let other = 0; other < house.rooms.length; other++) {
+    if (other !== room) text += ` In the ${house.rooms[other]}: ${describeRoom(house, other)}.`;
+  }
+  return text;
+}
+
+/** What is in hand; ends every observation, because a short history forgets it. */
+export function describeHand(state: HouseState): string {
+  return state.held < 0 ? "You hold nothing." : `You hold ${describeObject(state, state.held)}.`;
+}
+
+/** The initial state of every place: what it holds and whether it is closed. */
+export function describeStart(house: House): string {
+  const start = initialState(
+    house,
+    house.objects.map((object) => object.name),
+  );
+  return house.places
+    .map((place, p) => {
+      if (place.kind.preposition === undefined) return `The ${place.name} is off.`;
+      const closed = place.kind.opens && !isAccessible(start, p) ? " (closed)" : "";
+      return `The ${place.name}${closed} holds ${describeContents(start, p)}.`;
+    })
+    .join(" ");
+}

@@ -1,0 +1,39 @@
+/** The kinds of environments that can be opened by name: the built-in ones and users' own. */
+import { didYouMean } from "../text/nearest.js";
+import { EnvError, type EnvKind } from "./env.js";
+import { household } from "./household/household.js";
+
+const kinds = new Map<string, EnvKind>();
+
+/** Every kind of environment that is known, sorted by name. */
+export function envKinds(): readonly EnvKind[] {
+  return [...kinds.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The kind with this name; an unknown name is an `EnvError` with the nearest and all there are. */
+export function findEnvKind(name: string): EnvKind {
+  const kind = kinds.get(name);
+  if (kind !== undefined) return kind;
+  const names = envKinds().map((known) => known.name);
+  throw new EnvError(
+    `There is no environment "${name}".${didYouMean(name, names)} Known: ${names.join(", ")}.`,
+  );
+}
+
+/** Adds a kind of environment, so that commands and configurations can name it. */
+export function registerEnv(kind: EnvKind): void {
+  if (!/^[a-z][a-z0-9-]*$/.test(kind.name)) {
+    throw new EnvError(
+      `An environment's name is made of small letters, digits and dashes, not "${kind.name}".`,
+    );
+  }
+  const known = kinds.get(kind.name);
+  if (known !== undefined && known !== kind) {
+    throw new EnvError(
+      `There is an environment "${kind.name}" already (${known.summary}); choose another name.`,
+    );
+  }
+  kinds.set(kind.name, kind);
+}
+
+registerEnv(household);

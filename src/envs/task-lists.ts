@@ -1,0 +1,46 @@
+/** Task lists by split, with the look-ups and the error texts that an environment owes its users. */
+import { didYouMean } from "../text/nearest.js";
+import { EnvError, type Environment, type Task } from "./env.js";
+
+/** The part of an environment that is about its tasks; each list is made when it is first asked for. */
+export function taskLists(
+  name: string,
+  lists: Readonly<Record<string, () => readonly Task[]>>,
+): Pick<Environment, "splits" | "tasks" | "task"> {
+  const splits = Object.keys(lists);
+  const made = new Map<string, readonly Task[]>();
+  const byId = new Map<string, Task>();
+  const tasks = (split: string): readonly Task[] => {
+    const known = made.get(split);
+    if (known !== undefined) return known;
+    const make = Object.hasOwn(lists, split) ? lists[split] : undefined;
+    if (make === undefined) {
+      throw new EnvError(
+        `${name} has no split "${split}"; it has ${splits.join(", ")}.${didYouMean(split, splits)}`,
+      );
+    }
+    const list = make();
+    made.set(split, list);
+    for (const task of list) byId.set(task.id, task);
+    return list;
+  };
+  return {
+    splits,
+    tasks,
+    task(id) {
+      for (const split of splits) tasks(split);
+      const task = byId.get(id);
+      if (task !== undefined) return task;
+      const examples = splits.flatMap((split) => tasks(split)[0]?.id ?? []);
+      throw new EnvError(
+        `${name} has no task "${id}"; its tasks are named like ${examples.join(", ")}.`,
+      );
+    },
+  };
+}
+
+/** A list of tasks that are told apart by their number alone: `train/0`, `train/1`, … */
+export function numberedTasks(split: string, count: number, type: string): () => readonly Task[] {
+  return () =>
+    Array.from({ length: count }, (_, index) => ({ id: `${split}/${index}`, split, type }));
+}

@@ -1,0 +1,15 @@
+/** What a recorded trace says of a world. */
+
+/** The state of a world as a trace records it. */
+export interface TraceState {
+  readonly obs: string;
+  readonly admissible?: readonly string[] | undefined;
+  readonly done?: boolean | undefined;
+  readonly won?: boolean | undefined;
+}
+
+/** A world as recorded traces saw it, which may differ from what a policy is shown. */
+export interface TraceWorld {
+  start(): TraceState;
+  step(action: string): TraceState;
+}

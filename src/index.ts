@@ -1,0 +1,84 @@
+/** The public API: everything the commands do. */
+
+export { ConfigError } from "./config/config-error.js";
+export { readConfigFile } from "./config/config-file.js";
+export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
+export {
+  defineEnv,
+  type Env,
+  EnvError,
+  type Environment,
+  type EnvKind,
+  type Expert,
+  type RemoteEnv,
+  type StepInfo,
+  type StepResult,
+  type Task,
+} from "./envs/env.js";
+export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
+export { envKinds, findEnvKind, registerEnv } from "./envs/registry.js";
+export {
+  type Mismatch,
+  type ReplayResult,
+  replayFile,
+  replayTrace,
+  type Trace,
+} from "./envs/replay.js";
+export { numberedTasks, taskLists } from "./envs/task-lists.js";
+export type { TraceState, TraceWorld } from "./envs/trace.js";
+export { UserError } from "./errors.js";
+export { createRandom, mixSeed, type Random } from "./random.js";
+export { chooseTasks, type RolloutConfig, rolloutConfig } from "./rollout/config.js";
+export type { Episode, Group, Step, StopReason } from "./rollout/episode.js";
+export { type ChatOptions, chatPolicy } from "./rollout/policies/chat.js";
+export {
+  createPolicy,
+  type PolicyConfig,
+  type PolicyContext,
+  policyConfig,
+} from "./rollout/policies/config.js";
+export { expertPolicy } from "./rollout/policies/expert.js";
+export { humanPolicy } from "./rollout/policies/human.js";
+export { epsilonPolicy, randomPolicy } from "./rollout/policies/random.js";
+export type { Policy, Reply, Situation } from "./rollout/policy.js";
+export { play, type RolloutOptions, rollout } from "./rollout/rollout.js";
+export { type Counts, createTally, rates, type Tally } from "./rollout/tally.js";
+export type { Manifest, RunStatus } from "./runs/manifest.js";
+export { type RecordOptions, recordRollout } from "./runs/record-rollout.js";
+export { RunError } from "./runs/run-error.js";
+export {
+  createRun,
+  defaultRunFolder,
+  listRuns,
+  type NewRun,
+  openRun,
+  type RecordedRun,
+  type Run,
+} from "./runs/run-folder.js";
+export {
+  appendObservation,
+  appendResponse,
+  decodeResponse,
+  encodePrompt,
+  encodeResponse,
+} from "./text/encode.js";
+export {
+  type PieceOrigin,
+  type PromptFamily,
+  type PromptOptions,
+  type PromptPiece,
+  type PromptStyle,
+  type PromptView,
+  promptOptions,
+  promptStyle,
+  promptText,
+} from "./text/prompt.js";
+export type { Sequence, Span, SpanKind } from "./text/sequence.js";
+export {
+  type ChatMessage,
+  loadTokenizer,
+  type Tokenizer,
+  TokenizerError,
+  type TokenizerFiles,
+} from "./text/tokenizer.js";
+export { buildTokenizer } from "./text/tokenizer-builder.js";

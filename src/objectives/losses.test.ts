@@ -1,0 +1,289 @@
+/** Every objective against its closed form, its derivative against that and against finite differences. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { entropyObjective } from "./entropy.js";
+import { expressionsOf, type Objective, type Quantity, sumObjectives } from "./expression.js";
+import { derivative } from "./expression-derivative.js";
+import { evaluate, evaluateObjective } from "./expression-evaluate.js";
+import { inputsOf, quantitiesOf } from "./expression-interpret.js";
+import { gradientShare } from "./gradient-share.js";
+import { meanMetrics } from "./inputs.js";
+import { klObjective } from "./kl.js";
+import { policyObjective } from "./policy.js";
+import { valueObjective } from "./value.js";
+import { type WorldOptions, worldObjective } from "./world.js";
+
+type Inputs = Readonly<Record<string, number>>;
+type Quantities = Readonly<Partial<Record<Quantity, number>>>;
+
+const anyLogprob = fc.double({ min: -12, max: -1e-6, noNaN: true });
+const anyAdvantage = fc.double({ min: -3, max: 3, noNaN: true });
+const anyWeight = fc.double({ min: 0.01, max: 2, noNaN: true });
+const anyValue = fc.double({ min: -5, max: 5, noNaN: true });
+
+const lossOf = (objective: Objective, at: Quantities, inputs: Inputs) =>
+  evaluate(objective.loss, at, inputs);
+const slopeOf = (objective: Objective, by: Quantity, at: Quantities, inputs: Inputs) =>
+  evaluate(derivative(objective.loss, by), at, inputs);
+
+function expectClose(actual: number, expected: number, tolerance = 1e-10) {
+  expect(Math.abs(actual - expected)).toBeLessThanOrEqual(tolerance * (1 + Math.abs(expected)));
+}
+
+/** Compares the derivative with differences, except where a kink lies within the step. */
+function expectDifferences(objective: Objective, by: Quantity, at: Quantities, inputs: Inputs) {
+  const h = 1e-5;
+  const x = at[by]!;
+  const moved = (offset: number) => ({ ...at, [by]: x + offset });
+  const slopes = [-h, 0, h].map((offset) => slopeOf(objective, by, moved(offset), inputs));
+  if (Math.abs(slopes[0]! - slopes[2]!) > 1e-2 * (1 + Math.abs(slopes[1]!))) return false;
+  const difference =
+    (lossOf(objective, moved(h), inputs) - lossOf(objective, moved(-h), inputs)) / (2 * h);
+  expectClose(slopes[1]!, difference, 1e-5);
+  return true;
+}
+
+describe("policyObjective", () => {
+  const objective = policyObjective({ clipLow: 0.2, clipHigh: 0.3, dualClip: 3 });
+
+  it("is −A·ratio with slope −A·ratio, until it is clipped", () => {
+    fc.assert(
+      fc.property(anyLogprob, anyLogprob, anyAdvantage, anyWeight, (l, old, a, w) => {
+        const inputs = { oldLogprob: old, advantage: a, policyWeight: w };
+        const r = Math.exp(l - old);
+        const isClipped = (a > 0 && r > 1.3) || (a < 0 && (r < 0.8 || r > 3));
+        expectClose(
+          slopeOf(objective, "logprob", { logprob: l }, inputs),
+          isClipped ? 0 : -a * r * w,
+        );
+        const bounded = a > 0 ? Math.min(r, 1.3) : Math.min(Math.max(r, 0.8), 3);
+        expectClose(lossOf(objective, { logprob: l }, inputs), -a * bounded * w);
+      }),
+    );
+  });
+
+  it("agrees with finite differences", () => {
+    let judged = 0;
+    fc.assert(
+      fc.property(
+        anyLogprob,
+        fc.double({ min: -1, max: 1, noNaN: true }),
+        anyAdvantage,
+        (l, d, a) => {
+          const inputs = { oldLogprob: l + d, advantage: a, policyWeight: 0.5 };
+          if (expectDifferences(objective, "logprob", { logprob: l }, inputs)) judged++;
+        },
+      ),
+    );
+    expect(judged).toBeGreaterThan(50);
+  });
+
+  it("reports ratio, clipped share and how far the policy moved", () => {
+    // Ratios 1, 2, 0.5, 4 with advantages 1, 1, −1, −1; the fifth token is an observation.
+    const { metrics, loss } = evaluateObjective(objective, {
+      count: 5,
+      quantities: { logprob: [-2, -2, -2, -2, -1] },
+      inputs: {
+        oldLogprob: [-2, -2 - Math.LN2, -2 + Math.LN2, -2 - 2 * Math.LN2, 0],
+        advantage: [1, 1, -1, -1, 0],
+        policyWeight: [0.25, 0.25, 0.25, 0.25, 0],
+      },
+    });
+    expect(loss).toBeCloseTo(0.25 * (-1 - 1.3 + 0.8 + 3), 12);
+    const means = meanMetrics(metrics);
+    expect(means["policy.tokens"]).toBe(4);
+    expect(means["policy.loss"]).toBeCloseTo(loss, 12);
+    expect(means["policy.ratio"]).toBeCloseTo(7.5 / 4, 12);
+    expect(means["policy.clipped"]).toBe(0.5);
+    expect(means["policy.dualClipped"]).toBe(0.25);
+    expect(means["policy.moved"]).toBeCloseTo((-2 * Math.LN2) / 4, 12);
+  });
+
+  it("stays finite at any distance from the old policy", () => {
+    for (const [l, old] of [
+      [-1e-9, -5000],
+      [-5000, -1e-9],
+    ] as const) {
+      for (const a of [-1, 0, 1]) {
+        const inputs = { oldLogprob: old, advantage: a, policyWeight: 1 };
+        for (const expr of expressionsOf(objective))
+          expect(evaluate(expr, { logprob: l }, inputs)).toSatisfy(Number.isFinite);
+        expect(slopeOf(objective, "logprob", { logprob: l }, inputs)).toSatisfy(Number.isFinite);
+      }
+    }
+  });
+});
+
+describe("klObjective", () => {
+  const objective = klObjective(0.01);
+
+  it("is β·k3, never negative, with slope β(1 − exp(r − l)) inside the clamp", () => {
+    fc.assert(
+      fc.property(anyLogprob, anyLogprob, (l, r) => {
+        const inputs = { referenceLogprob: r, policyWeight: 2 };
+        const d = Math.min(Math.max(r - l, -10), 10);
+        const loss = lossOf(objective, { logprob: l }, inputs);
+        expectClose(loss, 0.02 * (Math.exp(d) - d - 1));
+        expect(loss).toBeGreaterThanOrEqual(-1e-12);
+        const slope = Math.abs(r - l) > 10 ? 0 : 0.02 * (1 - Math.exp(r - l));
+        expectClose(slopeOf(objective, "logprob", { logprob: l }, inputs), slope);
+      }),
+    );
+  });
+
+  it("agrees with finite differences", () => {
+    let judged = 0;
+    fc.assert(
+      fc.property(anyLogprob, fc.double({ min: -3, max: 3, noNaN: true }), (l, d) => {
+        const inputs = { referenceLogprob: l + d, policyWeight: 1 };
+        if (expectDifferences(objective, "logprob", { logprob: l }, inputs)) judged++;
+      }),
+    );
+    expect(judged).toBeGreaterThan(90);
+  });
+});
+
+describe("entropyObjective", () => {
+  it("rewards entropy on action tokens only", () => {
+    const objective = entropyObjective(0.001);
+    expect(slopeOf(objective, "entropy", { entropy: 2 }, { policyWeight: 0.5 })).toBe(-0.0005);
+    expect(slopeOf(objective, "entropy", { entropy: 2 }, { policyWeight: 0 })).toBe(0);
+    expect(lossOf(objective, { entropy: 2 }, { policyWeight: 0.5 })).toBe(-0.001);
+    expect(expectDifferences(objective, "entropy", { entropy: 2 }, { policyWeight: 1 })).toBe(true);
+  });
+});
+
+describe("valueObjective", () => {
+  const objective = valueObjective({ valueClip: 0.5, valueCoefficient: 2 });
+  const at = (v: number, old: number, target: number) => ({
+    slope: slopeOf(
+      objective,
+      "value",
+      { value: v },
+      { oldValue: old, targetReturn: target, policyWeight: 1 },
+    ),
+    loss: lossOf(objective, { value: v }, { oldValue: old, targetReturn: target, policyWeight: 1 }),
+  });
+
+  it("is half the squared error, with no pull beyond the clip", () => {
+    expectClose(at(1.2, 1, 3).slope, 2 * (1.2 - 3));
+    expectClose(at(1.2, 1, 3).loss, 1.8 ** 2);
+    // Moved 1 towards the target, of which 0.5 count: the loss is that of 1.5 and pulls no further.
+    expectClose(at(2, 1, 3).slope, 0);
+    expectClose(at(2, 1, 3).loss, 1.5 ** 2);
+    // Moved away from the target: pulled back in full.
+    expectClose(at(2, 1, 0).slope, 4);
+  });
+
+  it("agrees with finite differences", () => {
+    let judged = 0;
+    fc.assert(
+      fc.property(anyValue, anyValue, anyValue, (v, old, target) => {
+        const inputs = { oldValue: old, targetReturn: target, policyWeight: 0.7 };
+        if (expectDifferences(objective, "value", { value: v }, inputs)) judged++;
+      }),
+    );
+    expect(judged).toBeGreaterThan(50);
+  });
+});
+
+describe("worldObjective", () => {
+  const cases: readonly [WorldOptions, (p: number) => number][] = [
+    [{ loss: "ce", mask: "below", rho: 0.2 }, () => -1],
+    [{ loss: "mae", mask: "below", rho: 0.2 }, (p) => -p],
+    [{ loss: "cmae", mask: "below", rho: 0.2 }, (p) => (p <= 0.2 ? -p : 0)],
+    [{ loss: "cmae", mask: "above", rho: 0.2 }, (p) => (p >= 0.2 ? -p : 0)],
+    [{ loss: "cmae", mask: "margin", rho: 0.2 }, (p) => (p <= 0.8 ? -p : 0)],
+  ];
+
+  it.each(cases)("%j has the slope of the closed form", (options, slope) => {
+    const objective = worldObjective(options);
+    let judged = 0;
+    fc.assert(
+      fc.property(fc.double({ min: -4, max: -1e-6, noNaN: true }), anyWeight, (l, w) => {
+        const inputs = { worldWeight: w };
+        const p = Math.exp(l);
+        expectClose(slopeOf(objective, "logprob", { logprob: l }, inputs), w * slope(p));
+        const loss = options.loss === "ce" ? -l : slope(p) === 0 ? 0 : 1 - p;
+        expectClose(lossOf(objective, { logprob: l }, inputs), w * loss);
+        if (expectDifferences(objective, "logprob", { logprob: l }, inputs)) judged++;
+      }),
+    );
+    expect(judged).toBeGreaterThan(80);
+  });
+
+  it("reports the clipped share and the mean probability of observation tokens", () => {
+    const { metrics } = evaluateObjective(worldObjective(cases[2]![0]), {
+      count: 4,
+      quantities: { logprob: [0.1, 0.2, 0.6, 0.9].map(Math.log) },
+      inputs: { worldWeight: [1, 1, 1, 0] },
+    });
+    const means = meanMetrics(metrics);
+    expect(means["world.tokens"]).toBe(3);
+    expect(means["world.p"]).toBeCloseTo(0.3, 12);
+    expect(means["world.clipped"]).toBeCloseTo(1 / 3, 12);
+    expect(means["world.loss"]).toBeCloseTo(0.9 + 0.8, 12);
+  });
+});
+
+describe("all together", () => {
+  const all = sumObjectives(
+    policyObjective({ clipLow: 0.2, clipHigh: 0.2, dualClip: 3 }),
+    klObjective(0.01),
+    entropyObjective(0.001),
+    valueObjective({ valueClip: 0.5, valueCoefficient: 1 }),
+    worldObjective({ loss: "cmae", mask: "below", rho: 0.2 }),
+  );
+  const nothing = Object.fromEntries(inputsOf(...expressionsOf(all)).map((name) => [name, 0]));
+
+  it("names the documented inputs", () => {
+    expect(Object.keys(nothing)).toEqual([
+      "advantage",
+      "oldLogprob",
+      "oldValue",
+      "policyWeight",
+      "referenceLogprob",
+      "targetReturn",
+      "worldWeight",
+    ]);
+    expect(quantitiesOf(...expressionsOf(all))).toHaveLength(3);
+  });
+
+  it("leaves tokens without weight alone, even impossible ones", () => {
+    const at = { logprob: Number.NEGATIVE_INFINITY, value: 1, entropy: 1 };
+    for (const expr of expressionsOf(all)) expect(evaluate(expr, at, nothing)).toBe(0);
+    for (const by of ["logprob", "value", "entropy"] as const)
+      expect(slopeOf(all, by, at, nothing)).toBe(0);
+  });
+
+  it("an observation token feels the world model only, an action token the policy only", () => {
+    const at = { logprob: Math.log(0.1), value: 1, entropy: 1 };
+    expectClose(slopeOf(all, "logprob", at, { ...nothing, worldWeight: 2 }), -0.2);
+    const action = { advantage: 1, oldLogprob: at.logprob, referenceLogprob: at.logprob };
+    expectClose(slopeOf(all, "logprob", at, { ...nothing, ...action, policyWeight: 0.5 }), -0.5);
+  });
+});
+
+describe("gradientShare", () => {
+  const options = (loss: WorldOptions["loss"]): WorldOptions => ({ loss, mask: "below", rho: 0.2 });
+  const probabilities = [0.1, 0.5];
+  const isNoisy = [true, false];
+
+  it("is 1 − p for CE and p(1 − p) for MAE", () => {
+    const ce = gradientShare(probabilities, isNoisy, options("ce"));
+    expect(ce.noisy).toBeCloseTo(0.9 / 1.4, 12);
+    expect(ce.total).toBeCloseTo(1.4, 12);
+    const mae = gradientShare(probabilities, isNoisy, options("mae"));
+    expect(mae.noisy).toBeCloseTo(0.09 / 0.34, 12);
+    expect(mae.noisy + mae.meaningful).toBeCloseTo(1, 12);
+    expect(gradientShare(probabilities, isNoisy, options("cmae")).noisy).toBe(1);
+  });
+
+  it("is 0 where there is no gradient, also for impossible tokens", () => {
+    const nothing = { noisy: 0, meaningful: 0, total: 0 };
+    expect(gradientShare([], [], options("ce"))).toEqual(nothing);
+    expect(gradientShare([0, 1], [1, 0], options("mae"))).toEqual(nothing);
+    expect(gradientShare([0, 1], [1, 0], options("ce")).noisy).toBe(1);
+    expect(() => gradientShare([0.5], [], options("ce"))).toThrow(/0 entries.*each of 1 tokens/);
+  });
+});

@@ -1,0 +1,57 @@
+/**
+ * Multi-step targets, beyond the paper (its §7) and off by default: after h_t ⊕ a_t ⊕ o_{t+1} come the
+ * recorded a_{t+1} ⊕ o_{t+2} ⊕ … up to o_{t+k}. The later actions are given, not learned; the
+ * observation o_{t+j} counts δ^(j−1) times what o_{t+1} counts.
+ */
+import type { Transition } from "./transitions.js";
+
+/** How far a world model is to see. */
+export interface HorizonOptions {
+  /** k: how many observations to predict. */
+  readonly horizon: number;
+  /** δ: what each observation counts, relative to the one before. */
+  readonly horizonDiscount: number;
+}
+
+/** The tokens `[start, end)` of one observation to predict, and its factor. */
+export interface ObservationTarget {
+  readonly start: number;
+  readonly end: number;
+  readonly factor: number;
+}
+
+/** A transition's tokens with everything to predict. */
+export interface TargetedTokens {
+  readonly ids: readonly number[];
+  readonly observations: readonly ObservationTarget[];
+  /** Whether tokens were left out because the sequence would have been too long. */
+  readonly cut: boolean;
+}
+
+/** The tokens of transition `index` with up to k observations, cut off at `maxTokens`. */
+export function withObservations(
+  transitions: readonly Transition[],
+  index: number,
+  { horizon, horizonDiscount }: HorizonOptions,
+  maxTokens: number,
+): TargetedTokens {
+  const first = transitions[index]!;
+  const ids = first.sequence.ids.slice(0, first.actionEnd);
+  const observations: ObservationTarget[] = [];
+  let cut = false;
+  for (let j = 0; j < horizon; j++) {
+    const later = transitions[index + j];
+    if (later?.source !== first.source) break;
+    const { sequence, actionStart, actionEnd } = later;
+    const actionTokens = j === 0 ? 0 : actionEnd - actionStart;
+    const room = maxTokens - ids.length - actionTokens;
+    const observation = sequence.ids.slice(actionEnd, actionEnd + Math.max(room, 0));
+    cut ||= actionEnd + observation.length < sequence.ids.length;
+    if (observation.length === 0) break;
+    if (j > 0) ids.push(...sequence.ids.slice(actionStart, actionEnd));
+    const start = ids.length;
+    ids.push(...observation);
+    observations.push({ start, end: ids.length, factor: horizonDiscount ** j });
+  }
+  return { ids, observations, cut };
+}

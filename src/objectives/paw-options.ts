@@ -1,0 +1,51 @@
+/** Settings of PaW with the paper's defaults: types, help and errors come from here. */
+import { z } from "zod";
+
+export const pawOptions = z
+  .strictObject({
+    loss: z
+      .enum(["cmae", "mae", "ce", "off"])
+      .default("cmae")
+      .describe("world-model loss: clipped MAE, MAE, cross-entropy; off trains the policy alone"),
+    rho: z.number().min(0).max(1).default(0.2).describe("ρ: the threshold of clipped MAE"),
+    mask: z
+      .enum(["below", "above", "margin"])
+      .default("below")
+      .describe("the tokens clipped MAE keeps: p ≤ ρ, p ≥ ρ, or p ≤ 1 − ρ"),
+    alpha: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.75)
+      .describe("α: the share of transitions to learn from, those of highest action entropy"),
+    entropy: z
+      .enum(["sampled", "full"])
+      .default("sampled")
+      .describe("action entropy of the sampled tokens, or of the whole distribution"),
+    balance: z
+      .union([z.literal("adaptive"), z.number().min(0)])
+      .default("adaptive")
+      .describe("λ: 1 − mean return / largest return of each group, or a fixed number"),
+    normaliser: z
+      .enum(["paper", "tokens"])
+      .default("paper")
+      .describe("mean over groups, transitions and tokens (paper), or over all tokens"),
+    horizon: z
+      .int()
+      .min(1)
+      .default(1)
+      .describe("observations to predict after each action; above 1 goes beyond the paper"),
+    horizonDiscount: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.5)
+      .describe("what each further observation counts, relative to the one before"),
+    dedupe: z
+      .boolean()
+      .default(false)
+      .describe("leave out repeated transitions before selection; beyond the paper"),
+  })
+  .prefault({});
+
+export type PawOptions = z.output<typeof pawOptions>;

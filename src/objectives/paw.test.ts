@@ -1,0 +1,285 @@
+import { describe, expect, it } from "vitest";
+import { settingsOf } from "../config/settings.js";
+import { expressionsOf } from "./expression.js";
+import { evaluateObjective } from "./expression-evaluate.js";
+import { inputsOf, quantitiesOf } from "./expression-interpret.js";
+import { objectiveOptions, updateObjective } from "./objective.js";
+import { prepareUpdate, type UpdateOptions } from "./paw.js";
+import { type PawOptions, pawOptions } from "./paw-options.js";
+import { type EpisodeSketch, groupsOf, ids } from "./update-testing.js";
+
+const L = Math.log;
+/** A step whose single action token had this probability. */
+const step = (q: number, reward = 0, words = `q ${q}`) => ({ action: [L(q)], reward, words });
+
+/** Group 0 earns half of the maximum, group 1 nothing; group 1 has a broken episode. */
+const sketches: readonly (readonly EpisodeSketch[])[] = [
+  [{ steps: [step(0.4), step(0.99, 10)] }, { steps: [step(0.5)] }],
+  [{ steps: [step(0.3)], broken: true }, { steps: [step(0.35)] }],
+];
+const groups = groupsOf(sketches);
+const advantages = {
+  advantages: [
+    [[1, 2], [3]],
+    [[], [4]],
+  ],
+};
+
+const prepare = (paw: Partial<PawOptions> = {}, more: Partial<UpdateOptions> = {}) =>
+  prepareUpdate(groups, advantages, {
+    paw: pawOptions.parse(paw),
+    normaliser: "tokens",
+    maxReturn: 10,
+    ...more,
+  });
+const column = (update: ReturnType<typeof prepare>, name: string) =>
+  update.sequences.map(({ inputs }) => Array.from(inputs[name] ?? []));
+
+describe("pawOptions", () => {
+  it("have the paper's defaults, and help for each", () => {
+    expect(pawOptions.parse(undefined)).toEqual({
+      loss: "cmae",
+      rho: 0.2,
+      mask: "below",
+      alpha: 0.75,
+      entropy: "sampled",
+      balance: "adaptive",
+      normaliser: "paper",
+      horizon: 1,
+      horizonDiscount: 0.5,
+      dedupe: false,
+    });
+    for (const setting of [...settingsOf(pawOptions), ...settingsOf(objectiveOptions)])
+      expect(setting.description).not.toBe("");
+    expect(() => pawOptions.parse({ alpha: 0 })).toThrow();
+    expect(() => pawOptions.parse({ lambda: 1 })).toThrow(/lambda/);
+  });
+});
+
+describe("prepareUpdate", () => {
+  it("makes one sequence per step, with the observation where it is selected", () => {
+    const update = prepare();
+    // Entropies −q·log q: 0.37 (q 0.4), 0.01 (q 0.99), 0.35 (q 0.5), 0.37 (q 0.35): three of four.
+    expect(update.selected).toEqual([true, false, true, true]);
+    expect(update.sequences.map(({ ids }) => ids.length)).toEqual([5, 3, 5, 5]);
+    expect(update.sequences[0]!.ids).toEqual([
+      ...ids(100, 0, 2),
+      ...ids(200, 0, 1),
+      ...ids(300, 0, 2),
+    ]);
+    expect(update.sequences.map(({ targets }) => Array.from(targets!))).toEqual([
+      [0, 0, 1, 1, 1],
+      [0, 0, 1],
+      [0, 0, 1, 1, 1],
+      [0, 0, 1, 1, 1],
+    ]);
+  });
+
+  it("weighs tokens by equation 11", () => {
+    const update = prepare();
+    expect(update.lambdas).toEqual([0.5, 1]);
+    // |G| = 2; group 0 has two selected transitions, group 1 one; every |o| is 2.
+    const [w0, w1] = [Math.fround(0.5 / (2 * 2 * 2)), Math.fround(1 / (2 * 1 * 2))];
+    expect(column(update, "worldWeight")).toEqual([
+      [0, 0, 0, w0, w0],
+      [0, 0, 0],
+      [0, 0, 0, w0, w0],
+      [0, 0, 0, w1, w1],
+    ]);
+    expect(column(update, "policyWeight")[0]).toEqual([0, 0, 0.25, 0, 0]);
+    expect(column(update, "advantage").map((values) => values[2])).toEqual([1, 2, 3, 4]);
+    expect(column(update, "oldLogprob")[1]).toEqual([0, 0, Math.fround(L(0.99))]);
+  });
+
+  it("sums what happened, broken episodes apart", () => {
+    const { meanActionEntropy, ...summary } = prepare().summary;
+    expect(summary).toEqual({
+      groups: 2,
+      episodes: 3,
+      brokenEpisodes: 1,
+      actionTokens: 4,
+      observationTokens: 6,
+      pool: 4,
+      selectedShare: 0.75,
+      meanLambda: 0.75,
+      cut: 0,
+    });
+    const entropy = [0.4, 0.99, 0.5, 0.35].reduce((sum, q) => sum - q * L(q), 0) / 4;
+    expect(meanActionEntropy).toBeCloseTo(entropy, 12);
+  });
+
+  it("off: observations are cut off and there is no world weight", () => {
+    const { sequences, lambdas, selected, summary } = prepare({ loss: "off" }, { maxReturn: 0 });
+    expect(sequences.map(({ ids }) => ids.length)).toEqual([3, 3, 3, 3]);
+    expect(Object.keys(sequences[0]!.inputs)).not.toContain("worldWeight");
+    expect([lambdas, selected.some(Boolean)]).toEqual([[], false]);
+    expect(summary).toMatchObject({ observationTokens: 0, selectedShare: 0, meanLambda: 0 });
+  });
+
+  it("a group that always wins has λ = 0, and its observations are cut off too", () => {
+    const winners = groupsOf([[{ steps: [step(0.5, 10)] }], [{ steps: [step(0.5)] }]]);
+    const update = prepareUpdate(
+      winners,
+      { advantages: [[[1]], [[1]]] },
+      {
+        paw: pawOptions.parse({ alpha: 1 }),
+        normaliser: "tokens",
+        maxReturn: 10,
+      },
+    );
+    expect(update.lambdas).toEqual([0, 1]);
+    expect(update.sequences.map(({ ids }) => ids.length)).toEqual([3, 5]);
+    expect(update.sequences[1]!.inputs.worldWeight![4]).toBe(0.25);
+  });
+
+  it("fixed balance, token mean, α = 1", () => {
+    const update = prepare({ balance: 0.1, normaliser: "tokens", alpha: 1 });
+    expect(update.lambdas).toEqual([0.1, 0.1]);
+    expect(
+      column(update, "worldWeight")
+        .flat()
+        .filter((w) => w > 0),
+    ).toEqual(new Array(8).fill(Math.fround(0.1 / 8)));
+  });
+
+  it("selects by full entropy where the engine reports it", () => {
+    const entropies = [1, 5, 2, 3].map((h) => Float32Array.of(0, 0, h));
+    const update = prepare({ entropy: "full", alpha: 0.5 }, { results: { entropies } });
+    expect(update.entropies).toEqual([1, 5, 2, 3]);
+    expect(update.selected).toEqual([false, true, false, true]);
+    expect(() => prepare({ entropy: "full" })).toThrow(/ask the engine for them/);
+  });
+
+  it("each trajectory is its own group with PPO", () => {
+    const values = new Array(4).fill(Float32Array.of(0, 0, 7));
+    const table = {
+      ...advantages,
+      returns: [
+        [[[5], [6]], [[7]]],
+        [[], [[8]]],
+      ],
+    };
+    const update = prepareUpdate(groups, table, {
+      paw: pawOptions.parse({ alpha: 1 }),
+      normaliser: "tokens",
+      maxReturn: 10,
+      ownGroups: true,
+      results: { values },
+    });
+    // Episodes return 10, 0, broken, 0; the first has nothing left to learn. |G| = 3.
+    expect(update.lambdas).toEqual([0, 1, 0, 1]);
+    expect(update.summary).toMatchObject({ groups: 3, meanLambda: 2 / 3, brokenEpisodes: 1 });
+    expect(column(update, "worldWeight")[2]![4]).toBeCloseTo(1 / (3 * 1 * 2), 7);
+    expect(column(update, "oldValue").map((v) => v[2])).toEqual([7, 7, 7, 7]);
+    expect(column(update, "targetReturn").map((v) => v[2])).toEqual([5, 6, 7, 8]);
+  });
+
+  it("takes advantages per token, and log-probabilities of the engine", () => {
+    const one = groupsOf([[{ steps: [{ action: [-1, -2] }] }]]);
+    const update = prepareUpdate(
+      one,
+      { advantages: [[[[10, 20]]]] },
+      {
+        paw: pawOptions.parse({ loss: "off" }),
+        normaliser: "tokens",
+        maxReturn: 10,
+        results: {
+          oldLogprobs: [Float32Array.of(0, 0, -3, -4)],
+          referenceLogprobs: [Float32Array.of(0, 0, -5, -6)],
+        },
+      },
+    );
+    expect(column(update, "advantage")).toEqual([[0, 0, 10, 20]]);
+    expect(column(update, "oldLogprob")).toEqual([[0, 0, -3, -4]]);
+    expect(column(update, "referenceLogprob")).toEqual([[0, 0, -5, -6]]);
+    expect(() => prepare({}, { results: { oldLogprobs: [] } })).toThrow(
+      /oldLogprobs are for 0 sequences; expected one for each of 4 transitions/,
+    );
+  });
+
+  it("transitions without an observation are not in the pool", () => {
+    const mute = { action: [L(0.4)], observation: 0 };
+    const table = { advantages: [[[1, 1, 1]]] };
+    const options = { paw: pawOptions.parse({}), normaliser: "tokens", maxReturn: 10 } as const;
+    const some = groupsOf([[{ steps: [mute, step(0.9), step(0.8)] }]]);
+    const update = prepareUpdate(some, table, options);
+    expect(update.selected).toEqual([false, true, true]);
+    expect(update.summary.pool).toBe(2);
+    const none = groupsOf([[{ steps: [mute, mute, mute] }]]);
+    expect(() => prepareUpdate(none, table, options)).toThrow(/no step has observation tokens/);
+  });
+
+  it("de-duplicates before it counts the pool, and looks further with a horizon", () => {
+    const twice = groupsOf([[{ steps: [step(0.4), step(0.5)] }, { steps: [step(0.4)] }]]);
+    const table = { advantages: [[[1, 1], [1]]] };
+    const more = { normaliser: "tokens", maxReturn: 10 } as const;
+    const unique = prepareUpdate(twice, table, {
+      paw: pawOptions.parse({ dedupe: true, alpha: 1 }),
+      ...more,
+    });
+    expect(unique.summary.pool).toBe(2);
+    expect(unique.selected).toEqual([true, true, false]);
+    const far = prepareUpdate(twice, table, {
+      paw: pawOptions.parse({ horizon: 2, alpha: 1 }),
+      ...more,
+    });
+    expect(far.sequences.map(({ ids }) => ids.length)).toEqual([8, 5, 5]);
+    const w = 1 / (1 * 3 * 2);
+    const weights = Array.from(far.sequences[0]!.inputs.worldWeight!);
+    [0, 0, 0, w, w, 0, w / 2, w / 2].forEach((expected, i) => {
+      expect(weights[i]).toBeCloseTo(expected, 7);
+    });
+    expect(Array.from(far.sequences[0]!.targets!)).toEqual([0, 0, 1, 1, 1, 0, 1, 1]);
+  });
+
+  it("cuts observations off at the engine's limit and says so", () => {
+    const update = prepare({}, { maxTokens: 4 });
+    expect(update.sequences.map(({ ids }) => ids.length)).toEqual([4, 3, 4, 4]);
+    expect(update.summary.cut).toBe(3);
+    expect(column(update, "worldWeight")[3]![3]).toBe(1 / (2 * 1 * 1));
+  });
+
+  it("of broken episodes only is empty", () => {
+    const broken = groupsOf([[{ steps: [step(0.5)], broken: true }]]);
+    const options = { paw: pawOptions.parse({}), normaliser: "tokens", maxReturn: 10 } as const;
+    const update = prepareUpdate(broken, { advantages: [[[]]] }, options);
+    expect(update.sequences).toEqual([]);
+    expect(update.summary).toMatchObject({ groups: 0, brokenEpisodes: 1, meanLambda: 0 });
+  });
+});
+
+describe("updateObjective", () => {
+  const build = (given: object, loss: PawOptions["loss"], critic = false) =>
+    updateObjective(objectiveOptions.parse(given), pawOptions.parse({ loss }), { critic });
+
+  it("asks for what its terms need and no more", () => {
+    const bare = build({ kl: 0, entropy: 0 }, "off");
+    expect(inputsOf(...expressionsOf(bare))).toEqual(["advantage", "oldLogprob", "policyWeight"]);
+    expect(quantitiesOf(...expressionsOf(bare))).toEqual(["logprob"]);
+    const full = build({}, "cmae", true);
+    expect(inputsOf(...expressionsOf(full))).toHaveLength(7);
+    expect(quantitiesOf(...expressionsOf(full))).toHaveLength(3);
+  });
+
+  it("over prepared sequences is the paper's loss, computed the long way", () => {
+    const p = 0.1;
+    const update = prepare();
+    const objective = build({ kl: 0, entropy: 0 }, "cmae");
+    let loss = 0;
+    for (const { ids, targets, inputs } of update.sequences) {
+      const isTarget = (_: unknown, i: number) => targets![i] === 1;
+      const pick = (values: ArrayLike<number>) => Array.from(values).filter(isTarget);
+      const columns = Object.entries(inputs).map(([name, v]) => [name, pick(v)] as const);
+      loss += evaluateObjective(objective, {
+        count: pick(ids).length,
+        // Action tokens as they were sampled, every observation token with probability 0.1.
+        quantities: { logprob: pick(inputs.oldLogprob!).map((l) => (l === 0 ? L(p) : l)) },
+        inputs: Object.fromEntries(columns),
+      }).loss;
+    }
+    const policy = -(1 + 2 + 3 + 4) / 4;
+    // Each selected transition has the loss 1 − p; groups weigh 0.5 and 1, two groups.
+    const world = (0.5 * (1 - p) + 1 * (1 - p)) / 2;
+    expect(loss).toBeCloseTo(policy + world, 6);
+  });
+});

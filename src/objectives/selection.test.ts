@@ -1,0 +1,263 @@
+/** Selection, balance, weights, de-duplication and multi-step targets, each on its own. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { balance } from "./balance.js";
+import { firstOfKind } from "./dedupe.js";
+import { withObservations } from "./multistep.js";
+import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
+import { actionSequences, actionTokens, transitionsOf } from "./transitions.js";
+import { groupsOf, ids } from "./update-testing.js";
+import { type Countable, minibatchWeights, policyWeights, worldWeights } from "./weights.js";
+
+describe("action entropy", () => {
+  it("sampled: minus the mean of q·log q", () => {
+    const [a, b] = [0.5, 0.25];
+    const expected = -(a * Math.log(a) + b * Math.log(b)) / 2;
+    expect(sampledEntropy([a, b].map(Math.log))).toBeCloseTo(expected, 12);
+    expect(sampledEntropy([0])).toBe(0);
+    expect(sampledEntropy([Number.NEGATIVE_INFINITY, 0])).toBe(0);
+    expect(sampledEntropy([])).toBe(0);
+  });
+
+  it("full: the mean", () => {
+    expect(fullEntropy([1, 2])).toBe(1.5);
+    expect(fullEntropy([])).toBe(0);
+  });
+});
+
+describe("selectTop", () => {
+  it("keeps the ⌈α·N⌉ largest, the earlier of equals", () => {
+    expect(selectTop([1, 3, 2, 3], 0.5)).toEqual([false, true, false, true]);
+    expect(selectTop([1, 1, 1, 1], 0.5)).toEqual([true, true, false, false]);
+    expect(selectTop([1, 2, 3], 0.5)).toEqual([false, true, true]);
+    expect(selectTop([], 0.5)).toEqual([]);
+    expect(selectTop([5, 1], 1)).toEqual([true, true]);
+  });
+
+  it("does not round a whole number up", () => {
+    const selected = selectTop(new Array(100).fill(0), 0.07);
+    expect(0.07 * 100).toBeGreaterThan(7);
+    expect(selected.filter(Boolean)).toHaveLength(7);
+  });
+
+  it("never leaves out more than it keeps", () => {
+    const anyEntropies = fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1 });
+    fc.assert(
+      fc.property(anyEntropies, fc.integer({ min: 1, max: 100 }), (entropies, percent) => {
+        const selected = selectTop(entropies, percent / 100);
+        const kept = entropies.filter((_, i) => selected[i]);
+        const left = entropies.filter((_, i) => !selected[i]);
+        expect(kept).toHaveLength(Math.ceil((percent * entropies.length) / 100));
+        expect(Math.min(...kept)).toBeGreaterThanOrEqual(Math.max(...left, 0));
+      }),
+    );
+  });
+});
+
+describe("balance", () => {
+  it("falls from 1 to 0 as the mean return rises to the largest one", () => {
+    expect(
+      balance(
+        [
+          [0, 0],
+          [10, 0],
+          [10, 10],
+        ],
+        "adaptive",
+        10,
+      ),
+    ).toEqual([1, 0.5, 0]);
+  });
+
+  it("stays within [0, 1], is 0 without episodes, or the fixed number", () => {
+    expect(balance([[30], [-5], []], "adaptive", 10)).toEqual([0, 1, 0]);
+    expect(balance([[30], [-5], []], 0.3, 10)).toEqual([0.3, 0.3, 0]);
+    expect(balance([[1]], 0.3, 0)).toEqual([0.3]);
+    expect(() => balance([[1]], "adaptive", 0)).toThrow(/positive number, but it is 0/);
+  });
+});
+
+describe("weights", () => {
+  const observation = (length: number, factor = 1) => ({ start: 5, end: 5 + length, factor });
+  const transitions: Countable[] = [
+    { group: 0, episode: 0, actionTokens: 2, observations: [observation(4)] },
+    { group: 0, episode: 1, actionTokens: 3, observations: [observation(2)] },
+    { group: 0, episode: 1, actionTokens: 1, observations: [] },
+    { group: 2, episode: 0, actionTokens: 4, observations: [observation(5)] },
+    { group: 3, episode: 0, actionTokens: 2, observations: [] },
+  ];
+  const lambdas = [0.5, 9, 1, 1];
+
+  it("of action tokens: token mean, or mean over groups and episodes", () => {
+    expect(policyWeights(transitions, "tokens")).toEqual(new Array(5).fill(1 / 12));
+    expect(policyWeights(transitions, "paper")).toEqual([1 / 6, 1 / 6, 1 / 6, 1 / 3, 1 / 3]);
+    expect(policyWeights([], "tokens")).toEqual([]);
+  });
+
+  it("of observation tokens: λ_g / (|G|·|S_g|·|o|), an empty group left out but counted in |G|", () => {
+    expect(worldWeights(transitions, lambdas, "paper")).toEqual([
+      [0.5 / (3 * 2 * 4)],
+      [0.5 / (3 * 2 * 2)],
+      [],
+      [1 / (3 * 1 * 5)],
+      [],
+    ]);
+    expect(worldWeights(transitions, lambdas, "tokens").flat()).toEqual([
+      0.5 / 11,
+      0.5 / 11,
+      1 / 11,
+    ]);
+  });
+
+  it("later observations count their factor, each over its own length", () => {
+    const two = { ...transitions[3]!, observations: [observation(5), observation(2, 0.5)] };
+    expect(worldWeights([two], lambdas, "paper")).toEqual([[1 / 5, 0.25]]);
+  });
+
+  it("of an observation sum to λ_g over a group's share", () => {
+    const all = worldWeights(transitions, lambdas, "paper");
+    const groupSum = (group: number) =>
+      transitions.reduce((total, transition, i) => {
+        if (transition.group !== group) return total;
+        return transition.observations.reduce(
+          (sum, { start, end }, j) => sum + all[i]![j]! * (end - start),
+          total,
+        );
+      }, 0);
+    expect(groupSum(0)).toBeCloseTo(0.5 / 3, 12);
+    expect(groupSum(2)).toBeCloseTo(1 / 3, 12);
+    expect(groupSum(3)).toBe(0);
+  });
+
+  it("of mini-batches average to the update's", () => {
+    const sequence = (policyWeight: number[], worldWeight: number[]) => ({
+      ids: policyWeight,
+      inputs: { policyWeight, worldWeight, advantage: [7, 7] },
+    });
+    const batches = [
+      [sequence([0.25, 0.25], [0, 0]), sequence([0.25, 0], [0, 0.5])],
+      [sequence([0.25, 0], [0, 0.125])],
+    ];
+    const paper = minibatchWeights(batches, "paper");
+    expect(paper[0]![1]!.inputs).toEqual({
+      policyWeight: Float32Array.of(0.5, 0),
+      worldWeight: Float32Array.of(0, 1),
+      advantage: [7, 7],
+    });
+    const tokens = minibatchWeights(batches, "tokens");
+    expect(tokens[0]![0]!.inputs.policyWeight![0]).toBeCloseTo(1 / 3, 6);
+    expect(tokens[1]![0]!.inputs.policyWeight).toEqual(Float32Array.of(1, 0));
+    expect(tokens[1]![0]!.inputs.worldWeight).toEqual(Float32Array.of(0, 0.25));
+  });
+});
+
+const action = [-1, -2];
+
+describe("transitions", () => {
+  const groups = groupsOf([
+    [{ steps: [{ action }], broken: true }, { steps: [{ action }, { action: [-3] }] }],
+    [{ steps: [] }, { steps: [{ action, observation: 0 }] }],
+  ]);
+
+  it("are the steps of whole episodes in order, with the places of their tokens", () => {
+    const transitions = transitionsOf(groups);
+    expect(transitions.map((t) => [t.group, t.episode, t.step])).toEqual([
+      [0, 1, 0],
+      [0, 1, 1],
+      [1, 1, 0],
+    ]);
+    expect(transitions.map((t) => [t.actionStart, t.actionEnd])).toEqual([
+      [2, 4],
+      [2, 3],
+      [2, 4],
+    ]);
+  });
+
+  it("ask an engine for the action tokens, and nest what it says of them", () => {
+    const transitions = transitionsOf(groups);
+    const sequences = actionSequences(transitions);
+    expect(sequences[1]).toEqual({ ids: [110, 111, 210], targets: Uint8Array.of(0, 0, 1) });
+    const values = sequences.map(({ ids }) => Float32Array.from(ids));
+    expect(actionTokens(groups, transitions, values)).toEqual([
+      [[], [[200, 201], [210]]],
+      [[], [[200, 201]]],
+    ]);
+  });
+
+  it("say what is wrong with a step, and where", () => {
+    const [group] = groupsOf([[{ steps: [{ action }] }]]);
+    const step = group!.episodes[0]!.steps[0]!;
+    const broken = (sequence: typeof step.sequence) => () => {
+      const { sequence: _, ...bare } = step;
+      const steps = [sequence === undefined ? bare : { ...step, sequence }];
+      return transitionsOf([{ ...group!, episodes: [{ ...group!.episodes[0]!, steps }] }]);
+    };
+    const { sequence } = step;
+    expect(broken(undefined)).toThrow(/step 0 of attempt 0 at task train\/0 has no tokens/);
+    expect(broken({ ...sequence!, spans: sequence!.spans.toReversed() })).toThrow(/in the order/);
+    expect(broken({ ...sequence!, logprobs: [-1] })).toThrow(/2 tokens, but 1 log-prob/);
+    expect(broken({ ...sequence!, spans: sequence!.spans.slice(0, 1) })).toThrow(
+      /an action of one/,
+    );
+  });
+});
+
+describe("firstOfKind", () => {
+  it("keeps the first of transitions with equal goal, observations and action", () => {
+    const walk = { steps: ["left", "right"].map((words) => ({ action, words })) };
+    const other = { steps: ["right", "right"].map((words) => ({ action, words })) };
+    const groups = groupsOf([[walk, walk, other], [walk]]);
+    const kept = firstOfKind(transitionsOf(groups));
+    // The second `right` of `other` follows `right`, that of `walk` follows `left`.
+    expect(kept).toEqual([true, true, false, false, true, true, true, true]);
+  });
+});
+
+describe("withObservations", () => {
+  const steps = [{ action }, { action: [-3], observation: 3 }, { action }];
+  const transitions = transitionsOf(groupsOf([[{ steps }, { steps: [{ action }] }]]));
+  const at = (index: number, horizon: number, maxTokens = 100) =>
+    withObservations(transitions, index, { horizon, horizonDiscount: 0.5 }, maxTokens);
+
+  it("with a horizon of 1 is the transition itself", () => {
+    expect(at(1, 1)).toEqual({
+      ids: [...ids(100, 1, 2), ...ids(200, 1, 1), ...ids(300, 1, 3)],
+      observations: [{ start: 3, end: 6, factor: 1 }],
+      cut: false,
+    });
+  });
+
+  it("appends what was done and seen later, and discounts it", () => {
+    const { ids: tokens, observations } = at(0, 2);
+    expect(tokens).toEqual([
+      ...ids(100, 0, 2),
+      ...ids(200, 0, 2),
+      ...ids(300, 0, 2),
+      ...ids(200, 1, 1),
+      ...ids(300, 1, 3),
+    ]);
+    expect(observations).toEqual([
+      { start: 4, end: 6, factor: 1 },
+      { start: 7, end: 10, factor: 0.5 },
+    ]);
+    expect(at(0, 3).observations.map(({ factor }) => factor)).toEqual([1, 0.5, 0.25]);
+  });
+
+  it("ends with the episode", () => {
+    expect(at(2, 5).observations).toHaveLength(1);
+    expect(at(3, 5).observations).toHaveLength(1);
+  });
+
+  it("cuts off what does not fit, never leaving an action without its observation", () => {
+    expect(at(0, 2, 8)).toMatchObject({
+      observations: [
+        { start: 4, end: 6 },
+        { start: 7, end: 8 },
+      ],
+      cut: true,
+    });
+    expect(at(0, 2, 7)).toMatchObject({ observations: [{ start: 4, end: 6 }], cut: true });
+    expect(at(0, 2, 7).ids).toHaveLength(6);
+    expect(at(0, 1, 4)).toMatchObject({ observations: [], cut: true });
+  });
+});

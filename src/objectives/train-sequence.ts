@@ -1,0 +1,71 @@
+/** Training sequences: the tokens of a transition with what each of them counts (`inputs.ts`). */
+import type { Advantages } from "../advantages/advantages.js";
+import type { TrainSequence } from "../engine/engine.js";
+import type { TargetedTokens } from "./multistep.js";
+import type { Transition } from "./transitions.js";
+
+/** What an engine said of `actionSequences`: for each transition, one number per token. */
+export interface ActionResults {
+  /** Log-probabilities under the policy that acted; absent: those recorded when it acted. */
+  readonly oldLogprobs?: readonly ArrayLike<number>[];
+  /** For the KL penalty. */
+  readonly referenceLogprobs?: readonly ArrayLike<number>[];
+  /** For selection by `full` entropy. */
+  readonly entropies?: readonly ArrayLike<number>[];
+  /** For PPO. */
+  readonly values?: readonly ArrayLike<number>[];
+}
+
+/** The value of each input at the n-th action token, which is the token `at` of the sequence. */
+export type ActionInputs = Readonly<Record<string, (at: number, n: number) => number>>;
+
+/** The inputs of a transition's action tokens. */
+export function actionInputs(
+  { group, episode, step, sequence }: Transition,
+  i: number,
+  { advantages, returns }: Advantages,
+  weight: number,
+  results: ActionResults,
+): ActionInputs {
+  const advantage = advantages[group]![episode]![step]!;
+  const target = returns?.[group]?.[episode]?.[step];
+  const { oldLogprobs, referenceLogprobs, values } = results;
+  const recorded = sequence.logprobs;
+  if (oldLogprobs === undefined && recorded === undefined)
+    throw new Error(
+      "the episodes carry no log-probabilities of their actions; record them, or pass what the engine says of actionSequences as oldLogprobs",
+    );
+  return {
+    policyWeight: () => weight,
+    advantage: (_, n) => (typeof advantage === "number" ? advantage : advantage[n]!),
+    oldLogprob: (at, n) => (oldLogprobs === undefined ? recorded![n]! : oldLogprobs[i]![at]!),
+    ...(referenceLogprobs && { referenceLogprob: (at) => referenceLogprobs[i]![at]! }),
+    ...(values && { oldValue: (at) => values[i]![at]! }),
+    ...(target && { targetReturn: (_, n) => target[n]! }),
+  };
+}
+
+/** A transition as an engine takes it; without world weights there is no such input. */
+export function trainSequence(
+  { actionStart, actionEnd }: Transition,
+  { ids, observations }: TargetedTokens,
+  action: ActionInputs,
+  worldWeight: readonly number[] | undefined,
+): TrainSequence {
+  const targets = new Uint8Array(ids.length).fill(1, actionStart, actionEnd);
+  const inputs: Record<string, Float32Array> = {};
+  for (const [name, valueAt] of Object.entries(action)) {
+    const values = new Float32Array(ids.length);
+    for (let at = actionStart; at < actionEnd; at++) values[at] = valueAt(at, at - actionStart);
+    inputs[name] = values;
+  }
+  if (worldWeight !== undefined) {
+    const weights = new Float32Array(ids.length);
+    observations.forEach(({ start, end }, j) => {
+      targets.fill(1, start, end);
+      weights.fill(worldWeight[j]!, start, end);
+    });
+    inputs.worldWeight = weights;
+  }
+  return { ids, targets, inputs };
+}

@@ -1,0 +1,88 @@
+/**
+ * Transitions: the steps of an update as training samples (h_t, a_t, o_{t+1}), one after another in the
+ * order of groups, episodes and steps. Broken episodes have none.
+ */
+import type { TokenNumbers } from "../advantages/advantages.js";
+import type { TargetSequence } from "../engine/engine.js";
+import type { Episode, Group } from "../rollout/episode.js";
+import type { Sequence, SpanKind } from "../text/sequence.js";
+
+/** One step of an episode with the places of its tokens. */
+export interface Transition {
+  /** Places in the tables of advantages: groups × episodes × steps. */
+  readonly group: number;
+  readonly episode: number;
+  readonly step: number;
+  readonly source: Episode;
+  readonly sequence: Sequence;
+  /** The prompt is `[0, actionStart)`, the action `[actionStart, actionEnd)`, the observation the rest. */
+  readonly actionStart: number;
+  readonly actionEnd: number;
+}
+
+/** All steps of all whole episodes, in order. */
+export function transitionsOf(groups: readonly Group[]): readonly Transition[] {
+  return groups.flatMap((group, g) =>
+    group.episodes.flatMap((source, e) =>
+      source.stop === "broken"
+        ? []
+        : source.steps.map((_, step) => ({
+            group: g,
+            episode: e,
+            step,
+            source,
+            ...tokensOf(source, step),
+          })),
+    ),
+  );
+}
+
+const ORDER: readonly SpanKind[] = ["prompt", "action", "observation"];
+
+function tokensOf(episode: Episode, step: number) {
+  const where = `step ${step} of attempt ${episode.attempt} at task ${episode.task.id}`;
+  const { sequence } = episode.steps[step]!;
+  if (sequence === undefined)
+    throw new Error(
+      `${where} has no tokens: policy ${episode.policy} is no model that can be trained; use an engine's policy`,
+    );
+  const { spans, ids, logprobs } = sequence;
+  const ranks = spans.map((span) => ORDER.indexOf(span.kind));
+  if (ranks.some((rank, i) => rank < (ranks[i - 1] ?? 0)))
+    throw new Error(
+      `${where}: expected spans in the order ${ORDER.join(", ")}, found ${spans.map((span) => span.kind).join(", ")}`,
+    );
+  const action = spans.filter((span) => span.kind === "action");
+  const actionStart = action[0]?.start ?? 0;
+  const actionEnd = action.at(-1)?.end ?? 0;
+  if (actionStart < 1 || actionEnd <= actionStart || actionEnd > ids.length)
+    throw new Error(
+      `${where}: expected a prompt and an action of one token or more each, found an action [${actionStart}, ${actionEnd}) of ${ids.length} tokens`,
+    );
+  if (logprobs !== undefined && logprobs.length !== actionEnd - actionStart)
+    throw new Error(
+      `${where}: the action has ${actionEnd - actionStart} tokens, but ${logprobs.length} log-probabilities`,
+    );
+  return { sequence, actionStart, actionEnd };
+}
+
+/** Prompts and actions with the action as target: what to ask an engine before an update is prepared. */
+export function actionSequences(transitions: readonly Transition[]): readonly TargetSequence[] {
+  return transitions.map(({ sequence, actionStart, actionEnd }) => ({
+    ids: sequence.ids.slice(0, actionEnd),
+    targets: Uint8Array.from({ length: actionEnd }, (_, i) => (i >= actionStart ? 1 : 0)),
+  }));
+}
+
+/** Per-token results of `actionSequences`, action tokens only: groups × episodes × steps × tokens. */
+export function actionTokens(
+  groups: readonly Group[],
+  transitions: readonly Transition[],
+  results: readonly ArrayLike<number>[],
+): TokenNumbers {
+  const table: number[][][][] = groups.map((group) => group.episodes.map(() => []));
+  transitions.forEach(({ group, episode, actionStart, actionEnd }, i) => {
+    table[group]![episode]!.push(Array.from(results[i]!).slice(actionStart, actionEnd));
+  });
+  return table;
+}

@@ -1,0 +1,105 @@
+/**
+ * Weights: what one token counts, so that the sum over tokens is the mean that a loss is defined as.
+ *
+ *              action token of group g           observation token of a selected transition of group g
+ *   `paper`    1 / (|G|·|g|)                     λ_g / (|G|·|S_g|·|o|)                      (1, 9, 11)
+ *   `tokens`   1 / (number of action tokens)     λ_g / (number of selected observation tokens)
+ *
+ * |G| counts the groups with a transition, |g| the group's episodes with one, S_g its selected
+ * transitions. All of it is computed for the whole update, before mini-batches are cut, because a
+ * mini-batch mixes groups; `minibatchWeights` then makes each mini-batch a fair sample of the update.
+ */
+import type { TrainSequence } from "../engine/engine.js";
+import type { ObservationTarget } from "./multistep.js";
+
+/** What a mean runs over. */
+export type Normaliser = "tokens" | "paper";
+
+/** What weights depend on. */
+export interface Countable {
+  readonly group: number;
+  readonly episode: number;
+  readonly actionTokens: number;
+  /** The observations to predict; none where the transition is not selected. */
+  readonly observations: readonly ObservationTarget[];
+}
+
+/** The weight of an action token of each transition. */
+export function policyWeights(
+  transitions: readonly Countable[],
+  normaliser: Normaliser,
+): readonly number[] {
+  if (normaliser === "tokens") {
+    const total = transitions.reduce((sum, transition) => sum + transition.actionTokens, 0);
+    return transitions.map(() => 1 / total);
+  }
+  const episodes = new Map<number, Set<number>>();
+  for (const { group, episode } of transitions)
+    episodes.set(group, (episodes.get(group) ?? new Set()).add(episode));
+  return transitions.map(({ group }) => 1 / (episodes.size * episodes.get(group)!.size));
+}
+
+/** The weight of a token of each observation to predict: transitions × observations. */
+export function worldWeights(
+  transitions: readonly Countable[],
+  lambdas: readonly number[],
+  normaliser: Normaliser,
+): readonly (readonly number[])[] {
+  const groups = new Set(transitions.map((transition) => transition.group)).size;
+  const selectedInGroup = new Map<number, number>();
+  let tokens = 0;
+  for (const { group, observations } of transitions) {
+    if (observations.length === 0) continue;
+    selectedInGroup.set(group, (selectedInGroup.get(group) ?? 0) + 1);
+    for (const { start, end } of observations) tokens += end - start;
+  }
+  return transitions.map(({ group, observations }) =>
+    observations.map(({ start, end, factor }) => {
+      const count =
+        normaliser === "tokens" ? tokens : groups * selectedInGroup.get(group)! * (end - start);
+      return (factor * lambdas[group]!) / count;
+    }),
+  );
+}
+
+/**
+ * The sequences of each mini-batch with weights for an optimiser step of its own. The mean of all
+ * mini-batches' world-model losses is the update's; so is that of their policy losses with `paper`, and
+ * with `tokens` the policy loss is the mean over the mini-batch's own tokens, as the reference has it.
+ */
+export function minibatchWeights(
+  batches: readonly (readonly TrainSequence[])[],
+  normaliser: Normaliser,
+): readonly (readonly TrainSequence[])[] {
+  return batches.map((batch) => {
+    const factors = {
+      policyWeight: normaliser === "paper" ? batches.length : 1 / (policyShare(batch) || 1),
+      worldWeight: batches.length,
+    };
+    return batch.map((sequence) => ({ ...sequence, inputs: scale(sequence.inputs, factors) }));
+  });
+}
+
+function policyShare(batch: readonly TrainSequence[]): number {
+  let share = 0;
+  for (const { inputs } of batch) {
+    const weights = inputs.policyWeight!;
+    for (let i = 0; i < weights.length; i++) share += weights[i]!;
+  }
+  return share;
+}
+
+function scale(
+  inputs: TrainSequence["inputs"],
+  factors: Readonly<Record<string, number>>,
+): TrainSequence["inputs"] {
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, values]) => {
+      const factor = factors[name];
+      if (factor === undefined) return [name, values];
+      const scaled = new Float32Array(values.length);
+      for (let i = 0; i < values.length; i++) scaled[i] = values[i]! * factor;
+      return [name, scaled];
+    }),
+  );
+}

@@ -1,0 +1,56 @@
+/** The configuration of a rollout, and the rollout that it means. */
+import { z } from "zod";
+import type { Environment, EnvKind, Task } from "../envs/env.js";
+import { envConfig } from "../envs/open.js";
+import { createRandom } from "../random.js";
+import { promptOptions } from "../text/prompt.js";
+import { policyConfig } from "./policies/config.js";
+
+/** The schema of a rollout in an environment of this kind. */
+export function rolloutConfig(kind: EnvKind) {
+  return z
+    .strictObject({
+      env: envConfig(kind).prefault({}),
+      split: z.string().default("train").describe("the split to take tasks from"),
+      groups: z.int().min(1).optional().describe("how many tasks, one per group (default 16)"),
+      tasks: z
+        .array(z.string())
+        .min(1)
+        .optional()
+        .describe("these tasks instead, by id, for example train/0,train/17"),
+      groupSize: z.int().min(1).default(8).describe("episodes per group, all of one task"),
+      policy: policyConfig.prefault({ name: "expert" }),
+      prompt: promptOptions.prefault({}),
+      stepLimit: z
+        .int()
+        .min(1)
+        .optional()
+        .describe("steps per episode; default: the environment's own limit"),
+      lanes: z
+        .int()
+        .min(1)
+        .optional()
+        .describe("episodes side by side; default 1, for chat models policy.concurrency"),
+      seed: z.int().min(0).default(0).describe("seed of the choice of tasks and of every draw"),
+    })
+    .refine((config) => config.tasks === undefined || config.groups === undefined, {
+      path: ["groups"],
+      message: "contradicts tasks: give a number of groups, or the tasks by name",
+    });
+}
+
+/** The settings of a rollout. */
+export type RolloutConfig = z.output<ReturnType<typeof rolloutConfig>>;
+
+const DEFAULT_GROUPS = 16;
+
+/** The tasks of a rollout: those named, or a seeded choice from the split without repeats. */
+export function chooseTasks(
+  environment: Environment,
+  config: Pick<RolloutConfig, "tasks" | "groups" | "split" | "seed">,
+): readonly Task[] {
+  if (config.tasks !== undefined) return config.tasks.map((id) => environment.task(id));
+  const all = environment.tasks(config.split);
+  const order = createRandom(config.seed).shuffle(all.map((_, index) => index));
+  return order.slice(0, config.groups ?? DEFAULT_GROUPS).map((index) => all[index]!);
+}

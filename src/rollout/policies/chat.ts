@@ -1,0 +1,108 @@
+/** A chat model as a policy, behind any OpenAI-compatible endpoint: the paper's prompting baselines. */
+import { z } from "zod";
+import { mixSeed } from "../../random.js";
+import type { PromptStyle } from "../../text/prompt.js";
+import type { Episode } from "../episode.js";
+import type { Policy, Situation } from "../policy.js";
+import {
+  type ChatClient,
+  ChatError,
+  type ChatRuntime,
+  chatClientOptions,
+  createChatClient,
+} from "./chat-client.js";
+import {
+  messagesOf,
+  piecesOf,
+  plainDialogue,
+  reactDialogue,
+  reflectionDialogue,
+} from "./dialogue.js";
+
+/** Settings of a chat model as a policy. */
+export const chatOptions = z.strictObject({
+  ...chatClientOptions.shape,
+  prompting: z
+    .enum(["plain", "react", "reflexion"])
+    .default("plain")
+    .describe(
+      "plain: each step by itself; react: with all earlier reasoning; reflexion: react, and a note after every failed attempt for the next one",
+    ),
+  memory: z
+    .int()
+    .min(1)
+    .default(3)
+    .describe("reflexion: notes of earlier attempts to keep, the latest ones"),
+});
+
+/** Settings of a chat model as a policy, as a caller gives them. */
+export type ChatOptions = z.input<typeof chatOptions>;
+
+/** A longer note is cut: it is read at every step of the next attempt. */
+const longestNote = 1_000;
+
+/** Asks a chat model for every action; `style` is the one the rollout parses answers with. */
+export function chatPolicy(
+  options: ChatOptions,
+  style: PromptStyle,
+  runtime?: ChatRuntime,
+): Policy {
+  const { prompting, memory, ...connection } = chatOptions.parse(options);
+  if (style.responseEnd !== "") {
+    throw new ChatError(
+      `A chat model cannot read the prompt style ${style.name}: its markers are tokens of small models. Set the prompt's style to full.`,
+    );
+  }
+  const client = createChatClient(connection, runtime);
+  const notes = prompting === "reflexion" ? reflexionNotes(client, memory) : undefined;
+
+  const answer = async (situation: Situation, signal?: AbortSignal) => {
+    const turns =
+      prompting === "plain"
+        ? plainDialogue(situation.prompt)
+        : reactDialogue(style, { ...situation, memory: notes?.of(situation) ?? [] });
+    const response = await client(messagesOf(turns), situation.seed, signal);
+    return prompting === "plain" ? { response } : { response, prompt: piecesOf(turns) };
+  };
+
+  return {
+    name: `${prompting === "plain" ? "chat" : prompting}:${connection.model}`,
+    batch: 1,
+    sequential: notes !== undefined,
+    act: (situations, signal) => Promise.all(situations.map((one) => answer(one, signal))),
+    ...(notes && { finished: notes.finished }),
+  };
+}
+
+type Attempted = Pick<Situation, "group" | "task">;
+
+/** Groups whose notes are kept at a time: far more than ever run side by side. */
+const keptGroups = 1_000;
+
+/** The notes of each group, written after failed attempts. A broken episode is no failure. */
+function reflexionNotes(client: ChatClient, memory: number) {
+  const notes = new Map<string, readonly string[]>();
+  const keyOf = ({ group, task }: Attempted) => `${group} ${task.id}`;
+  return {
+    of: (attempt: Attempted) => notes.get(keyOf(attempt)) ?? [],
+    finished: async (episode: Episode, signal?: AbortSignal): Promise<void> => {
+      if (episode.success || episode.stop === "broken") return;
+      const key = keyOf(episode);
+      const known = notes.get(key) ?? [];
+      const messages = messagesOf(reflectionDialogue(episode, known));
+      const text = await client(messages, mixSeed("reflection", episode.seed), signal);
+      const note = withoutThought(text).slice(0, longestNote);
+      if (note === "") return;
+      notes.set(key, [...known, note].slice(-memory));
+      const [oldest] = notes.keys();
+      if (notes.size > keptGroups && oldest !== undefined) notes.delete(oldest);
+    },
+  };
+}
+
+/** Reasoning models think aloud before the note; the note is what comes after. */
+function withoutThought(text: string): string {
+  const end = text.lastIndexOf("</think>");
+  const note = end < 0 ? text : text.slice(end + "</think>".length);
+  return note.split(/\s+/).filter(Boolean).join(" ");
+}

@@ -1,0 +1,58 @@
+/** Policies by configuration. */
+import { z } from "zod";
+import { ConfigError } from "../../config/config-error.js";
+import type { Environment } from "../../envs/env.js";
+import type { PromptStyle } from "../../text/prompt.js";
+import type { Policy, Situation } from "../policy.js";
+import { chatOptions, chatPolicy } from "./chat.js";
+import { expertPolicy } from "./expert.js";
+import { humanPolicy } from "./human.js";
+import { epsilonPolicy, randomPolicy } from "./random.js";
+
+const epsilon = z
+  .number()
+  .min(0)
+  .max(1)
+  .default(0)
+  .describe("share of steps at which it acts at random instead");
+
+/** The schema of a policy: its name and the options of that kind. */
+export const policyConfig = z.discriminatedUnion("name", [
+  z.strictObject({ name: z.literal("expert").describe("who plays"), epsilon }),
+  z.strictObject({ name: z.literal("random") }),
+  z.strictObject({ name: z.literal("human") }),
+  z.strictObject({ name: z.literal("chat"), ...chatOptions.shape }),
+]);
+
+/** The settings of a policy. */
+export type PolicyConfig = z.output<typeof policyConfig>;
+
+/** What policies need to know of the rollout they play in. */
+export interface PolicyContext {
+  readonly environment: Environment;
+  readonly style: PromptStyle;
+  /** How a person is asked. */
+  ask(situation: Situation, signal?: AbortSignal): Promise<string>;
+}
+
+/** Makes the policy that the settings mean. */
+export function createPolicy(config: PolicyConfig, context: PolicyContext): Policy {
+  const { environment } = context;
+  switch (config.name) {
+    case "random":
+      return randomPolicy();
+    case "human":
+      return humanPolicy(context.ask);
+    case "chat": {
+      const { name: _, ...options } = config;
+      return chatPolicy(options, context.style);
+    }
+    case "expert": {
+      if (environment.expert === undefined) {
+        throw new ConfigError(`--policy expert: the ${environment.name} environment has no expert`);
+      }
+      const expert = expertPolicy(environment.expert);
+      return config.epsilon === 0 ? expert : epsilonPolicy(expert, config.epsilon);
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/** A model of ours as a policy: an engine with a tokenizer. */
+import { type Engine, EngineError, type SamplingOptions } from "../../engine/engine.js";
+import {
+  appendObservation,
+  appendResponse,
+  decodeResponse,
+  encodePrompt,
+  responseEndId,
+} from "../../text/encode.js";
+import type { PromptStyle } from "../../text/prompt.js";
+import type { Tokenizer } from "../../text/tokenizer.js";
+import type { Policy, Reply } from "../policy.js";
+
+/** The model, how it reads and writes, and how it chooses. */
+export interface EnginePolicyOptions {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  readonly style: PromptStyle;
+  readonly sampling: Omit<SamplingOptions, "stop">;
+  /** Episodes that move in step; default: all of them. */
+  readonly batch?: number;
+  readonly name?: string;
+}
+
+/** Samples every response from the engine; what was sampled is what is recorded, token by token. */
+export function enginePolicy(options: EnginePolicyOptions): Policy {
+  const { engine, tokenizer, style, sampling } = options;
+  const { maxContext, vocabularySize } = engine.capabilities;
+  if (tokenizer.vocabularySize > vocabularySize) {
+    throw new EngineError(
+      `the tokenizer has ${tokenizer.vocabularySize} tokens and the model ${vocabularySize}: they do not belong together`,
+    );
+  }
+  const stop = [[responseEndId(tokenizer, style)]];
+  return {
+    name: options.name ?? "engine",
+    batch: options.batch ?? Number.POSITIVE_INFINITY,
+    async act(situations) {
+      const prompts = situations.map(({ prompt }) => encodePrompt(tokenizer, style, prompt));
+      const fits = prompts.map(({ ids }) => ids.length + sampling.maxTokens <= maxContext);
+      const requests = prompts.flatMap((prompt, i) =>
+        fits[i] ? [{ ...sampling, prompt: prompt.ids, stop, seed: situations[i]!.seed }] : [],
+      );
+      const samples = (await engine.sample(requests)).values();
+      return prompts.map((prompt, i): Reply => {
+        if (!fits[i]) return { response: "", overflow: true };
+        const sample = samples.next().value![0]!;
+        const answered = appendResponse(prompt, { ...sample, ids: sample.tokens });
+        return {
+          response: decodeResponse(tokenizer, style, sample.tokens),
+          encode: (observation, done) =>
+            appendObservation(answered, tokenizer, style, observation, done),
+        };
+      });
+    },
+  };
+}

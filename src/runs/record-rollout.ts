@@ -1,0 +1,57 @@
+/** A rollout that is written to a run folder as it happens. */
+import { play, type RolloutOptions } from "../rollout/rollout.js";
+import { createTally, rates, type Tally } from "../rollout/tally.js";
+import { createRun } from "./run-folder.js";
+
+/** Where to record, and the configuration to record with it. */
+export interface RecordOptions {
+  readonly folder: string;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Plays all groups and records every episode as it ends; returns the tally.
+ *
+ * Aborted or failed, the run folder says so, and keeps all that was finished.
+ */
+export async function recordRollout(
+  options: RolloutOptions,
+  record: RecordOptions,
+): Promise<Tally> {
+  const { folder, config } = record;
+  const run = createRun(
+    { folder, kind: "rollout", seed: options.seed, config },
+    options.onProblem ?? (() => undefined),
+  );
+  const tally = createTally();
+  const startedAt = performance.now();
+  const summary = () => {
+    const { success, meanReturn, meanSteps, invalid } = rates(tally.all);
+    const { episodes, broken } = tally.all;
+    const seconds = (performance.now() - startedAt) / 1000;
+    const numbers = { episodes, broken, success, meanReturn, meanSteps, invalid, seconds };
+    // JSON has no NaN: what was not measured is left out.
+    return Object.fromEntries(
+      Object.entries(numbers).filter(([, value]) => Number.isFinite(value)),
+    );
+  };
+  try {
+    await play({
+      ...options,
+      onEpisode(episode) {
+        run.recordEpisodes([episode]);
+        tally.add(episode);
+        options.onEpisode?.(episode);
+      },
+    });
+  } catch (error) {
+    const aborted = options.signal?.aborted === true;
+    run.finish(aborted ? "interrupted" : "failed", {
+      summary: summary(),
+      ...(aborted ? {} : { error: (error as Error).message }),
+    });
+    throw error;
+  }
+  run.finish("done", { summary: summary() });
+  return tally;
+}

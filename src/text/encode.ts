@@ -1,0 +1,138 @@
+/**
+ * Encoding a step: prompt, response and observation become one sequence of token ids with spans.
+ *
+ * Every piece is encoded by itself, so its ids depend on nothing beside it, and a sampled response keeps
+ * the very ids that were sampled: text is never tokenised again between sampling and training.
+ */
+import type { PromptPiece, PromptStyle } from "./prompt.js";
+import type { Sequence, Span, SpanKind } from "./sequence.js";
+import { type Tokenizer, TokenizerError } from "./tokenizer.js";
+
+/** What a policy sampled: ids with, where known, the log-probability of each. */
+export interface SampledResponse {
+  readonly ids: readonly number[];
+  readonly logprobs?: readonly number[];
+  readonly sampledLogprobs?: readonly number[];
+}
+
+/** The prompt as a sequence; a style that asks in prose is put into the tokenizer's chat template. */
+export function encodePrompt(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  pieces: readonly PromptPiece[],
+): Sequence {
+  const framed =
+    style.responseEnd === "" && tokenizer.hasChatTemplate ? inDialogue(tokenizer, pieces) : pieces;
+  return appendPieces({ ids: [], spans: [] }, tokenizer, "prompt", framed);
+}
+
+/** The ids of the response a policy would have written, its end included: for supervised learning. */
+export function encodeResponse(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  response: string,
+): readonly number[] {
+  return [...tokenizer.encode(response, { plain: true }), responseEndId(tokenizer, style)];
+}
+
+/** The text of sampled ids, without the token that ends a response. */
+export function decodeResponse(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  ids: readonly number[],
+): string {
+  const ended = ids.at(-1) === responseEndId(tokenizer, style);
+  return tokenizer.decode(ended ? ids.slice(0, -1) : ids);
+}
+
+/** The one token that ends a response in this style: where sampling stops. */
+export function responseEndId(tokenizer: Tokenizer, style: PromptStyle): number {
+  const id = style.responseEnd === "" ? tokenizer.endId : tokenizer.id(style.responseEnd);
+  if (id === undefined) {
+    throw new TokenizerError(
+      style.responseEnd === ""
+        ? `The prompt style ${style.name} ends a response with the tokenizer's end token, and this tokenizer names none (eos_token in tokenizer_config.json).`
+        : `The prompt style ${style.name} ends a response with ${style.responseEnd}, which is no token of this tokenizer. Use a tokenizer made by buildTokenizer, or the full style.`,
+    );
+  }
+  return id;
+}
+
+/** The sequence with the response after it, its ids exactly as they were sampled. */
+export function appendResponse(sequence: Sequence, response: SampledResponse): Sequence {
+  const { ids, logprobs, sampledLogprobs } = response;
+  for (const [name, values] of Object.entries({ logprobs, sampledLogprobs })) {
+    if (values !== undefined && values.length !== ids.length) {
+      throw new RangeError(
+        `A response of ${ids.length} tokens came with ${values.length} ${name}; expected one for each token.`,
+      );
+    }
+  }
+  return {
+    ...append(sequence, ids, "action", "policy"),
+    ...(logprobs && { logprobs: [...(sequence.logprobs ?? []), ...logprobs] }),
+    ...(sampledLogprobs && {
+      sampledLogprobs: [...(sequence.sampledLogprobs ?? []), ...sampledLogprobs],
+    }),
+  };
+}
+
+/** The sequence with what the environment answered after it: what a world model is to predict. */
+export function appendObservation(
+  sequence: Sequence,
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  observation: string,
+  done: boolean,
+): Sequence {
+  return appendPieces(sequence, tokenizer, "observation", style.continuation(observation, done));
+}
+
+function appendPieces(
+  start: Sequence,
+  tokenizer: Tokenizer,
+  kind: SpanKind,
+  pieces: readonly PromptPiece[],
+): Sequence {
+  const ids = [...start.ids];
+  const spans = [...start.spans];
+  for (const { origin, text } of pieces) {
+    // Only templates may speak in special tokens; the world's and the policy's text is only text.
+    const piece = tokenizer.encode(text, { plain: origin !== "template" });
+    if (piece.length === 0) continue;
+    const from = ids.length;
+    for (const id of piece) ids.push(id);
+    spans.push({ kind, start: from, end: ids.length, origin });
+  }
+  return { ...start, ids, spans };
+}
+
+function append(start: Sequence, ids: readonly number[], kind: SpanKind, origin: string): Sequence {
+  if (ids.length === 0) return start;
+  const from = start.ids.length;
+  const span: Span = { kind, start: from, end: from + ids.length, origin };
+  return { ...start, ids: [...start.ids, ...ids], spans: [...start.spans, span] };
+}
+
+const frames = new WeakMap<Tokenizer, readonly [before: string, after: string]>();
+
+/** The pieces as a user's message, up to where the model is to answer. */
+function inDialogue(tokenizer: Tokenizer, pieces: readonly PromptPiece[]): readonly PromptPiece[] {
+  const [before, after] = frames.get(tokenizer) ?? dialogueFrame(tokenizer);
+  return [{ origin: "template", text: before }, ...pieces, { origin: "template", text: after }];
+}
+
+/** What the chat template writes before and after a message, found by rendering one it cannot know. */
+function dialogueFrame(tokenizer: Tokenizer): readonly [before: string, after: string] {
+  const probe = "the-prompt-stands-here";
+  const text = tokenizer.chat([{ role: "user", content: probe }], { addGenerationPrompt: true });
+  const [before, after, ...more] = text.split(probe);
+  if (before === undefined || after === undefined || more.length > 0) {
+    throw new TokenizerError(
+      `The tokenizer's chat template does not write a user's message out once, word for word, so a prompt cannot be put into it. It wrote: ${text.slice(0, 200)}`,
+    );
+  }
+  const frame = [before, after] as const;
+  frames.set(tokenizer, frame);
+  return frame;
+}

@@ -1,0 +1,301 @@
+/**
+ * Tokenizers: any Hugging Face `tokenizer.json`, with its chat template where there is one.
+ *
+ * `encode` never adds tokens of its own accord (no beginning-of-text): what a model reads is written
+ * out by prompts and chat templates.
+ */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Template } from "@huggingface/jinja";
+import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
+import { z } from "zod";
+import { UserError } from "../errors.js";
+
+/** One message of a dialogue. */
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+/** The files of a tokenizer, as text. */
+export interface TokenizerFiles {
+  /** `tokenizer.json` */
+  readonly tokenizer: string;
+  /** `tokenizer_config.json`: names of special tokens, often the chat template. */
+  readonly config?: string;
+  /** `chat_template.jinja`, where the template has a file of its own. */
+  readonly chatTemplate?: string;
+}
+
+/** Turns text into token ids and back. */
+export interface Tokenizer {
+  /** One more than the largest token id. */
+  readonly vocabularySize: number;
+  /** Ids of the special tokens: those that stand for no text. */
+  readonly specialIds: ReadonlySet<number>;
+  /** The token that ends a text or a turn (`eos_token`), where one is named. */
+  readonly endId: number | undefined;
+  /** The token that fills up batches (`pad_token`), where one is named. */
+  readonly padId: number | undefined;
+  readonly hasChatTemplate: boolean;
+  /** What it was made from. */
+  readonly files: TokenizerFiles;
+  /** Ids of the text. With `plain`, special tokens in it are read as ordinary characters. */
+  encode(text: string, options?: { readonly plain?: boolean }): readonly number[];
+  /** The text of the ids, special tokens included. */
+  decode(ids: Iterable<number>): string;
+  /** The id of a token given by its exact spelling in the vocabulary. */
+  id(token: string): number | undefined;
+  /** The text of a dialogue, to be encoded; an error where there is no chat template. */
+  chat(
+    messages: readonly ChatMessage[],
+    options?: { readonly addGenerationPrompt?: boolean },
+  ): string;
+  /** Writes the files, byte for byte as they were read. */
+  save(folder: string): Promise<void>;
+}
+
+/** A problem with a tokenizer's files or with what it was given, told to the user as it is. */
+export class TokenizerError extends UserError {
+  override readonly name = "TokenizerError";
+}
+
+const fileNames = {
+  tokenizer: "tokenizer.json",
+  config: "tokenizer_config.json",
+  chatTemplate: "chat_template.jinja",
+} as const;
+
+/** Reads a tokenizer from a folder in Hugging Face layout. */
+export async function loadTokenizer(folder: string): Promise<Tokenizer> {
+  const [tokenizer, config, chatTemplate] = await Promise.all(
+    Object.values(fileNames).map((name) => readIfThere(join(folder, name))),
+  );
+  if (tokenizer === undefined) {
+    throw new TokenizerError(
+      `There is no ${fileNames.tokenizer} in ${folder}. Expected a folder in Hugging Face layout; models that only have vocab.json or tokenizer.model must be converted first.`,
+    );
+  }
+  const files = {
+    tokenizer,
+    ...(config !== undefined && { config }),
+    ...(chatTemplate !== undefined && { chatTemplate }),
+  };
+  return createTokenizer(files, folder);
+}
+
+// Only what is used here; the library checks the rest as it builds the tokenizer.
+const tokenizerSchema = z.looseObject({
+  model: z.looseObject({ type: z.enum(["BPE", "WordPiece", "Unigram"]).optional() }),
+  added_tokens: z
+    .array(z.looseObject({ id: z.int(), content: z.string(), special: z.boolean().optional() }))
+    .nullish(),
+});
+const namedToken = z
+  .union([z.string(), z.looseObject({ content: z.string() }).transform((token) => token.content)])
+  .nullish();
+const configSchema = z.looseObject({
+  bos_token: namedToken,
+  eos_token: namedToken,
+  pad_token: namedToken,
+  unk_token: namedToken,
+  chat_template: z
+    .union([z.string(), z.array(z.looseObject({ name: z.string(), template: z.string() }))])
+    .nullish(),
+});
+
+/** A tokenizer from the text of its files; `where` names them in errors. */
+export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokenizer {
+  const json = parseFile(files.tokenizer, tokenizerSchema, `${where}/${fileNames.tokenizer}`);
+  const config = parseFile(files.config ?? "{}", configSchema, `${where}/${fileNames.config}`);
+  const added = json.added_tokens ?? [];
+  const library = build(json, added, config, `${where}/${fileNames.tokenizer}`);
+
+  let vocabularySize = 0;
+  for (const id of library.get_vocab().values()) vocabularySize = Math.max(vocabularySize, id + 1);
+  if (vocabularySize === 0) {
+    throw new TokenizerError(`${where}/${fileNames.tokenizer} has an empty vocabulary.`);
+  }
+  const special = added.filter((token) => token.special === true);
+  const id = (token: string | null | undefined) =>
+    token == null ? undefined : library.token_to_id(token);
+  const template = compileTemplate(
+    files.chatTemplate ?? defaultTemplate(config.chat_template),
+    where,
+  );
+
+  const encodeText = (text: string) =>
+    library.encode(text, { add_special_tokens: false }).ids as readonly number[];
+  const cut = specialCutter(special.map((token) => token.content));
+  const encodePlain = (text: string) => cut(text).flatMap(encodeText);
+  const encodeCached = cached(encodeText);
+  const encodePlainCached = cached(encodePlain);
+
+  return {
+    vocabularySize,
+    specialIds: new Set(special.map((token) => token.id)),
+    endId: id(config.eos_token),
+    padId: id(config.pad_token),
+    hasChatTemplate: template !== undefined,
+    files,
+    encode: (text, { plain = false } = {}) =>
+      plain ? encodePlainCached(text) : encodeCached(text),
+    decode: (ids) => {
+      const list = [...ids];
+      for (const one of list) {
+        if (library.id_to_token(one) === undefined) {
+          throw new TokenizerError(
+            `Token id ${one} is not in the vocabulary of ${where} (${vocabularySize} ids). Was the text encoded with another tokenizer?`,
+          );
+        }
+      }
+      return list.length === 0 ? "" : library.decode(list, { clean_up_tokenization_spaces: false });
+    },
+    id: (token) => library.token_to_id(token),
+    chat: (messages, { addGenerationPrompt = false } = {}) => {
+      if (template === undefined) {
+        throw new TokenizerError(
+          `The tokenizer in ${where} has no chat template. Expected chat_template in ${fileNames.config} or a file ${fileNames.chatTemplate}; base models have none: use an instruction-tuned model's tokenizer, or a prompt style without dialogue.`,
+        );
+      }
+      try {
+        return template.render({
+          messages,
+          add_generation_prompt: addGenerationPrompt,
+          bos_token: config.bos_token ?? "",
+          eos_token: config.eos_token ?? "",
+          pad_token: config.pad_token ?? "",
+          unk_token: config.unk_token ?? "",
+        });
+      } catch (error) {
+        throw new TokenizerError(
+          `The chat template of ${where} refused the messages (roles ${messages.map((message) => message.role).join(", ")}): ${reason(error)}`,
+          { cause: error },
+        );
+      }
+    },
+    save: async (folder) => {
+      await mkdir(folder, { recursive: true });
+      for (const [key, name] of Object.entries(fileNames)) {
+        const text = files[key as keyof TokenizerFiles];
+        if (text !== undefined) await writeFile(join(folder, name), text);
+      }
+    },
+  };
+}
+
+function build(
+  json: z.output<typeof tokenizerSchema>,
+  added: readonly object[],
+  config: z.output<typeof configSchema>,
+  where: string,
+): HuggingFaceTokenizer {
+  const parts = { decoder: null, post_processor: null, pre_tokenizer: null, normalizer: null };
+  try {
+    return new HuggingFaceTokenizer({ ...parts, ...json, added_tokens: added }, config);
+  } catch (error) {
+    throw new TokenizerError(
+      `${where} is valid JSON but not a tokenizer this library can build: ${reason(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+function parseFile<Schema extends z.ZodType>(
+  text: string,
+  schema: Schema,
+  where: string,
+): z.output<Schema> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new TokenizerError(
+      `${where} is not valid JSON (${reason(error)}). If it is a Git LFS pointer or half a download, fetch it again.`,
+      { cause: error },
+    );
+  }
+  const result = schema.safeParse(value);
+  if (!result.success) {
+    throw new TokenizerError(`${where} is not as expected:\n${z.prettifyError(result.error)}`);
+  }
+  return result.data;
+}
+
+function defaultTemplate(
+  template:
+    | string
+    | readonly { readonly name: string; readonly template: string }[]
+    | null
+    | undefined,
+): string | undefined {
+  if (template == null || typeof template === "string") return template ?? undefined;
+  return (template.find((one) => one.name === "default") ?? template[0])?.template;
+}
+
+function compileTemplate(text: string | undefined, where: string): Template | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return new Template(text);
+  } catch (error) {
+    throw new TokenizerError(`The chat template of ${where} cannot be read: ${reason(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Cuts a text inside every special token it spells out, so that no part is taken for one: a web page
+ * that says `<|im_end|>` must not end the model's turn.
+ */
+function specialCutter(specials: readonly string[]): (text: string) => readonly string[] {
+  const cuttable = specials.filter((token) => token.length > 1);
+  if (cuttable.length === 0) return (text) => [text];
+  const longestFirst = [...cuttable].sort((a, b) => b.length - a.length);
+  const pattern = new RegExp(
+    longestFirst.map((token) => token.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"),
+    "gu",
+  );
+  return (text) => {
+    const parts: string[] = [];
+    let from = 0;
+    for (const match of text.matchAll(pattern)) {
+      const first = [...match[0]][0] as string;
+      parts.push(text.slice(from, match.index + first.length));
+      from = match.index + first.length;
+    }
+    if (from < text.length) parts.push(text.slice(from));
+    return parts;
+  };
+}
+
+const cacheEntries = 20_000;
+const cacheableLength = 4_000;
+
+/** Remembers the ids of short texts: rollouts encode the same goals, lists and observations again and again. */
+function cached(encode: (text: string) => readonly number[]): typeof encode {
+  const memory = new Map<string, readonly number[]>();
+  return (text) => {
+    const known = memory.get(text);
+    if (known !== undefined) return known;
+    const ids = Object.freeze(encode(text));
+    if (text.length <= cacheableLength) {
+      if (memory.size >= cacheEntries) memory.clear();
+      memory.set(text, ids);
+    }
+    return ids;
+  };
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw new TokenizerError(`Cannot read ${path}: ${reason(error)}`, { cause: error });
+  }
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

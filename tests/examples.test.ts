@@ -1,0 +1,33 @@
+/** Every example runs as its reader would run it: as a script of its own, against the built package. */
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const jiti = join("node_modules", "jiti", "lib", "jiti-cli.mjs");
+
+/** What each example prints, at least. */
+const prints: Readonly<Record<string, RegExp>> = {
+  "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
+  "own-environment.ts": /^$/,
+  "own-policy.ts": /16 episodes, \d+ different actions/,
+  "rollout.ts": /random[\s\S]*expert \{\s*success: 1,/,
+  "run-folder.ts": /done \{[\s\S]*episodes: 6/,
+  "tokenizer.ts": /observation +observation/,
+};
+
+describe("examples", () => {
+  const files = readdirSync("examples").filter((file) => !file.endsWith(".test.ts"));
+  it("are all listed here", () => {
+    expect(files.sort()).toEqual(Object.keys(prints).sort());
+  });
+
+  it.each(files)("%s", (file) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [jiti, join("examples", file)], {
+      encoding: "utf8",
+    });
+    expect(stderr).toBe("");
+    expect(status).toBe(0);
+    expect(stdout).toMatch(prints[file]!);
+  });
+});

@@ -1,0 +1,128 @@
+/** Real processes, real signals: what happens to a rollout that is stopped, killed or out of disk. */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+
+const cli = join(process.cwd(), "dist/src/cli/main.js");
+const windows = process.platform === "win32";
+let out: string;
+beforeEach(() => {
+  out = join(mkdtempSync(join(tmpdir(), "pawl-process-")), "run");
+});
+
+/** A rollout that would take minutes. */
+const long = () => [
+  "rollout",
+  "--policy",
+  "random",
+  "--groups",
+  "9000",
+  "--group-size",
+  "8",
+  "--out",
+  out,
+];
+
+/** Starts it and waits until some episodes are on disk. */
+async function startLong(): Promise<{ child: ChildProcess; ended: Promise<number | null> }> {
+  const child = spawn(process.execPath, [cli, ...long()], { stdio: ["ignore", "pipe", "pipe"] });
+  const ended = new Promise<number | null>((resolve) => child.on("exit", resolve));
+  const records = join(out, "episodes.jsonl.gz");
+  for (let waited = 0; !existsSync(records) || statSync(records).size < 20_000; waited += 20) {
+    if (waited > 20_000) throw new Error("the rollout recorded nothing in 20 s");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return { child, ended };
+}
+
+const manifest = () => JSON.parse(readFileSync(join(out, "manifest.json"), "utf8"));
+const pawl = (...args: string[]) =>
+  spawnSync(process.execPath, [cli, ...args], { encoding: "utf8" });
+
+describe.skipIf(windows)("a rollout", () => {
+  it("stopped by Ctrl-C keeps what was finished and says so", async () => {
+    const { child, ended } = await startLong();
+    let stderr = "";
+    child.stderr!.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    child.kill("SIGINT");
+    expect(await ended).toBe(130);
+    expect(stderr).toContain(`interrupted; what was finished is in ${out}`);
+    expect(manifest()).toMatchObject({ status: "interrupted" });
+    expect(existsSync(join(out, "lock"))).toBe(false);
+    const shown = pawl("show", out);
+    expect(shown.stderr).toBe("");
+    expect(shown.stdout).toMatch(
+      new RegExp(`^all +${manifest().summary.episodes.toLocaleString("en-GB")} `, "m"),
+    );
+  });
+
+  it("killed outright stays readable and is listed as killed", async () => {
+    const { child, ended } = await startLong();
+    const running = pawl("runs", "--dir", join(out, ".."));
+    expect(running.stdout).toMatch(/ rollout +running /);
+    child.kill("SIGKILL");
+    await ended;
+    expect(manifest()).toMatchObject({ status: "running" });
+    const shown = pawl("show", out);
+    expect(shown.status).toBe(0);
+    expect(Number(/^all +([\d,]+) /m.exec(shown.stdout)![1]!.replace(",", ""))).toBeGreaterThan(5);
+    expect(pawl("runs", "--dir", join(out, "..")).stdout).toMatch(/ rollout +killed /);
+  });
+
+  it("that runs out of room says so, keeps what was written, and fails", () => {
+    // ulimit counts blocks of 512 or 1,024 bytes: the records end after 64 kB at most.
+    const result = spawnSync(
+      "sh",
+      ["-c", `ulimit -f 64; exec "$0" "$@"`, process.execPath, cli, ...long()],
+      {
+        encoding: "utf8",
+      },
+    );
+    expect(result.status).toBe(1);
+    expect(result.stderr).toContain("What was recorded before is safe");
+    expect(result.stderr).toContain("ulimit -f");
+    const shown = pawl("show", out);
+    expect(shown.stderr).toBe("");
+    expect(shown.stdout).toContain("failed");
+    expect(shown.stdout).toMatch(/^all +\d+/m);
+  });
+
+  const hasScript = !windows && spawnSync("script", ["--version"]).status === 0;
+  it.skipIf(!hasScript)("on a terminal draws live and gives the cursor back", () => {
+    const command = `"${process.execPath}" "${cli}" rollout --groups 3 --group-size 2 --out "${out}"`;
+    const typed = execFileSync("script", ["-qec", command, "/dev/null"], { encoding: "utf8" });
+    expect(typed).toContain("\u001b[?25l");
+    expect(typed.lastIndexOf("\u001b[?25h")).toBeGreaterThan(typed.lastIndexOf("\u001b[?25l"));
+    expect(typed).toContain("group   2");
+    expect(typed).toContain("6/6 episodes");
+  });
+
+  it("whose reader goes away ends quietly", () => {
+    pawl("rollout", "--groups", "40", "--out", out);
+    const result = spawnSync(
+      "sh",
+      ["-c", `"${process.execPath}" "${cli}" show "${out}" --json | head -n 1`],
+      {
+        encoding: "utf8",
+      },
+    );
+    expect(result.stderr).toBe("");
+    expect(JSON.parse(result.stdout)).toMatchObject({ policy: "expert" });
+  });
+});
+
+describe("the completion script", () => {
+  const hasBash = spawnSync("bash", ["--version"]).status === 0;
+  it.skipIf(!hasBash)("works in bash", () => {
+    const script = `
+      pawl() { "${process.execPath}" "${cli}" "$@"; }
+      source <(pawl completion bash)
+      COMP_WORDS=(pawl rollout --env.noise b); COMP_CWORD=3
+      _pawl 2>/dev/null; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    expect(spawnSync("bash", ["-c", script], { encoding: "utf8" }).stdout).toBe("brands\n");
+  });
+});
