@@ -14,6 +14,8 @@ import { byteToLength } from "./length-byte.js";
 
 const K1 = Math.fround(0.9);
 const B = Math.fround(0.4);
+/** Documents are scored this many at a time, so that their sums stay in the processor's cache. */
+const BLOCK = 1 << 15;
 /** Below this many documents a term's weights are cheaper to compute than to look up. */
 const TABLE_FROM = 4096;
 /** Term frequencies above this are computed one by one: they are rare. */
@@ -59,49 +61,72 @@ export interface Searcher {
   search(query: string, limit: number): Hits;
 }
 
+/** A term of a query: where its documents are still to be looked at, and what it is worth. */
+interface QueryTerm {
+  /** The next of its documents, and the end of them. */
+  at: number;
+  readonly end: number;
+  readonly weight: number;
+  /** Parts of scores by frequency and length, where there are documents enough to be worth it. */
+  readonly table: Float32Array | undefined;
+}
+
 /** A searcher for an index. */
 export function createSearcher(index: Bm25Index, analyse: Analyser = createAnalyser()): Searcher {
   const { starts, documents, frequencies, lengths, idRank } = index;
+  const count = index.ids.length;
   const inverseLength = inverseLengths(index);
-  const sums = new Float64Array(index.ids.length);
-  const touched = new Uint32Array(index.ids.length);
-  const table = new Float32Array(TABLE_FREQUENCIES * 256);
+  const sums = new Float64Array(Math.min(BLOCK, count));
+  const touched = new Uint32Array(sums.length);
 
-  const addTerm = (term: number, count: number, alreadyTouched: number): number => {
-    const from = starts[term]!;
-    const to = starts[term + 1]!;
-    const weight = Math.fround(count * idf(index.filledDocuments, to - from));
-    const useTable = to - from >= TABLE_FROM;
-    if (useTable) fillTable(table, weight, inverseLength);
+  const queryTerm = (number: number, timesInQuery: number): QueryTerm => {
+    const at = starts[number]!;
+    const end = starts[number + 1]!;
+    const weight = Math.fround(timesInQuery * idf(index.filledDocuments, end - at));
+    const table = end - at < TABLE_FROM ? undefined : partTable(weight, inverseLength);
+    return { at, end, weight, table };
+  };
+
+  /** Adds the term's part to its documents from `from` to `to`; returns how many are touched by now. */
+  const addTerm = (term: QueryTerm, from: number, to: number, alreadyTouched: number): number => {
+    const { end, weight, table } = term;
     let matching = alreadyTouched;
-    for (let at = from; at < to; at++) {
+    let at = term.at;
+    for (; at < end; at++) {
       const document = documents[at]!;
+      if (document >= to) break;
       const frequency = frequencies[at]!;
       const length = lengths[document]!;
       const part =
-        useTable && frequency <= TABLE_FREQUENCIES
+        table !== undefined && frequency <= TABLE_FREQUENCIES
           ? table[(frequency - 1) * 256 + length]!
           : partialScore(weight, frequency, inverseLength[length]!);
-      const sum = sums[document]!;
+      const sum = sums[document - from]!;
       if (sum === 0) touched[matching++] = document;
       // A sum of zero means "not seen yet", so even a part that was rounded away has to leave a trace.
-      sums[document] = sum + (part === 0 ? Number.MIN_VALUE : part);
+      sums[document - from] = sum + (part === 0 ? Number.MIN_VALUE : part);
     }
+    term.at = at;
     return matching;
   };
 
   return {
     index,
     search(query, limit) {
+      const terms = Array.from(countTerms(index, analyse(query)), ([number, times]) =>
+        queryTerm(number, times),
+      );
+      const best = createBestHits(Math.min(limit, count), idRank);
       let matching = 0;
-      for (const [term, count] of countTerms(index, analyse(query))) {
-        matching = addTerm(term, count, matching);
-      }
-      const best = createBestHits(Math.min(limit, matching), idRank);
-      for (let at = 0; at < matching; at++) {
-        const document = touched[at]!;
-        best.offer(document, Math.fround(sums[document]!));
-        sums[document] = 0;
+      for (let from = 0; from < count && terms.length > 0; from += BLOCK) {
+        let inBlock = 0;
+        for (const term of terms) inBlock = addTerm(term, from, from + BLOCK, inBlock);
+        for (let at = 0; at < inBlock; at++) {
+          const document = touched[at]!;
+          best.offer(document, Math.fround(sums[document - from]!));
+          sums[document - from] = 0;
+        }
+        matching += inBlock;
       }
       return { hits: best.sorted(index.ids), matching };
     },
@@ -127,16 +152,12 @@ function partialScore(weight: number, frequency: number, inverseLength: number):
   return Math.fround(weight - Math.fround(weight / saturation));
 }
 
-function fillTable(table: Float32Array, weight: number, inverseLength: Float32Array): void {
-  for (let frequency = 1; frequency <= TABLE_FREQUENCIES; frequency++) {
-    for (let length = 0; length < 256; length++) {
-      table[(frequency - 1) * 256 + length] = partialScore(
-        weight,
-        frequency,
-        inverseLength[length]!,
-      );
-    }
+function partTable(weight: number, inverseLength: Float32Array): Float32Array {
+  const table = new Float32Array(TABLE_FREQUENCIES * 256);
+  for (let at = 0; at < table.length; at++) {
+    table[at] = partialScore(weight, 1 + (at >> 8), inverseLength[at & 255]!);
   }
+  return table;
 }
 
 /** The factor c of the formula for each of the 256 lengths there are. */

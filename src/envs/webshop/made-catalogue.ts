@@ -82,7 +82,7 @@ function makeWish(seed: number, number: number): Wish {
   const article = /s$/.test(kind.name) ? "some" : "a";
   const text = random.pick([
     `I want to buy ${article} ${kind.name}, ${wanted}`,
-    `Please order ${article} ${kind.name} for me, it must be ${wanted}`,
+    `Please order ${article} ${kind.name} for me, preferably ${wanted}`,
     `We need ${article} ${wanted} ${kind.name}`,
     `My old ${kind.name} broke, get me ${article === "a" ? "one that is" : "new ones,"} ${wanted}`,
   ]);
