@@ -51,7 +51,6 @@ function corridorEnv(state: Corridor): Env {
       };
     },
     admissibleActions: possible,
-    irreversible: () => false,
     initialContext: () => `The corridor ends at ${state.end}.`,
     clone: () => corridorEnv({ ...state, visited: [...state.visited] }),
   };

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
@@ -13,6 +14,7 @@ import {
   goalReached,
   type HouseState,
   initialState,
+  marks,
 } from "./state.js";
 
 function placeKind(name: string): number {
@@ -297,6 +299,7 @@ describe("any sequence of actions", () => {
     seed: fc.nat(),
     steps: fc.integer({ min: 1, max: 80 }),
   });
+  const hotAndCold = marks.heat | marks.cool;
   const settings = { rooms: 2, receptacles: 8, objects: 8, families, seed: 0 };
 
   it("keeps every object in one place, at most one in hand, and the hand in view", () => {
@@ -307,18 +310,18 @@ describe("any sequence of actions", () => {
         for (let i = 0; i < steps; i++) {
           const command = random.pick(admissible(state));
           expect(act(state, command).valid, command).toBe(true);
-          const held = [...state.where.keys()].filter((o) => state.where[o] === -1);
-          expect(held).toEqual(state.held < 0 ? [] : [state.held]);
-          for (const place of state.where) {
-            if (place >= 0) expect(state.house.places[place]?.kind.preposition).toBeDefined();
-          }
-          const name = state.held < 0 ? "nothing" : state.house.objects[state.held]!.name;
-          expect(describeHand(state)).toMatch(new RegExp(`^You hold .*${name}\\.$`));
-          if (state.at >= 0) expect(state.house.roomOf[state.at]).toBe(state.room);
-          for (const mark of state.marked) expect(mark & 6).not.toBe(6);
+          const { house, where, held } = state;
+          const inHand = [...where.keys()].filter((o) => where[o] === -1);
+          expect(inHand).toEqual(held < 0 ? [] : [held]);
+          const kept = where.every((place) => place < 0 || house.places[place]?.kind.preposition);
+          expect(kept).toBe(true);
+          const name = held < 0 ? "nothing" : house.objects[held]!.name;
+          expect(describeHand(state).endsWith(` ${name}.`)).toBe(true);
+          expect(state.at < 0 || house.roomOf[state.at] === state.room).toBe(true);
+          expect(state.marked.some((mark) => (mark & hotAndCold) === hotAndCold)).toBe(false);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 60 },
     );
   });
 
@@ -337,7 +340,7 @@ describe("any sequence of actions", () => {
           expect(mentioned, command).toEqual(closed ? [] : there);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     );
   });
 
@@ -347,15 +350,17 @@ describe("any sequence of actions", () => {
         const state = startOf(generateHouse("train", index, settings));
         const random = createRandom(seed);
         for (let i = 0; i < steps; i++) act(state, random.pick(admissible(state)));
+        const changed: string[] = [];
         const accepted = allCommands(state.house).filter((command) => {
           const copy = copyState(state);
           const { valid } = act(copy, command);
-          if (!valid) expect(copy).toEqual(state);
+          if (!valid && !isDeepStrictEqual(copy, state)) changed.push(command);
           return valid;
         });
         expect(admissible(state)).toEqual(accepted.sort());
+        expect(changed).toEqual([]);
       }),
-      { numRuns: 25 },
+      { numRuns: 15 },
     );
   });
 });

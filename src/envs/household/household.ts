@@ -7,7 +7,6 @@
  * are all words of `train`, so the same word-level vocabulary reads both.
  */
 import { z } from "zod";
-import { didYouMean } from "../../text/nearest.js";
 import {
   defineEnv,
   type Env,
@@ -16,12 +15,14 @@ import {
   type StepResult,
   type Task,
 } from "../env.js";
+import { taskLists } from "../task-lists.js";
 import { act, admissible } from "./actions.js";
 import { nextCommand } from "./expert.js";
 import {
   families,
   familyOf,
   generateHouse,
+  type House,
   type HouseSettings,
   type Split,
   splitSizes,
@@ -87,7 +88,7 @@ export const householdOptions = z
     if (twice !== undefined) refuse("families", `"${twice}" is listed twice; list each once`);
   });
 
-/** Everything the environments of one opened household share. */
+/** The options once they are read. */
 interface Settings extends HouseSettings {
   readonly noise: Noise;
 }
@@ -111,31 +112,29 @@ export const household = defineEnv({
 });
 
 function open(settings: Settings): Environment {
-  const lists = new Map<Split, readonly Task[]>();
-  const makeTask = (split: Split, index: number): Task => ({
-    id: `${split}/${index}`,
-    split,
-    type: familyOf(index, settings),
+  const tasksOf = (split: Split) => (): readonly Task[] =>
+    Array.from({ length: splitSizes[split] }, (_, index) => ({
+      id: `${split}/${index}`,
+      split,
+      type: familyOf(index, settings),
+    }));
+  const lists = taskLists("household", {
+    train: tasksOf("train"),
+    valid_seen: tasksOf("valid_seen"),
+    valid_unseen: tasksOf("valid_unseen"),
   });
+  const houseOf = (task: Task): House => {
+    // Looked up, so that a task nobody listed is refused and only listed ids are taken apart.
+    const { id, split } = lists.task(task.id);
+    return generateHouse(split as Split, Number(id.slice(split.length + 1)), settings);
+  };
   return {
     name: "household",
-    splits: Object.keys(splitSizes),
+    ...lists,
     stepLimit,
     maxReturn: successReward,
     promptFamily: "house",
-    tasks(name) {
-      const split = readSplit(name);
-      const known = lists.get(split);
-      if (known !== undefined) return known;
-      const list = Array.from({ length: splitSizes[split] }, (_, index) => makeTask(split, index));
-      lists.set(split, list);
-      return list;
-    },
-    task(id) {
-      const { split, index } = readTaskId(id);
-      return makeTask(split, index);
-    },
-    create: () => createEnv(settings, undefined, false),
+    create: () => createEnv(houseOf, settings.noise, undefined, false),
     expert: (env) => {
       if (!isHousehold(env)) {
         throw new EnvError("The household expert plays household environments only, unwrapped.");
@@ -149,32 +148,6 @@ function isHousehold(env: Env): env is HouseholdEnv {
   return "household" in env;
 }
 
-function readSplit(name: string): Split {
-  if (Object.hasOwn(splitSizes, name)) return name as Split;
-  const names = Object.keys(splitSizes);
-  throw new EnvError(
-    `household has no split "${name}"; it has ${names.join(", ")}.${didYouMean(name, names)}`,
-  );
-}
-
-function readTaskId(id: string): { split: Split; index: number } {
-  const slash = id.lastIndexOf("/");
-  const number = id.slice(slash + 1);
-  if (slash < 0 || !/^(0|[1-9]\d*)$/.test(number)) {
-    throw new EnvError(
-      `household has no task "${id}"; a task is named by split and number, for example train/17.`,
-    );
-  }
-  const split = readSplit(id.slice(0, slash));
-  const index = Number(number);
-  if (index >= splitSizes[split]) {
-    throw new EnvError(
-      `household has no task "${id}"; ${split} has ${split}/0 to ${split}/${splitSizes[split] - 1}.`,
-    );
-  }
-  return { split, index };
-}
-
 const infos = {
   valid: { valid: true, success: false },
   invalid: { valid: false, success: false },
@@ -182,7 +155,8 @@ const infos = {
 } as const;
 
 function createEnv(
-  settings: Settings,
+  houseOf: (task: Task) => House,
+  noise: Noise,
   started: HouseState | undefined,
   startedOver: boolean,
 ): HouseholdEnv {
@@ -206,9 +180,8 @@ function createEnv(
       return current("the expert");
     },
     reset(task, seed = 0) {
-      const { split, index } = readTaskId(task.id);
-      const house = generateHouse(split, index, settings);
-      state = initialState(house, drawLabels(house, settings.noise, seed));
+      const house = houseOf(task);
+      state = initialState(house, drawLabels(house, noise, seed));
       over = false;
       commands = undefined;
       return `${describeHouse(state)} ${describeHand(state)}`;
@@ -233,8 +206,8 @@ function createEnv(
       commands ??= over ? [] : admissible(current("admissibleActions"));
       return commands;
     },
-    irreversible: () => false,
     initialContext: () => describeStart(current("initialContext").house),
-    clone: () => createEnv(settings, state === undefined ? undefined : copyState(state), over),
+    clone: () =>
+      createEnv(houseOf, noise, state === undefined ? undefined : copyState(state), over),
   };
 }

@@ -10,11 +10,11 @@
 import type { Advantages } from "../advantages/advantages.js";
 import { mean } from "../advantages/statistics.js";
 import type { TrainSequence } from "../engine/engine.js";
+import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import { balance } from "./balance.js";
 import { firstOfKind } from "./dedupe.js";
 import { type TargetedTokens, withObservations } from "./multistep.js";
-import type { PawOptions } from "./paw-options.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
 import { type ActionResults, actionInputs, trainSequence } from "./train-sequence.js";
 import { type Transition, transitionsOf } from "./transitions.js";

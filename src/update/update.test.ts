@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { settingsOf } from "../config/settings.js";
-import { expressionsOf } from "./expression.js";
-import { evaluateObjective } from "./expression-evaluate.js";
-import { inputsOf, quantitiesOf } from "./expression-interpret.js";
-import { objectiveOptions, updateObjective } from "./objective.js";
-import { prepareUpdate, type UpdateOptions } from "./paw.js";
-import { type PawOptions, pawOptions } from "./paw-options.js";
+import { expressionsOf } from "../objectives/expression.js";
+import { evaluateObjective } from "../objectives/expression-evaluate.js";
+import { inputsOf, quantitiesOf } from "../objectives/expression-interpret.js";
+import { objectiveOptions, updateObjective } from "../objectives/objective.js";
+import { type PawOptions, pawOptions } from "../objectives/paw-options.js";
+import { prepareUpdate, type UpdateOptions } from "./update.js";
 import { type EpisodeSketch, groupsOf, ids } from "./update-testing.js";
 
 const L = Math.log;
