@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { EnvError } from "../env.js";
+import { type Env, EnvError } from "../env.js";
 import { indexPath, openOfficialCatalogue } from "./official-catalogue.js";
 import { parseProduct, priceTag, searchText } from "./product.js";
 import { webshop } from "./webshop.js";
@@ -214,6 +214,9 @@ describe("webshop with official files", () => {
   it("has no expert and lists no queries, and scores with the original's colours where they are", () => {
     const environment = open({});
     expect(environment.expert).toBeUndefined();
+    const env = environment.create() as Env;
+    env.reset(environment.tasks("test")[0]!);
+    expect(env.admissibleActions!()).toEqual(["search[<your query>]"]);
     const data = folder(both);
     writeFileSync(join(data, "normalize.py"), "COLOR_SET = ['teal',\n 'ash']\nOTHER = ['x']\n");
     expect(webshop.describe!(webshop.options.parse({ data })).join("\n")).toContain(

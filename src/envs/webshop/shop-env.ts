@@ -81,7 +81,6 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
       const parsed = parseAction(action);
       return place.page === "item_page" && parsed?.name === "click" && parsed.argument === BUY;
     },
-    initialContext: () => undefined,
     clone: () => createShopEnv(world, visit),
   };
 }

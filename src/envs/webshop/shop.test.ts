@@ -298,7 +298,7 @@ describe("any actions at all", () => {
         for (const action of actions) {
           const listed = env.admissibleActions!();
           const picked = typeof action === "number" ? listed[action % listed.length]! : action;
-          const irreversible = env.irreversible(picked);
+          const irreversible = env.irreversible!(picked);
           const { observation, done, info } = env.step(picked);
           expect(observation.length).toBeGreaterThan(10);
           expect(info.valid || !listed.includes(picked)).toBe(true);

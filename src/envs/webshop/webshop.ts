@@ -9,8 +9,8 @@
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
-import { didYouMean } from "../../text/nearest.js";
 import { defineEnv, type Env, EnvError, type Environment, type Task } from "../env.js";
+import { taskLists } from "../task-lists.js";
 import type { Catalogue } from "./catalogue.js";
 import { COLOUR_FILE, colours, findColours } from "./colours.js";
 import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
@@ -115,20 +115,32 @@ function environment(
   suggestions: number,
   withExpert: boolean,
 ): Environment {
-  const names = taskNames(goals);
+  const test = Math.min(TEST_GOALS, Math.ceil(goals.count / 5));
+  const tasksOf = (split: string, from: number, to: number) => (): readonly Task[] =>
+    Array.from({ length: to - from }, (_, at) => ({
+      id: `${split}/${from + at}`,
+      split,
+      type: goals.category(from + at),
+    }));
+  const lists = taskLists("webshop", {
+    train: tasksOf("train", test, goals.count),
+    test: tasksOf("test", 0, test),
+  });
   const world: ShopWorld = {
     shop,
-    goalOf: (task) => goals.goal(names.read(task.id).number),
+    goalOf(task) {
+      // Looked up, so that a task nobody listed is refused and only listed ids are taken apart.
+      const { id, split } = lists.task(task.id);
+      return goals.goal(Number(id.slice(split.length + 1)));
+    },
     suggestions: (goal) => suggest(shop, goal, suggestions),
   };
   return {
     name: "webshop",
-    splits: names.splits,
+    ...lists,
     stepLimit: STEP_LIMIT,
     maxReturn: SUCCESS_REWARD,
     promptFamily: "shop",
-    tasks: names.list,
-    task: (id) => names.read(id).task(),
     create: () => createShopEnv(world),
     ...(withExpert && {
       expert: (env: Env) => {
@@ -138,60 +150,6 @@ function environment(
         return nextAction(shop, (env as ShopEnv).visit);
       },
     }),
-  };
-}
-
-/** Tasks by split and number. */
-function taskNames(goals: Goals): {
-  readonly splits: readonly string[];
-  list(split: string): readonly Task[];
-  read(id: string): { readonly number: number; task(): Task };
-} {
-  const test = Math.min(TEST_GOALS, Math.ceil(goals.count / 5));
-  const ranges: Readonly<Record<string, readonly [number, number]>> = {
-    train: [test, goals.count],
-    test: [0, test],
-  };
-  const lists = new Map<string, readonly Task[]>();
-  const splits = Object.keys(ranges);
-  const rangeOf = (split: string): readonly [number, number] => {
-    if (Object.hasOwn(ranges, split)) return ranges[split]!;
-    throw new EnvError(
-      `webshop has no split "${split}"; it has ${splits.join(", ")}.${didYouMean(split, splits)}`,
-    );
-  };
-  const makeTask = (split: string, number: number): Task => ({
-    id: `${split}/${number}`,
-    split,
-    type: goals.category(number),
-  });
-  return {
-    splits,
-    list(split) {
-      const [from, to] = rangeOf(split);
-      let list = lists.get(split);
-      if (list === undefined) {
-        list = Array.from({ length: to - from }, (_, at) => makeTask(split, from + at));
-        lists.set(split, list);
-      }
-      return list;
-    },
-    read(id) {
-      const [, split, digits] = /^(.*)\/(0|[1-9]\d*)$/.exec(id) ?? [];
-      if (split === undefined || digits === undefined) {
-        throw new EnvError(
-          `webshop has no task "${id}"; a task is named by split and number, for example test/0.`,
-        );
-      }
-      const [from, to] = rangeOf(split);
-      const number = Number(digits);
-      if (number < from || number >= to) {
-        throw new EnvError(
-          `webshop has no task "${id}"; ${split} has ${split}/${from} to ${split}/${to - 1}.`,
-        );
-      }
-      return { number, task: () => makeTask(split, number) };
-    },
   };
 }
 
