@@ -226,6 +226,15 @@ describe("webshop with official files", () => {
     expect(() => webshop.open(webshop.options.parse({ data }))).toThrow(/no list COLOR_SET/);
   });
 
+  it("says so where there are no goals of the kind asked for", () => {
+    const data = folder(both);
+    rmSync(join(data, "items_human_ins.json"));
+    const human = () => webshop.open(webshop.options.parse({ data, goals: "human" }));
+    expect(human).toThrow(/no goals of the kind human.*items_human_ins\.json/);
+    const madeUp = () => webshop.open(webshop.options.parse({ data: "made-up", goals: "human" }));
+    expect(madeUp).toThrow(/goals that people wrote come with the official files/);
+  });
+
   it("describes what is there and what is missing", () => {
     const tell = (data: string) => webshop.describe!(webshop.options.parse({ data })).join("\n");
     expect(tell(folder(both))).toMatch(

@@ -75,11 +75,14 @@ export function openOfficialCatalogue(options: OfficialOptions): Catalogue {
   const { ids } = searcher.index;
   const numbers = new Map(ids.map((asin, number) => [asin, number]));
   const own = findAttributes(path, numbers, ids.length);
-  const human = options.wishes === "human" ? findHumanWishes(path, numbers, ids.length) : undefined;
   const record = (number: number): unknown =>
     productRecord(
       parseRecord(source, columns.starts[number]!, columns.ends[number]!, `product ${number + 1}`),
     );
+  // Prepared catalogues have what people wrote in the product itself.
+  const human = (): EntryReader =>
+    findHumanWishes(path, numbers, ids.length) ??
+    ((number) => fieldOf(record(number), "instructions"));
   return createCatalogue({
     searcher,
     prices: columns,
@@ -88,9 +91,7 @@ export function openOfficialCatalogue(options: OfficialOptions): Catalogue {
     product: (number) => parseProduct(record(number), whereIs(source, number)) as Product,
     attributes: (number) => stringsOf(own(number), "attributes") ?? ["DUMMY_ATTR"],
     wishes:
-      options.wishes === "human"
-        ? (number) => humanWishes(human?.(number) ?? fieldOf(record(number), "instructions"))
-        : (number) => syntheticWishes(own(number)),
+      options.wishes === "human" ? wishesBy(human(), humanWishes) : wishesBy(own, syntheticWishes),
   });
 }
 
@@ -278,6 +279,13 @@ function entriesOf(path: string, numbers: ReadonlyMap<string, number>, count: nu
     ends[number] === 0
       ? undefined
       : parseRecord(source, starts[number]!, ends[number]!, `the entry of product ${number + 1}`);
+}
+
+function wishesBy(
+  entry: EntryReader,
+  read: (entry: unknown) => readonly Wish[],
+): (number: number) => readonly Wish[] {
+  return (number) => read(entry(number));
 }
 
 function syntheticWishes(entry: unknown): readonly Wish[] {

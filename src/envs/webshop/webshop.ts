@@ -87,6 +87,11 @@ function open(options: Options): Environment {
   const random = createPythonRandom(options.seed);
   const prices = drawPrices(catalogue, random);
   const goals = makeGoals(catalogue, prices, random);
+  if (goals.count === 0) {
+    throw new EnvError(
+      `webshop: ${data} has no goals of the kind ${options.goals}. Goals that people wrote are in items_human_ins.json, which belongs beside the products; goals: synthetic needs none.`,
+    );
+  }
   const shop: Shop = {
     catalogue,
     prices,
