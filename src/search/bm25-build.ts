@@ -106,7 +106,7 @@ export function createIndexBuilder(analyse: Analyser = createAnalyser()): IndexB
 }
 
 /** The rank of every id among all of them, ascending by UTF-16 units. */
-export function rankIds(ids: readonly string[]): Uint32Array {
+function rankIds(ids: readonly string[]): Uint32Array {
   const order = new Uint32Array(ids.length).map((_, at) => at);
   order.sort((a, b) => {
     const left = ids[a]!;

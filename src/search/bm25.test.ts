@@ -125,8 +125,10 @@ describe("an index on disk", () => {
     expect(tell(bytes.subarray(0, -1))).toEqual({ unusable: "block frequencies is damaged" });
     expect(tell(Buffer.from("{}\n"))).toEqual({ unusable: "it was made by another version" });
     expect(tell(Buffer.alloc(0))).toEqual({ unusable: "it was made by another version" });
-    const flipped = Buffer.from(bytes);
-    flipped[bytes.length - 1]! ^= 1;
-    expect(tell(flipped)).toEqual({ unusable: "block frequencies is damaged" });
+    for (let at = 0; at < bytes.length; at++) {
+      const flipped = Buffer.from(bytes);
+      flipped[at]! ^= 1;
+      expect([at, tell(flipped)]).toEqual([at, { unusable: expect.any(String) }]);
+    }
   });
 });

@@ -15,11 +15,14 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
+import { UserError } from "../errors.js";
 import { ANALYSER_VERSION } from "./analyser.js";
 import type { Bm25Index } from "./bm25.js";
-import { rankIds } from "./bm25-build.js";
 
+/** How every file begins; the number changes whenever the blocks mean something else. */
 const MAGIC = "pawl-index-1";
+/** The header is far shorter than this. */
+const HEADER_BYTES = 1 << 16;
 /** One system call moves at most 2 GiB; so does this, in pieces. */
 const PIECE = 1 << 28;
 
@@ -27,7 +30,6 @@ const PIECE = 1 << 28;
 export type Blocks = Readonly<Record<string, Uint8Array>>;
 
 interface Header {
-  readonly magic: string;
   readonly analyser: number;
   readonly key: string;
   readonly blocks: readonly {
@@ -44,6 +46,7 @@ export function saveIndex(path: string, key: string, index: Bm25Index, extra: Bl
     ...extra,
     ids: text.encode(JSON.stringify(index.ids)),
     terms: text.encode(JSON.stringify([...index.terms.keys()])),
+    idRank: asBytes(index.idRank),
     totals: text.encode(JSON.stringify([index.filledDocuments, index.totalTerms])),
     lengths: index.lengths,
     starts: asBytes(index.starts),
@@ -51,7 +54,6 @@ export function saveIndex(path: string, key: string, index: Bm25Index, extra: Bl
     frequencies: asBytes(index.frequencies),
   };
   const header: Header = {
-    magic: MAGIC,
     analyser: ANALYSER_VERSION,
     key,
     blocks: Object.entries(blocks).map(([name, bytes]) => ({
@@ -60,12 +62,12 @@ export function saveIndex(path: string, key: string, index: Bm25Index, extra: Bl
       crc: checksum(bytes),
     })),
   };
-  mkdirSync(dirname(path), { recursive: true });
   const temporary = `${path}.${process.pid}.tmp`;
   try {
+    mkdirSync(dirname(path), { recursive: true });
     const file = openSync(temporary, "w");
     try {
-      writeAll(file, text.encode(`${JSON.stringify(header)}\n`));
+      writeAll(file, text.encode(headerLine(header)));
       for (const bytes of Object.values(blocks)) writeAll(file, bytes);
       fsyncSync(file);
     } finally {
@@ -74,7 +76,7 @@ export function saveIndex(path: string, key: string, index: Bm25Index, extra: Bl
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
-    throw new Error(
+    throw new UserError(
       `could not write the index to ${path}: ${(error as Error).message}. Free some space there or choose another folder for it.`,
       { cause: error },
     );
@@ -96,7 +98,7 @@ export function loadIndex(
   }
   try {
     const { header, bytes } = readHeader(file);
-    if (header?.magic !== MAGIC || header.analyser !== ANALYSER_VERSION) {
+    if (header?.analyser !== ANALYSER_VERSION) {
       return { unusable: "it was made by another version" };
     }
     if (header.key !== key) return { unusable: "it was made from other files" };
@@ -116,7 +118,7 @@ function toIndex(blocks: Blocks): Bm25Index {
   const [filledDocuments, totalTerms] = list("totals") as [number, number];
   return {
     ids,
-    idRank: rankIds(ids),
+    idRank: new Uint32Array(blocks.idRank!.buffer),
     lengths: blocks.lengths!,
     filledDocuments,
     totalTerms,
@@ -143,13 +145,20 @@ function writeAll(file: number, bytes: Uint8Array): void {
   }
 }
 
-/** The first line of the file and its length; no header where it is not one of ours. */
+function headerLine(header: Header): string {
+  const json = JSON.stringify(header);
+  return `${MAGIC} ${crc32(json)} ${json}\n`;
+}
+
+/** The first line of the file and its length; no header where it is not one of ours, whole. */
 function readHeader(file: number): { readonly header?: Header; readonly bytes: number } {
-  const start = Buffer.alloc(1 << 16);
+  const start = Buffer.alloc(HEADER_BYTES);
   const read = readSync(file, start, 0, start.length, 0);
   const end = start.subarray(0, read).indexOf(10);
-  if (end < 0 || !start.toString("utf8", 0, 40).includes(`"${MAGIC}"`)) return { bytes: 0 };
-  return { header: JSON.parse(start.toString("utf8", 0, end)) as Header, bytes: end + 1 };
+  const [magic, crc, ...rest] = start.toString("utf8", 0, Math.max(0, end)).split(" ");
+  const json = rest.join(" ");
+  if (magic !== MAGIC || Number(crc) !== crc32(json)) return { bytes: 0 };
+  return { header: JSON.parse(json) as Header, bytes: end + 1 };
 }
 
 /** The blocks, each in memory of its own; or the name of the first that is not as it was written. */

@@ -145,6 +145,15 @@ describe("an official catalogue", () => {
     expect(openOfficialCatalogue(options).count).toBe(1);
   });
 
+  it("says so before the work where the index cannot be kept", () => {
+    const file = join(root, "a-file");
+    writeFileSync(file, "");
+    const data = folder(both);
+    const open = () =>
+      openOfficialCatalogue({ data, wishes: "synthetic", cache: file, keepIndexFrom: 0 });
+    expect(open).toThrow(/cannot be kept in .*a-file.*Set the option cache/);
+  });
+
   it("uses only the first products where it is told to", () => {
     const data = folder(both);
     expect(openOfficialCatalogue({ data, wishes: "synthetic", products: 1 }).count).toBe(1);

@@ -4,10 +4,10 @@
  * Products stay in their file and are read one by one; the search index and what is needed of every
  * product are built in one pass and, for a large catalogue, kept on disk.
  */
-import { existsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { createSearcher } from "../../search/bm25.js";
+import { type Bm25Index, createSearcher, type Searcher } from "../../search/bm25.js";
 import { createIndexBuilder } from "../../search/bm25-build.js";
 import { type Blocks, loadIndex, saveIndex } from "../../search/index-file.js";
 import { EnvError } from "../env.js";
@@ -115,7 +115,7 @@ export function findProductFile(data: string): string {
 function loadOrBuild(
   source: ByteSource,
   options: OfficialOptions,
-): { readonly searcher: ReturnType<typeof createSearcher>; readonly columns: Columns } {
+): { readonly searcher: Searcher; readonly columns: Columns } {
   const kept = source.size >= (options.keepIndexFrom ?? KEEP_INDEX_FROM);
   const path = indexPath(source.path, options);
   const { mtimeMs } = statSync(source.path);
@@ -126,9 +126,23 @@ function loadOrBuild(
       return { searcher: createSearcher(loaded.index), columns: fromBlocks(loaded.extra) };
     }
   }
+  // Before the minutes of work, not after.
+  if (kept) checkWritable(dirname(path));
   const { index, columns } = build(source, options.products ?? Number.POSITIVE_INFINITY);
   if (kept) saveIndex(path, key, index, toBlocks(columns));
   return { searcher: createSearcher(index), columns };
+}
+
+function checkWritable(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new EnvError(
+      `the index of the catalogue cannot be kept in ${folder}: ${(error as Error).message}. Set the option cache to a folder that can be written.`,
+      { cause: error },
+    );
+  }
 }
 
 /** Where the index of a catalogue is kept. */
@@ -145,7 +159,7 @@ export function indexPath(
 function build(
   source: ByteSource,
   limit: number,
-): { index: ReturnType<ReturnType<typeof createIndexBuilder>["finish"]>; columns: Columns } {
+): { readonly index: Bm25Index; readonly columns: Columns } {
   const builder = createIndexBuilder();
   const starts: number[] = [];
   const ends: number[] = [];

@@ -90,10 +90,8 @@ function listActions(world: ShopWorld, { goal, place }: Visit): readonly string[
     const queries = world.suggestions(goal).map((query) => `search[${query}]`);
     return [...new Set([SEARCH_HINT, ...queries])].sort();
   }
-  return clickables(world.shop.catalogue, place)
-    .filter(isClickable)
-    .map((label) => `click[${label}]`)
-    .sort();
+  const labels = clickables(world.shop.catalogue, place).filter(isClickable);
+  return [...new Set(labels.map((label) => `click[${label}]`))].sort();
 }
 
 /** Labels with brackets or line breaks in the wrong places cannot be said in the action's grammar. */

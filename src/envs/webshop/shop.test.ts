@@ -165,7 +165,7 @@ describe("the pages", () => {
     expect(found("<c> garden")).toHaveLength(13);
     expect(found("<q> lamps")).toHaveLength(25);
     expect(found("<r>")).toEqual(found("<r>"));
-    expect(found("<r>")).toHaveLength(25);
+    expect(new Set(found("<r>")).size).toBe(25);
     expect([found("<a> bright"), found("<c>"), found("the")]).toEqual([[], [], []]);
   });
 

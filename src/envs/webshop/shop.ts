@@ -81,8 +81,11 @@ function search({ catalogue }: Shop, query: string): readonly number[] {
     case "<r>": {
       // The original draws anew each time; here the same words find the same products.
       const random = createRandom(mixSeed("random products", query));
-      const count = Math.min(MOST_RESULTS, catalogue.count);
-      return Array.from({ length: count }, () => random.int(catalogue.count));
+      const found = new Set<number>();
+      while (found.size < Math.min(MOST_RESULTS, catalogue.count)) {
+        found.add(random.int(catalogue.count));
+      }
+      return [...found];
     }
     case "<a>":
       // The original breaks down here.
