@@ -92,8 +92,8 @@ export function loadIndex(
   try {
     file = openSync(path, "r");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT")
-      return { unusable: "there is none yet" };
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return { unusable: "there is none yet" };
     throw error;
   }
   try {
