@@ -249,7 +249,7 @@ describe("webshop with official files", () => {
     expect(tell(folder(both))).toMatch(
       /products from .*items_shuffle_1000\.json.*goals: synthetic/,
     );
-    expect(tell(join(root, "nowhere"))).toMatch(/does not exist[\s\S]*WEBSHOP_DATA/);
+    expect(tell(join(root, "nowhere"))).toMatch(/There is no [\s\S]*WEBSHOP_DATA/);
     expect(tell("made-up")).toMatch(/made-up catalogue of 1000 products/);
   });
 });

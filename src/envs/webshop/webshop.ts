@@ -6,7 +6,6 @@
  * Splits as in verl-agent: the first 500 goals are `test`, the others `train` (of a small catalogue, the
  * first fifth). The name of a task is its split and the original's number of its goal.
  */
-import { existsSync } from "node:fs";
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
 import { defineEnv, type Env, EnvError, type Environment, type Task } from "../env.js";
@@ -170,26 +169,34 @@ function suggest(shop: Shop, goal: Goal, count: number): readonly string[] {
   return queries.slice(0, count).map((one) => one.replace(/[[\]\r\n]+/g, " "));
 }
 
+const HOW_TO_GET =
+  "Official files: items_shuffle.json (1.18 million products) or items_shuffle_1000.json, with items_ins_v2.json or items_ins_v2_1000.json, and items_human_ins.json for goals: human. setup.sh of the WebShop repository (princeton-nlp/WebShop) names the addresses; put them into one folder and point WEBSHOP_DATA or the option data at it.";
+
 function describe(options: Options): readonly string[] {
   const data = dataOf(options);
-  const how =
-    "Official files: items_shuffle.json (1.18 million products) or items_shuffle_1000.json, with items_ins_v2.json or items_ins_v2_1000.json, and items_human_ins.json for goals: human. setup.sh of the WebShop repository (princeton-nlp/WebShop) names the addresses; put them into one folder and point WEBSHOP_DATA or the option data at it.";
   if (data === undefined) {
+    const count = options.products ?? MADE_PRODUCTS;
     return [
-      `a made-up catalogue of ${options.products ?? MADE_PRODUCTS} products (seed ${options.seed}); nothing to download`,
-      how,
+      `a made-up catalogue of ${count} products (seed ${options.seed}); nothing to download`,
+      HOW_TO_GET,
     ];
   }
-  if (!existsSync(data)) return [`${data} does not exist`, how];
+  try {
+    return [...describeOfficial(options, data), HOW_TO_GET];
+  } catch (error) {
+    if (error instanceof EnvError) return [error.message, HOW_TO_GET];
+    throw error;
+  }
+}
+
+function describeOfficial(options: Options, data: string): readonly string[] {
   const path = findProductFile(data);
-  const own = findColours(data) === colours;
   return [
     `products from ${path}, goals: ${options.goals}`,
     `the index of a large catalogue is kept in ${indexPath(path, options)}`,
-    own
+    findColours(data) === colours
       ? `colour words: our own; for the original's exact scores put its ${COLOUR_FILE} beside the data`
       : `colour words: from ${COLOUR_FILE}`,
     "the kind of a product is compared by our own tagger of nouns, where the original uses spaCy",
-    how,
   ];
 }
