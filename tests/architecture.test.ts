@@ -14,7 +14,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   advantages: ["rollout"],
   update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
-  cli: ["config", "engine", "envs", "rollout", "runs", "text"],
+  train: ["advantages", "engine", "envs", "objectives", "rollout", "runs", "text", "update"],
+  cli: ["config", "engine", "envs", "rollout", "runs", "text", "train"],
 };
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })

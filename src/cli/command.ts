@@ -25,6 +25,8 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   readonly details?: string;
   /** The schema of its settings; it may depend on a setting that was already given. */
   options(peek: Peek): Schema;
+  /** Settings that hold where no file is named: a recipe, by its name. */
+  readonly recipe?: { readonly path: string; readonly content: Readonly<Record<string, unknown>> };
   /** A command line and what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[];
   /** Returns the exit code. */

@@ -271,11 +271,3 @@ describe("completion", () => {
     expect((await runCli(["completion", shell])).stdout).toContain("pawl complete --");
   });
 });
-
-describe("train", () => {
-  it("says plainly that it is not there yet", async () => {
-    const { code, stderr } = await runCli(["train"]);
-    expect(code).toBe(1);
-    expect(stderr).toContain("cannot train yet");
-  });
-});

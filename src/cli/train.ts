@@ -1,16 +1,59 @@
 import { z } from "zod";
+import { laptop } from "../../recipes/laptop.js";
+import { ConfigError } from "../config/config-error.js";
+import { findEnvKind } from "../envs/registry.js";
+import { readManifest } from "../runs/manifest.js";
+import { defaultRunFolder } from "../runs/run-folder.js";
+import { type TrainConfig, trainConfig } from "../train/config.js";
+import { trainRun } from "../train/run.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { print, warn } from "./io.js";
+import { trainProgress } from "./train-progress.js";
 
-/** `pawl train`: says that training is yet to come. */
+/** `pawl train`: RL with world-model co-training, recorded to a run folder. */
 export const train = defineCommand({
   name: "train",
-  summary: "train an agent (not in this version yet)",
-  options: () => z.strictObject({}),
-  examples: [["pawl rollout", "what works today: play episodes and record them"]],
-  async run({ io }) {
-    io.stderr.write(
-      "This version of pawl cannot train yet: environments, rollouts and run folders are there, the\ntraining loop is not. Try `pawl rollout` (record episodes) or `pawl play` (play one yourself).\n",
-    );
-    return exitCodes.failed;
+  summary: "train an agent by RL with world-model co-training",
+  details:
+    "Without --config, the settings of recipes/laptop.ts hold: a small model from scratch learns the\nhousehold world on two cores. Flags change single settings.",
+  recipe: { path: "recipes/laptop.ts", content: laptop },
+  options: (peek) =>
+    trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
+      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      resume: z
+        .string()
+        .optional()
+        .describe("go on with this run, with the settings it was started with"),
+    }),
+  examples: [
+    ["pawl train", "watch a small agent learn"],
+    ["pawl train --paw.loss off", "the same without world modelling"],
+    ["pawl train --resume runs/…", "go on where a run was interrupted"],
+  ],
+  async run({ config, io, signal }) {
+    const { out, resume, ...given } = config;
+    if (out !== undefined && resume !== undefined) {
+      throw new ConfigError("--out: contradicts --resume, which goes on in the folder it names");
+    }
+    const settings =
+      resume === undefined ? (given as TrainConfig) : (readManifest(resume).config as TrainConfig);
+    const folder = resume ?? out ?? defaultRunFolder("train", String(settings.env.name));
+    const progress = trainProgress(io, settings.updates);
+    try {
+      await trainRun(settings, {
+        folder,
+        resume: resume !== undefined,
+        signal,
+        onProblem: (message) => warn(io, message),
+        ...progress,
+      });
+    } catch (error) {
+      if (signal.aborted) warn(io, `interrupted; pawl train --resume ${folder} goes on`);
+      throw error;
+    } finally {
+      progress.end();
+    }
+    print(io, `recorded to ${folder}`);
+    return exitCodes.done;
   },
 });

@@ -10,7 +10,10 @@ export type RawConfig = Record<string, unknown>;
 
 /** Where the raw settings came from, so that an error can say where to mend it. */
 export interface ConfigSources {
-  readonly file?: { readonly path: string; readonly content: RawConfig };
+  readonly file?: {
+    readonly path: string;
+    readonly content: Readonly<Record<string, unknown>>;
+  };
   readonly flags: readonly GivenFlag[];
 }
 

@@ -1,5 +1,6 @@
 /** The kinds of environments that can be opened by name: the built-in ones and users' own. */
 import { didYouMean } from "../text/nearest.js";
+import { alfworld } from "./alfworld/alfworld.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
 
@@ -37,3 +38,4 @@ export function registerEnv(kind: EnvKind): void {
 }
 
 registerEnv(household);
+registerEnv(alfworld);

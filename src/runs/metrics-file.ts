@@ -1,6 +1,7 @@
 /** Metrics of a run: one JSON object a line, appended as they arise. */
 import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
 import { explainIo, RunError } from "./run-error.js";
+import { writeSmallFile } from "./small-file.js";
 
 /** One line of metrics: a moment and its named numbers. */
 export type MetricsLine = Readonly<Record<string, number>>;
@@ -30,6 +31,15 @@ export function openMetricsWriter(path: string): MetricsWriter {
     },
     close: () => closeSync(file),
   };
+}
+
+/** Cuts a metrics file off before the first line that is not to be kept. */
+export function cutMetrics(path: string, keep: (line: MetricsLine) => boolean): void {
+  if (!existsSync(path)) return;
+  const lines = readMetrics(path, () => undefined);
+  const end = lines.findIndex((line) => !keep(line));
+  const kept = end < 0 ? lines : lines.slice(0, end);
+  writeSmallFile(path, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
 }
 
 /** Reads all whole lines; a torn last line is left out with a warning, a damaged one with its number. */

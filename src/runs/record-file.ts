@@ -91,6 +91,22 @@ function openForAppend(path: string): number {
   }
 }
 
+/** Cuts a record file off before the first append that holds a record which is not to be kept. */
+export function cutRecords(path: string, keep: (record: unknown) => boolean): void {
+  const file = openForAppend(path);
+  try {
+    let end = 0;
+    for (const { offset, bytes } of members(file, path, () => undefined)) {
+      const lines = unpack(bytes)?.split("\n").filter(Boolean) ?? [];
+      if (!lines.every((line) => keep(JSON.parse(line)))) break;
+      end = offset + bytes.length;
+    }
+    ftruncateSync(file, end);
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** Reads every whole record, oldest first, and reports what could not be read. */
 export function* readRecords(
   path: string,

@@ -4,6 +4,7 @@
  *   manifest.json      what made it, resolved configuration, versions, seeds, how it ended
  *   episodes.jsonl.gz  every finished episode, append-only
  *   metrics.jsonl      named numbers over time
+ *   checkpoints/       weights, optimiser state and where training stood; whole or not there
  *   lock               the process that is writing, while it is
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,8 +19,8 @@ import {
   readManifest,
   writeManifest,
 } from "./manifest.js";
-import { type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
-import { openRecordWriter, readRecords } from "./record-file.js";
+import { cutMetrics, type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
+import { cutRecords, openRecordWriter, readRecords } from "./record-file.js";
 import { explainIo, RunError } from "./run-error.js";
 
 /** What a new run is made of. */
@@ -82,19 +83,46 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
       cause: error,
     });
   }
-  let manifest: Manifest = {
-    schema: RUN_SCHEMA,
-    kind: run.kind,
-    status: "running",
-    createdAt: new Date().toISOString(),
-    seed: run.seed,
-    config: run.config,
-    versions: {
-      pawl: packageVersion(),
-      node: process.version,
-      platform: `${process.platform}-${process.arch}`,
+  return writeRun(
+    folder,
+    {
+      schema: RUN_SCHEMA,
+      kind: run.kind,
+      status: "running",
+      createdAt: new Date().toISOString(),
+      seed: run.seed,
+      config: run.config,
+      versions: {
+        pawl: packageVersion(),
+        node: process.version,
+        platform: `${process.platform}-${process.arch}`,
+      },
     },
-  };
+    onProblem,
+  );
+}
+
+/** Goes on with a run that was interrupted or killed, keeping only what `keep` says of its record. */
+export function resumeRun(
+  folder: string,
+  keep: { episode(episode: Episode): boolean; metrics(line: MetricsLine): boolean },
+  onProblem: (message: string) => void,
+): Run {
+  const { finishedAt: _, error: __, summary: ___, ...manifest } = readManifest(folder);
+  const owner = lockedBy(folder);
+  if (owner !== undefined) {
+    throw new RunError(
+      `${folder} is being written by process ${owner}: wait for it, or end it first`,
+    );
+  }
+  rmSync(lockPath(folder), { force: true });
+  lock(folder);
+  cutRecords(episodesPath(folder), (record) => keep.episode(record as Episode));
+  cutMetrics(metricsPath(folder), keep.metrics);
+  return writeRun(folder, { ...manifest, status: "running" }, onProblem);
+}
+
+function writeRun(folder: string, manifest: Manifest, onProblem: (message: string) => void): Run {
   writeManifest(folder, manifest);
   const episodes = openRecordWriter(episodesPath(folder), (problem) => onProblem(problem.message));
   const metrics = openMetricsWriter(metricsPath(folder));
@@ -105,8 +133,8 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     finish(status, details = {}) {
       episodes.close();
       metrics.close();
-      manifest = { ...manifest, ...details, status, finishedAt: new Date().toISOString() };
-      writeManifest(folder, manifest);
+      const finishedAt = new Date().toISOString();
+      writeManifest(folder, { ...manifest, ...details, status, finishedAt });
       rmSync(lockPath(folder), { force: true });
     },
   };

@@ -1,0 +1,168 @@
+/** A game file, read and made ready to play. What games share, they share in memory. */
+import { readFileSync } from "node:fs";
+import { EnvError } from "../env.js";
+import { type Grammar, parseGrammar } from "./grammar.js";
+import { jsonFault } from "./json.js";
+import { createMemo } from "./memo.js";
+import { nameObjects } from "./names.js";
+import { type Domain, parseDomain, parseProblem } from "./pddl.js";
+import type { Phrase } from "./phrase.js";
+import type { Source } from "./source.js";
+import { dependenceOf, type Teller, tell } from "./text.js";
+import { initialView } from "./view.js";
+import { buildWorld, type Schema, type World } from "./world.js";
+
+/** How an action reads in one game. */
+export interface SchemaText {
+  readonly template: Phrase;
+  readonly feedback: Phrase;
+  /** The commands made so far, by the arguments they depend on; undefined where the state counts. */
+  readonly commands: Map<number, string> | undefined;
+  /** The positions of the arguments that the command depends on. */
+  readonly commandArguments: readonly number[];
+}
+
+export interface Game extends Teller {
+  /** The commands that solve it, where the file has them. */
+  readonly walkthrough: readonly string[] | undefined;
+  /** What the game says at the start: banner, surroundings and task. */
+  readonly opening: string;
+  /** The surroundings alone: the opening without its banner and its task. */
+  readonly surroundings: string;
+  /** What the game says of the task, where it does. */
+  readonly task: string | undefined;
+  textOf(schema: Schema): SchemaText;
+}
+
+/** Games of one version have the same domain; games with the same task the same grammar. */
+const domains = createMemo<Domain>(16);
+const grammars = createMemo<Grammar>(64);
+
+/** The symbols of the grammar that the engine itself asks for. */
+const OPENING = "intro";
+const TASK = "task";
+
+/** Loads a game; anything wrong with it is an `EnvError` that names file, line and construct. */
+export function loadGame(file: string): Game {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new EnvError(`${file}: the game cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  return parseGame(file, text);
+}
+
+/** Parses the text of a game file. */
+export function parseGame(file: string, text: string): Game {
+  const fields = readFields(file, text);
+  const part = (name: string): Source => {
+    const value = fields[name];
+    if (typeof value !== "string") {
+      const found = value === undefined ? "nothing" : typeof value;
+      throw new EnvError(`${file}: expected a text \`${name}\` in the game, found ${found}`);
+    }
+    return { file, part: name, text: value };
+  };
+  if (fields.solvable === false) {
+    const hint = "the task lists leave such games out";
+    throw new EnvError(`${file}: the game says of itself that it cannot be solved; ${hint}`);
+  }
+  const domainSource = part("pddl_domain");
+  const domain = domains(domainSource.text, () => parseDomain(domainSource));
+  const grammarSource = part("grammar");
+  const grammar = grammars(grammarSource.text, () => parseGrammar(grammarSource));
+  const problem = part("pddl_problem");
+  const world = buildWorld(domain, parseProblem(problem, domain), problem);
+  const names = objectNames(world);
+  const walkthrough = readWalkthrough(file, fields.walkthrough);
+  const texts = new Map<Schema, SchemaText>();
+  const textOf = (schema: Schema): SchemaText => {
+    let found = texts.get(schema);
+    if (found === undefined) {
+      const action = grammar.actions.get(schema.name);
+      if (action === undefined) {
+        throw new EnvError(`${file}: grammar: there is no \`action ${schema.name} { … }\``);
+      }
+      found = { ...action, ...commandCache(world, grammar, schema, action.template) };
+      texts.set(schema, found);
+    }
+    return found;
+  };
+  const teller: Teller = { file, grammar, world, names };
+  const view = initialView(world);
+  const say = (phrase: Phrase) => tell(teller, view, phrase, { names: [], objects: [] });
+  const task = grammar.rules.has(TASK) ? say([{ op: "symbol", name: TASK }]) : undefined;
+  return {
+    ...teller,
+    walkthrough,
+    opening: say([{ op: "symbol", name: OPENING }]),
+    surroundings: say(surroundings(grammar)).trim(),
+    task,
+    textOf,
+  };
+}
+
+/** Where the commands of a schema are kept, if they are the same in every state. */
+function commandCache(
+  world: World,
+  grammar: Grammar,
+  schema: Schema,
+  template: Phrase,
+): Pick<SchemaText, "commands" | "commandArguments"> {
+  const { state, names } = dependenceOf(world, grammar, template);
+  // A placeholder that a query binds must differ from all arguments, so all of them count then.
+  const free = [...names].some((name) => !schema.parameters.includes(name));
+  const read = schema.positions.filter((at) => free || names.has(schema.parameters[at]!));
+  return { commands: state ? undefined : new Map(), commandArguments: read };
+}
+
+/** The phrase of the opening without the text before its first symbol and without the task. */
+function surroundings(grammar: Grammar): Phrase {
+  const phrase = grammar.rules.get(OPENING)?.[0]?.phrase ?? [];
+  const first = phrase.findIndex(({ op }) => op !== "literal");
+  return phrase
+    .slice(Math.max(first, 0))
+    .filter((piece) => piece.op !== "symbol" || piece.name !== TASK);
+}
+
+function readFields(file: string, text: string): Readonly<Record<string, unknown>> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw jsonFault({ file, part: "game file", text }, text, 0, error);
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+    throw new EnvError(`${file}: expected a JSON object with a game, found something else`);
+  }
+  return { ...parsed };
+}
+
+function readWalkthrough(file: string, value: unknown): readonly string[] | undefined {
+  if (value === undefined || value === null) {
+    return undefined;
+  }
+  if (!Array.isArray(value) || !value.every((each) => typeof each === "string")) {
+    throw new EnvError(`${file}: expected \`walkthrough\` to be a list of commands`);
+  }
+  return value;
+}
+
+/** Names for the objects that facts speak of; the others are never spoken of. */
+function objectNames(world: World): readonly string[] {
+  const { count, names } = world.objects;
+  const mentioned = new Uint8Array(count);
+  world.domain.predicates.forEach(({ arity }, predicate) => {
+    for (let key of world.initial[predicate]!) {
+      for (let at = 0; at < arity; at++) {
+        mentioned[key % count] = 1;
+        key = Math.floor(key / count);
+      }
+    }
+  });
+  const named = nameObjects(names.filter((_, object) => mentioned[object] === 1));
+  return names.map((id) => named.get(id) ?? id);
+}

@@ -1,0 +1,67 @@
+/** Checkpoints of a run: folders that are whole or not there, the newest few of them. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { RunError } from "./run-error.js";
+import { writeSmallFile } from "./small-file.js";
+
+/** Two, so that one is whole while the next is being written. */
+const KEPT = 2;
+
+/** Where training stood when a checkpoint was written. */
+export interface CheckpointState {
+  /** Updates done. */
+  readonly updates: number;
+  readonly optimizerSteps: number;
+}
+
+/** A checkpoint on disk. */
+export interface Checkpoint {
+  readonly folder: string;
+  readonly state: CheckpointState;
+}
+
+/** Writes a checkpoint: `write` fills a folder, which gets its name when everything is in it. */
+export async function saveCheckpoint(
+  run: string,
+  state: CheckpointState,
+  write: (folder: string) => Promise<void>,
+): Promise<string> {
+  const parent = join(run, "checkpoints");
+  const folder = join(parent, nameOf(state.updates));
+  const temporary = `${folder}.tmp`;
+  rmSync(temporary, { recursive: true, force: true });
+  mkdirSync(temporary, { recursive: true });
+  await write(temporary);
+  writeSmallFile(join(temporary, "state.json"), `${JSON.stringify(state)}\n`);
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(temporary, folder);
+  for (const old of wholeNames(parent).slice(0, -KEPT)) {
+    rmSync(join(parent, old), { recursive: true });
+  }
+  return folder;
+}
+
+/** The newest whole checkpoint of a run, if there is one. */
+export function latestCheckpoint(run: string): Checkpoint | undefined {
+  const parent = join(run, "checkpoints");
+  const name = existsSync(parent) ? wholeNames(parent).at(-1) : undefined;
+  if (name === undefined) return undefined;
+  const folder = join(parent, name);
+  const path = join(folder, "state.json");
+  try {
+    return { folder, state: JSON.parse(readFileSync(path, "utf8")) as CheckpointState };
+  } catch (error) {
+    throw new RunError(
+      `${path} cannot be read (${(error as Error).message}): remove ${folder} to go on from the one before`,
+      { cause: error },
+    );
+  }
+}
+
+const nameOf = (updates: number): string => String(updates).padStart(6, "0");
+
+function wholeNames(parent: string): string[] {
+  return readdirSync(parent)
+    .filter((name) => /^\d+$/.test(name))
+    .sort();
+}

@@ -1,0 +1,88 @@
+/** The configuration of training. */
+import { z } from "zod";
+import { advantageOptions } from "../advantages/advantages.js";
+import type { EnvKind } from "../envs/env.js";
+import { envConfig } from "../envs/open.js";
+import { objectiveOptions } from "../objectives/objective.js";
+import { pawOptions } from "../objectives/paw-options.js";
+import { promptOptions } from "../text/prompt.js";
+import { optimizerOptions } from "./schedule.js";
+import { sftOptions } from "./sft.js";
+
+const count = z.int().min(1);
+
+/** The model to train: one of a preset size from scratch, or a checkpoint. */
+const modelOptions = z
+  .strictObject({
+    preset: z
+      .enum(["tiny", "small", "base"])
+      .default("tiny")
+      .describe("size of a model from scratch"),
+    folder: z.string().optional().describe("a checkpoint in Hugging Face's layout, instead"),
+    maxContext: count.default(512).describe("longest sequence of a model from scratch, in tokens"),
+  })
+  .prefault({});
+
+/** The engine to train on. */
+const engineOptions = z
+  .strictObject({
+    name: z
+      .literal("embedded")
+      .default("embedded")
+      .describe("what computes: this process, on its CPU"),
+    threads: count.optional().describe("threads; default: as many as there are cores"),
+  })
+  .prefault({});
+
+/** Episodes to imitate before RL, so that a model from scratch speaks the format at all. */
+const warmStartOptions = z
+  .strictObject({
+    episodes: z.int().min(0).default(0).describe("expert episodes to imitate before RL; 0 is none"),
+    epsilon: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0)
+      .describe("share of steps at which the expert strays"),
+    sft: sftOptions,
+  })
+  .prefault({});
+
+/** When and on what to evaluate. */
+const evaluationOptions = z
+  .strictObject({
+    every: z.int().min(0).default(10).describe("updates between evaluations; 0 is never"),
+    splits: z.array(z.string()).default(["valid_seen", "valid_unseen"]).describe("each by itself"),
+    tasks: count.default(128).describe("the first tasks of each split, each once"),
+    temperature: z.number().min(0).default(0.4).describe("0 takes the most probable token"),
+  })
+  .prefault({});
+
+/** The schema of training in an environment of this kind. */
+export function trainConfig(kind: EnvKind) {
+  return z.strictObject({
+    env: envConfig(kind).prefault({}),
+    prompt: promptOptions.prefault({}),
+    model: modelOptions,
+    engine: engineOptions,
+    warmStart: warmStartOptions,
+    updates: z.int().min(0).default(150).describe("updates of RL"),
+    split: z.string().default("train").describe("the split to learn on"),
+    groups: count.default(16).describe("tasks per update, a group of episodes each"),
+    groupSize: count.default(8).describe("episodes per group"),
+    stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+    maxTokens: count.default(512).describe("longest response, in tokens"),
+    temperature: z.number().gt(0).default(1).describe("of the policy while it learns"),
+    minibatch: count.default(256).describe("steps of episodes per optimiser step"),
+    advantage: advantageOptions,
+    objective: objectiveOptions,
+    paw: pawOptions,
+    optimizer: optimizerOptions,
+    evaluation: evaluationOptions,
+    checkpointEvery: count.default(1).describe("updates between checkpoints"),
+    seed: z.int().min(0).default(0).describe("seed of weights, tasks and every draw"),
+  });
+}
+
+/** The settings of training. */
+export type TrainConfig = z.output<ReturnType<typeof trainConfig>>;

@@ -1,0 +1,59 @@
+/** Evaluation: a policy on a fixed list of tasks, each once. */
+import type { Environment } from "../envs/env.js";
+import type { Episode } from "../rollout/episode.js";
+import type { Policy } from "../rollout/policy.js";
+import { play } from "../rollout/rollout.js";
+import { type Counts, createTally, type Tally } from "../rollout/tally.js";
+import type { PromptStyle } from "../text/prompt.js";
+
+/** What to evaluate, and on what. */
+export interface EvaluationOptions {
+  readonly environment: Environment;
+  readonly policy: Policy;
+  readonly style: PromptStyle;
+  readonly split: string;
+  /** The first tasks of the split; default all of them. */
+  readonly tasks?: number;
+  readonly seed: number;
+  readonly stepLimit?: number;
+  readonly lanes?: number;
+  readonly signal?: AbortSignal;
+  readonly onEpisode?: (episode: Episode) => void;
+}
+
+/** Plays each task once; an empty list is an error, because no number would be honest. */
+export async function evaluate(options: EvaluationOptions): Promise<Tally> {
+  const { environment, split } = options;
+  const tasks = environment.tasks(split).slice(0, options.tasks);
+  if (tasks.length === 0) {
+    throw new Error(
+      `there is nothing to evaluate: split "${split}" of ${environment.name} has no task`,
+    );
+  }
+  const tally = createTally();
+  await play({
+    ...options,
+    tasks,
+    groupSize: 1,
+    onEpisode(episode) {
+      tally.add(episode);
+      options.onEpisode?.(episode);
+    },
+  });
+  return tally;
+}
+
+/** The share of successes with its 95 % interval (Wilson 1927), which is honest at 0 and 1 too. */
+export function successInterval({
+  successes,
+  episodes,
+}: Counts): readonly [low: number, high: number] {
+  if (episodes === 0) return [0, 1];
+  const z = 1.959964;
+  const share = successes / episodes;
+  const middle = (share + z ** 2 / (2 * episodes)) / (1 + z ** 2 / episodes);
+  const reach =
+    (z * Math.sqrt((share * (1 - share)) / episodes + z ** 2 / (4 * episodes ** 2))) /
+    (1 + z ** 2 / episodes);
+  return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
+}

@@ -1,0 +1,58 @@
+/** The numbers of an update that a run records, by name. */
+import { createTally, rates, type Tally } from "../rollout/tally.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import type { FinishedUpdate } from "./rl.js";
+
+/** Everything the paper plots, and where the time went. */
+export function updateMetrics(done: FinishedUpdate): MetricsLine {
+  const tally = createTally();
+  for (const group of done.groups) for (const episode of group.episodes) tally.add(episode);
+  const { success, meanReturn, meanSteps, invalid } = rates(tally.all);
+  const { summary } = done.prepared;
+  const seconds = Object.entries(done.seconds);
+  return finite({
+    update: done.index,
+    "train.success": success,
+    "train.return": meanReturn,
+    "train.steps": meanSteps,
+    "train.invalid": invalid,
+    "train.responseTokens": summary.actionTokens / tally.all.steps,
+    "train.broken": summary.brokenEpisodes,
+    ...byType("train", tally),
+    "world.lambda": summary.meanLambda,
+    "world.selectedShare": summary.selectedShare,
+    "world.targets": summary.observationTokens,
+    "policy.actionEntropy": summary.meanActionEntropy,
+    ...done.learnt?.metrics,
+    "train.tokens": done.learnt?.tokens ?? 0,
+    ...Object.fromEntries(seconds.map(([phase, time]) => [`seconds.${phase}`, time])),
+    "memory.mib": process.resourceUsage().maxRSS / 1024,
+  });
+}
+
+/** The numbers of an evaluation on one split. */
+export function evaluationMetrics(split: string, tally: Tally): MetricsLine {
+  const { success, meanReturn, meanSteps, invalid, score } = rates(tally.all);
+  const name = `eval.${split}`;
+  return finite({
+    [`${name}.success`]: success,
+    [`${name}.return`]: meanReturn,
+    [`${name}.steps`]: meanSteps,
+    [`${name}.invalid`]: invalid,
+    [`${name}.score`]: score,
+    [`${name}.episodes`]: tally.all.episodes,
+    [`${name}.broken`]: tally.all.broken,
+    ...byType(name, tally),
+  });
+}
+
+function byType(prefix: string, tally: Tally): MetricsLine {
+  return Object.fromEntries(
+    [...tally.byType].map(([type, counts]) => [`${prefix}.success.${type}`, rates(counts).success]),
+  );
+}
+
+/** JSON has no NaN: what was not measured is left out. */
+function finite(numbers: Readonly<Record<string, number>>): MetricsLine {
+  return Object.fromEntries(Object.entries(numbers).filter(([, value]) => Number.isFinite(value)));
+}

@@ -1,0 +1,160 @@
+/**
+ * Reinforcement learning with PaW co-training: the paper's Algorithm 1.
+ *
+ * Left out of the textbook: there is one epoch per update, as in the reference implementation, and the
+ * old log-probabilities are those recorded when the actions were sampled, not computed again.
+ */
+import { type AdvantageOptions, computeAdvantages } from "../advantages/advantages.js";
+import type { Engine } from "../engine/engine.js";
+import type { Environment, Task } from "../envs/env.js";
+import { type ObjectiveOptions, updateObjective } from "../objectives/objective.js";
+import type { PawOptions } from "../objectives/paw-options.js";
+import { createRandom, mixSeed } from "../random.js";
+import type { Group } from "../rollout/episode.js";
+import { enginePolicy } from "../rollout/policies/engine.js";
+import { rollout } from "../rollout/rollout.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { prepareUpdate, type Update } from "../update/update.js";
+import { type Learnt, learn } from "./learn.js";
+import type { OptimizerOptions } from "./schedule.js";
+import { scoreActions } from "./score.js";
+
+/** Settings of the loop. */
+export interface RlOptions {
+  readonly updates: number;
+  readonly split: string;
+  readonly groups: number;
+  readonly groupSize: number;
+  readonly stepLimit?: number | undefined;
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly minibatch: number;
+  readonly advantage: AdvantageOptions;
+  readonly objective: ObjectiveOptions;
+  readonly paw: PawOptions;
+  readonly optimizer: OptimizerOptions;
+  readonly seed: number;
+}
+
+/** What the loop works with. */
+export interface RlContext {
+  readonly engine: Engine;
+  readonly environment: Environment;
+  readonly tokenizer: Tokenizer;
+  readonly style: PromptStyle;
+  /** Where to begin: 0, or where an interrupted run stopped. */
+  readonly firstUpdate: number;
+  /** Optimiser steps taken before that. */
+  readonly optimizerSteps: number;
+  readonly signal?: AbortSignal;
+  /** Told of every update when it is done; the next one waits for it. */
+  onUpdate(done: FinishedUpdate): Promise<void>;
+}
+
+/** One update, done. */
+export interface FinishedUpdate {
+  readonly index: number;
+  readonly groups: readonly Group[];
+  readonly prepared: Update;
+  readonly learnt: Learnt | undefined;
+  readonly optimizerSteps: number;
+  /** Seconds each phase took. */
+  readonly seconds: Readonly<Record<"rollout" | "score" | "prepare" | "learn", number>>;
+}
+
+/** Trains the engine's model by acting in the environment. */
+export async function trainRl(context: RlContext, options: RlOptions): Promise<void> {
+  const { engine, environment, tokenizer, style, signal } = context;
+  const { advantage, maxTokens, temperature, paw } = options;
+  const critic = advantage.name === "ppo";
+  const objective = updateObjective(options.objective, paw, { critic });
+  const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
+  let { optimizerSteps } = context;
+
+  for (let index = context.firstUpdate; index < options.updates; index++) {
+    const clock = createClock();
+    const seed = mixSeed(options.seed, "update", index);
+    const groups = await rollout({
+      environment,
+      policy,
+      style,
+      tasks: drawTasks(environment, options, seed),
+      groupSize: options.groupSize,
+      seed,
+      ...(options.stepLimit !== undefined && { stepLimit: options.stepLimit }),
+      ...(signal !== undefined && { signal }),
+    });
+    clock.lap("rollout");
+
+    const scored = await scoreActions(engine, groups, {
+      reference: options.objective.kl > 0,
+      entropies: paw.loss !== "off" && paw.entropy === "full",
+      values: critic,
+    });
+    clock.lap("score");
+
+    const advantages = computeAdvantages(groups, advantage, scored.valueTable);
+    const prepared = prepareUpdate(groups, advantages, {
+      paw,
+      normaliser: options.objective.normaliser,
+      maxReturn: environment.maxReturn,
+      ownGroups: critic,
+      maxTokens: engine.capabilities.maxContext,
+      results: scored.results,
+    });
+    clock.lap("prepare");
+
+    const learnt =
+      prepared.sequences.length === 0
+        ? undefined
+        : await learn(engine, prepared, {
+            objective,
+            normaliser: options.objective.normaliser,
+            minibatch: options.minibatch,
+            optimizer: options.optimizer,
+            stepsBefore: optimizerSteps,
+            stepsInAll: expectedSteps(optimizerSteps, index, options),
+            seed,
+          });
+    clock.lap("learn");
+    optimizerSteps += learnt?.optimizerSteps ?? 0;
+    await context.onUpdate({
+      index,
+      groups,
+      prepared,
+      learnt,
+      optimizerSteps,
+      seconds: clock.laps,
+    });
+  }
+}
+
+/** The tasks of an update: drawn without repeats, anew for each update. */
+function drawTasks(environment: Environment, options: RlOptions, seed: number): readonly Task[] {
+  const all = environment.tasks(options.split);
+  const random = createRandom(mixSeed(seed, "tasks"));
+  const drawn = new Set<number>();
+  while (drawn.size < Math.min(options.groups, all.length)) drawn.add(random.int(all.length));
+  return [...drawn].map((at) => all[at]!);
+}
+
+/** How many optimiser steps the run will have, judged by the updates so far: what a cosine needs to know. */
+function expectedSteps(before: number, index: number, options: RlOptions): number {
+  const episodes = options.groups * options.groupSize;
+  const perUpdate = index === 0 ? Math.ceil((episodes * 20) / options.minibatch) : before / index;
+  return Math.round(perUpdate * options.updates);
+}
+
+function createClock() {
+  const laps = { rollout: 0, score: 0, prepare: 0, learn: 0 };
+  let last = performance.now();
+  return {
+    laps,
+    lap(phase: keyof typeof laps): void {
+      const now = performance.now();
+      laps[phase] = (now - last) / 1000;
+      last = now;
+    },
+  };
+}

@@ -1,0 +1,240 @@
+/** A training run from its configuration to its run folder: prepare, warm start, RL, evaluation. */
+import { join } from "node:path";
+import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
+import type { Engine } from "../engine/engine.js";
+import { EnvError, type Environment } from "../envs/env.js";
+import { openEnvironment } from "../envs/open.js";
+import { mixSeed } from "../random.js";
+import type { Episode } from "../rollout/episode.js";
+import { enginePolicy } from "../rollout/policies/engine.js";
+import { expertPolicy } from "../rollout/policies/expert.js";
+import { epsilonPolicy } from "../rollout/policies/random.js";
+import { rollout } from "../rollout/rollout.js";
+import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
+import { type PromptStyle, promptStyle } from "../text/prompt.js";
+import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { buildTokenizer } from "../text/tokenizer-builder.js";
+import type { TrainConfig } from "./config.js";
+import { evaluate } from "./evaluate.js";
+import { evaluationMetrics, updateMetrics } from "./metrics.js";
+import { type FinishedUpdate, trainRl } from "./rl.js";
+import { type SftStep, sft } from "./sft.js";
+import { worldTexts } from "./world-text.js";
+
+/** Where to train, and who is told of it. */
+export interface TrainOptions {
+  readonly folder: string;
+  /** Go on with the run that is in the folder. */
+  readonly resume?: boolean;
+  readonly signal?: AbortSignal;
+  readonly onProblem?: (message: string) => void;
+  readonly onPhase?: (phase: "tokenizer" | "model" | "warm start" | "rl") => void;
+  readonly onWarmStart?: (step: SftStep) => void;
+  readonly onMetrics?: (line: MetricsLine) => void;
+}
+
+/** What a run works with. */
+interface Setup {
+  readonly environment: Environment;
+  readonly style: PromptStyle;
+  readonly tokenizer: Tokenizer;
+  readonly engine: Engine;
+}
+
+/** Trains as configured and records everything to the run folder. */
+export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
+  const { folder } = options;
+  const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
+  const run =
+    options.resume === true ? resume(folder, config, checkpoint, options) : start(config, options);
+  let engine: Engine | undefined;
+  try {
+    const setup = await prepare(config, folder, checkpoint, options);
+    engine = setup.engine;
+    if (checkpoint === undefined) await warmStart(setup, config, run, options);
+    options.onPhase?.("rl");
+    await engine.load(join(folder, REFERENCE));
+    await engine.snapshotReference();
+    if (checkpoint !== undefined) await engine.load(checkpoint.folder);
+    await trainRl(
+      {
+        ...setup,
+        firstUpdate: checkpoint?.state.updates ?? 0,
+        optimizerSteps: checkpoint?.state.optimizerSteps ?? 0,
+        ...(options.signal !== undefined && { signal: options.signal }),
+        onUpdate: (done) => finishUpdate(done, setup, config, run, options),
+      },
+      config,
+    );
+  } catch (error) {
+    const aborted = options.signal?.aborted === true;
+    run.finish(
+      aborted ? "interrupted" : "failed",
+      aborted ? {} : { error: (error as Error).message },
+    );
+    throw error;
+  } finally {
+    await engine?.dispose();
+  }
+  run.finish("done");
+}
+
+/** The weights that RL starts from, and stays near where a KL penalty asks for it. */
+const REFERENCE = "reference";
+const TOKENIZER = "tokenizer";
+
+function start(config: TrainConfig, { folder, onProblem = ignore }: TrainOptions): Run {
+  return createRun({ folder, kind: "train", seed: config.seed, config }, onProblem);
+}
+
+function resume(
+  folder: string,
+  config: TrainConfig,
+  checkpoint: Checkpoint | undefined,
+  { onProblem = ignore }: TrainOptions,
+): Run {
+  const updates = checkpoint?.state.updates ?? 0;
+  return resumeRun(
+    folder,
+    {
+      episode: (episode) => episode.group < updates * config.groups,
+      // The line of an evaluation before the first update belongs to the warm start.
+      metrics: (line) => checkpoint !== undefined && line.update! < updates,
+    },
+    onProblem,
+  );
+}
+
+const ignore = (): void => undefined;
+
+async function prepare(
+  config: TrainConfig,
+  folder: string,
+  checkpoint: Checkpoint | undefined,
+  options: TrainOptions,
+): Promise<Setup> {
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  const style = promptStyle(environment.promptFamily, config.prompt);
+  options.onPhase?.("tokenizer");
+  const tokenizer =
+    config.model.folder !== undefined
+      ? await loadTokenizer(config.model.folder)
+      : checkpoint !== undefined
+        ? await loadTokenizer(join(folder, TOKENIZER))
+        : buildTokenizer(await worldTexts(environment, style));
+  if (checkpoint === undefined) await tokenizer.save(join(folder, TOKENIZER));
+  options.onPhase?.("model");
+  const { preset, maxContext } = config.model;
+  const engine = await createEmbeddedEngine({
+    model:
+      config.model.folder !== undefined
+        ? { folder: config.model.folder }
+        : { preset, vocabularySize: tokenizer.vocabularySize, maxContext },
+    seed: config.seed,
+    valueHead: config.advantage.name === "ppo",
+    ...(config.engine.threads !== undefined && { threads: config.engine.threads }),
+  });
+  return { environment, style, tokenizer, engine };
+}
+
+/** Imitates expert episodes, evaluates what came of it, and keeps it as the reference. */
+async function warmStart(
+  setup: Setup,
+  config: TrainConfig,
+  run: Run,
+  options: TrainOptions,
+): Promise<void> {
+  const { environment, style, engine } = setup;
+  const { episodes, epsilon, sft: sftOptions } = config.warmStart;
+  options.onPhase?.("warm start");
+  if (episodes > 0) {
+    if (environment.expert === undefined) {
+      throw new EnvError(
+        `${environment.name} has no expert to imitate: set warmStart.episodes to 0`,
+      );
+    }
+    const expert = expertPolicy(environment.expert);
+    const groups = await rollout({
+      environment,
+      style,
+      policy: epsilon === 0 ? expert : epsilonPolicy(expert, epsilon),
+      tasks: environment.tasks(config.split).slice(0, episodes),
+      groupSize: 1,
+      seed: mixSeed(config.seed, "warm start"),
+    });
+    await sft(
+      engine,
+      groups.flatMap((group) => group.episodes),
+      setup,
+      {
+        ...sftOptions,
+        seed: config.seed,
+        ...(options.onWarmStart !== undefined && { onStep: options.onWarmStart }),
+        ...(options.signal !== undefined && { signal: options.signal }),
+      },
+    );
+  }
+  await engine.save(join(run.folder, REFERENCE), { optimizer: false });
+  report({ update: -1, ...(await evaluateAll(setup, config, -1, options)) }, run, options);
+}
+
+async function finishUpdate(
+  done: FinishedUpdate,
+  setup: Setup,
+  config: TrainConfig,
+  run: Run,
+  options: TrainOptions,
+): Promise<void> {
+  const { index, optimizerSteps } = done;
+  const offset = index * config.groups;
+  const episodes = done.groups.flatMap(({ episodes }): readonly Episode[] =>
+    episodes.map((episode) => ({ ...episode, group: offset + episode.group })),
+  );
+  run.recordEpisodes(episodes);
+  const last = index + 1 === config.updates;
+  const { every } = config.evaluation;
+  const due = every > 0 && ((index + 1) % every === 0 || last);
+  const evaluation = due ? await evaluateAll(setup, config, index, options) : {};
+  report({ ...updateMetrics(done), ...evaluation }, run, options);
+  if ((index + 1) % config.checkpointEvery === 0 || last) {
+    await saveCheckpoint(run.folder, { updates: index + 1, optimizerSteps }, async (folder) => {
+      await setup.engine.save(folder);
+      await setup.tokenizer.save(folder);
+    });
+  }
+}
+
+function report(line: MetricsLine, run: Run, options: TrainOptions): void {
+  run.recordMetrics(line);
+  options.onMetrics?.(line);
+}
+
+async function evaluateAll(
+  setup: Setup,
+  config: TrainConfig,
+  index: number,
+  { signal }: TrainOptions,
+): Promise<MetricsLine> {
+  const { environment, style, tokenizer, engine } = setup;
+  const { every, splits, tasks, temperature } = config.evaluation;
+  if (every === 0) return {};
+  const { maxTokens, stepLimit } = config;
+  const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
+  const lines: MetricsLine[] = [];
+  for (const split of splits) {
+    const tally = await evaluate({
+      environment,
+      policy,
+      style,
+      split,
+      tasks,
+      seed: mixSeed(config.seed, "evaluation", index),
+      ...(stepLimit !== undefined && { stepLimit }),
+      ...(signal !== undefined && { signal }),
+    });
+    lines.push(evaluationMetrics(split, tally));
+  }
+  return Object.assign({}, ...lines) as MetricsLine;
+}

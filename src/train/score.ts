@@ -1,0 +1,47 @@
+/** What the engine says of the actions that were taken, where an objective needs to know it. */
+import type { TokenNumbers } from "../advantages/advantages.js";
+import type { Engine } from "../engine/engine.js";
+import type { Group } from "../rollout/episode.js";
+import type { ActionResults } from "../update/train-sequence.js";
+import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
+
+/** What is needed of the actions. */
+export interface Wanted {
+  /** Log-probabilities under the frozen reference, for the KL penalty. */
+  readonly reference: boolean;
+  /** Entropies of the full distributions, for selection. */
+  readonly entropies: boolean;
+  /** The critic's values, for PPO. */
+  readonly values: boolean;
+}
+
+/** Results per token, and values again as a table over groups, episodes and steps. */
+export interface ScoredActions {
+  readonly results: ActionResults;
+  readonly valueTable?: TokenNumbers;
+}
+
+/** Asks the engine for just what is wanted. */
+export async function scoreActions(
+  engine: Engine,
+  groups: readonly Group[],
+  wanted: Wanted,
+): Promise<ScoredActions> {
+  const transitions = transitionsOf(groups);
+  if (transitions.length === 0) return { results: {} };
+  const sequences = actionSequences(transitions);
+  const { entropies, values } = wanted;
+  const policy = entropies || values ? await engine.forward(sequences, { entropies, values }) : [];
+  const reference = wanted.reference
+    ? await engine.forward(sequences, { weights: "reference" })
+    : [];
+  const valuesOf = policy.map((result) => result.values!);
+  return {
+    results: {
+      ...(wanted.reference && { referenceLogprobs: reference.map((result) => result.logprobs) }),
+      ...(entropies && { entropies: policy.map((result) => result.entropies!) }),
+      ...(values && { values: valuesOf }),
+    },
+    ...(values && { valueTable: actionTokens(groups, transitions, valuesOf) }),
+  };
+}

@@ -1,0 +1,107 @@
+/** Supervised fine-tuning on recorded episodes: what a model from scratch needs before RL can help it. */
+import { z } from "zod";
+import type { Engine, TrainSequence } from "../engine/engine.js";
+import { supervisedObjective } from "../objectives/supervised.js";
+import { createRandom } from "../random.js";
+import type { Episode } from "../rollout/episode.js";
+import { appendObservation, appendResponse, encodePrompt, encodeResponse } from "../text/encode.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { type MergedSequence, mergeContinuations } from "../update/merge.js";
+import { learningRate, optimizerOptions } from "./schedule.js";
+
+/** Settings of supervised fine-tuning. */
+export const sftOptions = z
+  .strictObject({
+    epochs: z.int().min(0).default(3).describe("passes over the episodes"),
+    batch: z.int().min(1).default(32).describe("episodes per optimiser step"),
+    observationWeight: z
+      .number()
+      .min(0)
+      .default(0)
+      .describe("how much observation tokens count beside action tokens; 0 clones actions only"),
+    optimizer: optimizerOptions,
+  })
+  .prefault({});
+
+/** Settings of supervised fine-tuning. */
+export type SftOptions = z.output<typeof sftOptions>;
+
+/** What happened at one optimiser step. */
+export interface SftStep {
+  readonly step: number;
+  readonly steps: number;
+  readonly loss: number;
+  readonly gradNorm: number;
+}
+
+/** Teaches the engine to do what was done in the episodes, and optionally to foresee what came of it. */
+export async function sft(
+  engine: Engine,
+  episodes: readonly Episode[],
+  text: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
+  options: SftOptions & {
+    readonly seed: number;
+    readonly onStep?: (step: SftStep) => void;
+    readonly signal?: AbortSignal;
+  },
+): Promise<void> {
+  const sequences = episodes.map((episode) => sequencesOf(episode, text, options));
+  const perEpoch = Math.ceil(sequences.length / options.batch);
+  const steps = options.epochs * perEpoch;
+  const random = createRandom(options.seed);
+  for (let epoch = 0; epoch < options.epochs; epoch++) {
+    const order = random.shuffle([...sequences]);
+    for (let b = 0; b < perEpoch; b++) {
+      options.signal?.throwIfAborted();
+      const step = epoch * perEpoch + b;
+      const batch = order.slice(b * options.batch, (b + 1) * options.batch).flat();
+      const { loss } = await engine.forwardBackward(asMean(batch), supervisedObjective);
+      const { gradNorm } = await engine.optimStep({
+        ...options.optimizer,
+        learningRate: learningRate(options.optimizer, step, steps),
+      });
+      options.onStep?.({ step, steps, loss, gradNorm });
+    }
+  }
+}
+
+/** An episode as sequences, action tokens weighing 1 and observation tokens what the options say. */
+function sequencesOf(
+  episode: Episode,
+  { tokenizer, style }: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
+  { observationWeight }: SftOptions,
+): readonly MergedSequence[] {
+  return mergeContinuations(
+    episode.steps.map((step, index) => {
+      const prompt = encodePrompt(tokenizer, style, step.prompt);
+      const response = { ids: encodeResponse(tokenizer, style, step.response) };
+      const done = episode.stop === "done" && index === episode.steps.length - 1;
+      const whole = appendObservation(
+        appendResponse(prompt, response),
+        tokenizer,
+        style,
+        step.observation,
+        done,
+      );
+      const weights = { prompt: 0, action: 1, observation: observationWeight };
+      const weight = new Float32Array(whole.ids.length);
+      for (const { kind, start, end } of whole.spans) weight.fill(weights[kind], start, end);
+      return {
+        ids: whole.ids,
+        targets: Uint8Array.from(weight, (w) => (w > 0 ? 1 : 0)),
+        inputs: { weight },
+      };
+    }),
+  );
+}
+
+/** The batch with weights that sum to 1. */
+function asMean(batch: readonly TrainSequence[]): readonly TrainSequence[] {
+  let total = 0;
+  for (const { inputs } of batch) for (const w of Array.from(inputs.weight!)) total += w;
+  return batch.map((sequence) => ({
+    ...sequence,
+    inputs: { weight: Float32Array.from(sequence.inputs.weight!, (w) => w / total) },
+  }));
+}

@@ -1,0 +1,66 @@
+/** Text of an environment for a tokenizer of its own: what experts, chance and mistakes bring out of it. */
+import type { Environment } from "../envs/env.js";
+import { expertPolicy } from "../rollout/policies/expert.js";
+import { epsilonPolicy, randomPolicy } from "../rollout/policies/random.js";
+import type { Policy } from "../rollout/policy.js";
+import { play } from "../rollout/rollout.js";
+import type { PromptStyle } from "../text/prompt.js";
+
+const TASKS = 300;
+/** One word of every fifth action is put in place of another, because refusals have words of their own. */
+const MISTAKE_EVERY = 5;
+
+/** The texts of some hundred episodes: prompts, actions and observations, piece by piece. */
+export async function worldTexts(
+  environment: Environment,
+  style: PromptStyle,
+): Promise<readonly string[]> {
+  const texts = new Map<string, string>();
+  const tasks = environment.tasks(environment.splits[0]!).slice(0, TASKS);
+  const { expert } = environment;
+  const players = [
+    mistaken(randomPolicy()),
+    ...(expert === undefined ? [] : [epsilonPolicy(expertPolicy(expert), 0.2)]),
+  ];
+  for (const policy of players) {
+    await play({
+      environment,
+      style,
+      policy,
+      tasks,
+      groupSize: 1,
+      seed: 0,
+      onEpisode({ steps }) {
+        for (const step of steps) {
+          for (const text of [
+            ...step.prompt.map((piece) => piece.text),
+            step.response,
+            step.observation,
+          ]) {
+            texts.set(text, text);
+          }
+        }
+      },
+    });
+  }
+  return [...texts.values()];
+}
+
+/** A policy that now and then says an action of an earlier moment, or half of one. */
+function mistaken(policy: Policy): Policy {
+  return {
+    ...policy,
+    name: `mistaken ${policy.name}`,
+    async act(situations, signal) {
+      const replies = await policy.act(situations, signal);
+      return replies.map((reply, i) => {
+        const { seed, steps, format } = situations[i]!;
+        if (seed % MISTAKE_EVERY !== 0 || steps.length === 0) return reply;
+        const earlier = steps[seed % steps.length]!.action;
+        return {
+          response: format(seed % 2 === 0 ? earlier : earlier.split(" ").slice(0, -1).join(" ")),
+        };
+      });
+    },
+  };
+}
