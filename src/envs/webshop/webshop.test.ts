@@ -41,10 +41,12 @@ describe("the expert", () => {
     { products: 1, seed: 1 },
     { products: 40, seed: 2 },
     { products: 3000, seed: 3 },
-  ])("solves every task with full marks: %j", (options) => {
+  ])("solves its tasks with full marks: %j", (options) => {
     const environment = open(options);
     const env = environment.create() as Env;
-    const tasks = environment.splits.flatMap((split) => environment.tasks(split)).slice(0, 1500);
+    const all = environment.splits.flatMap((split) => environment.tasks(split));
+    // Every task of a small shop, some 400 of a large one.
+    const tasks = all.filter((_, at) => at % Math.ceil(all.length / 400) === 0);
     expect(tasks.length).toBeGreaterThan(0);
     for (const task of tasks) {
       env.reset(task);
