@@ -3,7 +3,8 @@ import type { Hit } from "./bm25.js";
 
 /** Collects the best documents offered. */
 export interface BestHits {
-  offer(document: number, score: number): void;
+  /** Takes the document if it is good enough, and returns the score below which none is by now. */
+  offer(document: number, score: number): number;
   /** What was kept, best first. */
   sorted(ids: readonly string[]): readonly Hit[];
 }
@@ -52,6 +53,8 @@ export function createBestHits(limit: number, idRank: Uint32Array): BestHits {
     offer(document, score) {
       if (size < limit) rise(size++, document, score);
       else if (limit > 0 && isWorse(0, document, score)) replaceWorst(document, score);
+      if (limit === 0) return Number.POSITIVE_INFINITY;
+      return size < limit ? Number.NEGATIVE_INFINITY : scores[0]!;
     },
     sorted(ids) {
       const order = Array.from({ length: size }, (_, at) => at);

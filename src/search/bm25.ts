@@ -14,6 +14,8 @@ import { byteToLength } from "./length-byte.js";
 
 const K1 = Math.fround(0.9);
 const B = Math.fround(0.4);
+/** The smallest 32-bit float: it vanishes beside any other part of a score. */
+const SMALLEST = 2 ** -149;
 /** Documents are scored this many at a time, so that their sums stay in the processor's cache. */
 const BLOCK = 1 << 15;
 /** Below this many documents a term's weights are cheaper to compute than to look up. */
@@ -77,7 +79,7 @@ export function createSearcher(index: Bm25Index, analyse: Analyser = createAnaly
   const count = index.ids.length;
   const inverseLength = inverseLengths(index);
   const sums = new Float64Array(Math.min(BLOCK, count));
-  const touched = new Uint32Array(sums.length);
+  const touched = new Uint32Array(sums.length + 1);
 
   const queryTerm = (number: number, timesInQuery: number): QueryTerm => {
     const at = starts[number]!;
@@ -102,9 +104,10 @@ export function createSearcher(index: Bm25Index, analyse: Analyser = createAnaly
           ? table[(frequency - 1) * 256 + length]!
           : partialScore(weight, frequency, inverseLength[length]!);
       const sum = sums[document - from]!;
-      if (sum === 0) touched[matching++] = document;
-      // A sum of zero means "not seen yet", so even a part that was rounded away has to leave a trace.
-      sums[document - from] = sum + (part === 0 ? Number.MIN_VALUE : part);
+      // Unconditional, so that the processor need not guess which documents were seen before.
+      touched[matching] = document;
+      matching += sum === 0 ? 1 : 0;
+      sums[document - from] = sum + part;
     }
     term.at = at;
     return matching;
@@ -118,12 +121,14 @@ export function createSearcher(index: Bm25Index, analyse: Analyser = createAnaly
       );
       const best = createBestHits(Math.min(limit, count), idRank);
       let matching = 0;
+      let floor = Number.NEGATIVE_INFINITY;
       for (let from = 0; from < count && terms.length > 0; from += BLOCK) {
         let inBlock = 0;
         for (const term of terms) inBlock = addTerm(term, from, from + BLOCK, inBlock);
         for (let at = 0; at < inBlock; at++) {
           const document = touched[at]!;
-          best.offer(document, Math.fround(sums[document - from]!));
+          const score = Math.fround(sums[document - from]!);
+          if (score >= floor) floor = best.offer(document, score);
           sums[document - from] = 0;
         }
         matching += inBlock;
@@ -149,7 +154,9 @@ function idf(filledDocuments: number, withTerm: number): number {
 
 function partialScore(weight: number, frequency: number, inverseLength: number): number {
   const saturation = Math.fround(1 + Math.fround(frequency * inverseLength));
-  return Math.fround(weight - Math.fround(weight / saturation));
+  const part = Math.fround(weight - Math.fround(weight / saturation));
+  // A sum of zero means "not seen yet", so even a part that is rounded away has to leave a trace.
+  return part === 0 ? SMALLEST : part;
 }
 
 function partTable(weight: number, inverseLength: Float32Array): Float32Array {
