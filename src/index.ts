@@ -39,15 +39,9 @@ export {
 } from "./envs/env.js";
 export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
 export { envKinds, findEnvKind, registerEnv } from "./envs/registry.js";
-export {
-  type Mismatch,
-  type ReplayResult,
-  replayFile,
-  replayTrace,
-  type Trace,
-} from "./envs/replay.js";
+export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
 export { numberedTasks, taskLists } from "./envs/task-lists.js";
-export type { TraceState, TraceWorld } from "./envs/trace.js";
+export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
 export type { Expr, Objective } from "./objectives/expression.js";
 export * as expression from "./objectives/expression.js";

@@ -7,7 +7,8 @@ import { expect, it } from "vitest";
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   text: [],
   config: ["text"],
-  envs: ["text"],
+  search: [],
+  envs: ["search", "text"],
   objectives: [],
   engine: ["objectives", "text"],
   rollout: ["config", "engine", "envs", "text"],

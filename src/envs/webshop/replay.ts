@@ -9,6 +9,7 @@ import { createAnalyser } from "../../search/analyser.js";
 import { createSearcher } from "../../search/bm25.js";
 import { createIndexBuilder } from "../../search/bm25-build.js";
 import { EnvError } from "../env.js";
+import type { Mismatch, ReplayResult } from "../trace.js";
 import { type Catalogue, MOST_RESULTS } from "./catalogue.js";
 import { findColours } from "./colours.js";
 import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
@@ -17,22 +18,6 @@ import { clickables, type Place, pageText } from "./pages.js";
 import { searchText } from "./product.js";
 import { createPythonRandom } from "./python-random.js";
 import { move, type Shop } from "./shop.js";
-
-/** Something that came out otherwise than it was recorded. */
-export interface Mismatch {
-  readonly where: string;
-  readonly expected: unknown;
-  readonly found: unknown;
-}
-
-/** What a replay found. */
-export interface ReplayResult {
-  /** Episodes or queries played. */
-  readonly traces: number;
-  /** Pages, purchases, goals or ranked products compared. */
-  readonly states: number;
-  readonly mismatches: readonly Mismatch[];
-}
 
 interface RecordedGoal {
   readonly asin: string;

@@ -16,6 +16,7 @@ import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
 import { openMadeCatalogue } from "./made-catalogue.js";
 import { findProductFile, indexPath, openOfficialCatalogue } from "./official-catalogue.js";
 import { createPythonRandom } from "./python-random.js";
+import { replayWebshop } from "./replay.js";
 import type { Shop } from "./shop.js";
 import { createShopEnv, type ShopEnv, type ShopWorld, SUCCESS_REWARD } from "./shop-env.js";
 import { goalQuery, nextAction } from "./shop-expert.js";
@@ -97,7 +98,17 @@ function open(options: Options): Environment {
     colours: data === undefined ? colours : findColours(data),
   };
   const suggestions = options.suggestions ?? (data === undefined ? MADE_SUGGESTIONS : 0);
-  return environment(shop, goals, suggestions, data === undefined);
+  return {
+    ...environment(shop, goals, suggestions, data === undefined),
+    replayRecords(records) {
+      if (data === undefined) {
+        throw new EnvError(
+          "webshop: recordings are of the official products. Set data (or WEBSHOP_DATA) to their folder.",
+        );
+      }
+      return replayWebshop(records, data);
+    },
+  };
 }
 
 function openCatalogue(options: Options, data: string | undefined): Catalogue {
