@@ -143,6 +143,27 @@ export const conformanceChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
+    name: "rows that end early do not disturb those that go on",
+    run: (create) =>
+      using(create, async (engine) => {
+        await learn(engine, toy, 2);
+        const request = (seed: number, maxTokens: number) => ({
+          prompt: Array.from({ length: 1 + (seed % 5) }, (_, i) => (seed + i) % 32),
+          count: 1 + (seed % 3),
+          maxTokens,
+          seed,
+        });
+        const seeds = Array.from({ length: 12 }, (_, i) => i);
+        const full = await engine.sample(seeds.map((seed) => request(seed, 40)));
+        const cut = await engine.sample(seeds.map((seed) => request(seed, 1 + seed * 3)));
+        cut.forEach((samples, i) => {
+          samples.forEach(({ tokens }, j) => {
+            assert.deepEqual(tokens, full[i]![j]!.tokens.slice(0, 1 + i * 3));
+          });
+        });
+      }),
+  },
+  {
     name: "temperature 0, top-k 1 and a tiny top-p all take the most probable token",
     run: (create) =>
       using(create, async (engine) => {
