@@ -8,7 +8,7 @@
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -212,6 +212,8 @@ async function flatMemory(): Promise<number> {
 }
 
 async function main() {
+  // Other work on the machine slows both sides, but not equally: it belongs to the result.
+  const load = loadavg()[0]!;
   const peer = startPeer();
   const hello = await peer.ask({ do: "hello" });
   const peerGflops = (await peer.ask({ do: "sgemm" })).gflops;
@@ -267,6 +269,7 @@ async function main() {
       ...(options.flat ? { grown_mb_in_400_steps: round(await flatMemory(), 1) } : {}),
       peer: `PyTorch ${hello.torch}, ${THREADS} threads`,
       machine: machine(),
+      load: round(load, 1),
       repetitions,
     }),
   );

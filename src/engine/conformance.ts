@@ -5,20 +5,20 @@
  * seed; each check gets engines of its own.
  */
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  exp,
-  input,
-  logprob,
-  min,
-  mul,
-  neg,
-  type Objective,
-  sub,
-} from "../objectives/expression.js";
+import { input, logprob, mul, type Objective } from "../objectives/expression.js";
 import { evaluateObjective } from "../objectives/expression-evaluate.js";
+import {
+  clipped,
+  close,
+  crossEntropy,
+  inFolder,
+  learn,
+  scores,
+  toy,
+  toySequences,
+  using,
+} from "./conformance-tools.js";
 import { type Engine, EngineError, type TrainSequence } from "./engine.js";
 
 /** One thing an engine must do. */
@@ -26,70 +26,6 @@ export interface ConformanceCheck {
   readonly name: string;
   /** Throws where the engine does not; `create` makes an engine with the same first weights each time. */
   run(create: () => Promise<Engine>): Promise<void>;
-}
-
-const crossEntropy: Objective = {
-  loss: mul(input("weight"), neg(logprob)),
-  metrics: { logprobs: logprob },
-};
-
-/** A policy-gradient loss, to see that ratios and minima survive compilation. */
-const clipped: Objective = {
-  loss: neg(min(mul(exp(sub(logprob, input("old"))), input("advantage")), input("limit"))),
-  metrics: { ratio: exp(sub(logprob, input("old"))) },
-};
-
-/** Sequences of different lengths with some structure, so that there is something to learn. */
-function toySequences(count: number, length: (i: number) => number): readonly TrainSequence[] {
-  return Array.from({ length: count }, (_, i) => {
-    const ids = Array.from({ length: length(i) }, (__, j) => (3 + i * 5 + j * (1 + (i % 3))) % 32);
-    return { ids, inputs: { weight: ids.map(() => 1 / (count * length(i))) } };
-  });
-}
-
-const toy = toySequences(9, (i) => 9 + ((i * 7) % 20));
-
-async function learn(engine: Engine, sequences: readonly TrainSequence[], steps: number) {
-  let loss = Number.NaN;
-  for (let step = 0; step < steps; step++) {
-    loss = (await engine.forwardBackward(sequences, crossEntropy)).loss;
-    await engine.optimStep({ learningRate: 3e-3 });
-  }
-  return loss;
-}
-
-function close(actual: ArrayLike<number>, expected: ArrayLike<number>, tolerance: number): void {
-  assert.equal(actual.length, expected.length);
-  for (let i = 0; i < actual.length; i++)
-    assert.ok(
-      Math.abs(actual[i]! - expected[i]!) <= tolerance,
-      `entry ${i} is ${actual[i]}, expected ${expected[i]} to within ${tolerance}`,
-    );
-}
-
-async function scores(engine: Engine, ids: readonly number[]): Promise<Float32Array> {
-  return (await engine.forward([{ ids }]))[0]!.logprobs;
-}
-
-async function using<T>(
-  create: () => Promise<Engine>,
-  work: (engine: Engine) => Promise<T>,
-): Promise<T> {
-  const engine = await create();
-  try {
-    return await work(engine);
-  } finally {
-    await engine.dispose();
-  }
-}
-
-async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "pawl-conformance-"));
-  try {
-    await work(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
 }
 
 /** All checks. */
