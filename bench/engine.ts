@@ -8,7 +8,7 @@
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -212,9 +212,13 @@ async function flatMemory(): Promise<number> {
 }
 
 async function main() {
+  // Other work on the machine slows both sides, but not equally: it belongs to the result.
+  const load = loadavg()[0]!;
   const peer = startPeer();
   const hello = await peer.ask({ do: "hello" });
-  const peerGflops = (await peer.ask({ do: "sgemm" })).gflops;
+  // Measured between the others and the best taken: it is meant to be what the machine can do.
+  const peaks = [await sgemm()];
+  const peerPeaks = [(await peer.ask({ do: "sgemm" })).gflops!];
   // Memory first: the peak of a process never falls again.
   const engine = await createEmbeddedEngine({ model: { config: reference }, threads: THREADS });
   await peer.ask(peerModel(reference));
@@ -228,6 +232,8 @@ async function main() {
     ours: peakMemory(),
     torch: (await peer.ask({ do: "hello" })).peak_mb!,
   };
+  peaks.push(await sgemm());
+  peerPeaks.push((await peer.ask({ do: "sgemm" })).gflops!);
   const sample = await interleave({
     ours: () => sampleOnce(engine, reference, 64, 1),
     oursGrouped: () => sampleOnce(engine, reference, 8, 8),
@@ -246,8 +252,10 @@ async function main() {
     torch: askTrain(64, 128),
   });
   await small.dispose();
+  peerPeaks.push((await peer.ask({ do: "sgemm" })).gflops!);
   peer.close();
-  const gflops = await sgemm();
+  peaks.push(await sgemm());
+  const gflops = Math.max(...peaks);
   const round = (x: number, digits = 2) => Number(x.toFixed(digits));
   console.log(
     JSON.stringify({
@@ -262,11 +270,12 @@ async function main() {
       train_1m_tokens_per_s: Math.round((64 * 128) / trainSmall.ours),
       sample_tokens_per_s: Math.round((64 * 32) / sample.ours),
       sgemm_gflops: Math.round(gflops),
-      peer_sgemm_gflops: Math.round(peerGflops!),
+      peer_sgemm_gflops: Math.round(Math.max(...peerPeaks)),
       memory_mb: Math.round(memory.ours),
       ...(options.flat ? { grown_mb_in_400_steps: round(await flatMemory(), 1) } : {}),
       peer: `PyTorch ${hello.torch}, ${THREADS} threads`,
       machine: machine(),
+      load: round(load, 1),
       repetitions,
     }),
   );

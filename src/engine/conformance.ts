@@ -5,20 +5,20 @@
  * seed; each check gets engines of its own.
  */
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  exp,
-  input,
-  logprob,
-  min,
-  mul,
-  neg,
-  type Objective,
-  sub,
-} from "../objectives/expression.js";
+import { input, logprob, mul, type Objective } from "../objectives/expression.js";
 import { evaluateObjective } from "../objectives/expression-evaluate.js";
+import {
+  clipped,
+  close,
+  crossEntropy,
+  inFolder,
+  learn,
+  scores,
+  toy,
+  toySequences,
+  using,
+} from "./conformance-tools.js";
 import { type Engine, EngineError, type TrainSequence } from "./engine.js";
 
 /** One thing an engine must do. */
@@ -28,76 +28,14 @@ export interface ConformanceCheck {
   run(create: () => Promise<Engine>): Promise<void>;
 }
 
-const crossEntropy: Objective = {
-  loss: mul(input("weight"), neg(logprob)),
-  metrics: { logprobs: logprob },
-};
-
-/** A policy-gradient loss, to see that ratios and minima survive compilation. */
-const clipped: Objective = {
-  loss: neg(min(mul(exp(sub(logprob, input("old"))), input("advantage")), input("limit"))),
-  metrics: { ratio: exp(sub(logprob, input("old"))) },
-};
-
-/** Sequences of different lengths with some structure, so that there is something to learn. */
-function toySequences(count: number, length: (i: number) => number): readonly TrainSequence[] {
-  return Array.from({ length: count }, (_, i) => {
-    const ids = Array.from({ length: length(i) }, (__, j) => (3 + i * 5 + j * (1 + (i % 3))) % 32);
-    return { ids, inputs: { weight: ids.map(() => 1 / (count * length(i))) } };
-  });
-}
-
-const toy = toySequences(9, (i) => 9 + ((i * 7) % 20));
-
-async function learn(engine: Engine, sequences: readonly TrainSequence[], steps: number) {
-  let loss = Number.NaN;
-  for (let step = 0; step < steps; step++) {
-    loss = (await engine.forwardBackward(sequences, crossEntropy)).loss;
-    await engine.optimStep({ learningRate: 3e-3 });
-  }
-  return loss;
-}
-
-function close(actual: ArrayLike<number>, expected: ArrayLike<number>, tolerance: number): void {
-  assert.equal(actual.length, expected.length);
-  for (let i = 0; i < actual.length; i++)
-    assert.ok(
-      Math.abs(actual[i]! - expected[i]!) <= tolerance,
-      `entry ${i} is ${actual[i]}, expected ${expected[i]} to within ${tolerance}`,
-    );
-}
-
-async function scores(engine: Engine, ids: readonly number[]): Promise<Float32Array> {
-  return (await engine.forward([{ ids }]))[0]!.logprobs;
-}
-
-async function using<T>(
-  create: () => Promise<Engine>,
-  work: (engine: Engine) => Promise<T>,
-): Promise<T> {
-  const engine = await create();
-  try {
-    return await work(engine);
-  } finally {
-    await engine.dispose();
-  }
-}
-
-async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "pawl-conformance-"));
-  try {
-    await work(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
 /** All checks. */
 export const conformanceChecks: readonly ConformanceCheck[] = [
   {
     name: "sampled log-probabilities are those that forward gives, to 1e-4",
     run: (create) =>
       using(create, async (engine) => {
+        // Sampled from before, so that an engine that keeps old weights for sampling is found out.
+        await engine.sample([{ prompt: [1], maxTokens: 2, seed: 0 }]);
         await learn(engine, toy, 3);
         const prompts = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11, 12, 13]];
         const results = await engine.sample(
@@ -140,6 +78,27 @@ export const conformanceChecks: readonly ConformanceCheck[] = [
         assert.notDeepEqual(tokens(alone)[0], tokens(alone)[1]);
         const [other] = await engine.sample([{ ...request, seed: 8 }]);
         assert.notDeepEqual(tokens(other), tokens(alone));
+      }),
+  },
+  {
+    name: "rows that end early do not disturb those that go on",
+    run: (create) =>
+      using(create, async (engine) => {
+        await learn(engine, toy, 2);
+        const request = (seed: number, maxTokens: number) => ({
+          prompt: Array.from({ length: 1 + (seed % 5) }, (_, i) => (seed + i) % 32),
+          count: 1 + (seed % 3),
+          maxTokens,
+          seed,
+        });
+        const seeds = Array.from({ length: 12 }, (_, i) => i);
+        const full = await engine.sample(seeds.map((seed) => request(seed, 40)));
+        const cut = await engine.sample(seeds.map((seed) => request(seed, 1 + seed * 3)));
+        cut.forEach((samples, i) => {
+          samples.forEach(({ tokens }, j) => {
+            assert.deepEqual(tokens, full[i]![j]!.tokens.slice(0, 1 + i * 3));
+          });
+        });
       }),
   },
   {

@@ -1,11 +1,15 @@
 /** Learning rates over the course of training. */
 import { z } from "zod";
+import { learningRateAt } from "../engine/schedule.js";
 
 /** Settings of the optimiser: AdamW with a warm-up, then constant or falling to 0 along a cosine. */
 export const optimizerOptions = z
   .strictObject({
     learningRate: z.number().gt(0).default(1e-4).describe("step size of AdamW"),
-    schedule: z.enum(["constant", "cosine"]).default("constant").describe("after the warm-up"),
+    schedule: z
+      .enum(["constant", "linear", "cosine"])
+      .default("constant")
+      .describe("after the warm-up"),
     warmup: z.int().min(0).default(10).describe("optimiser steps over which the rate rises from 0"),
     weightDecay: z.number().min(0).default(0.01).describe("decoupled weight decay"),
     beta1: z.number().min(0).lt(1).default(0.9).describe("decay of the mean gradient"),
@@ -23,11 +27,7 @@ export type OptimizerOptions = z.output<typeof optimizerOptions>;
 
 /** The learning rate of optimiser step `step` (from 0) of `total`. */
 export function learningRate(options: OptimizerOptions, step: number, total: number): number {
-  const rising = Math.min(1, (step + 1) / (options.warmup + 1));
-  if (options.schedule === "constant") return options.learningRate * rising;
-  const share = Math.min(
-    1,
-    Math.max(0, step - options.warmup) / Math.max(1, total - options.warmup),
-  );
-  return options.learningRate * rising * 0.5 * (1 + Math.cos(Math.PI * share));
+  const { learningRate: peak, warmup, schedule } = options;
+  const totalSteps = Math.max(total, warmup + 1);
+  return learningRateAt({ peak, warmupSteps: warmup, decay: schedule, totalSteps }, step);
 }

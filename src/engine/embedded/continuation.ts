@@ -4,7 +4,13 @@
  */
 import type { ModelConfig } from "../weights/model-config.js";
 import { layerNames } from "../weights/tensor-names.js";
-import { cacheNames, declareContext, distributionResults, layersOf } from "./generation.js";
+import {
+  cacheNames,
+  declareContext,
+  distributionResults,
+  layersOf,
+  type StoredWeights,
+} from "./generation.js";
 import {
   addInput,
   createGraph,
@@ -20,9 +26,9 @@ import { finishProgram, type Program } from "./program.js";
 import { attentionScale, embed, finish, finishLayer, project, weight } from "./transformer.js";
 
 /** Reads the new tokens of every row and tells the distribution of the next token of each. */
-export function extendProgram(config: ModelConfig): Program {
+export function extendProgram(config: ModelConfig, stored?: StoredWeights): Program {
   const graph = createGraph();
-  const context = declareContext(graph, config);
+  const context = declareContext(graph, config, stored);
   const ids = addInput(graph, "ids", "int32", ["tokens"]);
   const positions = addInput(graph, "positions", "int32", ["rows", "length"]);
   const lastTokens = addInput(graph, "lastTokens", "int32", ["rows"]);

@@ -118,7 +118,7 @@ function assemble(
     moments,
     sessions,
     learner: createLearner(config, parameters, moments, sessions),
-    sampler: createSampler(config, parameters, sessions),
+    sampler: createSampler(config, parameters, sessions, () => moments.steps),
     folder: loaded?.folder,
     reference: undefined,
   };

@@ -42,8 +42,12 @@ import {
   layer,
   outputWeight,
   project,
+  storeWeights,
   weight,
 } from "./transformer.js";
+
+/** Weights to store in the graph; without them, they are inputs. */
+export type StoredWeights = ReadonlyMap<string, Float32Array>;
 
 /** Names of the caches among inputs and results, by layer. */
 export const cacheNames = {
@@ -56,9 +60,9 @@ export const cacheNames = {
 } as const;
 
 /** Reads prompts and tells the distribution of the next token of each. */
-export function prefillProgram(config: ModelConfig): Program {
+export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Program {
   const graph = createGraph();
-  const context = declareContext(graph, config);
+  const context = declareContext(graph, config, stored);
   const items = [
     addInput(graph, "ids", "int32", ["steps", "tokens"]),
     addInput(graph, "positions", "int32", ["steps", "rows", "length"]),
@@ -146,9 +150,9 @@ function grouped(q: Tensor, config: ModelConfig): Tensor {
 }
 
 /** Adds one token to every row of a grid [groups, count] and tells the distribution of the next. */
-export function decodeProgram(config: ModelConfig): Program {
+export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Program {
   const graph = createGraph();
-  const context = declareContext(graph, config);
+  const context = declareContext(graph, config, stored);
   const grid = addInput(graph, "ids", "int32", ["groups", "count"]);
   const positions = addInput(graph, "positions", "int32", ["batch", 1]);
   const inverse = addInput(graph, "inverseTemperature", "float32", ["batch", 1]);
@@ -281,10 +285,17 @@ export function distributionResults(
 }
 
 /** The model's inputs in a graph of sampling. */
-export function declareContext(graph: Graph, config: ModelConfig): Context {
+export function declareContext(
+  graph: Graph,
+  config: ModelConfig,
+  stored: StoredWeights | undefined,
+): Context {
   return {
     config,
-    weights: declareWeights(graph, config, false),
+    weights:
+      stored === undefined
+        ? declareWeights(graph, config, false)
+        : storeWeights(graph, config, stored),
     tables: declareTables(graph, config),
   };
 }

@@ -136,6 +136,19 @@ export function intVector(graph: Graph, values: readonly number[]): Tensor {
   return constant(graph, "int64", [values.length], new Uint8Array(data.buffer));
 }
 
+/** Numbers stored in the model under a name; products with them are prepared when it is compiled. */
+export function addStored(
+  graph: Graph,
+  name: string,
+  shape: readonly number[],
+  data: Float32Array,
+): Tensor {
+  const tensor: Tensor = { graph, name, type: "float32", shape };
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  graph.constants.set(name, { tensor, stored: { name, type: "float32", shape, data: bytes } });
+  return tensor;
+}
+
 function constant(
   graph: Graph,
   type: ElementType,

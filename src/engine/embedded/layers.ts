@@ -19,6 +19,7 @@ const MICROSOFT = "com.microsoft";
 /** RMSNorm of x [n, d]: x / √(mean x² + ε) · weight. */
 export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
   const column = [x.shape[0]!, 1];
+  const width = x.shape[1] as number;
   const [y, inverse] = emitAll({
     op: "SimplifiedLayerNormalization",
     inputs: [x, weight],
@@ -30,41 +31,32 @@ export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
     inputs: [x, weight],
     outputs: [y],
     backward: (gradients, gradient) => {
-      const normalized = elementwise("Mul", x, inverse);
-      const product = elementwise("Mul", gradient!, normalized);
-      if (gradients.wants(weight)) gradients.add(weight, columnSums(product, weight.shape));
+      const product = elementwise("Mul", gradient!, x);
+      // Sums over rows and columns are products with vectors: reductions along columns are slow.
+      if (gradients.wants(weight)) {
+        const rows = emit({ op: "Transpose", inputs: [inverse], shape: [1, column[0]!] });
+        const sums = emit({ op: "MatMul", inputs: [rows, product], shape: [1, width] });
+        gradients.add(weight, flattened(sums, weight.shape));
+      }
       if (!gradients.wants(x)) return;
-      // dx = r (g w - x̂ mean(g w x̂)), and the mean is a product with the weight vector.
-      const width = x.shape[1] as number;
+      // dx = r g w - x r³ mean(g w x), with r the inverse root.
       const along = emit({
         op: "Unsqueeze",
         inputs: [weight, intVector(weight.graph, [1])],
         shape: [width, 1],
       });
       const mean = fusedMatmul(product, along, { scale: 1 / width }, column);
-      const across = elementwise("Mul", normalized, mean);
-      const scaled = elementwise("Mul", gradient!, weight);
-      gradients.add(x, elementwise("Mul", elementwise("Sub", scaled, across), inverse));
+      const cube = elementwise("Mul", inverse, elementwise("Mul", inverse, inverse));
+      const across = elementwise("Mul", x, elementwise("Mul", mean, cube));
+      const scaled = elementwise("Mul", elementwise("Mul", gradient!, weight), inverse);
+      gradients.add(x, elementwise("Sub", scaled, across));
     },
   });
   return y;
 }
 
-/** Σ over the rows of x [n, d], as a product with ones: a reduction along columns is several times slower. */
-function columnSums(x: Tensor, shape: Shape): Tensor {
-  const rows = emit({
-    op: "Shape",
-    inputs: [x],
-    attributes: { start: { int: 0 }, end: { int: 1 } },
-    type: "int64",
-    shape: [1],
-  });
-  const ones = emit({
-    op: "Expand",
-    inputs: [floatConstant(x.graph, 1), rows],
-    shape: [x.shape[0]!],
-  });
-  return emit({ op: "MatMul", inputs: [ones, x], shape });
+function flattened(row: Tensor, shape: Shape): Tensor {
+  return emit({ op: "Squeeze", inputs: [row, intVector(row.graph, [0])], shape });
 }
 
 /** Position tables for `rotate`: cosines and sines [positions, size / 2]. */

@@ -66,6 +66,7 @@ export interface Learner {
  * a time: few enough to stay in cache, enough to keep the products and the sums of gradients cheap.
  */
 const STEP_NUMBERS = 2 ** 20;
+const MAX_STEP_TOKENS = 1024;
 /** Upper bound of logits held at a time, for large vocabularies. */
 const MAX_LOGITS = 2 ** 24;
 
@@ -83,6 +84,7 @@ export function createLearner(
     tokensPerStep: Math.max(
       32,
       Math.min(
+        MAX_STEP_TOKENS,
         Math.floor(STEP_NUMBERS / config.mlpSize),
         Math.floor(MAX_LOGITS / config.vocabularySize),
       ),

@@ -58,6 +58,9 @@ const elementCodes: Readonly<Record<ElementType, number>> = {
 const opset = 21;
 const irVersion = 9;
 
+/** Encoded bytes in pieces, joined once at the end: weights stored in a model are copied only then. */
+type Bytes = readonly Uint8Array[];
+
 /** Encodes a graph as the bytes of an ONNX model file. */
 export function encodeModel(graph: OnnxGraph): Uint8Array {
   const domains: readonly [string, number][] = [
@@ -65,85 +68,81 @@ export function encodeModel(graph: OnnxGraph): Uint8Array {
     ["com.microsoft", 1],
   ];
   return Buffer.concat([
-    varintField(1, irVersion),
-    bytesField(2, text("pawl")),
-    bytesField(7, encodeGraph(graph)),
-    ...domains.map(([domain, version]) =>
-      bytesField(8, Buffer.concat([bytesField(1, text(domain)), varintField(2, version)])),
+    ...varintField(1, irVersion),
+    ...bytesField(2, text("pawl")),
+    ...bytesField(7, encodeGraph(graph)),
+    ...domains.flatMap(([domain, version]) =>
+      bytesField(8, [...bytesField(1, text(domain)), ...varintField(2, version)]),
     ),
   ]);
 }
 
-function encodeGraph(graph: OnnxGraph): Uint8Array {
-  return Buffer.concat([
-    ...graph.nodes.map((node) => bytesField(1, encodeNode(node))),
-    bytesField(2, text(graph.name)),
-    ...graph.constants.map((constant) => bytesField(5, encodeConstant(constant))),
-    ...graph.inputs.map((value) => bytesField(11, encodeValue(value))),
-    ...graph.outputs.map((value) => bytesField(12, encodeValue(value))),
-  ]);
+function encodeGraph(graph: OnnxGraph): Bytes {
+  return [
+    ...graph.nodes.flatMap((node) => bytesField(1, encodeNode(node))),
+    ...bytesField(2, text(graph.name)),
+    ...graph.constants.flatMap((constant) => bytesField(5, encodeConstant(constant))),
+    ...graph.inputs.flatMap((value) => bytesField(11, encodeValue(value))),
+    ...graph.outputs.flatMap((value) => bytesField(12, encodeValue(value))),
+  ];
 }
 
-function encodeNode(node: OnnxNode): Uint8Array {
-  return Buffer.concat([
-    ...node.inputs.map((name) => bytesField(1, text(name))),
-    ...node.outputs.map((name) => bytesField(2, text(name))),
+function encodeNode(node: OnnxNode): Bytes {
+  return [
+    ...node.inputs.flatMap((name) => bytesField(1, text(name))),
+    ...node.outputs.flatMap((name) => bytesField(2, text(name))),
     // The first output is unique in its graph, so it names the operator in profiles and errors too.
-    bytesField(3, text(node.outputs[0] ?? node.op)),
-    bytesField(4, text(node.op)),
-    ...Object.entries(node.attributes).map(([name, value]) =>
-      bytesField(5, Buffer.concat([bytesField(1, text(name)), encodeAttribute(value)])),
+    ...bytesField(3, text(node.outputs[0] ?? node.op)),
+    ...bytesField(4, text(node.op)),
+    ...Object.entries(node.attributes).flatMap(([name, value]) =>
+      bytesField(5, [...bytesField(1, text(name)), ...encodeAttribute(value)]),
     ),
-    bytesField(7, text(node.domain)),
-  ]);
+    ...bytesField(7, text(node.domain)),
+  ];
 }
 
-function encodeAttribute(value: Attribute): Uint8Array {
-  if ("float" in value) return Buffer.concat([floatField(2, value.float), varintField(20, 1)]);
-  if ("int" in value) return Buffer.concat([varintField(3, value.int), varintField(20, 2)]);
-  if ("string" in value)
-    return Buffer.concat([bytesField(4, text(value.string)), varintField(20, 3)]);
-  if ("graph" in value)
-    return Buffer.concat([bytesField(6, encodeGraph(value.graph)), varintField(20, 5)]);
-  return Buffer.concat([...value.ints.map((int) => varintField(8, int)), varintField(20, 7)]);
+function encodeAttribute(value: Attribute): Bytes {
+  if ("float" in value) return [...floatField(2, value.float), ...varintField(20, 1)];
+  if ("int" in value) return [...varintField(3, value.int), ...varintField(20, 2)];
+  if ("string" in value) return [...bytesField(4, text(value.string)), ...varintField(20, 3)];
+  if ("graph" in value) return [...bytesField(6, encodeGraph(value.graph)), ...varintField(20, 5)];
+  return [...value.ints.flatMap((int) => varintField(8, int)), ...varintField(20, 7)];
 }
 
-function encodeConstant(constant: OnnxConstant): Uint8Array {
-  return Buffer.concat([
-    ...constant.shape.map((size) => varintField(1, size)),
-    varintField(2, elementCodes[constant.type]),
-    bytesField(8, text(constant.name)),
-    bytesField(9, constant.data),
-  ]);
+function encodeConstant(constant: OnnxConstant): Bytes {
+  return [
+    ...constant.shape.flatMap((size) => varintField(1, size)),
+    ...varintField(2, elementCodes[constant.type]),
+    ...bytesField(8, text(constant.name)),
+    ...bytesField(9, [constant.data]),
+  ];
 }
 
-function encodeValue(value: OnnxValue): Uint8Array {
-  const dimensions = value.shape.map((size) =>
+function encodeValue(value: OnnxValue): Bytes {
+  const dimensions = value.shape.flatMap((size) =>
     bytesField(1, typeof size === "number" ? varintField(1, size) : bytesField(2, text(size))),
   );
-  const tensor = Buffer.concat([
-    varintField(1, elementCodes[value.type]),
-    bytesField(2, Buffer.concat(dimensions)),
-  ]);
-  return Buffer.concat([bytesField(1, text(value.name)), bytesField(2, bytesField(1, tensor))]);
+  const tensor = [...varintField(1, elementCodes[value.type]), ...bytesField(2, dimensions)];
+  return [...bytesField(1, text(value.name)), ...bytesField(2, bytesField(1, tensor))];
 }
 
-function text(value: string): Uint8Array {
-  return Buffer.from(value, "utf8");
+function text(value: string): Bytes {
+  return [Buffer.from(value, "utf8")];
 }
 
-function bytesField(field: number, bytes: Uint8Array): Uint8Array {
-  return Buffer.concat([varint(field * 8 + 2), varint(bytes.length), bytes]);
+function bytesField(field: number, bytes: Bytes): Bytes {
+  const length = bytes.reduce((sum, piece) => sum + piece.length, 0);
+  return [varint(field * 8 + 2), varint(length), ...bytes];
 }
 
-function varintField(field: number, value: number): Uint8Array {
-  return Buffer.concat([varint(field * 8), varint(value)]);
+function varintField(field: number, value: number): Bytes {
+  return [varint(field * 8), varint(value)];
 }
 
-function floatField(field: number, value: number): Uint8Array {
+function floatField(field: number, value: number): Bytes {
   const bytes = Buffer.alloc(4);
   bytes.writeFloatLE(value);
-  return Buffer.concat([varint(field * 8 + 5), bytes]);
+  return [varint(field * 8 + 5), bytes];
 }
 
 function varint(value: number): Uint8Array {

@@ -1,11 +1,10 @@
 /** Reading prompts before anything is sampled: whole ones, or only what is new since they were last read. */
 import type { SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import { extendProgram } from "./continuation.js";
-import { cacheNames, layersOf, prefillProgram } from "./generation.js";
+import { cacheNames, layersOf } from "./generation.js";
 import { createKeyValueCache, type KeyValueCache, maskOutside } from "./key-value-cache.js";
 import type { Remembered } from "./memory.js";
-import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
+import { type Compiled, type Feeds, floats, integers } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
 /** Prompt tokens read at a time: few enough to stay in cache. */
@@ -27,8 +26,9 @@ export interface Reading {
 /** What reading needs besides the prompts. */
 export interface Reader {
   readonly config: ModelConfig;
-  readonly sessions: Sessions;
+  /** The weights, where the compiled graphs take them as inputs. */
   readonly weights: Feeds;
+  compile(program: "prefill" | "extend" | "decode"): Promise<Compiled>;
 }
 
 /** The distribution among a graph's results. */
@@ -47,7 +47,7 @@ export function inverseTemperature({ temperature = 1 }: SampleRequest): number {
 
 /** Reads whole prompts, each once for the `count` rows that share it. */
 export async function readPrompts(
-  { config, sessions, weights }: Reader,
+  { config, weights, compile }: Reader,
   requests: readonly SampleRequest[],
   count: number,
 ): Promise<Reading> {
@@ -69,7 +69,7 @@ export async function readPrompts(
   lastPositions.forEach((at, r) => {
     lastTokens[r] = (r % rows) * length + at;
   });
-  const prefill = await sessions.get("prefill", () => prefillProgram(config));
+  const prefill = await compile("prefill");
   const results = await prefill.run({
     ...weights,
     ids: integers(ids, [steps, rows * length]),
@@ -168,7 +168,7 @@ function place(
 
 /** Computes the new tokens of some rows. */
 async function extend(
-  { config, sessions, weights }: Reader,
+  { config, weights, compile }: Reader,
   batch: {
     readonly requests: readonly SampleRequest[];
     readonly remembered: readonly Remembered[];
@@ -200,7 +200,7 @@ async function extend(
     caches[name[1]] = floats(values[index]!, [rows, kvHeads, 1, promptLength, headSize]);
   }
   const slots = remembered.map(({ ids: { length: end } }) => [{ start: 0, end }]);
-  const program = await sessions.get("extend", () => extendProgram(config));
+  const program = await compile("extend");
   return program.run({
     ...weights,
     ...caches,

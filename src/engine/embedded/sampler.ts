@@ -4,7 +4,8 @@ import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { checkRequests } from "./checks.js";
 import { chooseToken } from "./choose.js";
-import { decodeProgram } from "./generation.js";
+import { extendProgram } from "./continuation.js";
+import { decodeProgram, prefillProgram } from "./generation.js";
 import type { KeyValueCache } from "./key-value-cache.js";
 import type { Parameters } from "./learner.js";
 import { createMemory, type Memory, type Remembered } from "./memory.js";
@@ -23,6 +24,11 @@ import { rotaryTables } from "./tables.js";
 /** Rows decoded together, and prompt tokens cached together, at most. */
 const MAX_ROWS = 256;
 const MAX_PROMPT_TOKENS = 65_536;
+/**
+ * Models up to this size, in bytes, are compiled with their weights inside whenever these have changed:
+ * products with stored weights are up to twice as fast, and a training run samples much between updates.
+ */
+const MAX_STORED_BYTES = 2 ** 28;
 /** Rows are moved together when at most this share of them is still going. */
 const COMPACT_BELOW = 0.6;
 
@@ -50,19 +56,28 @@ interface Group {
   readonly remembered?: Remembered | undefined;
 }
 
-/** A sampler that always uses the weights as they are when it is called. */
+/** A sampler that always uses the weights as they are when it is called; `version` tells when they changed. */
 export function createSampler(
   config: ModelConfig,
   parameters: Parameters,
   sessions: Sessions,
+  version: () => number,
 ): Sampler {
   const memory = createMemory();
-  const weights = (): Feeds =>
-    Object.fromEntries(
-      tensorSpecs(config)
-        .filter((spec) => spec.name !== VALUE_HEAD)
-        .map((spec) => [spec.name, floats(parameters.get(spec.name)!, spec.shape)]),
-    );
+  const specs = tensorSpecs(config).filter((spec) => spec.name !== VALUE_HEAD);
+  const bytes = specs.reduce((sum, { name }) => sum + parameters.get(name)!.byteLength, 0);
+  const stored = bytes <= MAX_STORED_BYTES ? parameters : undefined;
+  const programs = { prefill: prefillProgram, extend: extendProgram, decode: decodeProgram };
+  const reader = (): Reader => {
+    const options = stored === undefined ? {} : { version: version() };
+    const inputs = () =>
+      specs.map(({ name, shape }) => [name, floats(parameters.get(name)!, shape)]);
+    return {
+      config,
+      compile: (name) => sessions.get(name, () => programs[name](config, stored), options),
+      weights: stored === undefined ? Object.fromEntries(inputs()) : {},
+    };
+  };
   return {
     sample: async (requests) => {
       checkRequests(requests, config);
@@ -76,11 +91,11 @@ export function createSampler(
           return { request, rows, remembered };
         }),
       );
-      const reader = { config, sessions, weights: weights() };
+      const compiled = reader();
       const isNew = (group: Group) => group.remembered === undefined;
       const fresh = formBatches(groups.filter(isNew));
       const continued = formBatches(groups.filter((group) => !isNew(group)));
-      for (const batch of [...fresh, ...continued]) await sampleBatch(reader, memory, batch);
+      for (const batch of [...fresh, ...continued]) await sampleBatch(compiled, memory, batch);
       return rowsOf.map((rows) => rows.map(toSample));
     },
     forget: () => memory.forget(),
@@ -130,7 +145,7 @@ function isContinued({ continued = false, count = 1 }: SampleRequest): boolean {
 }
 
 async function sampleBatch(reader: Reader, memory: Memory, batch: readonly Group[]): Promise<void> {
-  const { config, sessions, weights } = reader;
+  const { config, weights } = reader;
   const read = await readBatch(reader, batch);
   let grid: readonly Group[] = batch;
   let { cache } = read;
@@ -146,7 +161,7 @@ async function sampleBatch(reader: Reader, memory: Memory, batch: readonly Group
       take(row, read.next, g, g, r);
     });
   });
-  const decode = await sessions.get("decode", () => decodeProgram(config));
+  const decode = await reader.compile("decode");
   for (;;) {
     const compact = compactGrid(grid, cache);
     if (compact === undefined) return;

@@ -12,9 +12,16 @@ export interface Compiled {
   run(feeds: Feeds): Promise<ReadonlyMap<string, Float32Array>>;
 }
 
+export interface SessionOptions {
+  /** Fewer threads than the rest. */
+  readonly threads?: number;
+  /** A graph of another version is dropped and built anew: it holds weights that are no more. */
+  readonly version?: number;
+}
+
 export interface Sessions {
-  /** The graph of that key, built if it is not there; on fewer threads than the rest if so told. */
-  get(key: string, build: () => Program, options?: { readonly threads: number }): Promise<Compiled>;
+  /** The graph of that key, built if it is not there. */
+  get(key: string, build: () => Program, options?: SessionOptions): Promise<Compiled>;
   dispose(): Promise<void>;
 }
 
@@ -23,23 +30,22 @@ const KEPT = 24;
 
 /** An empty cache of compiled graphs that run on the given number of threads. */
 export function createSessions(threads: number): Sessions {
-  const sessions = new Map<
-    string,
-    { readonly session: ort.InferenceSession; readonly program: Program }
-  >();
+  const sessions = new Map<string, Entry>();
   return {
     get: async (key, build, options) => {
-      const known = sessions.get(key);
+      const found = sessions.get(key);
+      const known = found?.version === options?.version ? found : undefined;
       // Moved to the end: the first one is the one that was not used for longest.
-      if (known !== undefined) sessions.delete(key);
-      const entry = known ?? (await compile(build(), options?.threads ?? threads));
+      sessions.delete(key);
+      if (known === undefined) await found?.session.release();
+      const entry = known ?? (await compile(build(), threads, options));
       sessions.set(key, entry);
       if (sessions.size > KEPT) {
         const [oldest, { session }] = sessions.entries().next().value!;
         sessions.delete(oldest);
         await session.release();
       }
-      return { run: (feeds) => run(entry.session, entry.program, feeds) };
+      return { run: (feeds) => run(entry.session, entry.results, feeds) };
     },
     dispose: async () => {
       for (const { session } of sessions.values()) await session.release();
@@ -48,9 +54,19 @@ export function createSessions(threads: number): Sessions {
   };
 }
 
-async function compile(program: Program, threads: number) {
+interface Entry {
+  readonly session: ort.InferenceSession;
+  readonly results: Program["results"];
+  readonly version: number | undefined;
+}
+
+async function compile(
+  program: Program,
+  threads: number,
+  options: SessionOptions = {},
+): Promise<Entry> {
   const session = await ort.InferenceSession.create(program.model, {
-    intraOpNumThreads: threads,
+    intraOpNumThreads: options.threads ?? threads,
     interOpNumThreads: 1,
     executionMode: "sequential",
     graphOptimizationLevel: "all",
@@ -60,18 +76,19 @@ async function compile(program: Program, threads: number) {
     extra: { session: { set_denormal_as_zero: "1" } },
     logSeverityLevel: 3,
   });
-  return { session, program };
+  // The model itself is not kept: it may hold weights.
+  return { session, results: program.results, version: options.version };
 }
 
 async function run(
   session: ort.InferenceSession,
-  program: Program,
+  results: Program["results"],
   feeds: Feeds,
 ): Promise<ReadonlyMap<string, Float32Array>> {
   try {
-    const outputs = await session.run(feeds, [...program.results.values()]);
+    const outputs = await session.run(feeds, [...results.values()]);
     return new Map(
-      [...program.results].map(([name, tensor]) => [name, outputs[tensor]!.data as Float32Array]),
+      [...results].map(([name, tensor]) => [name, outputs[tensor]!.data as Float32Array]),
     );
   } catch (error) {
     throw explain(error);

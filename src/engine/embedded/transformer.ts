@@ -13,7 +13,7 @@ import {
   tensorSpecs,
   VALUE_HEAD,
 } from "../weights/tensor-names.js";
-import { addInput, type Dimension, type Graph, type Tensor } from "./graph.js";
+import { addInput, addStored, type Dimension, type Graph, type Tensor } from "./graph.js";
 import { attention, type RotaryTables, rmsNorm, rotate, swiglu } from "./layers.js";
 import { add, linear, lookup, repeatHeads, reshape, selectRows, transpose } from "./ops.js";
 
@@ -26,6 +26,19 @@ export function declareWeights(graph: Graph, config: ModelConfig, valueHead: boo
     tensorSpecs(config)
       .filter((spec) => valueHead || spec.name !== VALUE_HEAD)
       .map((spec) => [spec.name, addInput(graph, spec.name, "float32", spec.shape)]),
+  );
+}
+
+/** Stores the parameters in the graph, without a value head. */
+export function storeWeights(
+  graph: Graph,
+  config: ModelConfig,
+  parameters: ReadonlyMap<string, Float32Array>,
+): Weights {
+  return new Map(
+    tensorSpecs(config)
+      .filter((spec) => spec.name !== VALUE_HEAD)
+      .map(({ name, shape }) => [name, addStored(graph, name, shape, parameters.get(name)!)]),
   );
 }
 
