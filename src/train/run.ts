@@ -82,7 +82,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
 }
 
 /** The weights that RL starts from, and stays near where a KL penalty asks for it. */
-const REFERENCE = "reference";
+export const REFERENCE = "reference";
 const TOKENIZER = "tokenizer";
 
 function start(config: TrainConfig, { folder, onProblem = ignore }: TrainOptions): Run {
