@@ -8,6 +8,7 @@ import { envReplay } from "./env-replay.js";
 import { evaluate } from "./eval.js";
 import { play } from "./play.js";
 import { replay } from "./replay.js";
+import { report } from "./report.js";
 import { rollout } from "./rollout.js";
 import { runs } from "./runs.js";
 import { show } from "./show.js";
@@ -21,6 +22,7 @@ export const commands: readonly Command[] = [
   play,
   runs,
   replay,
+  report,
   show,
   envList,
   envInfo,
