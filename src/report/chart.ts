@@ -17,7 +17,7 @@ export interface ChartOptions {
 
 const WIDTH = 520;
 const HEIGHT = 230;
-const PLOT = { left: 52, right: WIDTH - 14, top: 12, bottom: HEIGHT - 30 } as const;
+const PLOT = { left: 60, right: WIDTH - 14, top: 12, bottom: HEIGHT - 30 } as const;
 /** As many as the style sheet has. */
 const COLOURS = 8;
 
@@ -35,7 +35,7 @@ export function chart(options: ChartOptions): Html | undefined {
   const x = linearScale(xDomain, [PLOT.left, PLOT.right]);
   const y = linearScale([yTicks[0]!, yTicks.at(-1)!], [PLOT.bottom, PLOT.top]);
   const format = percent ? shortPercent : shortNumber;
-  const xTicks = wholeTicks(xDomain, 6).filter((t) => t >= xDomain[0] && t <= xDomain[1]);
+  const xTicks = wholeTicks(xDomain, 6);
 
   const grid = yTicks.map(
     (
@@ -67,7 +67,7 @@ ${circles.map((p) => html`<circle class="dot" cx="${at(x(p.x))}" cy="${at(y(p.me
   return html`<figure class="chart" data-chart="${JSON.stringify(readout)}">
 <figcaption><strong>${title}</strong> <span>${note}</span></figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" tabindex="0" aria-label="${summary(title, series, format)}">
-${grid}${marks}
+${grid}${marks}<text class="tick" x="${PLOT.left - 8}" y="${PLOT.bottom + 20}" text-anchor="end">update</text>
 <line class="axis" x1="${PLOT.left}" x2="${PLOT.right}" y1="${PLOT.bottom}" y2="${PLOT.bottom}"/>
 <line class="cursor" y1="${PLOT.top}" y2="${PLOT.bottom}" visibility="hidden"/>
 ${curves}

@@ -39,7 +39,7 @@ export interface NamedWeights {
   readonly folder: string;
 }
 
-/** Steps shown for each episode. */
+/** Steps shown for each episode: the first of different observations. */
 const STEPS = 3;
 
 /** Asks the engine for the probability of every observation token of some steps, under each of the weights. */
@@ -50,9 +50,12 @@ export async function predictObservations(
   weights: readonly NamedWeights[],
   paw: PawOptions,
 ): Promise<readonly PredictedStep[]> {
+  const seen = new Set<string>();
+  const isNew = ({ observation }: Step): boolean =>
+    !seen.has(observation) && seen.add(observation) !== undefined;
   const chosen = sampled.flatMap(({ update, episode }) =>
     episode.steps
-      .filter(hasObservation)
+      .filter((step) => hasObservation(step) && isNew(step))
       .slice(0, STEPS)
       .map((step) => ({ update, goal: episode.goal, step, ...targetsOf(step) })),
   );
@@ -107,7 +110,7 @@ export function predictionList(steps: readonly PredictedStep[]): Html {
   if (steps.length === 0) return html`<p class="hint">No step has recorded observation tokens.</p>`;
   return html`${steps.map(
     ({ goal, action, update, rows }) => html`<div class="prediction">
-<p><code>${action}</code> <span class="quiet">update ${update + 1} · ${goal}</span></p>
+<p><code>${action || "(no action)"}</code> <span class="quiet">update ${update + 1} · ${goal}</span></p>
 ${rows.map(
   ({
     weights,

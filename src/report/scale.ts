@@ -22,9 +22,10 @@ export function ticks([low, high]: Range, count: number): readonly number[] {
   );
 }
 
-/** Whole numbers only, for counts. */
+/** The whole numbers among them that lie in the range, for counts. */
 export function wholeTicks(range: Range, count: number): readonly number[] {
-  return ticks(range, Math.min(count, Math.max(1, range[1] - range[0]))).filter(Number.isInteger);
+  const marks = ticks(range, Math.min(count, Math.max(1, range[1] - range[0])));
+  return marks.filter((m) => Number.isInteger(m) && m >= range[0] && m <= range[1]);
 }
 
 function widen(value: number): Range {

@@ -39,7 +39,7 @@ table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{padding:9px 14px;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--line)}
 thead th{color:var(--quiet);font-weight:500;white-space:nowrap}
 thead tr:first-child:not(:last-child) th:not([rowspan]){border-bottom:0;padding-bottom:0}
-tbody th{font-weight:600}
+tbody th{font-weight:600;min-width:150px}
 th:first-child,td:first-child{padding-left:0}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .folders{min-width:180px}.folders code{color:var(--quiet);font-size:12px}
@@ -57,7 +57,7 @@ svg:focus-visible{outline:2px solid var(--mark);outline-offset:2px}
 .band{opacity:.16;stroke:none}
 .cursor{stroke:var(--quiet);stroke-width:1;stroke-dasharray:3 3}
 ${colours}
-.readout{position:absolute;top:52px;pointer-events:none;background:var(--paper);border:1px solid var(--line);border-radius:8px;padding:8px 12px;font-size:13px;line-height:1.5;box-shadow:0 4px 16px rgb(0 0 0/.12);max-width:75%;font-variant-numeric:tabular-nums}
+.readout{position:absolute;bottom:calc(100% - 46px);z-index:3;pointer-events:none;background:var(--paper);border:1px solid var(--line);border-radius:8px;padding:8px 12px;font-size:13px;line-height:1.5;box-shadow:0 4px 16px rgb(0 0 0/.12);max-width:75%;font-variant-numeric:tabular-nums}
 .readout .value{font-weight:600;margin-left:8px;white-space:nowrap}
 .phase{display:inline-block;height:14px}
 .phase.key{width:11px;height:11px;border-radius:3px;margin-right:7px}
@@ -67,7 +67,7 @@ td.bars{width:34%;min-width:140px}td.bars div{display:flex;border-radius:3px;ove
 .badge.solved{color:var(--good)}.badge.failed{color:var(--bad)}
 .episode{background:var(--raised);border-radius:10px;margin:10px 0;padding:0 18px}
 .episode[open]{padding-bottom:14px}
-.episode summary{cursor:pointer;padding:13px 0;list-style-position:outside}
+.episode summary{cursor:pointer;padding:13px 0;margin-left:16px}
 .episode .goal{font-weight:600;margin:0 8px}
 .episode summary .quiet{font-size:14px}
 .sees{white-space:pre-wrap;color:var(--quiet)}
@@ -78,6 +78,7 @@ td.bars{width:34%;min-width:140px}td.bars div{display:flex;border-radius:3px;ove
 .response{color:var(--quiet);font-size:14px;border-left:2px solid var(--line);padding-left:10px;margin:4px 0;white-space:pre-wrap;overflow-wrap:anywhere}
 .observation{white-space:pre-wrap;overflow-wrap:anywhere}
 .prediction{background:var(--raised);border-radius:10px;padding:12px 18px;margin:12px 0}
+.prediction .quiet{font-size:14px;margin-left:6px}
 .row{display:grid;grid-template-columns:92px 1fr auto;gap:4px 14px;align-items:baseline;padding:5px 0}
 .weights{color:var(--quiet);font-size:13px}.row .number{font-size:13px}
 .tokens{font:14px/2 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
@@ -85,6 +86,6 @@ td.bars{width:34%;min-width:140px}td.bars div{display:flex;border-radius:3px;ove
 .token.kept{box-shadow:inset 0 -2px 0 var(--mark)}
 .legend{font-size:14px;color:var(--quiet);line-height:2}.legend .token{color:var(--ink);padding:2px 6px;margin-right:4px}
 @media (max-width:640px){main{padding:28px 16px 64px}h1{font-size:25px}h2{margin-top:44px}.chart{padding:14px 10px 6px}
-.row{grid-template-columns:1fr auto}.row .tokens{grid-column:1/-1;grid-row:2}.tick{font-size:15px}th,td{padding:8px 10px}.episode,.prediction{padding-left:14px;padding-right:14px}}
+.row{grid-template-columns:1fr auto}.row .tokens{grid-column:1/-1;grid-row:2}.tick{font-size:14px}th,td{padding:8px 10px}.episode,.prediction{padding-left:14px;padding-right:14px}}
 @media print{nav.key{position:static}.chart,.episode,.prediction{break-inside:avoid}}
 `;
