@@ -44,7 +44,7 @@ export const replay = defineCommand({
       );
     const run = openRun(folder, (message) => warn(io, message));
     const learnt: number[] = [];
-    const left = new Set<string>();
+    const left = { always: new Set<string>(), withoutWeights: new Set<string>() };
     let updates = 0;
     let compared = 0;
     let diverged = 0;
@@ -52,15 +52,18 @@ export const replay = defineCommand({
       updates++;
       compared += replayed.compared.length;
       if (replayed.learnt) learnt.push(replayed.update);
-      else for (const name of replayed.left) left.add(name);
+      const missing = replayed.learnt ? left.always : left.withoutWeights;
+      for (const name of replayed.left) missing.add(name);
       for (const divergence of replayed.divergences) {
         if (diverged++ === 0 || config.all) print(io, io.colors.red(describe(divergence)));
       }
     }
     print(io, `${updates} updates, ${compared} numbers compared, ${diverged} diverged`);
     if (learnt.length > 0) print(io, `learnt again: update ${learnt.join(", ")}`);
-    if (left.size > 0)
-      print(io, io.colors.dim(`not compared elsewhere: ${[...left].sort().join(", ")}`));
+    const names = (set: ReadonlySet<string>): string => [...set].sort().join(", ");
+    if (left.always.size > 0) print(io, `not compared: ${names(left.always)}`);
+    if (left.withoutWeights.size > 0)
+      print(io, `not compared where weights are gone: ${names(left.withoutWeights)}`);
     if (updates === 0) {
       warn(io, `${folder} has no update to replay yet`);
       return exitCodes.failed;

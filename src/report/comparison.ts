@@ -35,19 +35,19 @@ export function evaluationTable(groups: readonly RunGroup[]): Html {
   const rows = groups.map(({ label, runs }, index) => {
     const cells = columns.map(({ name, percent }) => {
       const courses = runs.map((run) => valuesOf(run, name)).filter((course) => course.length > 0);
-      if (courses.length === 0) return html`<td class="number">–</td><td class="number">–</td>`;
+      if (courses.length === 0) return html`<td class="number">–</td>`;
       const first = spreadOf(courses.map((course) => course[0]!));
       const last = spreadOf(courses.map((course) => course.at(-1)!));
-      return html`<td class="number quiet">${plusMinus(first, percent)}</td><td class="number strong">${plusMinus(last, percent)}</td>`;
+      return html`<td class="number"><div class="strong">${plusMinus(last, percent)}</div>
+<div class="start">from ${plusMinus(first, percent)}</div></td>`;
     });
     return html`<tr><th scope="row">${swatch(index)}${label}</th><td class="number">${runs.length}</td>${cells}</tr>`;
   });
-  return html`<div class="scroll"><table><thead>
-<tr><th rowspan="2">Runs</th><th rowspan="2" class="number">n</th>${columns.map(({ title }) => html`<th colspan="2" class="number">${title}</th>`)}</tr>
-<tr>${columns.map(() => html`<th class="number quiet">first</th><th class="number">last</th>`)}</tr>
-</thead><tbody>${rows}</tbody></table></div>
-<p class="hint">First and last evaluation of each run. Mean ± standard deviation over the n runs of a group, which
-differ by nothing but their seed.</p>`;
+  const heads = columns.map(({ title }) => html`<th class="number">${title}</th>`);
+  return html`<div class="scroll"><table><thead><tr><th>Success</th><th class="number">n</th>${heads}</tr></thead>
+<tbody>${rows}</tbody></table></div>
+<p class="hint">The last evaluation of each run, and the first, from which it started: mean ± standard deviation over
+the n runs of a group, which differ by nothing but their seed.</p>`;
 }
 
 const PHASES = ["rollout", "score", "prepare", "learn"] as const;

@@ -38,7 +38,7 @@ code{font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow
 table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{padding:9px 14px;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--line)}
 thead th{color:var(--quiet);font-weight:500;white-space:nowrap}
-thead tr:first-child:not(:last-child) th:not([rowspan]){border-bottom:0;padding-bottom:0}
+.start{color:var(--quiet);font-size:13px}
 tbody th{font-weight:600;min-width:150px}
 th:first-child,td:first-child{padding-left:0}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
@@ -86,6 +86,6 @@ td.bars{width:34%;min-width:140px}td.bars div{display:flex;border-radius:3px;ove
 .token.kept{box-shadow:inset 0 -2px 0 var(--mark)}
 .legend{font-size:14px;color:var(--quiet);line-height:2}.legend .token{color:var(--ink);padding:2px 6px;margin-right:4px}
 @media (max-width:640px){main{padding:28px 16px 64px}h1{font-size:25px}h2{margin-top:44px}.chart{padding:14px 10px 6px}
-.row{grid-template-columns:1fr auto}.row .tokens{grid-column:1/-1;grid-row:2}.tick{font-size:14px}th,td{padding:8px 10px}.episode,.prediction{padding-left:14px;padding-right:14px}}
+.row{grid-template-columns:1fr auto}.row .tokens{grid-column:1/-1;grid-row:2}.tick{font-size:14px}th,td{padding:8px 10px}tbody th{min-width:110px}.episode,.prediction{padding-left:14px;padding-right:14px}}
 @media print{nav.key{position:static}.chart,.episode,.prediction{break-inside:avoid}}
 `;

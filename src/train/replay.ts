@@ -72,6 +72,9 @@ export async function* replayRun(
 ): AsyncGenerator<ReplayedUpdate> {
   const config = trainConfigOf(run.folder);
   const lines = new Map(run.metrics().map((line) => [line.update, line]));
+  const last = Math.max(-1, ...[...lines.keys()].map((update) => update ?? -1));
+  // Before the first update is done there may be no weights either.
+  if (last < 0) return;
   const replayer = await createReplayer(run.folder, config, options.losses);
   let next = 0;
   try {
@@ -85,7 +88,6 @@ export async function* replayRun(
         yield compare(line, await replayer.recompute(update, groups), options);
       }
     }
-    const last = Math.max(-1, ...[...lines.keys()].map((update) => update ?? -1));
     for (; next <= last; next++) yield withoutEpisodes(next);
   } finally {
     await replayer.close();
