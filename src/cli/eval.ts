@@ -54,11 +54,15 @@ export const evaluate = defineCommand({
     const folder = peek("checkpoint");
     const config = folder === undefined ? undefined : findSavedModel(folder).config;
     if (folder === undefined || config === undefined) return undefined;
-    const { env, prompt, stepLimit, maxTokens, evaluation } = config;
+    const { env, prompt, stepLimit, maxTokens, evaluation, engine } = config;
     const content = { env, prompt, maxTokens, temperature: evaluation.temperature };
     return {
       path: `the run of ${folder}`,
-      content: { ...content, ...(stepLimit !== undefined && { stepLimit }) },
+      content: {
+        ...content,
+        ...(stepLimit !== undefined && { stepLimit }),
+        ...(engine.threads !== undefined && { threads: engine.threads }),
+      },
     };
   },
   examples: [

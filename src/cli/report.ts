@@ -69,9 +69,13 @@ async function predict(
   episodes: readonly SampledEpisode[],
 ): Promise<NonNullable<ReportGroup["predictions"]>> {
   const { folder } = group.runs[0]!;
-  const { paw } = trainConfigOf(folder);
+  const { paw, engine: options } = trainConfigOf(folder);
+  const { threads } = options;
   const saved = findSavedModel(folder);
-  const { engine, tokenizer } = await loadSavedModel(saved);
+  const { engine, tokenizer } = await loadSavedModel(
+    saved,
+    threads === undefined ? {} : { threads },
+  );
   try {
     const weights = [
       { name: "before RL", folder: join(folder, REFERENCE) },

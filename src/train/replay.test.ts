@@ -90,13 +90,16 @@ describe("the replay of a run", () => {
     const config = tinyConfig({
       advantage: { name: "ppo" },
       paw: { entropy: "full" },
-      minibatch: 6,
+      minibatch: 9,
+      updates: 2,
+      checkpointEvery: 2,
       evaluation: { every: 0 },
     });
     await trainRun(config, { folder });
     const updates = await replayed(folder, true);
     expect(updates.flatMap((update) => update.divergences)).toEqual([]);
-    expect(updates[2]!.compared).toContain("policy.actionEntropy");
+    expect(updates.map((update) => update.learnt)).toEqual([true, false]);
+    expect(updates[0]!.compared).toContain("policy.actionEntropy");
     expect(updates[1]!.left).toEqual(
       expect.arrayContaining(["policy.actionEntropy", "world.targets", "policy.loss"]),
     );
