@@ -72,7 +72,7 @@ ${grid}${marks}<text class="tick" x="${PLOT.left - 8}" y="${PLOT.bottom + 20}" t
 <line class="cursor" y1="${PLOT.top}" y2="${PLOT.bottom}" visibility="hidden"/>
 ${curves}
 </svg>
-<div class="readout" hidden></div>
+<div class="readout" aria-live="polite" hidden></div>
 </figure>`;
 }
 

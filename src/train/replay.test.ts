@@ -130,6 +130,14 @@ describe("the replay of a run", () => {
       ...["--checkpoint", join(run, "reference"), "--tasks", "2", "--temperature", "0"],
       ...["--env.noise", "ids", "--out", join(parent, "eval-start")],
     ]);
+    const elsewhere = join(parent, "model");
+    cpSync(join(run, "checkpoints", "000003"), elsewhere, { recursive: true });
+    const moved = await runCli([
+      "eval",
+      ...["--checkpoint", elsewhere, "--tasks", "1", "--step-limit", "1", "--max-tokens", "4"],
+      ...["--prompt.style", "compact", "--threads", "1", "--out", join(parent, "eval-moved")],
+    ]);
+    expect(moved.stdout).toMatch(/^all +1 /m);
     expect(start.stdout).toMatch(/^pick +2 +[\d.]+ % +[\d.]+ – [\d.]+ %/m);
   }, 60_000);
 });
