@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "tests/**/*.test.ts", "examples/**/*.test.ts"],
     globalSetup: ["tests/build.ts"],
-    testTimeout: 30_000,
+    testTimeout: 120_000,
     pool: "forks",
   },
 });

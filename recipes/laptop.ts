@@ -6,7 +6,7 @@
 export const laptop = {
   env: { name: "household" },
   prompt: { style: "compact", history: 2 },
-  model: { preset: "tiny", maxContext: 256 },
+  model: { start: "tiny", maxContext: 256 },
   warmStart: {
     episodes: 400,
     sft: {

@@ -1,7 +1,29 @@
 /** The public API: everything the commands do. */
 
+export {
+  type AdvantageOptions,
+  type Advantages,
+  advantageOptions,
+  computeAdvantages,
+} from "./advantages/advantages.js";
 export { ConfigError } from "./config/config-error.js";
 export { readConfigFile } from "./config/config-file.js";
+export { createEmbeddedEngine } from "./engine/embedded/embedded-engine.js";
+export type {
+  AdamParams,
+  BackwardResult,
+  Capabilities,
+  Engine,
+  ForwardOptions,
+  ForwardResult,
+  OptimResult,
+  Sample,
+  SampleRequest,
+  SamplingOptions,
+  TargetSequence,
+  TrainSequence,
+} from "./engine/engine.js";
+export { EngineError } from "./engine/engine.js";
 export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
 export {
   defineEnv,
@@ -17,16 +39,21 @@ export {
 } from "./envs/env.js";
 export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
 export { envKinds, findEnvKind, registerEnv } from "./envs/registry.js";
-export {
-  type Mismatch,
-  type ReplayResult,
-  replayFile,
-  replayTrace,
-  type Trace,
-} from "./envs/replay.js";
+export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
 export { numberedTasks, taskLists } from "./envs/task-lists.js";
-export type { TraceState, TraceWorld } from "./envs/trace.js";
+export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
+export type { Expr, Objective } from "./objectives/expression.js";
+export * as expression from "./objectives/expression.js";
+export { derivative } from "./objectives/expression-derivative.js";
+export { evaluate as evaluateExpression } from "./objectives/expression-evaluate.js";
+export { parseObjective } from "./objectives/expression-parse.js";
+export {
+  type ObjectiveOptions,
+  objectiveOptions,
+  updateObjective,
+} from "./objectives/objective.js";
+export { type PawOptions, pawOptions } from "./objectives/paw-options.js";
 export { createRandom, mixSeed, type Random } from "./random.js";
 export { chooseTasks, type RolloutConfig, rolloutConfig } from "./rollout/config.js";
 export type { Episode, Group, Step, StopReason } from "./rollout/episode.js";
@@ -37,6 +64,7 @@ export {
   type PolicyContext,
   policyConfig,
 } from "./rollout/policies/config.js";
+export { type EnginePolicyOptions, enginePolicy } from "./rollout/policies/engine.js";
 export { expertPolicy } from "./rollout/policies/expert.js";
 export { humanPolicy } from "./rollout/policies/human.js";
 export { epsilonPolicy, randomPolicy } from "./rollout/policies/random.js";
@@ -82,3 +110,9 @@ export {
   type TokenizerFiles,
 } from "./text/tokenizer.js";
 export { buildTokenizer } from "./text/tokenizer-builder.js";
+export { type TrainConfig, trainConfig } from "./train/config.js";
+export { type EvaluationOptions, evaluate, successInterval } from "./train/evaluate.js";
+export { type FinishedUpdate, type RlContext, type RlOptions, trainRl } from "./train/rl.js";
+export { type TrainOptions, trainRun } from "./train/run.js";
+export { type SftOptions, type SftStep, sft, sftOptions } from "./train/sft.js";
+export { prepareUpdate, type Update, type UpdateOptions } from "./update/update.js";

@@ -9,7 +9,9 @@ const jiti = join("node_modules", "jiti", "lib", "jiti-cli.mjs");
 /** What each example prints, at least. */
 const prints: Readonly<Record<string, RegExp>> = {
   "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
+  "engine.ts": /The pawl lets the wheel turn one way only\./,
   "own-environment.ts": /^$/,
+  "own-objective.ts": /-1 -0.5000 -0.5000[\s\S]*survives JSON: true/,
   "own-policy.ts": /16 episodes, \d+ different actions/,
   "rollout.ts": /random[\s\S]*expert \{\s*success: 1,/,
   "run-folder.ts": /done \{[\s\S]*episodes: 6/,

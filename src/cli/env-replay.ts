@@ -2,7 +2,8 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
-import { type Mismatch, replayFile } from "../envs/replay.js";
+import { replayFile } from "../envs/replay.js";
+import type { Mismatch } from "../envs/trace.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { envOptions } from "./env-options.js";
 import { type Io, print } from "./io.js";
@@ -46,13 +47,9 @@ export const envReplay = defineCommand({
   },
 });
 
-function printMismatch(mismatch: Mismatch, io: Io): void {
+function printMismatch({ where, expected, found }: Mismatch, io: Io): void {
   const { bold, green, red } = io.colors;
-  const action = mismatch.action === undefined ? "the start" : `"${mismatch.action}"`;
-  print(
-    io,
-    `${bold(`line ${mismatch.line}, ${mismatch.game}, step ${mismatch.step}`)}: ${mismatch.field} after ${action}`,
-  );
-  print(io, `  ${green("expected")} ${mismatch.expected}`);
-  print(io, `  ${red("found   ")} ${mismatch.found}\n`);
+  print(io, bold(where));
+  print(io, `  ${green("expected")} ${JSON.stringify(expected)}`);
+  print(io, `  ${red("found   ")} ${JSON.stringify(found)}\n`);
 }

@@ -5,8 +5,9 @@ import { type ReportGroup, reportPage } from "../report/page.js";
 import { predictObservations } from "../report/predictions.js";
 import { groupRuns, type ReportRun, type RunGroup } from "../report/run-groups.js";
 import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.js";
-import { writeFileAtomic } from "../runs/atomic-file.js";
+
 import { openRun } from "../runs/run-folder.js";
+import { writeSmallFile } from "../runs/small-file.js";
 import { REFERENCE } from "../train/run.js";
 import { findSavedModel, loadSavedModel, trainConfigOf } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -50,7 +51,7 @@ export const report = defineCommand({
         ...(config.predictions && { predictions: await predict(group, episodes) }),
       });
     }
-    writeFileAtomic(config.out, reportPage(groups));
+    writeSmallFile(config.out, reportPage(groups));
     print(io, `wrote ${config.out}`);
     return exitCodes.done;
   },

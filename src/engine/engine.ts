@@ -40,6 +40,11 @@ export interface SamplingOptions {
 export interface SampleRequest extends SamplingOptions {
   readonly prompt: ArrayLike<number>;
   readonly count?: number;
+  /**
+   * A hint: a later prompt will begin with this prompt and its sample, so what was computed for them is
+   * worth keeping until the weights change. It needs a `count` of 1 and changes no result.
+   */
+  readonly continued?: boolean;
   /** The same seed, request and weights give the same tokens, whatever else is in the batch. */
   readonly seed: number;
 }

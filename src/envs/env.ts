@@ -9,7 +9,7 @@
 import type { z } from "zod";
 import { UserError } from "../errors.js";
 import type { PromptFamily } from "../text/prompt.js";
-import type { TraceWorld } from "./trace.js";
+import type { ReplayResult, TraceWorld } from "./trace.js";
 
 /** One instance to solve: a goal and an initial state, found again by its id. */
 export interface Task {
@@ -89,6 +89,8 @@ export interface Environment {
   readonly expert?: Expert;
   /** A world as traces of the original system saw it, where that differs from the policy's view. */
   traceWorld?(game: string): TraceWorld;
+  /** Compares recordings that have a form of their own, and not that of traces. */
+  replayRecords?(records: readonly unknown[]): ReplayResult;
 }
 
 /** A kind of environment, as the registry lists it. */

@@ -9,27 +9,7 @@ import { createInterface } from "node:readline";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
 import { EnvError, type Environment } from "./env.js";
-import type { TraceState, TraceWorld } from "./trace.js";
-
-/** A place where the environment answered something else than the trace. */
-export interface Mismatch {
-  /** Line of the trace file, from 1. */
-  readonly line: number;
-  readonly game: string;
-  /** Number of the step in its trace; 0 is the start. */
-  readonly step: number;
-  readonly action: string | undefined;
-  readonly field: string;
-  readonly expected: string;
-  readonly found: string;
-}
-
-/** The outcome of a replay. */
-export interface ReplayResult {
-  readonly traces: number;
-  readonly states: number;
-  readonly mismatches: readonly Mismatch[];
-}
+import type { Mismatch, ReplayResult, TraceWorld } from "./trace.js";
 
 const traceSchema = z.object({
   game: z.string(),
@@ -51,31 +31,38 @@ export type Trace = z.output<typeof traceSchema>;
 
 /** Replays every trace of a `.jsonl` or `.jsonl.gz` file and compares state by state. */
 export async function replayFile(environment: Environment, path: string): Promise<ReplayResult> {
-  const mismatches: Mismatch[] = [];
-  let traces = 0;
-  let states = 0;
-  for await (const { line, trace } of readTraces(path)) {
-    traces++;
-    states += trace.steps.length;
-    mismatches.push(...replayTrace(environment, trace).map((found) => ({ ...found, line })));
+  const lines = await readLines(path);
+  if (lines.length === 0) throw new EnvError(`${path} holds no trace: there is nothing to compare`);
+  if (environment.replayRecords !== undefined) {
+    return environment.replayRecords(lines.map(({ json }) => json));
   }
-  if (traces === 0) throw new EnvError(`${path} holds no trace: there is nothing to compare`);
-  return { traces, states, mismatches };
+  const mismatches: Mismatch[] = [];
+  let states = 0;
+  for (const { place, line, json } of lines) {
+    const trace = parseTrace(json, place);
+    states += trace.steps.length;
+    for (const mismatch of replayTrace(environment, trace)) {
+      mismatches.push({ ...mismatch, where: `line ${line}, ${mismatch.where}` });
+    }
+  }
+  return { traces: lines.length, states, mismatches };
 }
 
-async function* readTraces(path: string): AsyncGenerator<{ line: number; trace: Trace }> {
+async function readLines(
+  path: string,
+): Promise<readonly { line: number; place: string; json: unknown }[]> {
   const file = createReadStream(path);
   const bytes = path.endsWith(".gz") ? file.pipe(createGunzip()) : file;
   // A pipe does not hand on its source's errors.
   file.on("error", (error) => bytes.destroy(error));
+  const lines: { line: number; place: string; json: unknown }[] = [];
   let line = 0;
   try {
-    for await (const text of createInterface({
-      input: bytes,
-      crlfDelay: Number.POSITIVE_INFINITY,
-    })) {
+    const input = createInterface({ input: bytes, crlfDelay: Number.POSITIVE_INFINITY });
+    for await (const text of input) {
       line++;
-      if (text.trim() !== "") yield { line, trace: parseTrace(text, `${path}:${line}`) };
+      const place = `${path}:${line}`;
+      if (text.trim() !== "") lines.push({ line, place, json: parseJson(text, place) });
     }
   } catch (error) {
     if (error instanceof EnvError) throw error;
@@ -83,15 +70,18 @@ async function* readTraces(path: string): AsyncGenerator<{ line: number; trace: 
       cause: error,
     });
   }
+  return lines;
 }
 
-function parseTrace(text: string, place: string): Trace {
-  let json: unknown;
+function parseJson(text: string, place: string): unknown {
   try {
-    json = JSON.parse(text);
+    return JSON.parse(text);
   } catch (error) {
     throw new EnvError(`${place}: not JSON: ${(error as Error).message}`, { cause: error });
   }
+}
+
+function parseTrace(json: unknown, place: string): Trace {
   const parsed = traceSchema.safeParse(json);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0]!;
@@ -100,37 +90,24 @@ function parseTrace(text: string, place: string): Trace {
   );
 }
 
-/** Replays one trace; once the observations part, the rest of the trace says nothing and is left out. */
-export function replayTrace(environment: Environment, trace: Trace): Omit<Mismatch, "line">[] {
+/** Replays one trace; once the world parts from it, the rest says nothing and is left out. */
+export function replayTrace(environment: Environment, trace: Trace): readonly Mismatch[] {
   const world = environment.traceWorld?.(trace.game) ?? taskWorld(environment, trace.game);
   for (const [step, expected] of trace.steps.entries()) {
     const found = step === 0 ? world.start() : world.step(expected.action ?? "");
-    const differences = compare(expected, found);
-    if (differences.length > 0) {
-      return differences.map((difference) => ({
-        game: trace.game,
-        step,
-        action: expected.action,
-        ...difference,
+    const after = expected.action === undefined ? "at the start" : `after "${expected.action}"`;
+    // What the trace left out is not compared.
+    const mismatches = (["obs", "admissible", "done", "won"] as const)
+      .filter((field) => expected[field] !== undefined)
+      .filter((field) => JSON.stringify(expected[field]) !== JSON.stringify(found[field]))
+      .map((field) => ({
+        where: `${trace.game}, step ${step}: ${field} ${after}`,
+        expected: expected[field],
+        found: found[field],
       }));
-    }
+    if (mismatches.length > 0) return mismatches;
   }
   return [];
-}
-
-/** Compares what the trace recorded; what it left out is not compared. */
-function compare(
-  expected: TraceState,
-  found: TraceState,
-): Pick<Mismatch, "field" | "expected" | "found">[] {
-  return (["obs", "admissible", "done", "won"] as const)
-    .filter((field) => expected[field] !== undefined)
-    .map((field) => ({
-      field,
-      expected: JSON.stringify(expected[field]),
-      found: JSON.stringify(found[field]) ?? "nothing",
-    }))
-    .filter((pair) => pair.expected !== pair.found);
 }
 
 /** A trace whose game is a task of the environment, seen as a policy sees it. */

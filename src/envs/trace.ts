@@ -13,3 +13,18 @@ export interface TraceWorld {
   start(): TraceState;
   step(action: string): TraceState;
 }
+
+/** A place where an environment answered something else than was recorded. */
+export interface Mismatch {
+  readonly where: string;
+  readonly expected: unknown;
+  readonly found: unknown;
+}
+
+/** The outcome of a replay. */
+export interface ReplayResult {
+  readonly traces: number;
+  /** How many states were compared. */
+  readonly states: number;
+  readonly mismatches: readonly Mismatch[];
+}

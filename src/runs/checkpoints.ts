@@ -1,8 +1,8 @@
 /** Checkpoints of a run: folders that are whole or not there, the newest few of them. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { writeFileAtomic } from "./atomic-file.js";
 import { RunError } from "./run-error.js";
+import { writeSmallFile } from "./small-file.js";
 
 /** Two, so that one is whole while the next is being written. */
 const KEPT = 2;
@@ -32,7 +32,7 @@ export async function saveCheckpoint(
   rmSync(temporary, { recursive: true, force: true });
   mkdirSync(temporary, { recursive: true });
   await write(temporary);
-  writeFileAtomic(join(temporary, "state.json"), `${JSON.stringify(state)}\n`);
+  writeSmallFile(join(temporary, "state.json"), `${JSON.stringify(state)}\n`);
   rmSync(folder, { recursive: true, force: true });
   renameSync(temporary, folder);
   for (const old of wholeNames(parent).slice(0, -KEPT)) {

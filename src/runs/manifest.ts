@@ -2,8 +2,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { writeFileAtomic } from "./atomic-file.js";
 import { explainIo, RunError } from "./run-error.js";
+import { writeSmallFile } from "./small-file.js";
 
 /** Version of the run folder's layout; a reader refuses one that it does not know. */
 export const RUN_SCHEMA = 1;
@@ -40,7 +40,7 @@ export function hasManifest(folder: string): boolean {
 
 /** Writes the manifest atomically. */
 export function writeManifest(folder: string, manifest: Manifest): void {
-  writeFileAtomic(manifestPath(folder), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  writeSmallFile(manifestPath(folder), `${JSON.stringify(manifest, undefined, 2)}\n`);
 }
 
 /** Reads and checks a manifest. */

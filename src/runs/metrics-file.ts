@@ -1,7 +1,7 @@
 /** Metrics of a run: one JSON object a line, appended as they arise. */
 import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
-import { writeFileAtomic } from "./atomic-file.js";
 import { explainIo, RunError } from "./run-error.js";
+import { writeSmallFile } from "./small-file.js";
 
 /** One line of metrics: a moment and its named numbers. */
 export type MetricsLine = Readonly<Record<string, number>>;
@@ -39,7 +39,7 @@ export function cutMetrics(path: string, keep: (line: MetricsLine) => boolean): 
   const lines = readMetrics(path, () => undefined);
   const end = lines.findIndex((line) => !keep(line));
   const kept = end < 0 ? lines : lines.slice(0, end);
-  writeFileAtomic(path, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  writeSmallFile(path, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
 }
 
 /** Reads all whole lines; a torn last line is left out with a warning, a damaged one with its number. */

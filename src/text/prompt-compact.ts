@@ -26,6 +26,7 @@ export function compactStyle(slots: SlotOptions): PromptStyle {
   return {
     name: `${slots.family}/compact`,
     family: slots.family,
+    continuing: slots.history === "all" && !slots.admissible,
     responseEnd: markers.observation,
     render: (view) => render(view, slots),
     parse: (response) => parseLine(response, slots.family, Object.values(markers)),

@@ -24,6 +24,7 @@ export function fullStyle(slots: SlotOptions): PromptStyle {
   return {
     name: `${family}/full`,
     family,
+    continuing: false,
     responseEnd: "",
     render: (view) => (family === "search" ? renderSearch(view, slots) : renderWorld(view, slots)),
     parse: (response) => parseTagged(response, family),

@@ -49,6 +49,8 @@ export interface PromptView {
 export interface PromptStyle {
   readonly name: string;
   readonly family: PromptFamily;
+  /** Whether a step's prompt, response and observation are the beginning of the next step's prompt. */
+  readonly continuing: boolean;
   /** The text that ends a response and belongs to it; empty where the tokenizer's end token does. */
   readonly responseEnd: string;
   render(view: PromptView): readonly PromptPiece[];

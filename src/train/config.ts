@@ -14,11 +14,11 @@ const count = z.int().min(1);
 /** The model to train: one of a preset size from scratch, or a checkpoint. */
 const modelOptions = z
   .strictObject({
-    preset: z
-      .enum(["tiny", "small", "base"])
+    start: z
+      .string()
+      .min(1)
       .default("tiny")
-      .describe("size of a model from scratch"),
-    folder: z.string().optional().describe("a checkpoint in Hugging Face's layout, instead"),
+      .describe("tiny, small or base: from scratch; else a checkpoint folder, Hugging Face layout"),
     maxContext: count.default(512).describe("longest sequence of a model from scratch, in tokens"),
   })
   .prefault({});

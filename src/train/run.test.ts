@@ -15,7 +15,7 @@ function tiny(changes: Record<string, unknown> = {}): TrainConfig {
   return trainConfig(findEnvKind("household")).parse({
     env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick"] },
     prompt: { style: "compact", history: "all" },
-    model: { preset: "tiny", maxContext: 320 },
+    model: { start: "tiny", maxContext: 320 },
     warmStart: { episodes: 48, sft: { epochs: 4, batch: 8, optimizer: { learningRate: 3e-3 } } },
     updates: 3,
     groups: 3,

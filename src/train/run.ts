@@ -1,6 +1,9 @@
 /** A training run from its configuration to its run folder: prepare, warm start, RL, evaluation. */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { ConfigError } from "../config/config-error.js";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
+import type { PresetName } from "../engine/embedded/init.js";
 import type { Engine } from "../engine/engine.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
@@ -46,12 +49,17 @@ interface Setup {
 /** Trains as configured and records everything to the run folder. */
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
   const { folder } = options;
+  // What cannot work is refused before there is a run.
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  const start = startOf(config);
   const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
   const run =
-    options.resume === true ? resume(folder, config, checkpoint, options) : start(config, options);
+    options.resume === true
+      ? resumeFrom(folder, config, checkpoint, options)
+      : startRun(config, options);
   let engine: Engine | undefined;
   try {
-    const setup = await prepare(config, folder, checkpoint, options);
+    const setup = await prepare(config, environment, start, checkpoint, options);
     engine = setup.engine;
     if (checkpoint === undefined) await warmStart(setup, config, run, options);
     options.onPhase?.("rl");
@@ -85,11 +93,11 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
 export const REFERENCE = "reference";
 const TOKENIZER = "tokenizer";
 
-function start(config: TrainConfig, { folder, onProblem = ignore }: TrainOptions): Run {
+function startRun(config: TrainConfig, { folder, onProblem = ignore }: TrainOptions): Run {
   return createRun({ folder, kind: "train", seed: config.seed, config }, onProblem);
 }
 
-function resume(
+function resumeFrom(
   folder: string,
   config: TrainConfig,
   checkpoint: Checkpoint | undefined,
@@ -111,32 +119,53 @@ const ignore = (): void => undefined;
 
 async function prepare(
   config: TrainConfig,
-  folder: string,
+  environment: Environment,
+  start: ModelStart,
   checkpoint: Checkpoint | undefined,
   options: TrainOptions,
 ): Promise<Setup> {
-  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  const { folder } = options;
   const style = promptStyle(environment.promptFamily, config.prompt);
   options.onPhase?.("tokenizer");
   const tokenizer =
-    config.model.folder !== undefined
-      ? await loadTokenizer(config.model.folder)
-      : checkpoint !== undefined
-        ? await loadTokenizer(join(folder, TOKENIZER))
+    checkpoint !== undefined
+      ? await loadTokenizer(join(folder, TOKENIZER))
+      : "folder" in start
+        ? await loadTokenizer(start.folder)
         : buildTokenizer(await worldTexts(environment, style));
   if (checkpoint === undefined) await tokenizer.save(join(folder, TOKENIZER));
   options.onPhase?.("model");
-  const { preset, maxContext } = config.model;
   const engine = await createEmbeddedEngine({
     model:
-      config.model.folder !== undefined
-        ? { folder: config.model.folder }
-        : { preset, vocabularySize: tokenizer.vocabularySize, maxContext },
+      "folder" in start
+        ? start
+        : {
+            ...start,
+            vocabularySize: tokenizer.vocabularySize,
+            maxContext: config.model.maxContext,
+          },
     seed: config.seed,
     valueHead: config.advantage.name === "ppo",
     ...(config.engine.threads !== undefined && { threads: config.engine.threads }),
   });
   return { environment, style, tokenizer, engine };
+}
+
+type ModelStart = { readonly preset: PresetName } | { readonly folder: string };
+
+const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
+
+/** What the model starts from; a name that is no preset must be a folder with a checkpoint in it. */
+function startOf(config: TrainConfig): ModelStart {
+  const { start } = config.model;
+  const preset = PRESETS.find((name) => name === start);
+  if (preset !== undefined) return { preset };
+  if (!existsSync(join(start, "config.json"))) {
+    throw new ConfigError(
+      `model.start: there is no checkpoint in ${start} (a folder with config.json, model.safetensors and tokenizer.json). Put one there, name another folder, or start from scratch with --model.start ${PRESETS.join(", ")}.`,
+    );
+  }
+  return { folder: start };
 }
 
 /** Imitates expert episodes, evaluates what came of it, and keeps it as the reference. */

@@ -7,7 +7,7 @@ export function tinyConfig(changes: Readonly<Record<string, unknown>> = {}): Tra
   return trainConfig(findEnvKind("household")).parse({
     env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick"] },
     prompt: { style: "compact", history: "all" },
-    model: { preset: "tiny", maxContext: 256 },
+    model: { start: "tiny", maxContext: 256 },
     // Test files run side by side: threads that wait for one another would only be in each other's way.
     engine: { threads: 1 },
     warmStart: { episodes: 8, sft: { epochs: 1, batch: 8 } },

@@ -8,7 +8,10 @@ import { type Feeds, floats, type Sessions } from "./sessions.js";
 /** Numbers per piece: a piece of parameter, gradient and both moments is 1 MiB. */
 const PIECE = 65_536;
 
-const SCALARS = ["keep", "rate", "beta1", "beta2", "scale", "rootCorrection", "eps"] as const;
+/** A piece is too small for several threads to be worth their meeting. */
+const ALONE = { threads: 1 };
+
+const SCALARS = ["keep", "rate", "keepFirst", "keepSecond", "toFirst", "toRoot", "eps"] as const;
 
 /** Parameters and both moments, by tensor name; a step changes them in place. */
 export interface AdamState {
@@ -46,16 +49,19 @@ export async function adamStep(
   state: AdamState,
   params: AdamParams & { readonly scale: number; readonly isMatrix: (name: string) => boolean },
 ): Promise<void> {
-  const update = await sessions.get("adam", adamProgram);
+  const update = await sessions.get("adam", adamProgram, ALONE);
   const { beta1 = DEFAULTS.beta1, beta2 = DEFAULTS.beta2, eps = DEFAULTS.eps } = params;
   const decay = params.learningRate * (params.weightDecay ?? DEFAULTS.weightDecay);
+  // The scale of the gradient and the bias corrections are folded into the factors that are there anyway.
+  const root = Math.sqrt(1 - beta2);
+  const correction = Math.sqrt(1 - beta2 ** state.steps);
   const scalars = {
-    rate: params.learningRate / (1 - beta1 ** state.steps),
-    beta1: 1 - beta1,
-    beta2: 1 - beta2,
-    scale: params.scale,
-    rootCorrection: 1 / Math.sqrt(1 - beta2 ** state.steps),
-    eps,
+    rate: (params.learningRate * correction) / (1 - beta1 ** state.steps),
+    keepFirst: beta1,
+    keepSecond: beta2,
+    toFirst: (1 - beta1) / root,
+    toRoot: params.scale * root,
+    eps: eps * correction,
   };
   for (const [name, gradient] of gradients) {
     const arrays = [
@@ -101,13 +107,16 @@ function adamProgram(): Program {
   ];
   const scalars = SCALARS.map((name) => addInput(graph, name, "float32", []));
   const scalar = (name: (typeof SCALARS)[number]) => scalars[SCALARS.indexOf(name)]!;
-  const towards = (from: Tensor, to: Tensor, share: Tensor) =>
-    elementwise("Add", from, elementwise("Mul", elementwise("Sub", to, from), share));
-  const g = elementwise("Mul", gradient, scalar("scale"));
-  const newFirst = towards(first, g, scalar("beta1"));
-  const newSecond = towards(second, elementwise("Mul", g, g), scalar("beta2"));
-  const root = elementwise("Mul", unary("Sqrt", newSecond), scalar("rootCorrection"));
-  const change = elementwise("Div", newFirst, elementwise("Add", root, scalar("eps")));
+  const g = elementwise("Mul", gradient, scalar("toRoot"));
+  const decayed = (moment: Tensor, kept: Tensor, share: Tensor) =>
+    elementwise("Add", elementwise("Mul", moment, kept), share);
+  const newFirst = decayed(first, scalar("keepFirst"), elementwise("Mul", g, scalar("toFirst")));
+  const newSecond = decayed(second, scalar("keepSecond"), elementwise("Mul", g, g));
+  const change = elementwise(
+    "Div",
+    newFirst,
+    elementwise("Add", unary("Sqrt", newSecond), scalar("eps")),
+  );
   const moved = elementwise(
     "Sub",
     elementwise("Mul", parameter, scalar("keep")),
@@ -128,7 +137,7 @@ export async function squaredNorms(
   sessions: Sessions,
   tensors: ReadonlyMap<string, Float32Array>,
 ): Promise<ReadonlyMap<string, number>> {
-  const norms = await sessions.get("norm", normProgram);
+  const norms = await sessions.get("norm", normProgram, ALONE);
   const found = new Map<string, number>();
   for (const [name, data] of tensors) {
     let sum = 0;

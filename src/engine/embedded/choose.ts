@@ -30,15 +30,12 @@ function largest(probabilities: Float32Array): number {
 
 function draw(probabilities: Float32Array, uniform: number): Choice {
   let sum = 0;
-  let last = 0;
   for (let i = 0; i < probabilities.length; i++) {
-    const p = probabilities[i]!;
-    if (p === 0) continue;
-    sum += p;
-    last = i;
-    if (sum > uniform) break;
+    sum += probabilities[i]!;
+    if (sum > uniform) return { token: i, sampledLogprob: Math.log(probabilities[i]!) };
   }
   // Rounding may leave the sum a little under one: then it is the last possible token.
+  const last = probabilities.findLastIndex((p) => p > 0);
   return { token: last, sampledLogprob: Math.log(probabilities[last]!) };
 }
 

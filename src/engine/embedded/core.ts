@@ -70,7 +70,10 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       return model.learner.forward(sequences, parameters, wanted);
     },
     forwardBackward: (sequences, objective) => model.learner.forwardBackward(sequences, objective),
-    optimStep: (params) => model.learner.optimStep(params),
+    optimStep: (params) => {
+      model.sampler.forget();
+      return model.learner.optimStep(params);
+    },
     discardGradients: () => model.learner.discardGradients(),
     snapshotReference: async () => {
       model.reference = new Map([...model.parameters].map(([name, data]) => [name, data.slice()]));

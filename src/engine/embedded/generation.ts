@@ -18,8 +18,18 @@ import {
   type Tensor,
 } from "./graph.js";
 import { causalMask, logSumExp, rmsNorm, softmax } from "./layers.js";
-import { elementwise, fusedMatmul, linear, reshape, selectRows, transpose } from "./ops.js";
-import { asInt64, finishProgram, type Program } from "./program.js";
+import {
+  asInt64,
+  elementwise,
+  fusedMatmul,
+  linear,
+  reshape,
+  selectRows,
+  sumAxes,
+  transpose,
+  withNumber,
+} from "./ops.js";
+import { finishProgram, type Program } from "./program.js";
 import { scan } from "./scan.js";
 import {
   attentionScale,
@@ -30,7 +40,6 @@ import {
   finish,
   finishLayer,
   layer,
-  mergeHeads,
   outputWeight,
   project,
   weight,
@@ -55,11 +64,9 @@ export function prefillProgram(config: ModelConfig): Program {
     addInput(graph, "positions", "int32", ["steps", "rows", "length"]),
     addInput(graph, "lastTokens", "int32", ["steps", "rows"]),
     addInput(graph, "lastPositions", "int32", ["steps", "rows", 1]),
-    addInput(graph, "inverseTemperature", "float32", ["steps", "rows", 1]),
   ];
   const { outputs } = scan(graph, [], items, (_, __, inner) => {
-    const [ids, positions, lastTokens, lastPositions, inverse] = inner as readonly [
-      Tensor,
+    const [ids, positions, lastTokens, lastPositions] = inner as readonly [
       Tensor,
       Tensor,
       Tensor,
@@ -77,28 +84,35 @@ export function prefillProgram(config: ModelConfig): Program {
         onKeysValues: (keys, values) => caches.push(transpose(keys, [0, 1, 3, 2]), values),
       });
     const ends = { tokens: asInt64(lastTokens), positions: lastPositions };
-    x = lastLayer(context, x, positions, wide, ends, caches);
-    return {
-      states: [],
-      outputs: [...distribution(context, finish(context, x), inverse), ...caches],
-    };
+    const [residual, attended] = lastAttention(context, x, positions, wide, ends, caches);
+    return { states: [], outputs: [residual, attended, ...caches] };
   });
+  // What is left concerns one token of each prompt: all of them at once, not step by step.
+  const [residual, attended] = outputs
+    .slice(0, 2)
+    .map((tensor) => reshape(tensor, ["prompts", tensor.shape.at(-1)!]));
+  const hidden = finish(context, finishLayer(context, config.layers - 1, residual!, attended!));
+  const inverse = addInput(graph, "inverseTemperature", "float32", ["prompts", 1]);
+  const results = [...distribution(context, hidden, inverse), ...outputs.slice(2)];
   const names = [
     ...DISTRIBUTION,
     ...layersOf(config).flatMap((i) => [cacheNames.promptKeys(i), cacheNames.promptValues(i)]),
   ];
-  return finishProgram(graph, new Map(names.map((name, i) => [name, outputs[i]!])));
+  return finishProgram(graph, new Map(names.map((name, i) => [name, results[i]!])));
 }
 
-/** Of the last layer, only keys and values are needed everywhere; the rest at each prompt's end only. */
-function lastLayer(
+/**
+ * The residual stream and the last layer's attention at the end of each prompt: elsewhere, only keys and
+ * values of that layer are needed.
+ */
+function lastAttention(
   context: Context,
   x: Tensor,
   positions: Tensor,
   wide: Tensor,
   ends: { readonly tokens: Tensor; readonly positions: Tensor },
   caches: Tensor[],
-): Tensor {
+): readonly [Tensor, Tensor] {
   const { config } = context;
   const index = config.layers - 1;
   const norm = weight(context.weights, layerNames(index).attentionNorm);
@@ -107,27 +121,22 @@ function lastLayer(
   const values = project(context, index, "value", normed, wide);
   caches.push(keys, values);
   const at = selectRows(normed, ends.tokens);
-  const q = grouped(project(context, index, "query", at, asInt64(ends.positions)), config);
+  const plain = grouped(project(context, index, "query", at, asInt64(ends.positions)), config);
+  const q = withNumber("Mul", plain, attentionScale(config));
   const [rows, , times, size] = q.shape as Shape;
   const length = positions.shape[1]!;
-  const scores = fusedMatmul(q, keys, { scale: attentionScale(config) }, [
-    rows!,
-    config.kvHeads,
-    times!,
-    length,
-  ]);
+  const scores = emit({
+    op: "MatMul",
+    inputs: [q, keys],
+    shape: [rows!, config.kvHeads, times!, length],
+  });
   const weights = softmax(elementwise("Add", scores, causalMask(ends.positions, positions)));
   const attended = emit({
     op: "MatMul",
     inputs: [weights, values],
     shape: [rows!, config.kvHeads, times!, size!],
   });
-  return finishLayer(
-    context,
-    index,
-    selectRows(x, ends.tokens),
-    reshape(attended, [rows!, config.heads * config.headSize]),
-  );
+  return [selectRows(x, ends.tokens), reshape(attended, [rows!, config.heads * config.headSize])];
 }
 
 /** Queries of one position [rows, heads, 1, size] by the key-value head they share. */
@@ -162,10 +171,8 @@ export function decodeProgram(config: ModelConfig): Program {
     const attended = attendCaches(graph, config, index, { q, keys, values, promptMask, ownMask });
     x = finishLayer(context, index, x, attended);
   }
-  const told = distribution(context, finish(context, x), inverse);
-  DISTRIBUTION.forEach((name, i) => {
-    results.set(name, told[i]!);
-  });
+  for (const [name, tensor] of distributionResults(context, finish(context, x), inverse))
+    results.set(name, tensor);
   return finishProgram(graph, results);
 }
 
@@ -184,7 +191,8 @@ function attendCaches(
 ): Tensor {
   const { kvHeads, headSize } = config;
   const times = config.heads / kvHeads;
-  const scale = attentionScale(config);
+  // Scaled here and not in the products: those of a single row are faster plain.
+  const q = withNumber("Mul", now.q, attentionScale(config));
   const declare = (name: string, ...shape: (string | number)[]) =>
     addInput(graph, name, "float32", shape);
   const promptKeys = declare(cacheNames.promptKeys(index), "groups", kvHeads, headSize, "prompt");
@@ -195,8 +203,8 @@ function attendCaches(
     "prompt",
     headSize,
   );
-  const ownKeys = declare(cacheNames.ownKeys(index), "batch", kvHeads, headSize, "own");
-  const ownValues = declare(cacheNames.ownValues(index), "batch", kvHeads, "own", headSize);
+  const ownKeys = declare(cacheNames.ownKeys(index), "own", "batch", kvHeads, headSize);
+  const ownValues = declare(cacheNames.ownValues(index), "own", "batch", kvHeads, headSize);
   // Rows of a group are the rows of one matrix, so that a shared prompt is read once for all of them.
   const byGroup = (x: Tensor, width: string | number) =>
     reshape(transpose(reshape(x, ["groups", "count", kvHeads, times, width]), [0, 2, 1, 3, 4]), [
@@ -212,18 +220,20 @@ function attendCaches(
       times,
       width,
     ]);
-  const product = (a: Tensor, b: Tensor, shape: Shape, options = {}) =>
-    fusedMatmul(a, b, options, shape);
+  const product = (a: Tensor, b: Tensor, shape: Shape) =>
+    emit({ op: "MatMul", inputs: [a, b], shape });
   const toPrompt = elementwise(
     "Add",
-    product(byGroup(now.q, headSize), promptKeys, ["groups", kvHeads, "sharing", "prompt"], {
-      scale,
-    }),
+    product(byGroup(q, headSize), promptKeys, ["groups", kvHeads, "sharing", "prompt"]),
     now.promptMask,
   );
   const row = (width: string | number): Shape => ["batch", kvHeads, times, width];
-  const toOwn = elementwise("Add", product(now.q, ownKeys, row("own"), { scale }), now.ownMask);
-  const toSelf = product(now.q, now.keys, row(1), { scale, transB: true });
+  const toOwn = elementwise(
+    "Add",
+    fusedMatmul(q, ownKeys, { transB: true, positionsFirst: true }, row("own")),
+    now.ownMask,
+  );
+  const toSelf = sumAxes(elementwise("Mul", q, now.keys), [3], row(1), true);
   const weights = softmax(
     emit({
       op: "Concat",
@@ -243,7 +253,7 @@ function attendCaches(
     product(byGroup(onPrompt, "prompt"), promptValues, ["groups", kvHeads, "sharing", headSize]),
     headSize,
   );
-  const fromOwn = product(onOwn, ownValues, row(headSize));
+  const fromOwn = fusedMatmul(onOwn, ownValues, { positionsFirst: true }, row(headSize));
   const fromSelf = elementwise("Mul", onSelf, now.values);
   const sum = elementwise("Add", elementwise("Add", fromPrompt, fromOwn), fromSelf);
   return reshape(sum, ["batch", config.heads * headSize]);
@@ -260,7 +270,18 @@ function distribution(context: Context, hidden: Tensor, inverse: Tensor): readon
   return [probabilities, logSumExp(tempered, probabilities), logSumExp(logits, softmax(logits))];
 }
 
-function declareContext(graph: Graph, config: ModelConfig): Context {
+/** The next token's distribution after some hidden states, as results by name. */
+export function distributionResults(
+  context: Context,
+  hidden: Tensor,
+  inverse: Tensor,
+): readonly (readonly [string, Tensor])[] {
+  const told = distribution(context, hidden, inverse);
+  return DISTRIBUTION.map((name, i) => [name, told[i]!]);
+}
+
+/** The model's inputs in a graph of sampling. */
+export function declareContext(graph: Graph, config: ModelConfig): Context {
   return {
     config,
     weights: declareWeights(graph, config, false),

@@ -9,6 +9,7 @@ import {
   floatVector,
   intVector,
   record,
+  type Shape,
   type Tensor,
 } from "./graph.js";
 import { elementwise, fusedMatmul, sumAxes, unary, withNumber } from "./ops.js";
@@ -31,8 +32,7 @@ export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
     backward: (gradients, gradient) => {
       const normalized = elementwise("Mul", x, inverse);
       const product = elementwise("Mul", gradient!, normalized);
-      if (gradients.wants(weight))
-        gradients.add(weight, sumAxes(product, [0], weight.shape, false));
+      if (gradients.wants(weight)) gradients.add(weight, columnSums(product, weight.shape));
       if (!gradients.wants(x)) return;
       // dx = r (g w - x̂ mean(g w x̂)), and the mean is a product with the weight vector.
       const width = x.shape[1] as number;
@@ -48,6 +48,23 @@ export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
     },
   });
   return y;
+}
+
+/** Σ over the rows of x [n, d], as a product with ones: a reduction along columns is several times slower. */
+function columnSums(x: Tensor, shape: Shape): Tensor {
+  const rows = emit({
+    op: "Shape",
+    inputs: [x],
+    attributes: { start: { int: 0 }, end: { int: 1 } },
+    type: "int64",
+    shape: [1],
+  });
+  const ones = emit({
+    op: "Expand",
+    inputs: [floatConstant(x.graph, 1), rows],
+    shape: [x.shape[0]!],
+  });
+  return emit({ op: "MatMul", inputs: [ones, x], shape });
 }
 
 /** Position tables for `rotate`: cosines and sines [positions, size / 2]. */

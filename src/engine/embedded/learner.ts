@@ -16,7 +16,13 @@ import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { adamStep, checkAdamParams, squaredNorms } from "./adam.js";
 import { checkInputs, checkSequences } from "./checks.js";
 import { quantitiesRead } from "./objective-graph.js";
-import { gatherTargets, layOut, type PackedArrays, scatterTargets } from "./packed-arrays.js";
+import {
+  computedLength,
+  gatherTargets,
+  layOut,
+  type PackedArrays,
+  scatterTargets,
+} from "./packed-arrays.js";
 import { packSequences } from "./packing.js";
 import {
   forwardProgram,
@@ -40,6 +46,8 @@ export interface Moments {
 }
 
 export interface Learner {
+  /** What has been accumulated since the last step, by tensor name. */
+  readonly gradients: ReadonlyMap<string, Float32Array>;
   forward(
     sequences: readonly TargetSequence[],
     parameters: Parameters,
@@ -53,8 +61,11 @@ export interface Learner {
   discardGradients(): Promise<OptimResult>;
 }
 
-/** How many tokens are computed at a time: few enough to stay in cache, enough to keep products fast. */
-const TOKENS_PER_STEP = 512;
+/**
+ * Size of the widest activation of a step, in numbers, from which follows how many tokens are computed at
+ * a time: few enough to stay in cache, enough to keep the products and the sums of gradients cheap.
+ */
+const STEP_NUMBERS = 2 ** 20;
 /** Upper bound of logits held at a time, for large vocabularies. */
 const MAX_LOGITS = 2 ** 24;
 
@@ -71,12 +82,15 @@ export function createLearner(
   const packing = {
     tokensPerStep: Math.max(
       32,
-      Math.min(TOKENS_PER_STEP, Math.floor(MAX_LOGITS / config.vocabularySize)),
+      Math.min(
+        Math.floor(STEP_NUMBERS / config.mlpSize),
+        Math.floor(MAX_LOGITS / config.vocabularySize),
+      ),
     ),
     attentionCost: attentionCost(config),
   };
   const layOutAll = (sequences: readonly TargetSequence[]) => {
-    const lengths = sequences.map((sequence) => sequence.ids.length);
+    const lengths = sequences.map(computedLength);
     return packSequences(lengths, packing).map((batch) => layOut(sequences, batch));
   };
   const shaped = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
@@ -92,6 +106,7 @@ export function createLearner(
     return Math.sqrt([...squares.values()].reduce((sum, square) => sum + square, 0));
   };
   return {
+    gradients,
     forward: async (sequences, weights, options) => {
       checkSequences(sequences, config);
       const quantities: readonly Quantity[] = [

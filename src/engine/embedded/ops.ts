@@ -69,6 +69,8 @@ export function linear(x: Tensor, weight: Tensor): Tensor {
 export interface MatmulOptions {
   readonly transA?: boolean;
   readonly transB?: boolean;
+  /** b is [positions, …batch, size] instead of […batch, positions, size]. */
+  readonly positionsFirst?: boolean;
   readonly scale?: number;
 }
 
@@ -81,6 +83,7 @@ export function fusedMatmul(a: Tensor, b: Tensor, options: MatmulOptions, shape:
     attributes: {
       transA: { int: options.transA ? 1 : 0 },
       transB: { int: options.transB ? 1 : 0 },
+      transBatchB: { int: options.positionsFirst ? 1 : 0 },
       alpha: { float: options.scale ?? 1 },
     },
     shape,
@@ -226,4 +229,15 @@ export function withNumber(op: "Add" | "Mul", x: Tensor, value: number): Tensor 
 
 export function unary(op: string, x: Tensor): Tensor {
   return emit({ op, inputs: [x], shape: x.shape });
+}
+
+/** Some operators take 64-bit indices only. */
+export function asInt64(x: Tensor): Tensor {
+  return emit({
+    op: "Cast",
+    inputs: [x],
+    attributes: { to: { int: 7 } },
+    type: "int64",
+    shape: x.shape,
+  });
 }

@@ -29,39 +29,51 @@ export function isTarget(sequence: TargetSequence, i: number): boolean {
   return i > 0 && (sequence.targets === undefined || sequence.targets[i] !== 0);
 }
 
+/** How many tokens of a sequence are computed: the last one predicts nothing. */
+export function computedLength(sequence: TargetSequence): number {
+  return sequence.ids.length - 1;
+}
+
 /** Lays the sequences of a batch out. */
 export function layOut(sequences: readonly TargetSequence[], batch: PackedBatch): PackedArrays {
   const { length, rowsPerStep, steps } = batch;
-  const tokens = steps * rowsPerStep * length;
-  const ids = new Int32Array(tokens);
-  const segments = new Int32Array(tokens).fill(-1);
-  const positions = new Int32Array(tokens);
-  for (let i = 0; i < tokens; i++) positions[i] = i % length;
-  const perStep: { predictor: number; target: number; sequence: number; token: number }[][] =
-    Array.from({ length: steps }, () => []);
+  const perStep = rowsPerStep * length;
+  const ids = new Int32Array(steps * perStep);
+  const segments = new Int32Array(ids.length).fill(-1);
+  const positions = ids.map((_, i) => i % length);
+  const found: (TargetSource & { readonly predictor: number })[][] = Array.from(
+    { length: steps },
+    () => [],
+  );
   for (const { sequence, row, start } of batch.placements) {
     const given = sequences[sequence]!;
     const step = Math.floor(row / rowsPerStep);
     const base = row * length + start;
-    for (let i = 0; i < given.ids.length; i++) {
+    for (let i = 0; i < computedLength(given); i++) {
       ids[base + i] = given.ids[i]!;
       positions[base + i] = i;
       segments[base + i] = start;
-      if (!isTarget(given, i)) continue;
-      const predictor = base + i - 1 - step * rowsPerStep * length;
-      perStep[step]!.push({ predictor, target: given.ids[i]!, sequence, token: i });
+      if (isTarget(given, i + 1))
+        found[step]!.push({
+          slot: 0,
+          predictor: base + i - step * perStep,
+          sequence,
+          token: i + 1,
+        });
     }
   }
-  const targetsPerStep = Math.max(1, ...perStep.map((targets) => targets.length));
-  const predictors = new Int32Array(steps * targetsPerStep).fill(length - 1);
+  const targetsPerStep = Math.max(1, ...found.map((targets) => targets.length));
+  const predictors = new Int32Array(steps * targetsPerStep);
   const targets = new Int32Array(predictors.length);
   const present = new Float32Array(predictors.length);
   const sources: TargetSource[] = [];
-  perStep.forEach((found, step) => {
-    found.forEach(({ predictor, target, sequence, token }, i) => {
-      const slot = step * targetsPerStep + i;
+  found.forEach((inStep, step) => {
+    const begin = step * targetsPerStep;
+    predictors.fill(unusedToken(inStep, perStep), begin, begin + targetsPerStep);
+    inStep.forEach(({ predictor, sequence, token }, i) => {
+      const slot = begin + i;
       predictors[slot] = predictor;
-      targets[slot] = target;
+      targets[slot] = sequences[sequence]!.ids[token]!;
       present[slot] = 1;
       sources.push({ slot, sequence, token });
     });
@@ -77,6 +89,14 @@ export function layOut(sequences: readonly TargetSequence[], batch: PackedBatch)
     targetsPerStep,
     sources,
   };
+}
+
+/** A token that predicts no target; padding must not repeat one that does (see `selectRows`). */
+function unusedToken(found: readonly { readonly predictor: number }[], tokens: number): number {
+  const used = new Set(found.map(({ predictor }) => predictor));
+  for (let token = 0; token < tokens; token++) if (!used.has(token)) return token;
+  // Every token predicts a target, so there is no padding.
+  return 0;
 }
 
 /** Spreads one number per target back over the tokens of the sequences. */

@@ -29,19 +29,21 @@ export interface PackingOptions {
 }
 
 /** Row lengths to try, as multiples of the longest sequence. */
-const STRETCHES = [1, 1.25, 1.5, 2, 2.5, 3, 4, 6];
+const STRETCHES = Array.from({ length: 33 }, (_, i) => 1 + i / 8);
 /** Rows longer than the longest sequence need not be longer than this. */
 const LONG_ROW = 512;
 /** Sequences shorter than the longest by this factor get rows of their own, if they fill a few steps. */
 const LENGTH_CLASS = 4;
 const STEPS_WORTH_A_BATCH = 4;
 
-/** Places sequences of the given lengths. Every sequence appears exactly once. */
+/** Places sequences of the given lengths; every sequence that is not empty appears exactly once. */
 export function packSequences(
   lengths: readonly number[],
   options: PackingOptions,
 ): readonly PackedBatch[] {
-  const order = lengths.map((_, i) => i).sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+  const order = lengths
+    .flatMap((length, i) => (length > 0 ? [i] : []))
+    .sort((a, b) => lengths[b]! - lengths[a]! || a - b);
   const batches: PackedBatch[] = [];
   for (let begin = 0; begin < order.length; ) {
     const end = endOfClass(order, lengths, begin, options.tokensPerStep * STEPS_WORTH_A_BATCH);
@@ -106,7 +108,7 @@ function fillRows(
     let room = size;
     while (room <= length && rowsByRoom[room]!.length === 0) room += 1;
     const row = room <= length ? rowsByRoom[room]!.pop()! : rows++;
-    const left = room <= length ? room : length;
+    const left = Math.min(room, length);
     placements.push({ sequence, row, start: length - left });
     rowsByRoom[left - size]!.push(row);
   }

@@ -4,20 +4,21 @@ import { inputsOf } from "../../objectives/expression-interpret.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { VALUE_HEAD } from "../weights/tensor-names.js";
 import { differentiate } from "./gradients.js";
-import { addInput, createGraph, emit, type Graph, type Tensor } from "./graph.js";
+import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
 import { causalMask, predict } from "./layers.js";
 import { compileObjective, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
+import { asInt64 } from "./ops.js";
 import { finishGraph, scan } from "./scan.js";
 import {
   type Context,
+  criticValue,
   declareTables,
   declareWeights,
   embed,
   finish,
   layer,
   outputWeight,
-  valueOf,
 } from "./transformer.js";
 
 /** A compiled graph: its model file, and under which tensor name each result is found. */
@@ -180,17 +181,6 @@ function score(
     ...predict(hidden, outputWeight(context), packed.targets, {
       entropy: quantities.includes("entropy"),
     }),
-    ...(quantities.includes("value") ? { value: valueOf(context, hidden) } : {}),
+    ...(quantities.includes("value") ? { value: criticValue(context, hidden) } : {}),
   };
-}
-
-/** Some operators take 64-bit indices only. */
-export function asInt64(x: Tensor): Tensor {
-  return emit({
-    op: "Cast",
-    inputs: [x],
-    attributes: { to: { int: 7 } },
-    type: "int64",
-    shape: x.shape,
-  });
 }

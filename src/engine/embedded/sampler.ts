@@ -4,23 +4,32 @@ import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { checkRequests } from "./checks.js";
 import { chooseToken } from "./choose.js";
-import { decodeProgram, prefillProgram } from "./generation.js";
-import { createKeyValueCache, type KeyValueCache } from "./key-value-cache.js";
+import { decodeProgram } from "./generation.js";
+import type { KeyValueCache } from "./key-value-cache.js";
 import type { Parameters } from "./learner.js";
+import { createMemory, type Memory, type Remembered } from "./memory.js";
 import { createRandom, type Random } from "./random.js";
+import {
+  continuePrompts,
+  type Distribution,
+  distributionOf,
+  inverseTemperature,
+  type Reader,
+  readPrompts,
+} from "./reading.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
 /** Rows decoded together, and prompt tokens cached together, at most. */
 const MAX_ROWS = 256;
 const MAX_PROMPT_TOKENS = 65_536;
-/** Prompt tokens read at a time: few enough to stay in cache. */
-const TOKENS_PER_STEP = 512;
 /** Rows are moved together when at most this share of them is still going. */
 const COMPACT_BELOW = 0.6;
 
 export interface Sampler {
   sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+  /** Forgets what was read with weights that are no more. */
+  forget(): void;
 }
 
 /** A continuation in progress. */
@@ -37,6 +46,8 @@ interface Row {
 interface Group {
   readonly request: SampleRequest;
   readonly rows: readonly Row[];
+  /** What the prompt goes on from, where that was kept. */
+  readonly remembered?: Remembered | undefined;
 }
 
 /** A sampler that always uses the weights as they are when it is called. */
@@ -45,6 +56,7 @@ export function createSampler(
   parameters: Parameters,
   sessions: Sessions,
 ): Sampler {
+  const memory = createMemory();
   const weights = (): Feeds =>
     Object.fromEntries(
       tensorSpecs(config)
@@ -57,14 +69,21 @@ export function createSampler(
       const rowsOf = requests.map((request) =>
         Array.from({ length: request.count ?? 1 }, (_, i) => startRow(request, i)),
       );
-      // A group larger than a batch is prefilled once for each batch.
+      // A group larger than a batch is read once for each batch.
       const groups = requests.flatMap((request, i) =>
-        chunks(rowsOf[i]!, MAX_ROWS).map((rows): Group => ({ request, rows })),
+        chunks(rowsOf[i]!, MAX_ROWS).map((rows): Group => {
+          const remembered = isContinued(request) ? memory.recall(request.prompt) : undefined;
+          return { request, rows, remembered };
+        }),
       );
-      for (const batch of formBatches(groups))
-        await sampleBatch(config, sessions, weights(), batch);
+      const reader = { config, sessions, weights: weights() };
+      const isNew = (group: Group) => group.remembered === undefined;
+      const fresh = formBatches(groups.filter(isNew));
+      const continued = formBatches(groups.filter((group) => !isNew(group)));
+      for (const batch of [...fresh, ...continued]) await sampleBatch(reader, memory, batch);
       return rowsOf.map((rows) => rows.map(toSample));
     },
+    forget: () => memory.forget(),
   };
 }
 
@@ -106,105 +125,54 @@ function formBatches(groups: readonly Group[]): readonly (readonly Group[])[] {
   return batches;
 }
 
-async function sampleBatch(
-  config: ModelConfig,
-  sessions: Sessions,
-  weights: Feeds,
-  batch: readonly Group[],
-): Promise<void> {
-  const prefill = await prefillPrompts(config, sessions, weights, batch);
-  batch.forEach((group, g) => {
-    for (const row of group.rows) extend(row, prefill.next, g, config.vocabularySize);
-  });
+function isContinued({ continued = false, count = 1 }: SampleRequest): boolean {
+  return continued && count === 1;
+}
+
+async function sampleBatch(reader: Reader, memory: Memory, batch: readonly Group[]): Promise<void> {
+  const { config, sessions, weights } = reader;
+  const read = await readBatch(reader, batch);
   let grid: readonly Group[] = batch;
-  let cache = prefill.cache;
+  let { cache } = read;
+  const take = (row: Row, next: Distribution, at: number, g: number, r: number) => {
+    extend(row, next, at, config.vocabularySize);
+    if (row.stopReason === undefined || !isContinued(row.request)) return;
+    // The last token was sampled but never read.
+    const ids = [...Array.from(row.request.prompt), ...row.tokens.slice(0, -1)];
+    memory.remember({ ids, cache: cache.row(g, r) });
+  };
+  grid.forEach((group, g) => {
+    group.rows.forEach((row, r) => {
+      take(row, read.next, g, g, r);
+    });
+  });
   const decode = await sessions.get("decode", () => decodeProgram(config));
   for (;;) {
     const compact = compactGrid(grid, cache);
     if (compact === undefined) return;
     ({ grid, cache } = compact);
     const rows = grid.flatMap((group) => group.rows);
-    const next = distributionOf(
-      await decode.run({
-        ...weights,
-        ...gridFeeds(grid, rows),
-        ...cache.feeds(),
-        ...rotaryTables(config, 1 + Math.max(...rows.map(position))),
-      }),
-      cache,
-    );
-    rows.forEach((row, r) => {
-      if (row.stopReason === undefined) extend(row, next, r, config.vocabularySize);
+    const results = await decode.run({
+      ...weights,
+      ...gridFeeds(grid, rows),
+      ...cache.feeds(),
+      ...rotaryTables(config, 1 + Math.max(...rows.map(position))),
+    });
+    cache.append(results);
+    const next = distributionOf(results);
+    const count = grid[0]!.rows.length;
+    rows.forEach((row, at) => {
+      if (row.stopReason === undefined) take(row, next, at, Math.floor(at / count), at % count);
     });
   }
 }
 
-/** The next token's distribution for every row. */
-interface Distribution {
-  readonly probabilities: Float32Array;
-  readonly logSum: Float32Array;
-  readonly plainLogSum: Float32Array;
-}
-
-function distributionOf(
-  results: ReadonlyMap<string, Float32Array>,
-  cache: KeyValueCache,
-): Distribution {
-  cache.append(results);
-  return {
-    probabilities: results.get("probabilities")!,
-    logSum: results.get("logSum")!,
-    plainLogSum: results.get("plainLogSum")!,
-  };
-}
-
-async function prefillPrompts(
-  config: ModelConfig,
-  sessions: Sessions,
-  weights: Feeds,
-  batch: readonly Group[],
-): Promise<{ readonly next: Distribution; readonly cache: KeyValueCache }> {
-  const prompts = batch.map((group) => group.request.prompt);
-  const length = Math.max(...prompts.map((prompt) => prompt.length));
-  const most = Math.max(1, Math.floor(TOKENS_PER_STEP / length));
-  const steps = Math.ceil(prompts.length / most);
-  const rows = Math.ceil(prompts.length / steps);
-  const ids = new Int32Array(steps * rows * length);
-  const positions = ids.map((_, i) => i % length);
-  const lastPositions = new Int32Array(steps * rows);
-  const lastTokens = new Int32Array(steps * rows);
-  const inverse = new Float32Array(steps * rows).fill(1);
-  prompts.forEach((prompt, r) => {
-    ids.set(Array.from(prompt), r * length);
-    lastPositions[r] = prompt.length - 1;
-    inverse[r] = inverseTemperature(batch[r]!.request);
-  });
-  lastPositions.forEach((at, r) => {
-    lastTokens[r] = (r % rows) * length + at;
-  });
-  const prefill = await sessions.get("prefill", () => prefillProgram(config));
-  const results = await prefill.run({
-    ...weights,
-    ids: integers(ids, [steps, rows * length]),
-    positions: integers(positions, [steps, rows, length]),
-    lastTokens: integers(lastTokens, [steps, rows]),
-    lastPositions: integers(lastPositions, [steps, rows, 1]),
-    inverseTemperature: floats(inverse, [steps, rows, 1]),
-    ...rotaryTables(config, length),
-  });
-  const cache = createKeyValueCache(config, results, {
-    lengths: prompts.map((prompt) => prompt.length),
-    promptLength: length,
-    count: batch[0]!.rows.length,
-  });
-  return {
-    next: {
-      probabilities: results.get("probabilities")!,
-      logSum: results.get("logSum")!,
-      plainLogSum: results.get("plainLogSum")!,
-    },
-    cache,
-  };
+function readBatch(reader: Reader, batch: readonly Group[]) {
+  const requests = batch.map((group) => group.request);
+  const remembered = batch.flatMap((group) => group.remembered ?? []);
+  return remembered.length > 0
+    ? continuePrompts(reader, requests, remembered)
+    : readPrompts(reader, requests, batch[0]!.rows.length);
 }
 
 function gridFeeds(grid: readonly Group[], rows: readonly Row[]): Feeds {
@@ -223,11 +191,6 @@ function gridFeeds(grid: readonly Group[], rows: readonly Row[]): Feeds {
 /** The position of a row's newest token. */
 function position(row: Row): number {
   return row.request.prompt.length + row.tokens.length - 1;
-}
-
-function inverseTemperature(request: SampleRequest): number {
-  const temperature = request.temperature ?? 1;
-  return temperature === 0 ? 1 : 1 / temperature;
 }
 
 /** Draws a row's next token from entry `at` of the distribution. */

@@ -64,12 +64,12 @@ export function finishGraph(graph: Graph, outputs: readonly Tensor[]): OnnxGraph
   return {
     name: `graph_${graph.depth}`,
     nodes: graph.nodes,
-    inputs: graph.inputs.map(valueOf),
-    outputs: outputs.map(valueOf),
+    inputs: graph.inputs.map(describeValue),
+    outputs: outputs.map(describeValue),
     constants: [...graph.constants.values()].map((constant) => constant.stored),
   };
 }
 
-function valueOf(tensor: Tensor): OnnxValue {
+function describeValue(tensor: Tensor): OnnxValue {
   return { name: tensor.name, type: tensor.type, shape: tensor.shape };
 }

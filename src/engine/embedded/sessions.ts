@@ -13,7 +13,8 @@ export interface Compiled {
 }
 
 export interface Sessions {
-  get(key: string, build: () => Program): Promise<Compiled>;
+  /** The graph of that key, built if it is not there; on fewer threads than the rest if so told. */
+  get(key: string, build: () => Program, options?: { readonly threads: number }): Promise<Compiled>;
   dispose(): Promise<void>;
 }
 
@@ -27,11 +28,11 @@ export function createSessions(threads: number): Sessions {
     { readonly session: ort.InferenceSession; readonly program: Program }
   >();
   return {
-    get: async (key, build) => {
+    get: async (key, build, options) => {
       const known = sessions.get(key);
       // Moved to the end: the first one is the one that was not used for longest.
       if (known !== undefined) sessions.delete(key);
-      const entry = known ?? (await compile(build(), threads));
+      const entry = known ?? (await compile(build(), options?.threads ?? threads));
       sessions.set(key, entry);
       if (sessions.size > KEPT) {
         const [oldest, { session }] = sessions.entries().next().value!;
@@ -55,6 +56,8 @@ async function compile(program: Program, threads: number) {
     graphOptimizationLevel: "all",
     // Shapes differ from run to run, so a plan made for one of them would only cost memory.
     enableMemPattern: false,
+    // Masked attention weights underflow, and arithmetic on denormal numbers is ten times slower.
+    extra: { session: { set_denormal_as_zero: "1" } },
     logSeverityLevel: 3,
   });
   return { session, program };

@@ -148,6 +148,6 @@ export function outputWeight({ config, weights }: Context): Tensor {
 }
 
 /** The critic's value [n, 1] of finished hidden states. */
-export function valueOf(context: Context, hidden: Tensor): Tensor {
+export function criticValue(context: Context, hidden: Tensor): Tensor {
   return linear(hidden, weight(context.weights, VALUE_HEAD));
 }

@@ -2,8 +2,8 @@
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { writeFileAtomically, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
-import { writeFileAtomically, writeFully } from "./atomic-file.js";
 import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
 import {
   openSafetensors,

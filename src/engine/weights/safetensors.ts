@@ -1,7 +1,7 @@
 /** The safetensors file format: tensors in 32- or 16-bit floats, read one at a time. */
 import { type FileHandle, open } from "node:fs/promises";
+import { writeFileAtomically, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
-import { writeFileAtomically, writeFully } from "./atomic-file.js";
 import { decodeBfloat16, decodeFloat16, encodeBfloat16, encodeFloat16 } from "./half-precision.js";
 import { DTYPE_BYTES, parseSafetensorsHeader, type StoredTensor } from "./safetensors-header.js";
 

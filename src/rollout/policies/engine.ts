@@ -31,6 +31,7 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
       `the tokenizer has ${tokenizer.vocabularySize} tokens and the model ${vocabularySize}: they do not belong together`,
     );
   }
+  const continued = style.continuing;
   const stop = [[responseEndId(tokenizer, style)]];
   return {
     name: options.name ?? "engine",
@@ -39,7 +40,9 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
       const prompts = situations.map(({ prompt }) => encodePrompt(tokenizer, style, prompt));
       const fits = prompts.map(({ ids }) => ids.length + sampling.maxTokens <= maxContext);
       const requests = prompts.flatMap((prompt, i) =>
-        fits[i] ? [{ ...sampling, prompt: prompt.ids, stop, seed: situations[i]!.seed }] : [],
+        fits[i]
+          ? [{ ...sampling, prompt: prompt.ids, stop, seed: situations[i]!.seed, continued }]
+          : [],
       );
       const samples = (await engine.sample(requests)).values();
       return prompts.map((prompt, i): Reply => {

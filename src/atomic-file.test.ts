@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { writeFileAtomically, writeFully } from "./atomic-file.js";
+import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "./atomic-file.js";
 
 let folder: string;
 beforeEach(async () => {
@@ -37,5 +37,13 @@ it("keeps the old file and no temporary one when writing fails", async () => {
   });
   await expect(failing).rejects.toThrow("disk full");
   expect(await readFile(join(folder, "file"), "utf8")).toBe("old");
+  expect(await readdir(folder)).toEqual(["file"]);
+});
+
+it("does the same at once for small texts", async () => {
+  writeFileAtomicallySync(join(folder, "file"), "first");
+  writeFileAtomicallySync(join(folder, "file"), "second");
+  expect(await readFile(join(folder, "file"), "utf8")).toBe("second");
+  expect(() => writeFileAtomicallySync(join(folder, "none", "file"), "x")).toThrow(/ENOENT/);
   expect(await readdir(folder)).toEqual(["file"]);
 });

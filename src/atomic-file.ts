@@ -1,5 +1,6 @@
 /** Files that appear whole or not at all, whenever the process or the machine stops. */
 import { randomBytes } from "node:crypto";
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -8,7 +9,7 @@ export async function writeFileAtomically(
   file: string,
   write: (handle: FileHandle) => Promise<void>,
 ): Promise<void> {
-  const temporary = `${file}.${randomBytes(6).toString("hex")}.tmp`;
+  const temporary = temporaryName(file);
   try {
     const handle = await open(temporary, "wx");
     try {
@@ -36,6 +37,33 @@ async function syncFolder(folder: string): Promise<void> {
     await handle.close();
   }
 }
+
+/** The same at once, for texts small enough to wait for. */
+export function writeFileAtomicallySync(file: string, content: string): void {
+  const temporary = temporaryName(file);
+  try {
+    const handle = openSync(temporary, "wx");
+    try {
+      writeFileSync(handle, content);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(temporary, file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  if (process.platform === "win32") return;
+  const folder = openSync(dirname(file), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+const temporaryName = (file: string): string => `${file}.${randomBytes(6).toString("hex")}.tmp`;
 
 /** Writes all bytes of a view; one write call may take fewer. */
 export async function writeFully(handle: FileHandle, view: ArrayBufferView): Promise<void> {

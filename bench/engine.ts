@@ -1,0 +1,280 @@
+/**
+ * Training and sampling speed of the embedded engine, beside PyTorch on the same machine in the same run.
+ *
+ *   PAWL_PYTHON=/path/to/python npm run bench -- engine [--flat]
+ *
+ * Repetitions of both sides are interleaved and medians compared, so that a busy machine slows both.
+ * `--flat` adds 500 training steps of a smaller model, to see that memory stays flat.
+ */
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import * as ort from "onnxruntime-node";
+import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
+import { encodeModel } from "../src/engine/embedded/onnx.js";
+import { createRandom } from "../src/engine/embedded/random.js";
+import type { Engine } from "../src/engine/engine.js";
+import type { ModelConfig } from "../src/engine/weights/model-config.js";
+import { input, logprob, mul, neg } from "../src/objectives/expression.js";
+
+const THREADS = 2;
+const { values: options } = parseArgs({
+  allowPositionals: true,
+  options: {
+    flat: { type: "boolean", default: false },
+    repetitions: { type: "string", default: "7" },
+  },
+});
+const repetitions = Number(options.repetitions);
+
+const reference = modelConfig({ dim: 256, layers: 4, heads: 4, inner: 1024, vocab: 2048 });
+const million = modelConfig({ dim: 128, layers: 4, heads: 4, inner: 512, vocab: 256 });
+
+function modelConfig(size: {
+  readonly dim: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly inner: number;
+  readonly vocab: number;
+}): ModelConfig {
+  return {
+    vocabularySize: size.vocab,
+    hiddenSize: size.dim,
+    layers: size.layers,
+    heads: size.heads,
+    kvHeads: size.heads,
+    headSize: size.dim / size.heads,
+    mlpSize: size.inner,
+    maxContext: 1024,
+    ropeTheta: 10_000,
+    normEps: 1e-6,
+    tiedEmbeddings: false,
+    qkvBias: false,
+  };
+}
+
+/** A line-by-line conversation with the PyTorch side. */
+interface Peer {
+  ask(command: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, number>>>;
+  close(): void;
+}
+
+function startPeer(): Peer {
+  const python = process.env.PAWL_PYTHON ?? "python3";
+  const script = fileURLToPath(new URL("./peer/peer.py", import.meta.url));
+  const child = spawn(python, [script, String(THREADS)], {
+    stdio: ["pipe", "pipe", "inherit"],
+    // Debian's OpenBLAS misdetects recent processors; others ignore this.
+    env: { ...process.env, OPENBLAS_CORETYPE: "SkylakeX", OMP_NUM_THREADS: String(THREADS) },
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    ask: async (command) => {
+      child.stdin.write(`${JSON.stringify(command)}\n`);
+      const { value, done } = await lines.next();
+      if (done)
+        throw new Error(
+          `the PyTorch side ended; PAWL_PYTHON must name a Python with torch (it is ${python})`,
+        );
+      return JSON.parse(value);
+    },
+    close: () => child.stdin.end(),
+  };
+}
+
+function peerModel(config: ModelConfig, compiled = false) {
+  return {
+    do: "model",
+    dim: config.hiddenSize,
+    layers: config.layers,
+    heads: config.heads,
+    inner: config.mlpSize,
+    vocab: config.vocabularySize,
+    compiled,
+  };
+}
+
+const median = (numbers: readonly number[]) =>
+  [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
+
+const random = createRandom(1);
+const randomIds = (count: number, config: ModelConfig) =>
+  Array.from({ length: count }, () => Math.floor(random.uniform() * config.vocabularySize));
+
+const objective = { loss: mul(neg(logprob), input("weight")), metrics: {} };
+
+async function trainOnce(engine: Engine, config: ModelConfig, batch: number, length: number) {
+  // One token more than is predicted, as on the other side.
+  const sequences = Array.from({ length: batch }, () => {
+    const ids = randomIds(length + 1, config);
+    return { ids, inputs: { weight: ids.map(() => 1 / (batch * length)) } };
+  });
+  const begin = performance.now();
+  await engine.forwardBackward(sequences, objective);
+  await engine.optimStep({ learningRate: 1e-3 });
+  return (performance.now() - begin) / 1000;
+}
+
+async function sampleOnce(engine: Engine, config: ModelConfig, groups: number, count: number) {
+  const requests = Array.from({ length: groups }, (_, seed) => ({
+    prompt: randomIds(128, config),
+    maxTokens: 32,
+    count,
+    seed,
+  }));
+  const begin = performance.now();
+  await engine.sample(requests);
+  return (performance.now() - begin) / 1000;
+}
+
+/** Medians of both sides, interleaved, after one round to warm up. */
+async function interleave<Name extends string>(
+  sides: Readonly<Record<Name, () => Promise<number>>>,
+): Promise<Readonly<Record<Name, number>>> {
+  const seconds = Object.fromEntries(
+    Object.keys(sides).map((name) => [name, [] as number[]]),
+  ) as Record<Name, number[]>;
+  for (let round = 0; round <= repetitions; round++)
+    for (const name of Object.keys(sides) as Name[]) {
+      const spent = await sides[name]();
+      if (round > 0) seconds[name].push(spent);
+    }
+  const result = Object.fromEntries(
+    Object.keys(sides).map((name) => [name, median(seconds[name as Name])]),
+  ) as Record<Name, number>;
+  console.error(JSON.stringify({ seconds: result }));
+  return result;
+}
+
+/** The machine's own sgemm through ONNX Runtime, 2048³, best of several: GFLOP/s. */
+async function sgemm(): Promise<number> {
+  const n = 2048;
+  const value = (name: string) => ({ name, type: "float32" as const, shape: [n, n] });
+  const model = encodeModel({
+    name: "sgemm",
+    nodes: [
+      { op: "MatMul", domain: "", inputs: ["a", "b"], outputs: ["c"], attributes: {} },
+      { op: "Shape", domain: "", inputs: ["c"], outputs: ["shape"], attributes: {} },
+    ],
+    inputs: [value("a"), value("b")],
+    // Only the shape comes back: copying the product out is not part of it.
+    outputs: [{ name: "shape", type: "int64", shape: [2] }],
+    constants: [],
+  });
+  const session = await ort.InferenceSession.create(model, {
+    intraOpNumThreads: THREADS,
+    // Otherwise the product is optimised away.
+    graphOptimizationLevel: "disabled",
+  });
+  const matrix = () =>
+    new ort.Tensor("float32", Float32Array.from({ length: n * n }, random.uniform), [n, n]);
+  const feeds = { a: matrix(), b: matrix() };
+  let best = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < 8; i++) {
+    const begin = performance.now();
+    await session.run(feeds);
+    best = Math.min(best, performance.now() - begin);
+  }
+  await session.release();
+  return (2 * n ** 3) / best / 1e6;
+}
+
+/** Floating-point operations of a training step: 6 per weight and token, and causal attention. */
+function trainingFlops(config: ModelConfig, batch: number, length: number): number {
+  const { hiddenSize, layers, mlpSize, vocabularySize } = config;
+  const weights = layers * (4 * hiddenSize ** 2 + 3 * hiddenSize * mlpSize);
+  const attention = layers * length * hiddenSize;
+  return 6 * batch * length * (weights + hiddenSize * vocabularySize + attention);
+}
+
+/** The most memory this process has held, in MiB. */
+function peakMemory(): number {
+  return process.resourceUsage().maxRSS / 1024;
+}
+
+function currentMemory(): number {
+  return process.memoryUsage.rss() / 2 ** 20;
+}
+
+async function flatMemory(): Promise<number> {
+  const engine = await createEmbeddedEngine({ model: { config: million }, threads: THREADS });
+  let early = 0;
+  for (let step = 0; step < 500; step++) {
+    await trainOnce(engine, million, 16, 64);
+    if (step === 99) early = currentMemory();
+  }
+  const grown = currentMemory() - early;
+  await engine.dispose();
+  return grown;
+}
+
+async function main() {
+  const peer = startPeer();
+  const hello = await peer.ask({ do: "hello" });
+  const peerGflops = (await peer.ask({ do: "sgemm" })).gflops;
+  // Memory first: the peak of a process never falls again.
+  const engine = await createEmbeddedEngine({ model: { config: reference }, threads: THREADS });
+  await peer.ask(peerModel(reference));
+  const askTrain = (batch: number, length: number) => async () =>
+    (await peer.ask({ do: "train", batch, length })).seconds!;
+  const train = await interleave({
+    ours: () => trainOnce(engine, reference, 32, 256),
+    torch: askTrain(32, 256),
+  });
+  const memory = {
+    ours: peakMemory(),
+    torch: (await peer.ask({ do: "hello" })).peak_mb!,
+  };
+  const sample = await interleave({
+    ours: () => sampleOnce(engine, reference, 64, 1),
+    oursGrouped: () => sampleOnce(engine, reference, 8, 8),
+    torch: async () => (await peer.ask({ do: "sample", batch: 64, prompt: 128, new: 32 })).seconds!,
+  });
+  await peer.ask(peerModel(reference, true));
+  const compiled = await interleave({
+    ours: () => trainOnce(engine, reference, 32, 256),
+    torch: askTrain(32, 256),
+  });
+  await engine.dispose();
+  const small = await createEmbeddedEngine({ model: { config: million }, threads: THREADS });
+  await peer.ask(peerModel(million));
+  const trainSmall = await interleave({
+    ours: () => trainOnce(small, million, 64, 128),
+    torch: askTrain(64, 128),
+  });
+  await small.dispose();
+  peer.close();
+  const gflops = await sgemm();
+  const round = (x: number, digits = 2) => Number(x.toFixed(digits));
+  console.log(
+    JSON.stringify({
+      train_ratio: round(train.torch / train.ours),
+      train_1m_ratio: round(trainSmall.torch / trainSmall.ours),
+      train_compiled_ratio: round(compiled.torch / compiled.ours),
+      sample_ratio: round(sample.torch / sample.ours),
+      sample_grouped_ratio: round(sample.torch / sample.oursGrouped),
+      memory_ratio: round(memory.ours / memory.torch),
+      peak_share: round(trainingFlops(reference, 32, 256) / train.ours / 1e9 / gflops),
+      train_tokens_per_s: Math.round((32 * 256) / train.ours),
+      train_1m_tokens_per_s: Math.round((64 * 128) / trainSmall.ours),
+      sample_tokens_per_s: Math.round((64 * 32) / sample.ours),
+      sgemm_gflops: Math.round(gflops),
+      peer_sgemm_gflops: Math.round(peerGflops!),
+      memory_mb: Math.round(memory.ours),
+      ...(options.flat ? { grown_mb_in_400_steps: round(await flatMemory(), 1) } : {}),
+      peer: `PyTorch ${hello.torch}, ${THREADS} threads`,
+      machine: machine(),
+      repetitions,
+    }),
+  );
+}
+
+function machine(): string {
+  const memory = /MemTotal:\s+(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
+  return `${cpus().length} × ${cpus()[0]!.model}, ${Math.round(Number(memory) / 2 ** 20)} GiB, Node ${process.version}`;
+}
+
+await main();

@@ -1,0 +1,102 @@
+/**
+ * Continuing what was read before: only the new tokens of a prompt are computed, and they attend to the
+ * cached keys and values of the tokens before them.
+ */
+import type { ModelConfig } from "../weights/model-config.js";
+import { layerNames } from "../weights/tensor-names.js";
+import { cacheNames, declareContext, distributionResults, layersOf } from "./generation.js";
+import {
+  addInput,
+  createGraph,
+  emit,
+  emitAll,
+  type Shape,
+  shapeTensor,
+  type Tensor,
+} from "./graph.js";
+import { causalMask, rmsNorm, softmax } from "./layers.js";
+import { asInt64, elementwise, reshape, selectRows, transpose, withNumber } from "./ops.js";
+import { finishProgram, type Program } from "./program.js";
+import { attentionScale, embed, finish, finishLayer, project, weight } from "./transformer.js";
+
+/** Reads the new tokens of every row and tells the distribution of the next token of each. */
+export function extendProgram(config: ModelConfig): Program {
+  const graph = createGraph();
+  const context = declareContext(graph, config);
+  const ids = addInput(graph, "ids", "int32", ["tokens"]);
+  const positions = addInput(graph, "positions", "int32", ["rows", "length"]);
+  const lastTokens = addInput(graph, "lastTokens", "int32", ["rows"]);
+  const inverse = addInput(graph, "inverseTemperature", "float32", ["rows", 1]);
+  const pastMask = addInput(graph, "promptMask", "float32", ["rows", 1, 1, 1, "past"]);
+  const wide = asInt64(positions);
+  const newMask = reshape(causalMask(positions, positions), ["rows", 1, 1, "length", "length"]);
+  const results = new Map<string, Tensor>();
+  let x = embed(context, ids);
+  for (const index of layersOf(config)) {
+    const norm = weight(context.weights, layerNames(index).attentionNorm);
+    const normed = rmsNorm(x, norm, config.normEps);
+    const [q, keys, values] = (["query", "key", "value"] as const).map((which) =>
+      project(context, index, which, normed, wide),
+    ) as [Tensor, Tensor, Tensor];
+    const across = transpose(keys, [0, 1, 3, 2]);
+    results.set(cacheNames.newKeys(index), across);
+    results.set(cacheNames.newValues(index), values);
+    const attended = attendPast(config, index, { q, keys: across, values, pastMask, newMask });
+    x = finishLayer(context, index, x, attended);
+  }
+  const ends = finish(context, selectRows(x, asInt64(lastTokens)));
+  for (const [name, tensor] of distributionResults(context, ends, inverse))
+    results.set(name, tensor);
+  return finishProgram(graph, results);
+}
+
+/** Attention of new tokens to the cached ones before them and, causally, to one another. */
+function attendPast(
+  config: ModelConfig,
+  index: number,
+  now: {
+    readonly q: Tensor;
+    readonly keys: Tensor;
+    readonly values: Tensor;
+    readonly pastMask: Tensor;
+    readonly newMask: Tensor;
+  },
+): Tensor {
+  const { kvHeads, heads, headSize } = config;
+  const times = heads / kvHeads;
+  const { graph } = now.q;
+  const past = (name: string, ...shape: readonly (string | number)[]) =>
+    addInput(graph, name, "float32", ["rows", kvHeads, 1, ...shape]);
+  const pastKeys = past(cacheNames.promptKeys(index), headSize, "past");
+  const pastValues = past(cacheNames.promptValues(index), "past", headSize);
+  // Heads that share keys and values lie side by side along an axis of their own.
+  const shaped = (width: string | number): Shape => ["rows", kvHeads, times, "length", width];
+  const shared = (x: Tensor, ...shape: readonly (string | number)[]) =>
+    reshape(x, ["rows", kvHeads, 1, ...shape]);
+  const q = withNumber("Mul", reshape(now.q, shaped(headSize)), attentionScale(config));
+  const product = (a: Tensor, b: Tensor, width: string | number) =>
+    emit({ op: "MatMul", inputs: [a, b], shape: shaped(width) });
+  const toPast = elementwise("Add", product(q, pastKeys, "past"), now.pastMask);
+  const newKeys = shared(now.keys, headSize, "length");
+  const toNew = elementwise("Add", product(q, newKeys, "length"), now.newMask);
+  const weights = softmax(
+    emit({
+      op: "Concat",
+      inputs: [toPast, toNew],
+      attributes: { axis: { int: 4 } },
+      shape: shaped("all"),
+    }),
+  );
+  const [onPast, onNew] = emitAll({
+    op: "Split",
+    inputs: [weights, shapeTensor(graph, ["past", "length"])],
+    attributes: { axis: { int: 4 } },
+    shape: shaped("past"),
+    more: [shaped("length")],
+  }) as readonly [Tensor, Tensor];
+  const fromPast = product(onPast, pastValues, headSize);
+  const fromNew = product(onNew, shared(now.values, "length", headSize), headSize);
+  const sum = elementwise("Add", fromPast, fromNew);
+  const byToken = transpose(reshape(sum, ["rows", heads, "length", headSize]), [0, 2, 1, 3]);
+  return reshape(byToken, ["tokens", heads * headSize]);
+}

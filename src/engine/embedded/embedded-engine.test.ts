@@ -1,0 +1,158 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import {
+  input,
+  logprob,
+  mul,
+  neg,
+  type Objective,
+  sub,
+  value,
+} from "../../objectives/expression.js";
+import { conformanceChecks } from "../conformance.js";
+import { type Engine, EngineError, type TrainSequence } from "../engine.js";
+import type { ModelConfig } from "../weights/model-config.js";
+import type { EmbeddedOptions } from "./core.js";
+import { createEmbeddedEngine } from "./embedded-engine.js";
+
+/** Small, yet with everything: shared key-value heads, biases, a head of its own. */
+const config: ModelConfig = {
+  vocabularySize: 37,
+  hiddenSize: 32,
+  layers: 2,
+  heads: 4,
+  kvHeads: 2,
+  headSize: 8,
+  mlpSize: 48,
+  maxContext: 96,
+  ropeTheta: 10_000,
+  normEps: 1e-6,
+  tiedEmbeddings: false,
+  qkvBias: true,
+};
+
+const options: EmbeddedOptions = { model: { config }, seed: 1, threads: 2 };
+
+const objective: Objective = { loss: mul(input("weight"), neg(logprob)), metrics: {} };
+
+const sequences: readonly TrainSequence[] = Array.from({ length: 24 }, (_, i) => {
+  const ids = Array.from({ length: 20 + (i % 9) }, (__, j) => (i * 3 + j * j) % 37);
+  return { ids, inputs: { weight: ids.map(() => 0.01) } };
+});
+
+describe("the embedded engine conforms", () => {
+  for (const { name, run } of conformanceChecks)
+    it(name, async () => {
+      await run(() => createEmbeddedEngine(options));
+      // A check throws where the engine does not conform.
+      expect(name).toBeTruthy();
+    });
+});
+
+async function weightsAfter(engine: Engine, updates: number): Promise<Buffer> {
+  const folder = await mkdtemp(join(tmpdir(), "pawl-engine-"));
+  try {
+    for (let i = 0; i < updates; i++) {
+      await engine.forwardBackward(sequences, objective);
+      await engine.optimStep({ learningRate: 1e-3, gradClipNorm: 0.5 });
+    }
+    await engine.save(folder);
+    return await readFile(join(folder, "model.safetensors"));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+describe("the embedded engine", () => {
+  it("gives the same weights after 20 updates, byte for byte, also beside another engine", async () => {
+    const one = await createEmbeddedEngine(options);
+    const alone = await weightsAfter(one, 20);
+    await one.dispose();
+    const pair = await Promise.all([options, options].map(createEmbeddedEngine));
+    const together = await Promise.all(pair.map((engine) => weightsAfter(engine, 20)));
+    await Promise.all(pair.map((engine) => engine.dispose()));
+    expect(together[0]!.equals(alone)).toBe(true);
+    expect(together[1]!.equals(alone)).toBe(true);
+  });
+
+  it("starts from its seed", async () => {
+    const starts = await Promise.all(
+      [1, 1, 2].map(async (seed) => {
+        const engine = await createEmbeddedEngine({ ...options, seed });
+        const [result] = await engine.forward([{ ids: [1, 2, 3] }]);
+        await engine.dispose();
+        return [...result!.logprobs];
+      }),
+    );
+    expect(starts[1]).toEqual(starts[0]);
+    expect(starts[2]).not.toEqual(starts[0]);
+  });
+
+  it("trains a value head where it has one, and says so where it has none", async () => {
+    const error = sub(value, 1);
+    const squared: Objective = { loss: mul(error, error), metrics: { value } };
+    const critic = await createEmbeddedEngine({ ...options, valueHead: true });
+    expect(critic.capabilities.values).toBe(true);
+    const losses: number[] = [];
+    for (let i = 0; i < 30; i++) {
+      losses.push((await critic.forwardBackward(sequences, squared)).loss);
+      await critic.optimStep({ learningRate: 1e-2 });
+    }
+    const [result] = await critic.forward(sequences.slice(0, 1), { values: true });
+    await critic.dispose();
+    expect(losses.at(-1)!).toBeLessThan(losses[0]! / 20);
+    expect(result!.values![5]).toBeCloseTo(1, 0);
+    const plain = await createEmbeddedEngine(options);
+    await expect(plain.forwardBackward(sequences, squared)).rejects.toThrow(/valueHead: true/);
+    await expect(plain.forward(sequences, { values: true })).rejects.toThrow(EngineError);
+    await plain.dispose();
+  });
+
+  it("has presets of about half a million, four million and twenty million parameters", async () => {
+    const sizes = await Promise.all(
+      (["tiny", "small", "base"] as const).map(async (preset) => {
+        const engine = await createEmbeddedEngine({ model: { preset, vocabularySize: 512 } });
+        const { parameters } = engine.capabilities;
+        await engine.dispose();
+        return parameters / 1e6;
+      }),
+    );
+    expect(sizes[0]).toBeCloseTo(0.5, 1);
+    expect(sizes[1]).toBeCloseTo(4, 0);
+    expect(Math.abs(sizes[2]! - 20)).toBeLessThan(2);
+  });
+
+  it("refuses calls after it was disposed of, and may be disposed of twice", async () => {
+    const engine = await createEmbeddedEngine(options);
+    await engine.dispose();
+    await engine.dispose();
+    await expect(engine.forward([{ ids: [1] }])).rejects.toThrow(/disposed/);
+  });
+
+  it("says what is wrong with a checkpoint folder", async () => {
+    await expect(createEmbeddedEngine({ model: { folder: "/nowhere/at/all" } })).rejects.toThrow(
+      /\/nowhere\/at\/all/,
+    );
+  });
+
+  it("gives native memory back when it is disposed of", async () => {
+    const cycle = async () => {
+      const engine = await createEmbeddedEngine({
+        model: { preset: "tiny", vocabularySize: 512 },
+        threads: 2,
+      });
+      await engine.forwardBackward(sequences, objective);
+      await engine.optimStep({ learningRate: 1e-3 });
+      await engine.dispose();
+    };
+    await cycle();
+    await cycle();
+    const before = process.memoryUsage().rss;
+    for (let i = 0; i < 6; i++) await cycle();
+    const grown = (process.memoryUsage().rss - before) / 2 ** 20;
+    // One engine holds about 50 MiB here; six that leaked would hold six times that.
+    expect(grown).toBeLessThan(100);
+  });
+});

@@ -1,0 +1,64 @@
+import { existsSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { envChecks } from "../conformance.js";
+import type { Env } from "../env.js";
+import { webshop } from "./webshop.js";
+
+const open = (options: Record<string, unknown> = {}) =>
+  webshop.open(webshop.options.parse({ data: "made-up", products: 300, ...options }));
+
+const invalidActions = ["", "xyzzy", "click[search]", "Search[red]", "click[no such thing]"];
+
+describe("webshop with a made-up catalogue keeps the contract", () => {
+  for (const check of envChecks(open(), { invalidActions })) it(check.name, check.run);
+});
+
+const official = "../shared/data/webshop";
+
+describe.skipIf(!existsSync(official))(
+  "webshop with the official files (skipped where ../shared/data/webshop is absent)",
+  () => {
+    it.each(["synthetic", "human"])("keeps the contract: goals %s", async (goals) => {
+      const environment = open({ data: official, products: undefined, goals, suggestions: 3 });
+      for (const check of envChecks(environment, { invalidActions })) {
+        await expect(check.run()).resolves.toBeUndefined();
+      }
+    });
+
+    it("has the splits of verl-agent", () => {
+      const environment = open({ data: official, products: undefined });
+      expect(environment.tasks("test").map((task) => task.id)).toEqual(
+        Array.from({ length: 500 }, (_, number) => `test/${number}`),
+      );
+      expect(environment.tasks("train")).toHaveLength(6910 - 500);
+      expect(environment.tasks("train")[0]).toMatchObject({ id: "train/500", split: "train" });
+    });
+  },
+);
+
+describe("the expert", () => {
+  it.each([
+    { products: 1, seed: 1 },
+    { products: 40, seed: 2 },
+    { products: 3000, seed: 3 },
+  ])("solves its tasks with full marks: %j", (options) => {
+    const environment = open(options);
+    const env = environment.create() as Env;
+    const all = environment.splits.flatMap((split) => environment.tasks(split));
+    // Every task of a small shop, some 400 of a large one.
+    const tasks = all.filter((_, at) => at % Math.ceil(all.length / 400) === 0);
+    expect(tasks.length).toBeGreaterThan(0);
+    for (const task of tasks) {
+      env.reset(task);
+      let last = env.step(environment.expert!(env));
+      for (let step = 1; step < environment.stepLimit && !last.done; step++) {
+        last = env.step(environment.expert!(env));
+      }
+      expect([task.id, last.reward, last.info]).toEqual([
+        task.id,
+        10,
+        { valid: true, success: true, score: 1 },
+      ]);
+    }
+  });
+});

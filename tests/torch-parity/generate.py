@@ -1,0 +1,97 @@
+"""Writes values.json: what PyTorch and transformers compute for the models of parity.test.ts.
+
+    pip install torch transformers
+    python tests/torch-parity/generate.py
+
+Weights come from a formula that both sides evaluate, so only results are stored.
+"""
+import json
+import math
+import pathlib
+
+import torch
+import torch.nn.functional as F
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+SIZES = dict(vocab_size=29, hidden_size=24, intermediate_size=40, max_position_embeddings=64)
+MODELS = {
+    "llama": LlamaForCausalLM(
+        LlamaConfig(
+            **SIZES,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            num_key_value_heads=4,
+            tie_word_embeddings=True,
+            attn_implementation="eager",
+        )
+    ),
+    "qwen2": Qwen2ForCausalLM(
+        Qwen2Config(
+            **SIZES,
+            num_hidden_layers=2,
+            num_attention_heads=6,
+            num_key_value_heads=2,
+            tie_word_embeddings=False,
+            attn_implementation="eager",
+        )
+    ),
+}
+LENGTHS = [19, 7, 12]
+
+
+def formula(name, count):
+    """The weights of a tensor: the same numbers as in parity.test.ts."""
+    start = sum(ord(c) * (i + 1) for i, c in enumerate(name)) % 1000
+    wave = [math.sin(start + 0.37 * i + 0.011 * i * (i % 7)) for i in range(count)]
+    scale, shift = (0.1, 1.0) if name.endswith("norm.weight") else (0.25, 0.0)
+    return [scale * x + shift for x in wave]
+
+
+def run(model):
+    for name, p in model.named_parameters():
+        p.data = torch.tensor(formula(name, p.numel()), dtype=torch.float32).view_as(p)
+    if model.config.tie_word_embeddings:
+        model.tie_weights()
+    model.double()
+    value = torch.tensor(formula("value_head.weight", 24), dtype=torch.float32).double().view(1, 24).requires_grad_()
+    logprobs, entropies, values, loss = [], [], [], 0.0
+    for s, length in enumerate(LENGTHS):
+        ids = torch.tensor([[(5 * s + 3 * i + i * i) % 29 for i in range(length)]])
+        hidden = model.model(ids).last_hidden_state
+        distribution = F.log_softmax(model.lm_head(hidden), -1)[0, :-1]
+        logprob = distribution.gather(1, ids[0, 1:, None])[:, 0]
+        entropy = -(distribution.exp() * distribution).sum(-1)
+        critic = (hidden @ value.T)[0, :-1, 0]
+        weight = torch.tensor([0.5 + 0.1 * ((s + i) % 5) for i in range(1, length)]).double()
+        # A clipped ratio, an entropy bonus and a squared value error: every kind of seed at once.
+        ratio = (logprob + 3.4).exp()
+        loss = loss + (-torch.minimum(ratio * weight, torch.tensor(0.9).double()) - 0.3 * entropy * weight).sum()
+        loss = loss + (0.2 * (critic - weight) ** 2).sum()
+        for store, result in ((logprobs, logprob), (entropies, entropy), (values, critic)):
+            store.append([0.0] + result.tolist())
+    loss.backward()
+    gradients = {name: p.grad for name, p in model.named_parameters()}
+    gradients["value_head.weight"] = value.grad
+    return {
+        "loss": loss.item(),
+        "logprobs": logprobs,
+        "entropies": entropies,
+        "values": values,
+        "gradients": {
+            name: {"norm": g.norm().item(), "numbers": g.flatten()[:: max(1, g.numel() // 12)].tolist()}
+            for name, g in gradients.items()
+        },
+    }
+
+
+def rounded(x):
+    if isinstance(x, dict):
+        return {k: rounded(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [rounded(v) for v in x]
+    return float(f"{x:.9g}")
+
+
+results = {name: rounded(run(model)) for name, model in MODELS.items()}
+path = pathlib.Path(__file__).parent / "values.json"
+path.write_text(json.dumps({"torch": torch.__version__.split("+")[0], "models": results}) + "\n")
