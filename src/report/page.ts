@@ -29,8 +29,8 @@ export function reportPage(groups: readonly ReportGroup[]): string {
 <title>${title}</title><link rel="icon" href="data:,"><style>${trusted(style)}</style></head>
 <body><main>
 <h1>${title}</h1>
-<p class="lead">${count(runs.length, "run")} in ${count(groups.length, "group")}, started ${period}. Runs that differ only
-by their seed are one group: curves show the group’s mean and one standard deviation.</p>
+<p class="lead">${count(runs.length, "run")} in ${count(groups.length, "group")}, started ${period}.
+${groups.some((group) => group.runs.length > 1) && SPREAD}</p>
 ${runsTable(groups)}
 <section id="results"><h2>Results</h2>${evaluationTable(groups)}</section>
 <section id="curves"><h2>Curves</h2>
@@ -45,6 +45,9 @@ ${groups.map((group, i) => html`${heading(groups, i)}${episodeList(group.episode
 `;
   return page.markup;
 }
+
+const SPREAD =
+  "Runs that differ only by their seed are one group: curves show its mean and one standard deviation.";
 
 function predictionSection(groups: readonly ReportGroup[]): Html {
   if (groups.every((group) => group.predictions === undefined)) {
