@@ -26,7 +26,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "text",
     "update",
   ],
-  cli: ["config", "engine", "envs", "rollout", "runs", "text", "train"],
+  report: ["engine", "objectives", "rollout", "runs", "text"],
+  cli: ["config", "engine", "envs", "report", "rollout", "runs", "text", "train"],
 };
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })

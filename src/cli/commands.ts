@@ -5,7 +5,10 @@ import { envCheck } from "./env-check.js";
 import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
 import { envReplay } from "./env-replay.js";
+import { evaluate } from "./eval.js";
 import { play } from "./play.js";
+import { replay } from "./replay.js";
+import { report } from "./report.js";
 import { rollout } from "./rollout.js";
 import { runs } from "./runs.js";
 import { show } from "./show.js";
@@ -14,9 +17,12 @@ import { train } from "./train.js";
 /** The commands of `pawl`. */
 export const commands: readonly Command[] = [
   train,
+  evaluate,
   rollout,
   play,
   runs,
+  replay,
+  report,
   show,
   envList,
   envInfo,

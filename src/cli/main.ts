@@ -46,7 +46,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   const { configPath, help, flagArgs } = takeGlobals(rest);
   const file =
     configPath === undefined
-      ? command.recipe
+      ? (command.base?.(peekInto(flagArgs, undefined)) ?? command.recipe)
       : { path: configPath, content: await readConfigFile(configPath) };
   const peek = peekInto(flagArgs, file?.content);
   if (help) {

@@ -9,7 +9,8 @@ import { defaultRunFolder } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { type Asker, createAsker } from "./asker.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { type Io, print, warn } from "./io.js";
+import { askPerson } from "./human.js";
+import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
 import { tallyTable } from "./tally-table.js";
 
@@ -78,21 +79,3 @@ export const rollout = defineCommand({
     return exitCodes.done;
   },
 });
-
-async function askPerson(
-  situation: Situation,
-  asker: Asker,
-  io: Io,
-  signal: AbortSignal,
-): Promise<string> {
-  const { bold, dim } = io.colors;
-  if (situation.index === 0) print(io, `\n${dim(situation.task.id)} ${bold(situation.goal)}`);
-  print(io, situation.observation);
-  const answer = await asker.ask(
-    dim(`${situation.index + 1}> `),
-    () => situation.admissible ?? [],
-    signal,
-  );
-  if (answer === undefined) throw new Error("the input ended before the episode did");
-  return answer;
-}

@@ -45,8 +45,16 @@ export async function saveCheckpoint(
 export function latestCheckpoint(run: string): Checkpoint | undefined {
   const parent = join(run, "checkpoints");
   const name = existsSync(parent) ? wholeNames(parent).at(-1) : undefined;
-  if (name === undefined) return undefined;
-  const folder = join(parent, name);
+  return name === undefined ? undefined : readCheckpoint(join(parent, name));
+}
+
+/** The checkpoint written when this many updates were done, if it is still there. */
+export function checkpointAfter(run: string, updates: number): Checkpoint | undefined {
+  const folder = join(run, "checkpoints", nameOf(updates));
+  return existsSync(folder) ? readCheckpoint(folder) : undefined;
+}
+
+function readCheckpoint(folder: string): Checkpoint {
   const path = join(folder, "state.json");
   try {
     return { folder, state: JSON.parse(readFileSync(path, "utf8")) as CheckpointState };

@@ -7,6 +7,8 @@ import { createRun } from "./run-folder.js";
 export interface RecordOptions {
   readonly folder: string;
   readonly config: Readonly<Record<string, unknown>>;
+  /** The command that records; default `rollout`. */
+  readonly kind?: string;
 }
 
 /**
@@ -18,9 +20,9 @@ export async function recordRollout(
   options: RolloutOptions,
   record: RecordOptions,
 ): Promise<Tally> {
-  const { folder, config } = record;
+  const { folder, config, kind = "rollout" } = record;
   const run = createRun(
-    { folder, kind: "rollout", seed: options.seed, config },
+    { folder, kind, seed: options.seed, config },
     options.onProblem ?? (() => undefined),
   );
   const tally = createTally();

@@ -4,6 +4,7 @@
  *   manifest.json      what made it, resolved configuration, versions, seeds, how it ended
  *   episodes.jsonl.gz  every finished episode, append-only
  *   metrics.jsonl      named numbers over time
+ *   tensorboard/       the same numbers as TensorBoard reads them
  *   checkpoints/       weights, optimiser state and where training stood; whole or not there
  *   lock               the process that is writing, while it is
  */
@@ -22,6 +23,7 @@ import {
 import { cutMetrics, type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
 import { cutRecords, openRecordWriter, readRecords } from "./record-file.js";
 import { explainIo, RunError } from "./run-error.js";
+import { type EventWriter, openEventWriter, stepOf } from "./tensorboard.js";
 
 /** What a new run is made of. */
 export interface NewRun {
@@ -98,6 +100,7 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
         platform: `${process.platform}-${process.arch}`,
       },
     },
+    openEventWriter(eventsPath(folder)),
     onProblem,
   );
 }
@@ -119,20 +122,31 @@ export function resumeRun(
   lock(folder);
   cutRecords(episodesPath(folder), (record) => keep.episode(record as Episode));
   cutMetrics(metricsPath(folder), keep.metrics);
-  return writeRun(folder, { ...manifest, status: "running" }, onProblem);
+  const last = readMetrics(metricsPath(folder), onProblem).at(-1);
+  const events = openEventWriter(eventsPath(folder), last === undefined ? 0 : stepOf(last) + 1);
+  return writeRun(folder, { ...manifest, status: "running" }, events, onProblem);
 }
 
-function writeRun(folder: string, manifest: Manifest, onProblem: (message: string) => void): Run {
+function writeRun(
+  folder: string,
+  manifest: Manifest,
+  events: EventWriter,
+  onProblem: (message: string) => void,
+): Run {
   writeManifest(folder, manifest);
   const episodes = openRecordWriter(episodesPath(folder), (problem) => onProblem(problem.message));
   const metrics = openMetricsWriter(metricsPath(folder));
   return {
     folder,
     recordEpisodes: (batch) => episodes.append(batch),
-    recordMetrics: (line) => metrics.append(line),
+    recordMetrics(line) {
+      metrics.append(line);
+      events.append(line);
+    },
     finish(status, details = {}) {
       episodes.close();
       metrics.close();
+      events.close();
       const finishedAt = new Date().toISOString();
       writeManifest(folder, { ...manifest, ...details, status, finishedAt });
       rmSync(lockPath(folder), { force: true });
@@ -176,6 +190,7 @@ export function listRuns(parent: string, onProblem: (message: string) => void): 
 
 const episodesPath = (folder: string): string => join(folder, "episodes.jsonl.gz");
 const metricsPath = (folder: string): string => join(folder, "metrics.jsonl");
+const eventsPath = (folder: string): string => join(folder, "tensorboard");
 const lockPath = (folder: string): string => join(folder, "lock");
 
 /** Takes the folder for this process; the exclusive flag makes two takers at once impossible. */

@@ -1,5 +1,5 @@
 /** Evaluation: a policy on a fixed list of tasks, each once. */
-import type { Environment } from "../envs/env.js";
+import { EnvError, type Environment, type Task } from "../envs/env.js";
 import type { Episode } from "../rollout/episode.js";
 import type { Policy } from "../rollout/policy.js";
 import { play } from "../rollout/rollout.js";
@@ -21,15 +21,9 @@ export interface EvaluationOptions {
   readonly onEpisode?: (episode: Episode) => void;
 }
 
-/** Plays each task once; an empty list is an error, because no number would be honest. */
+/** Plays each task once. */
 export async function evaluate(options: EvaluationOptions): Promise<Tally> {
-  const { environment, split } = options;
-  const tasks = environment.tasks(split).slice(0, options.tasks);
-  if (tasks.length === 0) {
-    throw new Error(
-      `there is nothing to evaluate: split "${split}" of ${environment.name} has no task`,
-    );
-  }
+  const tasks = evaluationTasks(options.environment, options.split, options.tasks);
   const tally = createTally();
   await play({
     ...options,
@@ -41,6 +35,21 @@ export async function evaluate(options: EvaluationOptions): Promise<Tally> {
     },
   });
   return tally;
+}
+
+/** The first tasks of a split, or all of them; an empty list is an error, because no number would be honest. */
+export function evaluationTasks(
+  environment: Environment,
+  split: string,
+  count?: number,
+): readonly Task[] {
+  const tasks = environment.tasks(split).slice(0, count);
+  if (tasks.length === 0) {
+    throw new EnvError(
+      `there is nothing to evaluate: split "${split}" of ${environment.name} has no task`,
+    );
+  }
+  return tasks;
 }
 
 /** The share of successes with its 95 % interval (Wilson 1927), which is honest at 0 and 1 too. */

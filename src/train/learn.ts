@@ -34,8 +34,7 @@ export async function learn(
   update: Update,
   options: LearnOptions,
 ): Promise<Learnt> {
-  const episodes = shuffle(mergeContinuations(update.sequences), options.seed);
-  const batches = minibatchWeights(cutBatches(episodes, options.minibatch), options.normaliser);
+  const batches = minibatches(update, options);
   const sums: Record<string, number> = {};
   let tokens = 0;
   let gradNorm = 0;
@@ -55,6 +54,15 @@ export async function learn(
     if (name.endsWith(".loss") || name === "loss") metrics[name]! /= batches.length;
   }
   return { metrics: { ...metrics, gradNorm }, optimizerSteps: batches.length, tokens };
+}
+
+/** The update's sequences in random order and in mini-batches, with weights for a step of each one's own. */
+export function minibatches(
+  update: Update,
+  { minibatch, normaliser, seed }: Pick<LearnOptions, "minibatch" | "normaliser" | "seed">,
+): readonly (readonly TrainSequence[])[] {
+  const episodes = shuffle(mergeContinuations(update.sequences), seed);
+  return minibatchWeights(cutBatches(episodes, minibatch), normaliser);
 }
 
 function add(sums: Record<string, number>, { loss, metrics }: BackwardResult): void {

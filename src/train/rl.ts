@@ -74,7 +74,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
     const clock = createClock();
-    const seed = mixSeed(options.seed, "update", index);
+    const seed = updateSeed(options, index);
     const groups = await rollout({
       environment,
       policy,
@@ -130,6 +130,11 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
   }
 }
 
+/** The seed of all draws of an update. */
+export function updateSeed(options: Pick<RlOptions, "seed">, index: number): number {
+  return mixSeed(options.seed, "update", index);
+}
+
 /** The tasks of an update: drawn without repeats, anew for each update. */
 function drawTasks(environment: Environment, options: RlOptions, seed: number): readonly Task[] {
   const all = environment.tasks(options.split);
@@ -140,7 +145,11 @@ function drawTasks(environment: Environment, options: RlOptions, seed: number): 
 }
 
 /** How many optimiser steps the run will have, judged by the updates so far: what a cosine needs to know. */
-function expectedSteps(before: number, index: number, options: RlOptions): number {
+export function expectedSteps(
+  before: number,
+  index: number,
+  options: Pick<RlOptions, "groups" | "groupSize" | "minibatch" | "updates">,
+): number {
   const episodes = options.groups * options.groupSize;
   const perUpdate = index === 0 ? Math.ceil((episodes * 20) / options.minibatch) : before / index;
   return Math.round(perUpdate * options.updates);

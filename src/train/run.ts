@@ -90,7 +90,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
 }
 
 /** The weights that RL starts from, and stays near where a KL penalty asks for it. */
-const REFERENCE = "reference";
+export const REFERENCE = "reference";
 const TOKENIZER = "tokenizer";
 
 function startRun(config: TrainConfig, { folder, onProblem = ignore }: TrainOptions): Run {

@@ -1,0 +1,58 @@
+/** The results of an evaluation, as people and as programs read them. */
+import { type Counts, rates, type Tally } from "../rollout/tally.js";
+import { successInterval } from "../train/evaluate.js";
+import { number, percent, table } from "./format.js";
+
+/** Success by task type and overall with 95 % intervals, as the paper's tables have it. */
+export function evaluationTable(tally: Tally): string[] {
+  const types = [...tally.byType].sort(([a], [b]) => a.localeCompare(b));
+  const rows: [string, Counts][] = [...types, ["all", tally.all]];
+  const scored = tally.all.scored > 0;
+  const header = [
+    "task type",
+    "tasks",
+    "success",
+    "95 % interval",
+    ...(scored ? ["score"] : []),
+    "steps",
+    "invalid",
+    "broken",
+  ];
+  return table(
+    header,
+    rows.map(([type, counts]) => {
+      const { success, meanSteps, invalid, score } = rates(counts);
+      const [low, high] = successInterval(counts);
+      return [
+        type,
+        number(counts.episodes),
+        percent(success),
+        counts.episodes === 0 ? "–" : `${(100 * low).toFixed(1)} – ${percent(high)}`,
+        ...(scored ? [number(100 * score, 1)] : []),
+        number(meanSteps, 1),
+        percent(invalid),
+        number(counts.broken),
+      ];
+    }),
+  );
+}
+
+/** The same numbers by name; what was not measured is left out. */
+export function evaluationJson(tally: Tally): Record<string, unknown> {
+  return {
+    ...countsJson(tally.all),
+    byType: Object.fromEntries([...tally.byType].map(([type, c]) => [type, countsJson(c)])),
+  };
+}
+
+function countsJson(counts: Counts): Record<string, unknown> {
+  const { success, meanReturn, meanSteps, invalid, score } = rates(counts);
+  const numbers = { success, score, return: meanReturn, steps: meanSteps, invalid };
+  return {
+    episodes: counts.episodes,
+    broken: counts.broken,
+    ...(counts.episodes > 0 && { interval: successInterval(counts) }),
+    // JSON has no NaN.
+    ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => Number.isFinite(value))),
+  };
+}

@@ -1,0 +1,78 @@
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { openRun } from "../runs/run-folder.js";
+import { type Divergence, replayRun } from "../train/replay.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { print, warn } from "./io.js";
+
+/** `pawl replay`: does the record explain the numbers? */
+export const replay = defineCommand({
+  name: "replay",
+  summary: "compute a run's numbers again from its record and compare",
+  positionals: "RUN",
+  details: [
+    "From the recorded episodes alone, for every update: success, returns and counts, λ, selection, action",
+    "entropy, tokens, and the policy loss (that of an update in one mini-batch, where it depends on",
+    "advantages alone). Updates whose starting weights are still in the run folder (the first, and those after",
+    "a kept checkpoint) are learnt again on a copy, so that every loss, KL and gradient norm is compared too.",
+    "Evaluations are not compared: their episodes are not recorded. Exit code 1: something diverged.",
+  ].join("\n"),
+  options: () =>
+    z.strictObject({
+      losses: z
+        .boolean()
+        .default(true)
+        .describe("learn updates again where weights are kept; --no-losses reads the record alone"),
+      tolerance: z
+        .number()
+        .min(0)
+        .default(1e-3)
+        .describe(
+          "how far an engine's numbers may be off, relatively; others must be equal to 1e-9",
+        ),
+      all: z.boolean().default(false).describe("list every divergence, not only the first"),
+    }),
+  examples: [
+    ["pawl replay runs/…", "recompute everything the record determines"],
+    ["pawl replay runs/… --no-losses", "without an engine: seconds for a long run"],
+  ],
+  async run({ config, positionals, io, signal }) {
+    const [folder] = positionals;
+    if (folder === undefined)
+      throw new ConfigError(
+        "pawl replay needs a run folder: pawl replay RUN. pawl runs lists them.",
+      );
+    const run = openRun(folder, (message) => warn(io, message));
+    const learnt: number[] = [];
+    const left = { always: new Set<string>(), withoutWeights: new Set<string>() };
+    let updates = 0;
+    let compared = 0;
+    let diverged = 0;
+    for await (const replayed of replayRun(run, { ...config, signal })) {
+      updates++;
+      compared += replayed.compared.length;
+      if (replayed.learnt) learnt.push(replayed.update);
+      const missing = replayed.learnt ? left.always : left.withoutWeights;
+      for (const name of replayed.left) missing.add(name);
+      for (const divergence of replayed.divergences) {
+        if (diverged++ === 0 || config.all) print(io, io.colors.red(describe(divergence)));
+      }
+    }
+    print(io, `${updates} updates, ${compared} numbers compared, ${diverged} diverged`);
+    if (learnt.length > 0) print(io, `learnt again: update ${learnt.join(", ")}`);
+    const names = (set: ReadonlySet<string>): string => [...set].sort().join(", ");
+    if (left.always.size > 0) print(io, `not compared: ${names(left.always)}`);
+    if (left.withoutWeights.size > 0)
+      print(io, `not compared where weights are gone: ${names(left.withoutWeights)}`);
+    if (updates === 0) {
+      warn(io, `${folder} has no update to replay yet`);
+      return exitCodes.failed;
+    }
+    return diverged === 0 ? exitCodes.done : exitCodes.failed;
+  },
+});
+
+function describe({ update, quantity, recorded, recomputed }: Divergence): string {
+  if (quantity === "episodes") return `update ${update}: has numbers, but no recorded episodes`;
+  return `update ${update}: ${quantity} was recorded as ${recorded}, but comes out as ${recomputed}`;
+}

@@ -1,0 +1,89 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { type ReportGroup, reportPage } from "../report/page.js";
+import { predictObservations } from "../report/predictions.js";
+import { groupRuns, type ReportRun, type RunGroup } from "../report/run-groups.js";
+import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.js";
+
+import { openRun } from "../runs/run-folder.js";
+import { writeSmallFile } from "../runs/small-file.js";
+import { REFERENCE } from "../train/run.js";
+import { findSavedModel, loadSavedModel, trainConfigOf } from "../train/saved-model.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { type Io, print, warn } from "./io.js";
+
+/** `pawl report`: training runs as one HTML file. */
+export const report = defineCommand({
+  name: "report",
+  summary: "write training runs, compared, into one HTML file",
+  positionals: "RUN…",
+  details:
+    "Curves with several runs overlaid (mean and spread over seeds), a table of the last evaluations, episodes to\nread, and with --predictions what the model expects to see, token by token. The file needs no network.",
+  options: () =>
+    z.strictObject({
+      out: z.string().default("report.html").describe("the file to write"),
+      predictions: z
+        .boolean()
+        .default(false)
+        .describe("ask each group's first run for the probabilities of observation tokens"),
+    }),
+  examples: [
+    ["pawl report runs/…", "one run"],
+    ["pawl report runs/a-* runs/b-* --out compare.html", "two settings, several seeds each"],
+    ["pawl report runs/… --predictions", "with observation predictions of its checkpoint"],
+  ],
+  async run({ config, positionals, io, signal }) {
+    if (positionals.length === 0)
+      throw new ConfigError(
+        "pawl report needs a run folder: pawl report RUN…. pawl runs lists them.",
+      );
+    const runs = positionals.map((folder) => readRun(folder, io));
+    const groups: ReportGroup[] = [];
+    for (const group of groupRuns(runs)) {
+      signal.throwIfAborted();
+      const { folder } = group.runs[0]!;
+      const recorded = openRun(folder, (message) => warn(io, message));
+      const episodes = sampleEpisodes(recorded.episodes(), trainConfigOf(folder).groups);
+      groups.push({
+        ...group,
+        episodes,
+        ...(config.predictions && { predictions: await predict(group, episodes) }),
+      });
+    }
+    writeSmallFile(config.out, reportPage(groups));
+    print(io, `wrote ${config.out}`);
+    return exitCodes.done;
+  },
+});
+
+function readRun(folder: string, io: Io): ReportRun {
+  trainConfigOf(folder);
+  const run = openRun(folder, (message) => warn(io, message));
+  const metrics = run.metrics();
+  if (metrics.length === 0) warn(io, `${folder} has no metrics yet`);
+  return { folder, manifest: run.manifest, metrics };
+}
+
+async function predict(
+  group: RunGroup,
+  episodes: readonly SampledEpisode[],
+): Promise<NonNullable<ReportGroup["predictions"]>> {
+  const { folder } = group.runs[0]!;
+  const { paw, engine: options } = trainConfigOf(folder);
+  const { threads } = options;
+  const saved = findSavedModel(folder);
+  const { engine, tokenizer } = await loadSavedModel(
+    saved,
+    threads === undefined ? {} : { threads },
+  );
+  try {
+    const weights = [
+      { name: "before RL", folder: join(folder, REFERENCE) },
+      { name: "latest", folder: saved.weights },
+    ];
+    return { paw, steps: await predictObservations(engine, tokenizer, episodes, weights, paw) };
+  } finally {
+    await engine.dispose();
+  }
+}

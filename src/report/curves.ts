@@ -1,0 +1,131 @@
+/** The curves of a report: which metrics, in which order, and what they mean. */
+import { chart } from "./chart.js";
+import { type Html, html } from "./html.js";
+import type { RunGroup } from "./run-groups.js";
+import { seriesOf } from "./series.js";
+
+interface Curve {
+  readonly metric: string;
+  readonly title: string;
+  readonly note: string;
+  readonly percent?: boolean;
+  readonly dots?: boolean;
+}
+
+/** All curves under their headings; those that no run recorded are left out. */
+export function curves(groups: readonly RunGroup[]): Html {
+  const sections = [{ heading: "Evaluation", curves: evaluationCurves(groups) }, ...FIXED].map(
+    (section) => {
+      const charts = section.curves.flatMap(({ metric, ...rest }) => {
+        const drawn = chart({ ...rest, series: seriesOf(groups, metric) });
+        return drawn === undefined ? [] : [drawn];
+      });
+      return charts.length === 0
+        ? ""
+        : html`<h3>${section.heading}</h3><div class="charts">${charts}</div>`;
+    },
+  );
+  return html`${sections}`;
+}
+
+/** The splits that some run was evaluated on. */
+export function splitsOf(groups: readonly RunGroup[]): readonly string[] {
+  const names = groups.flatMap(({ runs }) =>
+    runs.flatMap(({ metrics }) => metrics.flatMap((line) => Object.keys(line))),
+  );
+  const found = names.flatMap((name) => /^eval\.(.+)\.success$/.exec(name)?.[1] ?? []);
+  return [...new Set(found)];
+}
+
+function evaluationCurves(groups: readonly RunGroup[]): readonly Curve[] {
+  return splitsOf(groups).flatMap((split) => [
+    {
+      metric: `eval.${split}.success`,
+      title: `Success on ${split}`,
+      note: "share of tasks solved, each tried once",
+      percent: true,
+      dots: true,
+    },
+    {
+      metric: `eval.${split}.score`,
+      title: `Score on ${split}`,
+      note: "mean score of the episodes",
+      dots: true,
+    },
+  ]);
+}
+
+const FIXED: readonly { readonly heading: string; readonly curves: readonly Curve[] }[] = [
+  {
+    heading: "Training episodes",
+    curves: [
+      {
+        metric: "train.success",
+        title: "Success while training",
+        note: "share of episodes solved",
+        percent: true,
+      },
+      { metric: "train.return", title: "Return", note: "mean sum of rewards, without penalties" },
+      { metric: "train.steps", title: "Episode length", note: "mean steps" },
+      { metric: "train.responseTokens", title: "Response length", note: "mean tokens per action" },
+      {
+        metric: "train.invalid",
+        title: "Invalid actions",
+        note: "malformed or refused, share of steps",
+        percent: true,
+      },
+    ],
+  },
+  {
+    heading: "World model",
+    curves: [
+      {
+        metric: "world.lambda",
+        title: "Balance λ",
+        note: "weight of world modelling, mean over groups",
+        percent: false,
+      },
+      { metric: "world.loss", title: "World-model loss", note: "as it enters the objective" },
+      {
+        metric: "world.clipped",
+        title: "Clipped share",
+        note: "observation tokens the mask leaves out",
+        percent: true,
+      },
+      {
+        metric: "world.p",
+        title: "Mean p",
+        note: "probability of the observation tokens",
+        percent: true,
+      },
+    ],
+  },
+  {
+    heading: "Policy",
+    curves: [
+      { metric: "policy.loss", title: "Policy loss", note: "clipped policy gradient" },
+      { metric: "policy.kl", title: "KL to the start", note: "k3 estimate per action token" },
+      {
+        metric: "policy.actionEntropy",
+        title: "Action entropy",
+        note: "what selection looks at, mean over steps",
+      },
+      { metric: "policy.entropy", title: "Token entropy", note: "mean over action tokens" },
+      {
+        metric: "policy.clipped",
+        title: "Clipped ratios",
+        note: "share of action tokens",
+      },
+      { metric: "policy.valueError", title: "Value error", note: "of the critic, squared" },
+    ],
+  },
+  {
+    heading: "Gradients",
+    curves: [
+      { metric: "gradNorm", title: "Gradient norm", note: "before clipping, mean over steps" },
+      { metric: "gradient.policy", title: "Policy gradient", note: "its norm alone" },
+      { metric: "gradient.world", title: "World-model gradient", note: "its norm alone" },
+      { metric: "gradient.cosine", title: "Cosine of the two", note: "1: they pull the same way" },
+    ],
+  },
+];

@@ -1,0 +1,73 @@
+/** The page of a report: one file that needs nothing but a browser. */
+import type { PawOptions } from "../objectives/paw-options.js";
+import { evaluationTable, runsTable, swatch, timeTable } from "./comparison.js";
+import { curves } from "./curves.js";
+import { type Html, html, trusted } from "./html.js";
+import { type PredictedStep, predictionLegend, predictionList } from "./predictions.js";
+import type { RunGroup } from "./run-groups.js";
+import { episodeList, type SampledEpisode } from "./sampled-episodes.js";
+import { script } from "./script.js";
+import { style } from "./style.js";
+
+/** A group of runs with what is shown of its first one. */
+export interface ReportGroup extends RunGroup {
+  readonly episodes: readonly SampledEpisode[];
+  /** Absent where predictions were not asked for. */
+  readonly predictions?: { readonly steps: readonly PredictedStep[]; readonly paw: PawOptions };
+}
+
+/** The whole page, as HTML. */
+export function reportPage(groups: readonly ReportGroup[]): string {
+  const runs = groups.flatMap((group) => group.runs);
+  const dates = runs.map(({ manifest }) => manifest.createdAt.slice(0, 10)).sort();
+  const environments = [...new Set(runs.map(({ manifest }) => environmentOf(manifest.config)))];
+  const title = `Training report: ${environments.join(", ")}`;
+  const period = [...new Set([dates[0]!, dates.at(-1)!])].join(" to ");
+  const time = timeTable(groups);
+  const page = html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>${title}</title><link rel="icon" href="data:,"><style>${trusted(style)}</style></head>
+<body><main>
+<h1>${title}</h1>
+<p class="lead">${count(runs.length, "run")} in ${count(groups.length, "group")}, started ${period}.
+${groups.some((group) => group.runs.length > 1) && SPREAD}</p>
+${runsTable(groups)}
+<section id="results"><h2>Results</h2>${evaluationTable(groups)}</section>
+<section id="curves"><h2>Curves</h2>
+${groups.length > 1 && html`<nav class="key" aria-label="groups">${groups.map((group, i) => html`<span>${swatch(i)}${group.label}</span>`)}</nav>`}
+${curves(groups)}</section>
+${time !== undefined && html`<section id="time"><h2>Where the time went</h2>${time}</section>`}
+<section id="episodes"><h2>Episodes</h2>
+<p class="hint">The first and the last solved, and the first and the last failed, of the first run of each group.</p>
+${groups.map((group, i) => html`${heading(groups, i)}${episodeList(group.episodes)}`)}</section>
+<section id="predictions"><h2>What the model expects to see</h2>${predictionSection(groups)}</section>
+</main><script>${trusted(script)}</script></body></html>
+`;
+  return page.markup;
+}
+
+const SPREAD =
+  "Runs that differ only by their seed are one group: curves show its mean and one standard deviation.";
+
+function predictionSection(groups: readonly ReportGroup[]): Html {
+  if (groups.every((group) => group.predictions === undefined)) {
+    return html`<p class="hint">Probabilities of observation tokens are not part of a run’s record. Make the report with
+<code>--predictions</code>, and the run’s start weights and latest checkpoint are asked for them.</p>`;
+  }
+  return html`${groups.map(({ predictions }, i) =>
+    predictions === undefined
+      ? ""
+      : html`${heading(groups, i)}${predictionLegend(predictions.paw)}${predictionList(predictions.steps)}`,
+  )}`;
+}
+
+function heading(groups: readonly ReportGroup[], index: number): Html | string {
+  if (groups.length === 1) return "";
+  return html`<h4>${swatch(index)}${groups[index]!.label}</h4>`;
+}
+
+function environmentOf(config: Readonly<Record<string, unknown>>): string {
+  return String((config.env as { readonly name?: unknown } | undefined)?.name ?? "unknown");
+}
+
+const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;

@@ -1,0 +1,143 @@
+/**
+ * Observation predictions: how probable a run's model finds each token of what the world answered.
+ *
+ * The record holds no probabilities of observation tokens, so they are asked of the weights that RL began
+ * with and of the latest ones, for the same recorded steps. The mask is the run's own (`objectives/world.ts`).
+ */
+import type { Engine } from "../engine/engine.js";
+import { evaluateTokens } from "../objectives/expression-evaluate.js";
+import type { PawOptions } from "../objectives/paw-options.js";
+import { worldObjective } from "../objectives/world.js";
+import type { Step } from "../rollout/episode.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { type Html, html } from "./html.js";
+import type { SampledEpisode } from "./sampled-episodes.js";
+import { shortPercent } from "./scale.js";
+
+/** One token of an observation. */
+export interface PredictedToken {
+  readonly text: string;
+  readonly p: number;
+  /** Whether the mask lets the world model learn from it; undefined where no world model is trained. */
+  readonly kept?: boolean;
+}
+
+/** A step's observation as several states of the model see it. */
+export interface PredictedStep {
+  readonly goal: string;
+  readonly action: string;
+  readonly update: number;
+  readonly rows: readonly {
+    readonly weights: string;
+    readonly tokens: readonly PredictedToken[];
+  }[];
+}
+
+/** Weights by the name the report shows them under. */
+export interface NamedWeights {
+  readonly name: string;
+  readonly folder: string;
+}
+
+/** Steps shown for each episode: the first of different observations. */
+const STEPS = 3;
+
+/** Asks the engine for the probability of every observation token of some steps, under each of the weights. */
+export async function predictObservations(
+  engine: Engine,
+  tokenizer: Tokenizer,
+  sampled: readonly SampledEpisode[],
+  weights: readonly NamedWeights[],
+  paw: PawOptions,
+): Promise<readonly PredictedStep[]> {
+  const seen = new Set<string>();
+  const isNew = ({ observation }: Step): boolean =>
+    !seen.has(observation) && seen.add(observation) !== undefined;
+  const chosen = sampled.flatMap(({ update, episode }) =>
+    episode.steps
+      .filter((step) => hasObservation(step) && isNew(step))
+      .slice(0, STEPS)
+      .map((step) => ({ update, goal: episode.goal, step, ...targetsOf(step) })),
+  );
+  if (chosen.length === 0) return [];
+  const rows: PredictedStep["rows"][number][][] = chosen.map(() => []);
+  for (const { name, folder } of weights) {
+    await engine.load(folder);
+    const results = await engine.forward(chosen);
+    results.forEach(({ logprobs }, i) => {
+      const { ids, start } = chosen[i]!;
+      const ends = Array.from(logprobs).slice(start);
+      rows[i]!.push({
+        weights: name,
+        tokens: ends.map((logprob, n) => ({
+          text: tokenizer.decode([ids[start + n]!]),
+          p: Math.exp(logprob),
+          ...maskOf(logprob, paw),
+        })),
+      });
+    });
+  }
+  return chosen.map(({ goal, step, update }, i) => ({
+    goal,
+    action: step.action,
+    update,
+    rows: rows[i]!,
+  }));
+}
+
+const hasObservation = ({ sequence }: Step): boolean =>
+  sequence?.spans.some((span) => span.kind === "observation") === true;
+
+function targetsOf({ sequence }: Step) {
+  const { ids, spans } = sequence!;
+  const { start } = spans.find((span) => span.kind === "observation")!;
+  return { ids, start, targets: Uint8Array.from(ids, (_, i) => (i >= start ? 1 : 0)) };
+}
+
+function maskOf(logprob: number, { loss, mask, rho }: PawOptions): { kept?: boolean } {
+  if (loss === "off") return {};
+  const { metrics } = worldObjective({ loss, mask, rho });
+  const [clipped] = evaluateTokens([metrics["world.clipped"]!], {
+    count: 1,
+    quantities: { logprob: [logprob] },
+    inputs: { worldWeight: [1] },
+  });
+  return { kept: clipped![0] === 0 };
+}
+
+/** The steps with their tokens coloured by p and marked by the mask. */
+export function predictionList(steps: readonly PredictedStep[]): Html {
+  if (steps.length === 0) return html`<p class="hint">No step has recorded observation tokens.</p>`;
+  return html`${steps.map(
+    ({ goal, action, update, rows }) => html`<div class="prediction">
+<p><code>${action || "(no action)"}</code> <span class="quiet">update ${update + 1} · ${goal}</span></p>
+${rows.map(
+  ({
+    weights,
+    tokens,
+  }) => html`<div class="row"><span class="weights">${weights}</span><span class="tokens">${tokens.map(tokenSpan)}</span>
+<span class="number quiet">mean p ${shortPercent(tokens.reduce((sum, { p }) => sum + p, 0) / tokens.length)}</span></div>`,
+)}
+</div>`,
+  )}`;
+}
+
+/** What the colours mean. */
+export function predictionLegend(paw: PawOptions): Html {
+  const shades = [1, 0.75, 0.5, 0.25, 0.05].map(
+    (p) => html`<span class="token" style="--q:${(1 - p).toFixed(2)}">${shortPercent(p)}</span>`,
+  );
+  const mask =
+    paw.loss === "off"
+      ? "This run trains no world model, so no token is marked."
+      : paw.loss === "cmae"
+        ? `the world model learns from it (mask ${paw.mask}, ρ = ${paw.rho})`
+        : `the world model learns from it (${paw.loss} has no mask)`;
+  return html`<p class="legend">Probability of each token: <span class="tokens">${shades}</span>
+${paw.loss !== "off" && html`<span class="token kept" style="--q:0">underlined</span>`} ${mask}</p>`;
+}
+
+function tokenSpan({ text, p, kept }: PredictedToken): Html {
+  const shown = text.replaceAll("\n", "⏎");
+  return html`<span class="token${kept === true ? " kept" : ""}" style="--q:${(1 - p).toFixed(2)}" title="p ${p.toPrecision(2)}">${shown}</span>`;
+}

@@ -1,0 +1,55 @@
+/** Axes: round numbers to mark, and where on the paper a number is. */
+
+/** A range of numbers. */
+export type Range = readonly [low: number, high: number];
+
+/** Where a number of the domain is on the paper; a domain of one number is in the middle. */
+export function linearScale([low, high]: Range, [from, to]: Range): (value: number) => number {
+  return (value) =>
+    high === low ? (from + to) / 2 : from + ((value - low) / (high - low)) * (to - from);
+}
+
+/** Round numbers from at or below the lowest to at or above the highest, about `count` of them. */
+export function ticks([low, high]: Range, count: number): readonly number[] {
+  const [bottom, top] = high > low ? [low, high] : widen(low);
+  const step = roundStep((top - bottom) / Math.max(1, count));
+  const first = Math.floor(bottom / step + 1e-9);
+  const last = Math.ceil(top / step - 1e-9);
+  // Multiples of the step, and not sums, so that 0.1 · 3 is written 0.3.
+  const digits = Math.max(0, -Math.floor(Math.log10(step)) + 1);
+  return Array.from({ length: last - first + 1 }, (_, i) =>
+    digits > 20 ? (first + i) * step : Number(((first + i) * step).toFixed(digits)),
+  );
+}
+
+/** The whole numbers among them that lie in the range, for counts. */
+export function wholeTicks(range: Range, count: number): readonly number[] {
+  const marks = ticks(range, Math.min(count, Math.max(1, range[1] - range[0])));
+  return marks.filter((m) => Number.isInteger(m) && m >= range[0] && m <= range[1]);
+}
+
+function widen(value: number): Range {
+  const reach = value === 0 ? 1 : Math.abs(value) / 2;
+  return [value - reach, value + reach];
+}
+
+/** The smallest of 1, 2, 5 times a power of ten that is no smaller than this. */
+function roundStep(atLeast: number): number {
+  const power = 10 ** Math.floor(Math.log10(atLeast));
+  const factor = [1, 2, 5].find((f) => f * power >= atLeast * (1 - 1e-9)) ?? 10;
+  return factor * power;
+}
+
+/** A number as people read it on an axis or in a table: at most four digits that matter. */
+export function shortNumber(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(1).replace("e+", "e");
+  if (size >= 1e4) return `${Number((value / 1e3).toPrecision(4))}k`;
+  return String(Number(value.toPrecision(4)));
+}
+
+/** A share as per cent. */
+export function shortPercent(share: number): string {
+  return Number.isFinite(share) ? `${Number((100 * share).toFixed(1))} %` : "–";
+}

@@ -1,0 +1,143 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { runCli } from "../cli/testing.js";
+import { openRun } from "../runs/run-folder.js";
+import { type ReplayedUpdate, replayRun } from "./replay.js";
+import { trainRun } from "./run.js";
+import { tinyConfig } from "./testing.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-replay-"));
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+
+async function replayed(folder: string, losses: boolean): Promise<ReplayedUpdate[]> {
+  const updates: ReplayedUpdate[] = [];
+  for await (const update of replayRun(openRun(folder, fail), { losses, tolerance: 1e-3 }))
+    updates.push(update);
+  return updates;
+}
+
+/** A copy of a run with one of its text files changed. */
+function changed(run: string, name: string, file: string, change: (text: string) => string) {
+  const copy = join(parent, name);
+  cpSync(run, copy, { recursive: true });
+  writeFileSync(join(copy, file), change(readFileSync(join(copy, file), "utf8")));
+  return copy;
+}
+
+describe("the replay of a run", () => {
+  const run = join(parent, "run");
+  beforeAll(() => trainRun(tinyConfig(), { folder: run }), 60_000);
+
+  it("finds the record's numbers again, and learns again where weights are kept", async () => {
+    const updates = await replayed(run, true);
+    expect(updates.flatMap((update) => update.divergences)).toEqual([]);
+    expect(updates.map((update) => update.learnt)).toEqual([true, false, true]);
+    expect(updates[0]!.left).toEqual([]);
+    for (const name of ["loss", "world.loss", "world.p", "policy.kl", "gradNorm"])
+      expect(updates[0]!.compared).toContain(name);
+    for (const name of [
+      "train.success",
+      "train.return",
+      "train.responseTokens",
+      "train.tokens",
+      "world.lambda",
+      "world.selectedShare",
+      "world.targets",
+      "policy.actionEntropy",
+      "policy.loss",
+    ])
+      expect(updates[1]!.compared).toContain(name);
+    expect(updates[1]!.left).toContain("world.loss");
+  }, 60_000);
+
+  it("names the first number that diverges", async () => {
+    const other = changed(run, "lambda", "metrics.jsonl", (text) =>
+      text.replace(/("update":1,.*"world.lambda":)[\d.]+/, "$10.123"),
+    );
+    const { code, stdout } = await runCli(["replay", other, "--no-losses"]);
+    expect(stdout).toMatch(
+      /^update 1: world\.lambda was recorded as 0\.123, but comes out as [\d.]+$/m,
+    );
+    expect(stdout).toMatch(/3 updates, \d+ numbers compared, 1 diverged/);
+    expect(code).toBe(1);
+  });
+
+  it("sees that advantages were computed by other settings", async () => {
+    const other = changed(run, "penalty", "manifest.json", (text) =>
+      text.replace(/"penaltyPlace": "inside"/, '"penaltyPlace": "after"'),
+    );
+    const wrong = (await replayed(other, false)).flatMap((update) => update.divergences);
+    expect(new Set(wrong.map((divergence) => divergence.quantity))).toEqual(
+      new Set(["policy.loss"]),
+    );
+  });
+
+  it("says where episodes are missing", async () => {
+    const other = changed(run, "cut", "metrics.jsonl", (text) => text);
+    rmSync(join(other, "episodes.jsonl.gz"));
+    const updates = await replayed(other, false);
+    expect(updates.map((update) => update.divergences[0]?.quantity)).toEqual(
+      new Array<string>(3).fill("episodes"),
+    );
+  });
+
+  it("replays a critic and full entropies as far as weights are kept", async () => {
+    const folder = join(parent, "ppo");
+    const config = tinyConfig({
+      advantage: { name: "ppo" },
+      paw: { entropy: "full" },
+      minibatch: 9,
+      updates: 2,
+      checkpointEvery: 2,
+      evaluation: { every: 0 },
+    });
+    await trainRun(config, { folder });
+    const updates = await replayed(folder, true);
+    expect(updates.flatMap((update) => update.divergences)).toEqual([]);
+    expect(updates.map((update) => update.learnt)).toEqual([true, false]);
+    expect(updates[0]!.compared).toContain("policy.actionEntropy");
+    expect(updates[1]!.left).toEqual(
+      expect.arrayContaining(["policy.actionEntropy", "world.targets", "policy.loss"]),
+    );
+  }, 60_000);
+
+  it("refuses what is no training run", async () => {
+    const out = join(parent, "rollout");
+    await runCli(["rollout", "--groups", "1", "--group-size", "1", "--out", out]);
+    const { code, stderr } = await runCli(["replay", out]);
+    expect(stderr).toContain("was made by pawl rollout: expected a run of pawl train");
+    expect(code).toBe(1);
+    expect((await runCli(["replay"])).stderr).toContain("pawl replay needs a run folder");
+  });
+
+  it("evaluates the run's checkpoints with the settings it was trained with", async () => {
+    const out = join(parent, "eval");
+    const args = ["eval", "--checkpoint", run, "--tasks", "3", "--out", out, "--json"];
+    const { code, stdout } = await runCli(args);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ split: "valid_seen", episodes: 3, folder: out });
+    const manifest = JSON.parse(readFileSync(join(out, "manifest.json"), "utf8"));
+    expect(manifest).toMatchObject({
+      kind: "eval",
+      config: { env: { rooms: 1 }, prompt: { style: "compact" }, stepLimit: 3, temperature: 0.4 },
+    });
+    const start = await runCli([
+      "eval",
+      ...["--checkpoint", join(run, "reference"), "--tasks", "2", "--temperature", "0"],
+      ...["--env.noise", "ids", "--out", join(parent, "eval-start")],
+    ]);
+    const elsewhere = join(parent, "model");
+    cpSync(join(run, "checkpoints", "000003"), elsewhere, { recursive: true });
+    const moved = await runCli([
+      "eval",
+      ...["--checkpoint", elsewhere, "--tasks", "1", "--step-limit", "1", "--max-tokens", "4"],
+      ...["--prompt.style", "compact", "--threads", "1", "--out", join(parent, "eval-moved")],
+    ]);
+    expect(moved.stdout).toMatch(/^all +1 /m);
+    expect(start.stdout).toMatch(/^pick +2 +[\d.]+ % +[\d.]+ – [\d.]+ %/m);
+  }, 60_000);
+});
