@@ -1,0 +1,120 @@
+/**
+ * How fast WebShop runs: steps and searches on 1,000 products (the official ones where they are at hand),
+ * and building and searching an index of a million made-up ones.
+ *
+ *   npm run bench -- webshop [--products 1000000]
+ */
+import { existsSync } from "node:fs";
+import { cpus } from "node:os";
+import { parseArgs } from "node:util";
+import type { Env, Environment } from "../src/envs/env.js";
+import { openMadeCatalogue } from "../src/envs/webshop/made-catalogue.js";
+import { webshop } from "../src/envs/webshop/webshop.js";
+import { createRandom } from "../src/random.js";
+
+const SHARED = "../shared/data/webshop";
+
+function dataFolder(): string {
+  if (process.env.WEBSHOP_DATA) return process.env.WEBSHOP_DATA;
+  return existsSync(SHARED) ? SHARED : "made-up";
+}
+
+/** Plays at random, asking for the admissible actions at every step, until the time is up. */
+function playRandom(
+  environment: Environment,
+  seconds: number,
+): { readonly perSecond: number; readonly perCpuSecond: number } {
+  const env = environment.create() as Env;
+  const tasks = environment.tasks("train");
+  const random = createRandom(1);
+  const start = performance.now();
+  const cpuStart = process.cpuUsage();
+  let steps = 0;
+  for (let episode = 0; performance.now() - start < 1000 * seconds; episode++) {
+    env.reset(random.pick(tasks), episode);
+    for (let step = 0; step < environment.stepLimit; step++) {
+      steps++;
+      if (env.step(random.pick(env.admissibleActions!())).done) break;
+    }
+  }
+  const cpu = process.cpuUsage(cpuStart);
+  return {
+    perSecond: steps / ((performance.now() - start) / 1000),
+    perCpuSecond: steps / ((cpu.user + cpu.system) / 1e6),
+  };
+}
+
+/** The median time of a search in milliseconds; the queries must differ, as rankings are remembered. */
+function medianSearch(queries: readonly string[], search: (query: string) => unknown): number {
+  for (const query of queries.slice(0, 50)) search(`${query} `);
+  const times = queries.map((query) => {
+    const start = performance.now();
+    search(query);
+    return performance.now() - start;
+  });
+  return times.sort((a, b) => a - b)[times.length >> 1]!;
+}
+
+/** The instructions of the first test goals, without their price limits: distinct, long queries. */
+function goalTexts(environment: Environment, count: number): readonly string[] {
+  const env = environment.create() as Env;
+  const texts = environment.tasks("test").map((task) => {
+    env.reset(task);
+    return env.goal.replace(/, and price lower than.*/, "");
+  });
+  return [...new Set(texts)].slice(0, count);
+}
+
+/** What is measured; milliseconds are medians. */
+interface WebshopSpeed {
+  readonly steps_per_s: number;
+  /** The same by the processor's time: what is left when other programs run beside it. */
+  readonly steps_per_cpu_s: number;
+  readonly search_ms: number;
+  readonly index_1m_s: number;
+  readonly search_1m_ms: number;
+  readonly rss_1m_mib: number;
+  readonly products: number;
+}
+
+/** Runs all of it. */
+export async function main(args: string[]): Promise<WebshopSpeed> {
+  const { values } = parseArgs({
+    args,
+    options: { products: { type: "string", default: "1000000" } },
+  });
+  const count = Number(values.products);
+  const data = dataFolder();
+  console.log(
+    `${cpus().length} × ${cpus()[0]?.model}, Node ${process.version}, 1,000 products: ${data}`,
+  );
+  const environment = webshop.open(
+    webshop.options.parse({ data, suggestions: 4, ...(data === "made-up" && { products: 1000 }) }),
+  );
+  const queries = goalTexts(environment, 500);
+  playRandom(environment, 2);
+  const { perSecond, perCpuSecond } = playRandom(environment, 8);
+  const env = environment.create() as Env;
+  env.reset(environment.tasks("test")[0]!);
+  const small = medianSearch(queries, (query) => env.clone().step(`search[${query}]`));
+
+  const start = performance.now();
+  const large = openMadeCatalogue(count, 1);
+  const seconds = (performance.now() - start) / 1000;
+  const wishes = Array.from({ length: 300 }, (_, at) => {
+    const number = (at * 7919) % count;
+    const { query, options } = large.product(number);
+    const chosen = options.map((group) => group.values[0]!);
+    return [...large.wishes(number)[0]!.attributes, query, ...chosen].join(" ");
+  });
+  const searched = medianSearch([...new Set(wishes)], (query) => large.search(query));
+  return {
+    steps_per_s: Math.round(perSecond),
+    steps_per_cpu_s: Math.round(perCpuSecond),
+    search_ms: Number(small.toFixed(3)),
+    index_1m_s: Number(seconds.toFixed(1)),
+    search_1m_ms: Number(searched.toFixed(2)),
+    rss_1m_mib: Math.round(process.resourceUsage().maxRSS / 1024),
+    products: count,
+  };
+}

@@ -1,0 +1,101 @@
+/** The shop as an environment: one goal at a time, fifteen steps at most, and a purchase is the end. */
+import { type Env, EnvError, type StepResult, type Task } from "../env.js";
+import type { Goal } from "./goals.js";
+import { clickables, type Place, pageText } from "./pages.js";
+import { BUY, move, parseAction, type Shop } from "./shop.js";
+
+/** The reward for buying exactly what was wanted; anything else has none. */
+export const SUCCESS_REWARD = 10;
+
+/** What says that any words can be searched for. It is a search itself: for what it says. */
+export const SEARCH_HINT = "search[<your query>]";
+
+/** What the environments of one opened shop share. */
+export interface ShopWorld {
+  readonly shop: Shop;
+  goalOf(task: Task): Goal;
+  /** Queries listed as admissible on the first page. */
+  suggestions(goal: Goal): readonly string[];
+}
+
+/** Where an episode stands. */
+export interface Visit {
+  readonly goal: Goal;
+  readonly place: Place;
+}
+
+/** A running shop, with what its expert looks at. */
+export interface ShopEnv extends Env {
+  readonly visit: Visit;
+}
+
+/** An environment in the shop. */
+export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
+  const { shop } = world;
+  let visit = started;
+  let admissible: readonly string[] | undefined;
+  const current = (asked: string): Visit => {
+    if (visit === undefined) {
+      throw new EnvError(`webshop: ${asked} was called before reset; call reset(task) first.`);
+    }
+    return visit;
+  };
+  return {
+    get goal() {
+      return current("goal").goal.text;
+    },
+    get taskType() {
+      return current("taskType").goal.category;
+    },
+    get visit() {
+      return current("the expert");
+    },
+    reset(task) {
+      visit = { goal: world.goalOf(task), place: { page: "index" } };
+      admissible = undefined;
+      return pageText(shop.catalogue, visit.goal.text, visit.place);
+    },
+    step(action): StepResult {
+      const { goal, place } = current("step");
+      if (place.page === "done") {
+        throw new EnvError("webshop: step was called after the purchase; call reset(task).");
+      }
+      const moved = move(shop, goal, place, action);
+      visit = { goal, place: moved.place };
+      if (moved.place !== place) admissible = undefined;
+      const score = moved.score?.score ?? 0;
+      const success = score === 1;
+      return {
+        observation: pageText(shop.catalogue, goal.text, moved.place),
+        reward: success ? SUCCESS_REWARD : 0,
+        done: moved.score !== undefined,
+        info: { valid: moved.valid, success, score },
+      };
+    },
+    admissibleActions() {
+      admissible ??= listActions(world, current("admissibleActions"));
+      return admissible;
+    },
+    irreversible(action) {
+      const { place } = current("irreversible");
+      const parsed = parseAction(action);
+      return place.page === "item_page" && parsed?.name === "click" && parsed.argument === BUY;
+    },
+    clone: () => createShopEnv(world, visit),
+  };
+}
+
+function listActions(world: ShopWorld, { goal, place }: Visit): readonly string[] {
+  if (place.page === "index") {
+    const queries = world.suggestions(goal).map((query) => `search[${query}]`);
+    return [...new Set([SEARCH_HINT, ...queries])].sort();
+  }
+  const labels = clickables(world.shop.catalogue, place).filter(isClickable);
+  return [...new Set(labels.map((label) => `click[${label}]`))].sort();
+}
+
+/** Labels with brackets or line breaks in the wrong places cannot be said in the action's grammar. */
+function isClickable(label: string): boolean {
+  const parsed = parseAction(`click[${label}]`);
+  return parsed?.name === "click" && parsed.argument === label;
+}

@@ -1,0 +1,68 @@
+/**
+ * The expert: it searches with the words of the goal, opens the first product that would score full
+ * marks, chooses its options and buys it. It knows scores and products; what it does, a reader of the
+ * pages could do as well.
+ */
+import type { Goal } from "./goals.js";
+import { type Item, type Place, type Results, shown } from "./pages.js";
+import { BUY, type Shop, scoreItem } from "./shop.js";
+import type { Visit } from "./shop-env.js";
+
+/** The expert's next action. */
+export function nextAction(shop: Shop, { goal, place }: Visit): string {
+  switch (place.page) {
+    case "search_results":
+      return chooseResult(shop, goal, place);
+    case "item_page":
+      return chooseOption(shop, goal, place);
+    case "item_sub_page":
+      return "click[< prev]";
+    case "index":
+    case "done":
+      return `search[${goalQuery(shop, goal)}]`;
+  }
+}
+
+/** The words of a goal to search with: what it should be like, and what it is. */
+export function goalQuery({ catalogue }: Shop, goal: Goal): string {
+  return [...goal.attributes, catalogue.product(goal.product).query].join(" ");
+}
+
+function chooseResult(shop: Shop, goal: Goal, results: Results): string {
+  const { catalogue } = shop;
+  const fitting = shown(results).find(
+    (product) => wantedOptions(shop, goal, product) !== undefined,
+  );
+  if (fitting !== undefined) return `click[${catalogue.product(fitting).asin.toLowerCase()}]`;
+  const at = results.found.indexOf(goal.product);
+  if (at < 0) return `search[${catalogue.product(goal.product).title.toLowerCase()}]`;
+  const before = at < results.found.indexOf(shown(results)[0] ?? -1) || shown(results).length === 0;
+  return before ? "click[< prev]" : "click[next >]";
+}
+
+function chooseOption(shop: Shop, goal: Goal, item: Item & Place): string {
+  const wanted = wantedOptions(shop, goal, item.product);
+  if (wanted === undefined) return "click[< prev]";
+  for (const [name, value] of wanted) {
+    if (item.options.get(name) !== value) return `click[${value}]`;
+  }
+  return `click[${BUY}]`;
+}
+
+/** The options to choose so that the product scores full marks; undefined where nothing does. */
+function wantedOptions(
+  shop: Shop,
+  goal: Goal,
+  product: number,
+): ReadonlyMap<string, string> | undefined {
+  const { options: groups } = shop.catalogue.product(product);
+  const options = new Map<string, string>();
+  for (const wanted of goal.options) {
+    if (typeof wanted === "string") return undefined;
+    const [name, value] = wanted;
+    if (!groups.some((group) => group.name === name && group.values.includes(value)))
+      return undefined;
+    options.set(name, value);
+  }
+  return scoreItem(shop, goal, { product, options }).score === 1 ? options : undefined;
+}

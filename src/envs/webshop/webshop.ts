@@ -1,0 +1,202 @@
+/**
+ * WebShop: an online shop in text, in which an agent searches, looks at products, chooses options and
+ * buys. With the official files it is the environment of Yao et al. (2022), page by page; without them
+ * it sells a made-up catalogue.
+ *
+ * Splits as in verl-agent: the first 500 goals are `test`, the others `train` (of a small catalogue, the
+ * first fifth). The name of a task is its split and the original's number of its goal.
+ */
+import { z } from "zod";
+import { createRandom, mixSeed } from "../../random.js";
+import { defineEnv, type Env, EnvError, type Environment, type Task } from "../env.js";
+import { taskLists } from "../task-lists.js";
+import type { Catalogue } from "./catalogue.js";
+import { COLOUR_FILE, colours, findColours } from "./colours.js";
+import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
+import { openMadeCatalogue } from "./made-catalogue.js";
+import { findProductFile, indexPath, openOfficialCatalogue } from "./official-catalogue.js";
+import { createPythonRandom } from "./python-random.js";
+import type { Shop } from "./shop.js";
+import { createShopEnv, type ShopEnv, type ShopWorld, SUCCESS_REWARD } from "./shop-env.js";
+import { goalQuery, nextAction } from "./shop-expert.js";
+
+const STEP_LIMIT = 15;
+const TEST_GOALS = 500;
+const MADE_UP = "made-up";
+const MADE_PRODUCTS = 1000;
+const MADE_SUGGESTIONS = 4;
+
+/** The options of the shop. */
+export const webshopOptions = z.strictObject({
+  data: z
+    .string()
+    .optional()
+    .describe(
+      `folder with the official files, or the file with the products; ${MADE_UP} for our own catalogue; default: the variable WEBSHOP_DATA, else ${MADE_UP}`,
+    ),
+  goals: z
+    .enum(["synthetic", "human"])
+    .default("synthetic")
+    .describe(
+      "goals made from the products' attributes, or those that people wrote (official files)",
+    ),
+  products: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(`products in the shop: the first so many; default all, made-up ${MADE_PRODUCTS}`),
+  suggestions: z
+    .int()
+    .min(0)
+    .optional()
+    .describe(
+      `queries listed among the admissible actions of the first page, for policies that only choose; default 0, made-up ${MADE_SUGGESTIONS}`,
+    ),
+  seed: z
+    .int()
+    .min(0)
+    .max(0xffffffff)
+    .default(42)
+    .describe("of the prices drawn and, made-up, of the products; another seed is another shop"),
+  cache: z
+    .string()
+    .optional()
+    .describe("folder for the index of a large catalogue; default ~/.cache/pawl"),
+});
+
+type Options = z.output<typeof webshopOptions>;
+
+/** WebShop, for the registry. */
+export const webshop = defineEnv({
+  name: "webshop",
+  summary: "an online shop in text: search, compare, choose options, buy",
+  options: webshopOptions,
+  open,
+  describe,
+});
+
+function dataOf(options: Options): string | undefined {
+  const data = options.data ?? (process.env.WEBSHOP_DATA || undefined);
+  return data === MADE_UP ? undefined : data;
+}
+
+function open(options: Options): Environment {
+  const data = dataOf(options);
+  const catalogue = openCatalogue(options, data);
+  const random = createPythonRandom(options.seed);
+  const prices = drawPrices(catalogue, random);
+  const goals = makeGoals(catalogue, prices, random);
+  if (goals.count === 0) {
+    throw new EnvError(
+      `webshop: ${data} has no goals of the kind ${options.goals}. Goals that people wrote are in items_human_ins.json, which belongs beside the products; goals: synthetic needs none.`,
+    );
+  }
+  const shop: Shop = {
+    catalogue,
+    prices,
+    colours: data === undefined ? colours : findColours(data),
+  };
+  const suggestions = options.suggestions ?? (data === undefined ? MADE_SUGGESTIONS : 0);
+  return environment(shop, goals, suggestions, data === undefined);
+}
+
+function openCatalogue(options: Options, data: string | undefined): Catalogue {
+  const { products, goals, cache } = options;
+  if (data !== undefined) {
+    return openOfficialCatalogue({ data, wishes: goals, products, cache });
+  }
+  if (goals === "human") {
+    throw new EnvError(
+      "webshop: goals that people wrote come with the official files. Set data (or WEBSHOP_DATA) to their folder, or take goals: synthetic.",
+    );
+  }
+  return openMadeCatalogue(products ?? MADE_PRODUCTS, options.seed);
+}
+
+function environment(
+  shop: Shop,
+  goals: Goals,
+  suggestions: number,
+  withExpert: boolean,
+): Environment {
+  const test = Math.min(TEST_GOALS, Math.ceil(goals.count / 5));
+  const tasksOf = (split: string, from: number, to: number) => (): readonly Task[] =>
+    Array.from({ length: to - from }, (_, at) => ({
+      id: `${split}/${from + at}`,
+      split,
+      type: goals.category(from + at),
+    }));
+  const lists = taskLists("webshop", {
+    train: tasksOf("train", test, goals.count),
+    test: tasksOf("test", 0, test),
+  });
+  const world: ShopWorld = {
+    shop,
+    goalOf(task) {
+      // Looked up, so that a task nobody listed is refused and only listed ids are taken apart.
+      const { id, split } = lists.task(task.id);
+      return goals.goal(Number(id.slice(split.length + 1)));
+    },
+    suggestions: (goal) => suggest(shop, goal, suggestions),
+  };
+  return {
+    name: "webshop",
+    ...lists,
+    stepLimit: STEP_LIMIT,
+    maxReturn: SUCCESS_REWARD,
+    promptFamily: "shop",
+    create: () => createShopEnv(world),
+    ...(withExpert && {
+      expert: (env: Env) => {
+        if (!("visit" in env)) {
+          throw new EnvError("The webshop expert plays webshop environments only, unwrapped.");
+        }
+        return nextAction(shop, (env as ShopEnv).visit);
+      },
+    }),
+  };
+}
+
+/** Queries for a goal, the same each time: good ones, a bare one and one for something else. */
+function suggest(shop: Shop, goal: Goal, count: number): readonly string[] {
+  const { catalogue } = shop;
+  const random = createRandom(mixSeed("suggestions", goal.text));
+  const { query } = catalogue.product(goal.product);
+  const values = goal.options.map((option) => (typeof option === "string" ? option : option[1]));
+  const queries = [goalQuery(shop, goal), query, [goalQuery(shop, goal), ...values].join(" ")];
+  while (queries.length < count) queries.push(catalogue.product(random.int(catalogue.count)).query);
+  // Brackets and line breaks would end the action early.
+  return queries.slice(0, count).map((one) => one.replace(/[[\]\r\n]+/g, " "));
+}
+
+const HOW_TO_GET =
+  "Official files: items_shuffle.json (1.18 million products) or items_shuffle_1000.json, with items_ins_v2.json or items_ins_v2_1000.json, and items_human_ins.json for goals: human. setup.sh of the WebShop repository (princeton-nlp/WebShop) names the addresses; put them into one folder and point WEBSHOP_DATA or the option data at it.";
+
+function describe(options: Options): readonly string[] {
+  const data = dataOf(options);
+  if (data === undefined) {
+    const count = options.products ?? MADE_PRODUCTS;
+    return [
+      `a made-up catalogue of ${count} products (seed ${options.seed}); nothing to download`,
+      HOW_TO_GET,
+    ];
+  }
+  try {
+    return [...describeOfficial(options, data), HOW_TO_GET];
+  } catch (error) {
+    if (error instanceof EnvError) return [error.message, HOW_TO_GET];
+    throw error;
+  }
+}
+
+function describeOfficial(options: Options, data: string): readonly string[] {
+  const path = findProductFile(data);
+  return [
+    `products from ${path}, goals: ${options.goals}`,
+    `the index of a large catalogue is kept in ${indexPath(path, options)}`,
+    findColours(data) === colours
+      ? `colour words: our own; for the original's exact scores put its ${COLOUR_FILE} beside the data`
+      : `colour words: from ${COLOUR_FILE}`,
+    "the kind of a product is compared by our own tagger of nouns, where the original uses spaCy",
+  ];
+}

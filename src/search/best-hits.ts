@@ -1,0 +1,65 @@
+/** The best documents of a search, in a heap whose root is the worst of them. */
+import type { Hit } from "./bm25.js";
+
+/** Collects the best documents offered. */
+export interface BestHits {
+  offer(document: number, score: number): void;
+  /** What was kept, best first. */
+  sorted(ids: readonly string[]): readonly Hit[];
+}
+
+/** Keeps the `limit` best documents: higher scores first, then lower ranks of the id. */
+export function createBestHits(limit: number, idRank: Uint32Array): BestHits {
+  const documents = new Uint32Array(limit);
+  const scores = new Float32Array(limit);
+  let size = 0;
+
+  /** Whether what stands at `at` ranks below the document. */
+  const isWorse = (at: number, document: number, score: number): boolean => {
+    const own = scores[at]!;
+    if (own !== score) return own < score;
+    return idRank[documents[at]!]! > idRank[document]!;
+  };
+  const put = (at: number, document: number, score: number): void => {
+    documents[at] = document;
+    scores[at] = score;
+  };
+  const rise = (from: number, document: number, score: number): void => {
+    let at = from;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (isWorse(parent, document, score)) break;
+      put(at, documents[parent]!, scores[parent]!);
+      at = parent;
+    }
+    put(at, document, score);
+  };
+  const replaceWorst = (document: number, score: number): void => {
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= size) break;
+      const right = child + 1;
+      if (right < size && isWorse(right, documents[child]!, scores[child]!)) child = right;
+      if (!isWorse(child, document, score)) break;
+      put(at, documents[child]!, scores[child]!);
+      at = child;
+    }
+    put(at, document, score);
+  };
+
+  return {
+    offer(document, score) {
+      if (size < limit) rise(size++, document, score);
+      else if (limit > 0 && isWorse(0, document, score)) replaceWorst(document, score);
+    },
+    sorted(ids) {
+      const order = Array.from({ length: size }, (_, at) => at);
+      order.sort((a, b) => (isWorse(a, documents[b]!, scores[b]!) ? 1 : -1));
+      return order.map((at) => {
+        const document = documents[at]!;
+        return { document, id: ids[document]!, score: scores[at]! };
+      });
+    },
+  };
+}

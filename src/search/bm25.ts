@@ -1,0 +1,172 @@
+/**
+ * BM25 ranking, to the bit as Lucene 9 computes it (k1 = 0.9, b = 0.4: Anserini's and WebShop's settings):
+ *
+ *   score(d) = Σ_t  w_t − w_t / (1 + tf · c_d),   w_t = count of t in the query · idf_t,
+ *   idf_t = ln(1 + (N − df + ½) / (df + ½)),      c_d = 1 / (k1 · ((1 − b) + b · length_d / mean length))
+ *
+ * with 32-bit floats throughout except for the sum over terms, which is in double precision and rounded
+ * at the end. Equal scores rank by ascending id.
+ */
+import type { Analyser } from "./analyser.js";
+import { createAnalyser } from "./analyser.js";
+import { createBestHits } from "./best-hits.js";
+import { byteToLength } from "./length-byte.js";
+
+const K1 = Math.fround(0.9);
+const B = Math.fround(0.4);
+/** Documents are scored this many at a time, so that their sums stay in the processor's cache. */
+const BLOCK = 1 << 15;
+/** Below this many documents a term's weights are cheaper to compute than to look up. */
+const TABLE_FROM = 4096;
+/** Term frequencies above this are computed one by one: they are rare. */
+const TABLE_FREQUENCIES = 8;
+
+/** The documents and terms of a collection, made by `createIndexBuilder` and kept by `saveIndex`. */
+export interface Bm25Index {
+  /** The documents' ids, in the order they were added. */
+  readonly ids: readonly string[];
+  /** Rank of each document's id in ascending order: what decides between equal scores. */
+  readonly idRank: Uint32Array;
+  /** Document lengths, rounded to a byte. */
+  readonly lengths: Uint8Array;
+  /** Number of documents that have a term at all, and the number of all their terms. */
+  readonly filledDocuments: number;
+  readonly totalTerms: number;
+  /** Number of each term. */
+  readonly terms: ReadonlyMap<string, number>;
+  /** Where the documents of each term start in the two arrays below, and at the end their length. */
+  readonly starts: Uint32Array;
+  /** The documents that have the term, ascending, and how often each has it. */
+  readonly documents: Uint32Array;
+  readonly frequencies: Uint16Array;
+}
+
+/** One document found. */
+export interface Hit {
+  /** Number of the document in the order of indexing. */
+  readonly document: number;
+  readonly id: string;
+  readonly score: number;
+}
+
+/** The best documents for a query, and how many have any of its terms. */
+export interface Hits {
+  readonly hits: readonly Hit[];
+  readonly matching: number;
+}
+
+/** Searches one index; it reuses its working memory, so use one searcher per thread. */
+export interface Searcher {
+  readonly index: Bm25Index;
+  search(query: string, limit: number): Hits;
+}
+
+/** A term of a query: where its documents are still to be looked at, and what it is worth. */
+interface QueryTerm {
+  /** The next of its documents, and the end of them. */
+  at: number;
+  readonly end: number;
+  readonly weight: number;
+  /** Parts of scores by frequency and length, where there are documents enough to be worth it. */
+  readonly table: Float32Array | undefined;
+}
+
+/** A searcher for an index. */
+export function createSearcher(index: Bm25Index, analyse: Analyser = createAnalyser()): Searcher {
+  const { starts, documents, frequencies, lengths, idRank } = index;
+  const count = index.ids.length;
+  const inverseLength = inverseLengths(index);
+  const sums = new Float64Array(Math.min(BLOCK, count));
+  const touched = new Uint32Array(sums.length);
+
+  const queryTerm = (number: number, timesInQuery: number): QueryTerm => {
+    const at = starts[number]!;
+    const end = starts[number + 1]!;
+    const weight = Math.fround(timesInQuery * idf(index.filledDocuments, end - at));
+    const table = end - at < TABLE_FROM ? undefined : partTable(weight, inverseLength);
+    return { at, end, weight, table };
+  };
+
+  /** Adds the term's part to its documents from `from` to `to`; returns how many are touched by now. */
+  const addTerm = (term: QueryTerm, from: number, to: number, alreadyTouched: number): number => {
+    const { end, weight, table } = term;
+    let matching = alreadyTouched;
+    let at = term.at;
+    for (; at < end; at++) {
+      const document = documents[at]!;
+      if (document >= to) break;
+      const frequency = frequencies[at]!;
+      const length = lengths[document]!;
+      const part =
+        table !== undefined && frequency <= TABLE_FREQUENCIES
+          ? table[(frequency - 1) * 256 + length]!
+          : partialScore(weight, frequency, inverseLength[length]!);
+      const sum = sums[document - from]!;
+      if (sum === 0) touched[matching++] = document;
+      // A sum of zero means "not seen yet", so even a part that was rounded away has to leave a trace.
+      sums[document - from] = sum + (part === 0 ? Number.MIN_VALUE : part);
+    }
+    term.at = at;
+    return matching;
+  };
+
+  return {
+    index,
+    search(query, limit) {
+      const terms = Array.from(countTerms(index, analyse(query)), ([number, times]) =>
+        queryTerm(number, times),
+      );
+      const best = createBestHits(Math.min(limit, count), idRank);
+      let matching = 0;
+      for (let from = 0; from < count && terms.length > 0; from += BLOCK) {
+        let inBlock = 0;
+        for (const term of terms) inBlock = addTerm(term, from, from + BLOCK, inBlock);
+        for (let at = 0; at < inBlock; at++) {
+          const document = touched[at]!;
+          best.offer(document, Math.fround(sums[document - from]!));
+          sums[document - from] = 0;
+        }
+        matching += inBlock;
+      }
+      return { hits: best.sorted(index.ids), matching };
+    },
+  };
+}
+
+/** How often each indexed term occurs in the query, in the order of first occurrence. */
+function countTerms(index: Bm25Index, terms: readonly string[]): ReadonlyMap<number, number> {
+  const counts = new Map<number, number>();
+  for (const term of terms) {
+    const number = index.terms.get(term);
+    if (number !== undefined) counts.set(number, (counts.get(number) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function idf(filledDocuments: number, withTerm: number): number {
+  return Math.fround(Math.log(1 + (filledDocuments - withTerm + 0.5) / (withTerm + 0.5)));
+}
+
+function partialScore(weight: number, frequency: number, inverseLength: number): number {
+  const saturation = Math.fround(1 + Math.fround(frequency * inverseLength));
+  return Math.fround(weight - Math.fround(weight / saturation));
+}
+
+function partTable(weight: number, inverseLength: Float32Array): Float32Array {
+  const table = new Float32Array(TABLE_FREQUENCIES * 256);
+  for (let at = 0; at < table.length; at++) {
+    table[at] = partialScore(weight, 1 + (at >> 8), inverseLength[at & 255]!);
+  }
+  return table;
+}
+
+/** The factor c of the formula for each of the 256 lengths there are. */
+function inverseLengths(index: Bm25Index): Float32Array {
+  const mean = Math.fround(index.totalTerms / Math.max(1, index.filledDocuments));
+  const factors = new Float32Array(256);
+  for (let byte = 0; byte < 256; byte++) {
+    const share = Math.fround(Math.fround(B * Math.fround(byteToLength(byte))) / mean);
+    factors[byte] = Math.fround(1 / Math.fround(K1 * Math.fround(Math.fround(1 - B) + share)));
+  }
+  return factors;
+}
