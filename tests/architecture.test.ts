@@ -7,7 +7,9 @@ import { expect, it } from "vitest";
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   text: [],
   config: ["text"],
-  envs: ["text"],
+  embeddings: [],
+  search: ["embeddings"],
+  envs: ["search", "text"],
   objectives: [],
   engine: ["objectives", "text"],
   rollout: ["config", "engine", "envs", "text"],
@@ -15,7 +17,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
   train: ["advantages", "engine", "envs", "objectives", "rollout", "runs", "text", "update"],
-  cli: ["config", "engine", "envs", "rollout", "runs", "text", "train"],
+  cli: ["config", "engine", "envs", "rollout", "runs", "search", "text", "train"],
 };
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })

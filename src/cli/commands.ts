@@ -8,6 +8,7 @@ import { envReplay } from "./env-replay.js";
 import { play } from "./play.js";
 import { rollout } from "./rollout.js";
 import { runs } from "./runs.js";
+import { serveRetriever } from "./serve.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
 
@@ -22,6 +23,7 @@ export const commands: readonly Command[] = [
   envInfo,
   envCheck,
   envReplay,
+  serveRetriever,
   completion,
   complete,
 ];

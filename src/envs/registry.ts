@@ -3,6 +3,7 @@ import { didYouMean } from "../text/nearest.js";
 import { alfworld } from "./alfworld/alfworld.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
+import { search } from "./search/search.js";
 
 const kinds = new Map<string, EnvKind>();
 
@@ -39,3 +40,4 @@ export function registerEnv(kind: EnvKind): void {
 
 registerEnv(household);
 registerEnv(alfworld);
+registerEnv(search);
