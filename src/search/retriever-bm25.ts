@@ -44,8 +44,8 @@ export function openBm25Retriever(options: Bm25FileOptions): LocalRetriever {
   if (kept) {
     const loaded = loadIndex(path, key);
     if ("index" in loaded) {
-      const { starts, ends } = loaded.extra;
-      const places = { starts: floats(starts!), ends: floats(ends!) };
+      const { lineStarts, lineEnds } = loaded.extra;
+      const places = { starts: floats(lineStarts!), ends: floats(lineEnds!) };
       return retrieverOf(fileCorpus(file, places), createSearcher(loaded.index));
     }
     // Before the minutes of work, not after.
@@ -64,7 +64,10 @@ export function openBm25Retriever(options: Bm25FileOptions): LocalRetriever {
     builder.add(id, contents);
   });
   const index = builder.finish();
-  if (kept) saveIndex(path, key, index, { starts: bytes(places.starts), ends: bytes(places.ends) });
+  if (kept) {
+    const lines = { lineStarts: bytes(places.starts), lineEnds: bytes(places.ends) };
+    saveIndex(path, key, index, lines);
+  }
   return retrieverOf(fileCorpus(file, places), createSearcher(index));
 }
 
