@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -59,6 +60,22 @@ describe("pawl serve retriever", () => {
     ]);
     first.stop();
     expect(await first.ended).toBe(0);
+  });
+
+  it.skipIf(process.platform === "win32")("ends a real process well at Ctrl-C", async () => {
+    const cli = join(process.cwd(), "dist/src/cli/main.js");
+    const child = spawn(process.execPath, [cli, "serve", "retriever", "--port", "0"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const ended = new Promise((resolve) => child.on("exit", (...how) => resolve(how)));
+    const line = await new Promise<string>((resolve) => {
+      child.stdout.setEncoding("utf8").once("data", resolve);
+    });
+    // The client keeps its connection open, which must not hold the server up.
+    const found = await httpRetriever({ url: urlIn(line) }).search("who wrote the book", 3);
+    expect(found).toHaveLength(3);
+    child.kill("SIGINT");
+    expect(await ended).toEqual([0, null]);
   });
 
   it("says what is wrong with a corpus or an encoder", async () => {

@@ -10,7 +10,7 @@ import { expertPolicy } from "../../rollout/policies/expert.js";
 import { randomPolicy } from "../../rollout/policies/random.js";
 import type { Policy } from "../../rollout/policy.js";
 import { rollout } from "../../rollout/rollout.js";
-import { createTally } from "../../rollout/tally.js";
+import { createTally, meanOfTypes, rates } from "../../rollout/tally.js";
 import { bm25Retriever } from "../../search/retriever-bm25.js";
 import { createRetrieverServer } from "../../search/retriever-server.js";
 import { promptStyle, promptText } from "../../text/prompt.js";
@@ -176,8 +176,13 @@ describe("search behind a server", () => {
   });
 
   it("breaks the episode, not the run, where the server is gone", async () => {
-    // Port 9 (discard) is closed on machines of today; a search has no answer there.
-    const environment = open({ retriever: "http://127.0.0.1:9" });
+    const gone = createRetrieverServer({
+      retriever: bm25Retriever(madeUpCorpus({ size: 40, seed: 1 })),
+    });
+    await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
+    const { port } = gone.address() as AddressInfo;
+    await new Promise((resolve) => gone.close(resolve));
+    const environment = open({ retriever: `http://127.0.0.1:${port}` });
     const play = (...actions: string[]) =>
       rollout({
         environment,
@@ -190,7 +195,7 @@ describe("search behind a server", () => {
     const searched = (await play("<search>oak</search>")).flatMap(({ episodes }) => episodes);
     expect(searched.map(({ stop }) => stop)).toEqual(["broken", "broken"]);
     expect(searched[0]!.error).toMatch(
-      /^the retriever does not answer: POST http:\/\/127.0.0.1:9\//,
+      /^the retriever does not answer: POST http:\/\/127.0.0.1:\d+\/retrieve failed 4 times/,
     );
     const answered = (await play("<answer>oak</answer>")).flatMap(({ episodes }) => episodes);
     expect(answered.map(({ stop }) => stop)).toEqual(["done", "done"]);
@@ -244,13 +249,13 @@ describe("question files", () => {
     expect(environment.splits).toEqual(["train", "test", "hotpotqa", "bamboogle"]);
     expect(environment.tasks("train").map(({ id, type }) => [id, type])).toEqual([
       ["train/nq/test_1", "nq"],
-      ["train/nq/test_2", "nq"],
       ["train/hotpotqa/test_1", "hotpotqa"],
+      ["train/nq/test_2", "nq"],
     ]);
     expect(environment.tasks("test").map(({ type }) => type)).toEqual([
       "hotpotqa",
-      "hotpotqa",
       "bamboogle",
+      "hotpotqa",
     ]);
     expect(environment.tasks("bamboogle")).toEqual([
       { id: "bamboogle/test_7", split: "bamboogle", type: "bamboogle" },
@@ -332,7 +337,7 @@ describe.skipIf(!existsSync(shared))(
       const environment = search.open(search.options.parse({ data: shared, topk: 5 }));
       expect(environment.splits).toEqual(["test", "nq", "hotpotqa", "2wiki", "bamboogle"]);
       expect(environment.tasks("2wiki")).toHaveLength(12_576);
-      const lothair = environment.tasks("2wiki").slice(0, 40);
+      const wikiTasks = environment.tasks("2wiki").slice(0, 40);
       /** Searches for the question itself, then answers with the title of the best passage. */
       const policy: Policy = {
         name: "first title",
@@ -351,7 +356,7 @@ describe.skipIf(!existsSync(shared))(
         environment,
         policy,
         style: promptStyle("search"),
-        tasks: [...lothair, ...environment.tasks("bamboogle").slice(0, 10)],
+        tasks: [...wikiTasks, ...environment.tasks("bamboogle").slice(0, 10)],
         groupSize: 1,
         seed: 0,
       });
@@ -363,6 +368,8 @@ describe.skipIf(!existsSync(shared))(
         ["bamboogle", 10],
       ]);
       expect([tally.all.broken, tally.all.refused]).toEqual([0, 0]);
+      const [wiki, bamboogle] = [...tally.byType.values()].map(rates);
+      expect(meanOfTypes(tally).score).toBeCloseTo((wiki!.score + bamboogle!.score) / 2, 12);
       for (const { steps, stop, score } of episodes) {
         expect([stop, steps.length]).toEqual(["done", 2]);
         expect(steps[0]!.observation.match(/^\[\d\] /gm)).toHaveLength(5);

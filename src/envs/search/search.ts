@@ -3,7 +3,7 @@
  * the benchmark of the paper's table 2; without them the questions are about a made-up world.
  *
  * Splits with files: `train` (NQ and HotpotQA, where their training questions are there), `test` (all
- * data sets that are there, so that results break down by data set as in the table) and each data set by
+ * data sets that are there, in turns, so that results break down as in the table) and each data set by
  * itself. Anything can be searched for and answered, so actions are listed for the made-up world only.
  */
 import { z } from "zod";
@@ -114,15 +114,14 @@ function openData(options: Options, data: string): Environment {
   const { train, evaluation } = findQuestionFiles(data);
   const questions = new Map<string, Question>();
   const listOf = (split: string, files: ReadonlyMap<string, string>) => (): readonly Task[] =>
-    [...files].flatMap(([set, path]) =>
-      readQuestions(path).map((question): Task => {
-        const id =
-          files.size === 1 && split === set
-            ? `${set}/${question.id}`
-            : `${split}/${set}/${question.id}`;
-        questions.set(id, question);
-        return { id, split, type: set };
-      }),
+    takeTurns(
+      [...files].map(([set, path]) =>
+        readQuestions(path).map((question): Task => {
+          const id = `${split === set ? set : `${split}/${set}`}/${question.id}`;
+          questions.set(id, question);
+          return { id, split, type: set };
+        }),
+      ),
     );
   const lists = taskLists("search", {
     ...(train.size > 0 && { train: listOf("train", train) }),
@@ -135,6 +134,14 @@ function openData(options: Options, data: string): Environment {
   const isServer = /^https?:/i.test(options.retriever);
   const corpus = options.corpus ?? (isServer ? undefined : findCorpus(data));
   return environment(lists, book, openRetriever({ ...options, corpus }), options.topk);
+}
+
+/** The first of each list, then the second of each: so the first tasks are fair to all data sets. */
+function takeTurns<T>(lists: readonly (readonly T[])[]): readonly T[] {
+  const longest = Math.max(...lists.map((list) => list.length));
+  return Array.from({ length: longest }, (_, at) =>
+    lists.flatMap((list) => list.slice(at, at + 1)),
+  ).flat();
 }
 
 function environment(
