@@ -7,6 +7,14 @@ import { UserError } from "../errors.js";
 const KEEP_BELOW = 2 ** 28;
 const CHUNK = 2 ** 22;
 
+/** A line: its text, its number, from 1, and its place in the file. */
+export interface Line {
+  readonly text: string;
+  readonly number: number;
+  readonly start: number;
+  readonly end: number;
+}
+
 /** A file whose lines can be read anywhere. */
 export interface LineFile {
   readonly path: string;
@@ -14,8 +22,8 @@ export interface LineFile {
   readonly key: string;
   /** Bytes, unpacked. */
   readonly size: number;
-  /** Calls with the place and the number, from 1, of every line that is not blank. */
-  each(onLine: (start: number, end: number, number: number) => void): void;
+  /** Calls with every line that is not blank. */
+  each(onLine: (line: Line) => void): void;
   text(start: number, end: number): string;
 }
 
@@ -56,22 +64,20 @@ function lineFile(
     each(onLine) {
       let start = 0;
       let number = 0;
-      const line = (end: number): void => {
-        number++;
-        if (
-          end > start &&
-          read(start, Math.min(end, start + 64))
-            .toString()
-            .trim() !== ""
-        )
-          onLine(start, end, number);
-        start = end + 1;
-      };
       for (let offset = 0; offset < size; offset += CHUNK) {
         const chunk = read(offset, Math.min(size, offset + CHUNK));
+        const line = (end: number): void => {
+          // Only a line that began in an earlier chunk has to be read once more.
+          const bytes =
+            start < offset ? read(start, end) : chunk.subarray(start - offset, end - offset);
+          const text = bytes.toString("utf8");
+          number++;
+          if (text.trim() !== "") onLine({ text, number, start, end });
+          start = end + 1;
+        };
         for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) line(offset + at);
+        if (offset + CHUNK >= size && start < size) line(size);
       }
-      if (start < size) line(size);
     },
     text: (start, end) => read(start, end).toString("utf8"),
   };
@@ -90,13 +96,12 @@ function readRange(file: number, path: string, start: number, end: number): Buff
 /** A line as a JSON object; an error names the file and the line. */
 export function parseLine(
   file: LineFile,
-  start: number,
-  end: number,
-  number: number,
+  { text, number }: Pick<Line, "text" | "number">,
 ): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
-    value = JSON.parse(file.text(start, end));
+    // Some files begin with a byte order mark, which counts as white space.
+    value = JSON.parse(text.trim());
   } catch (error) {
     throw badLine(file, number, `is no JSON (${(error as Error).message})`);
   }

@@ -39,6 +39,17 @@ describe("a corpus file", () => {
     expect(corpus.passage(0)).toEqual({ id: "7", contents: "a" });
   });
 
+  it("reads lines that begin with a mark or with many blanks, and those longer than a chunk", () => {
+    const long = "ü".repeat(2 ** 22);
+    const marked = `\ufeff{"id":1,"contents":"a"}\n${" ".repeat(100)}{"id":2,"contents":"b"}\n`;
+    const corpus = openCorpus(
+      write(`${marked}{"id":3,"contents":"${long}"}\n{"id":4,"contents":"c"}`),
+    );
+    expect(corpus.count).toBe(4);
+    expect([0, 1, 3].map((at) => corpus.passage(at).contents)).toEqual(["a", "b", "c"]);
+    expect(corpus.passage(2).contents === long).toBe(true);
+  });
+
   it.each([
     ["", /c\.jsonl holds no passages: expected one/],
     ["\n \n", /holds no passages/],

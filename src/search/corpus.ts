@@ -1,6 +1,6 @@
 /** A corpus: numbered passages to search, in memory or in a JSONL file of `{id, contents}`. */
 import { UserError } from "../errors.js";
-import { badLine, type LineFile, openLines, parseLine } from "./corpus-lines.js";
+import { badLine, type Line, type LineFile, openLines, parseLine } from "./corpus-lines.js";
 
 /** A piece of text with its name; where the text has a title, it is the first line. */
 export interface Passage {
@@ -41,10 +41,10 @@ export function memoryCorpus(name: string, key: string, passages: readonly Passa
 export function scanCorpus(file: LineFile, onPassage: (passage: Passage) => void): Places {
   const starts: number[] = [];
   const ends: number[] = [];
-  file.each((start, end, number) => {
-    onPassage(toPassage(file, start, end, number));
-    starts.push(start);
-    ends.push(end);
+  file.each((line) => {
+    onPassage(toPassage(file, line));
+    starts.push(line.start);
+    ends.push(line.end);
   });
   if (starts.length === 0) {
     throw new UserError(
@@ -61,7 +61,8 @@ export function fileCorpus(file: LineFile, { starts, ends }: Places): Corpus {
     key: file.key,
     count: starts.length,
     size: file.size,
-    passage: (number) => toPassage(file, starts[number]!, ends[number]!, number + 1),
+    passage: (number) =>
+      toPassage(file, { text: file.text(starts[number]!, ends[number]!), number: number + 1 }),
   };
 }
 
@@ -74,17 +75,17 @@ export function openCorpus(path: string): Corpus {
   );
 }
 
-function toPassage(file: LineFile, start: number, end: number, line: number): Passage {
-  const { id, contents } = parseLine(file, start, end, line);
+function toPassage(file: LineFile, line: Pick<Line, "text" | "number">): Passage {
+  const { id, contents } = parseLine(file, line);
   if (typeof id !== "string" && typeof id !== "number") {
     throw badLine(
       file,
-      line,
+      line.number,
       `has no id: expected a string or a number, got ${JSON.stringify(id)}`,
     );
   }
   if (typeof contents !== "string") {
-    throw badLine(file, line, `has no contents: expected a string, got ${typeof contents}`);
+    throw badLine(file, line.number, `has no contents: expected a string, got ${typeof contents}`);
   }
   return { id: String(id), contents };
 }

@@ -2,7 +2,6 @@
 
 import type { Encoder } from "../embeddings/encoder.js";
 import { openEndpointEncoder } from "../embeddings/endpoint-encoder.js";
-import { openOnnxEncoder } from "../embeddings/onnx-encoder.js";
 import { UserError } from "../errors.js";
 import { type Corpus, openCorpus } from "./corpus.js";
 import type { Retriever } from "./retriever.js";
@@ -56,7 +55,13 @@ function encoderOf({ encoder, encoderModel }: RetrieverChoice): () => Promise<En
       "dense retrieval needs an encoder: a folder with tokenizer.json and model.onnx, or the address of an embeddings endpoint.",
     );
   }
-  if (!/^https?:/i.test(encoder)) return () => openOnnxEncoder({ folder: encoder });
+  if (!/^https?:/i.test(encoder)) {
+    return async () => {
+      // Loaded when it is wanted: it brings the ONNX runtime, which most who search do without.
+      const { openOnnxEncoder } = await import("../embeddings/onnx-encoder.js");
+      return openOnnxEncoder({ folder: encoder });
+    };
+  }
   if (encoderModel === undefined) {
     throw new UserError(`the model at ${encoder} is not named: set encoderModel.`);
   }

@@ -4,7 +4,13 @@
  */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { badLine, type LineFile, openLines, parseLine } from "../../search/corpus-lines.js";
+import {
+  badLine,
+  type Line,
+  type LineFile,
+  openLines,
+  parseLine,
+} from "../../search/corpus-lines.js";
 import { EnvError } from "../env.js";
 import type { Question } from "./question.js";
 
@@ -79,8 +85,9 @@ export function readQuestions(path: string): readonly FileQuestion[] {
   const file = openLines(path);
   const questions: FileQuestion[] = [];
   const lineOf = new Map<string, number>();
-  file.each((start, end, number) => {
-    const question = toQuestion(file, start, end, number);
+  file.each((line) => {
+    const { number } = line;
+    const question = toQuestion(file, line);
     const earlier = lineOf.get(question.id);
     if (earlier !== undefined) {
       throw badLine(file, number, `has the id of line ${earlier}, ${JSON.stringify(question.id)}`);
@@ -96,21 +103,21 @@ export function readQuestions(path: string): readonly FileQuestion[] {
   return questions;
 }
 
-function toQuestion(file: LineFile, start: number, end: number, line: number): FileQuestion {
-  const { id, question, golden_answers: answers } = parseLine(file, start, end, line);
+function toQuestion(file: LineFile, line: Line): FileQuestion {
+  const { id, question, golden_answers: answers } = parseLine(file, line);
   if (typeof id !== "string" && typeof id !== "number") {
     throw badLine(
       file,
-      line,
+      line.number,
       `has no id: expected a string or a number, got ${JSON.stringify(id)}`,
     );
   }
   if (typeof question !== "string" || question.trim() === "") {
-    throw badLine(file, line, "has no question: expected a text that is not empty");
+    throw badLine(file, line.number, "has no question: expected a text that is not empty");
   }
   const isList = Array.isArray(answers) && answers.length > 0;
   if (!isList || !answers.every((one) => typeof one === "string")) {
-    throw badLine(file, line, "has no golden_answers: expected a list of at least one text");
+    throw badLine(file, line.number, "has no golden_answers: expected a list of at least one text");
   }
   return { id: String(id), text: question.trim(), answers: answers as string[] };
 }

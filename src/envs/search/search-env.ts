@@ -69,8 +69,10 @@ export function createSearchEnv(
     },
     reset: (task) => episode.begin(task),
     step(action) {
-      const { state, query, moved } = before(episode.current("step"), action);
-      return episode.move(moved ?? afterSearch(state, retriever.search(query, topk)));
+      const state = episode.current("step");
+      const begun = begin(state, action);
+      if ("result" in begun) return episode.move(begun);
+      return episode.move(afterSearch(state, retriever.search(begun.query, topk)));
     },
     clone: () => createSearchEnv(world, episode.state),
   };
@@ -91,9 +93,11 @@ export function createWaitingSearchEnv(world: SearchWorld<WaitingRetriever>): Re
     },
     reset: async (task) => episode.begin(task),
     async step(action) {
-      const { state, query, moved } = before(episode.current("step"), action);
-      if (moved !== undefined) return episode.move(moved);
-      return episode.move(afterSearch(state, await retriever.search(query, topk, closed.signal)));
+      const state = episode.current("step");
+      const begun = begin(state, action);
+      if ("result" in begun) return episode.move(begun);
+      const found = await retriever.search(begun.query, topk, closed.signal);
+      return episode.move(afterSearch(state, found));
     },
     async close() {
       closed.abort(new EnvError("search: the environment was closed while it searched."));
@@ -143,26 +147,22 @@ function facts(
   };
 }
 
-/** What an action does without a retriever, or the query to ask one for. */
-function before(
-  state: SearchState,
-  action: string,
-): { readonly state: SearchState; readonly query: string; readonly moved?: Moved } {
+/** What an action does at once, or the query that has to be asked first. */
+function begin(state: SearchState, action: string): Moved | { readonly query: string } {
   if (state.answered) {
     throw new EnvError("search: step was called after the answer; call reset(task).");
   }
   const parsed = parseAction(action);
   if (parsed === undefined) {
     const info = { valid: false, success: false, score: 0 };
-    const result = { observation: NOT_UNDERSTOOD, reward: 0, done: false, info };
-    return { state, query: "", moved: { state, result } };
+    return { state, result: { observation: NOT_UNDERSTOOD, reward: 0, done: false, info } };
   }
-  if (parsed.kind === "search") return { state, query: parsed.text };
+  if (parsed.kind === "search") return { query: parsed.text };
   const { answers } = state.question;
   const success = exactMatch(parsed.text, answers);
   const info = { valid: true, success, score: f1Score(parsed.text, answers) };
   const result = { observation: ANSWERED, reward: success ? RIGHT_REWARD : 0, done: true, info };
-  return { state, query: "", moved: { state: { ...state, answered: true }, result } };
+  return { state: { ...state, answered: true }, result };
 }
 
 function afterSearch(state: SearchState, hits: readonly FoundPassage[]): Moved {
