@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
+import { UserError } from "../errors.js";
 import { openCorpus } from "./corpus.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-corpus-"));
@@ -59,6 +60,28 @@ describe("a corpus file", () => {
     ['{"id":"1","contents":null}', /line 1 has no contents: expected a string, got object/],
   ])("says what is wrong with %j", (content, message) => {
     expect(() => openCorpus(write(content))).toThrow(message);
+  });
+
+  it("reads any bytes or says which line is wrong", () => {
+    const line = fc.oneof(
+      fc.json(),
+      fc.string({ unit: "binary" }),
+      fc.record({ id: fc.anything(), contents: fc.anything() }).map((one) => JSON.stringify(one)),
+    );
+    fc.assert(
+      fc.property(fc.array(line), fc.uint8Array(), (lines, bytes) => {
+        const path = join(folder, "any.jsonl");
+        writeFileSync(path, Buffer.concat([Buffer.from(lines.join("\n")), bytes]));
+        let outcome: string;
+        try {
+          outcome = `${openCorpus(path).count} passages`;
+        } catch (error) {
+          expect(error).toBeInstanceOf(UserError);
+          outcome = (error as Error).message;
+        }
+        expect(outcome).toMatch(/^[1-9]\d* passages$|any\.jsonl(?:, line \d+ | holds no passages)/);
+      }),
+    );
   });
 
   it("names a file that is missing or damaged", () => {

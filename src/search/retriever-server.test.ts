@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { memoryCorpus } from "./corpus.js";
 import { bm25Retriever } from "./retriever-bm25.js";
@@ -77,6 +78,26 @@ describe("the server", () => {
     ["a".repeat(2 ** 24 + 1), 413, /at most 16777216 bytes/],
   ])("refuses a request that cannot be meant: %.40j", async (body, status, message) => {
     expect(await post(body)).toEqual([status, { error: expect.stringMatching(message) }]);
+  });
+
+  it("has an answer in JSON to any body", async () => {
+    const body = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.json(),
+      fc
+        .record({ queries: fc.array(fc.string()), topk: fc.integer() })
+        .map((one) => JSON.stringify(one)),
+      fc.array(fc.string({ unit: "grapheme" })).map((queries) => JSON.stringify({ queries })),
+    );
+    await fc.assert(
+      fc.asyncProperty(body, async (text) => {
+        const [status, answer] = await post(text);
+        expect(answer).toEqual(
+          status === 200 ? { result: expect.any(Array) } : { error: expect.any(String) },
+        );
+        expect([200, 400]).toContain(status);
+      }),
+    );
   });
 
   it("knows its paths and methods", async () => {

@@ -17,6 +17,7 @@ import { promptStyle, promptText } from "../../text/prompt.js";
 import { envChecks } from "../conformance.js";
 import type { Env, RemoteEnv } from "../env.js";
 import { madeUpCorpus, search } from "./search.js";
+import type { SearchEnv } from "./search-env.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-searchqa-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -219,6 +220,25 @@ describe("search behind a server", () => {
     silent.close();
   });
 });
+
+const encoder = process.env.PAWL_ENCODER ?? "";
+describe.skipIf(!existsSync(encoder))(
+  "search by meaning (skipped where PAWL_ENCODER names no folder with tokenizer.json and model.onnx)",
+  () => {
+    it("keeps the contract, and finds a thing by its name", async () => {
+      const environment = open({ size: 40, retriever: "dense", encoder });
+      const options = { invalidActions, tasksPerSplit: 1 };
+      for (const check of envChecks(environment, options)) await check.run();
+      const env = environment.create() as RemoteEnv;
+      const [task] = environment.tasks("train");
+      await env.reset(task!);
+      const { observation } = await env.step(env.admissibleActions!()[1]!);
+      const near = open({ size: 40 }).create() as SearchEnv;
+      near.reset(task!);
+      expect(observation).toContain(`] ${near.state.question.trail![0]!.query}: `);
+    });
+  },
+);
 
 /** Writes records as JSON lines into the test's folder. */
 function write(name: string, records: readonly unknown[], where = folder): string {
