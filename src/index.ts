@@ -70,7 +70,7 @@ export { humanPolicy } from "./rollout/policies/human.js";
 export { epsilonPolicy, randomPolicy } from "./rollout/policies/random.js";
 export type { Policy, Reply, Situation } from "./rollout/policy.js";
 export { play, type RolloutOptions, rollout } from "./rollout/rollout.js";
-export { type Counts, createTally, rates, type Tally } from "./rollout/tally.js";
+export { type Counts, createTally, meanOfTypes, rates, type Tally } from "./rollout/tally.js";
 export type { Manifest, RunStatus } from "./runs/manifest.js";
 export { type RecordOptions, recordRollout } from "./runs/record-rollout.js";
 export { RunError } from "./runs/run-error.js";
@@ -83,6 +83,15 @@ export {
   type RecordedRun,
   type Run,
 } from "./runs/run-folder.js";
+export { type Corpus, memoryCorpus, openCorpus, type Passage } from "./search/corpus.js";
+export type {
+  FoundPassage,
+  LocalRetriever,
+  Retriever,
+  WaitingRetriever,
+} from "./search/retriever.js";
+export { openRetriever, type RetrieverChoice } from "./search/retriever-open.js";
+export { createRetrieverServer, type RetrieverServerOptions } from "./search/retriever-server.js";
 export {
   appendObservation,
   appendResponse,

@@ -7,7 +7,8 @@ import { expect, it } from "vitest";
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   text: [],
   config: ["text"],
-  search: [],
+  embeddings: [],
+  search: ["embeddings"],
   envs: ["search", "text"],
   objectives: [],
   engine: ["objectives", "text"],
@@ -27,7 +28,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "update",
   ],
   report: ["engine", "objectives", "rollout", "runs", "text"],
-  cli: ["config", "engine", "envs", "report", "rollout", "runs", "text", "train"],
+  cli: ["config", "engine", "envs", "report", "rollout", "runs", "search", "text", "train"],
 };
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })

@@ -11,6 +11,7 @@ import { replay } from "./replay.js";
 import { report } from "./report.js";
 import { rollout } from "./rollout.js";
 import { runs } from "./runs.js";
+import { serveRetriever } from "./serve.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
 
@@ -28,6 +29,7 @@ export const commands: readonly Command[] = [
   envInfo,
   envCheck,
   envReplay,
+  serveRetriever,
   completion,
   complete,
 ];

@@ -1,4 +1,4 @@
-import { type Counts, rates, type Tally } from "../rollout/tally.js";
+import { type Counts, meanOfTypes, rates, type Tally } from "../rollout/tally.js";
 import { number, percent, table } from "./format.js";
 
 /** Results by task type and overall, as a table. */
@@ -29,5 +29,16 @@ export function tallyTable(tally: Tally): string[] {
       number(counts.broken),
     ];
   });
+  if (types.length > 1) {
+    const { success, score } = meanOfTypes(tally);
+    const blank = rows[0]!.slice(scored ? 4 : 3).map(() => "");
+    rows.push([
+      "mean of types",
+      "",
+      percent(success),
+      ...(scored ? [number(score, 3)] : []),
+      ...blank,
+    ]);
+  }
   return table(header, rows);
 }

@@ -3,6 +3,7 @@ import { didYouMean } from "../text/nearest.js";
 import { alfworld } from "./alfworld/alfworld.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
+import { search } from "./search/search.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -41,3 +42,4 @@ export function registerEnv(kind: EnvKind): void {
 registerEnv(household);
 registerEnv(alfworld);
 registerEnv(webshop);
+registerEnv(search);

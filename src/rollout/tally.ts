@@ -89,3 +89,14 @@ export function rates(counts: Counts): {
     score: counts.scores / counts.scored,
   };
 }
+
+/** Success and score averaged over the task types, each counting once: the average of the paper's table 2. */
+export function meanOfTypes(tally: Tally): { readonly success: number; readonly score: number } {
+  const counted = [...tally.byType.values()].filter(({ episodes }) => episodes > 0).map(rates);
+  const mean = (values: readonly number[]): number =>
+    values.reduce((sum, value) => sum + value, 0) / values.length;
+  return {
+    success: mean(counted.map(({ success }) => success)),
+    score: mean(counted.map(({ score }) => score)),
+  };
+}

@@ -1,0 +1,95 @@
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as wait } from "node:timers/promises";
+import { z } from "zod";
+import { madeUpCorpus, searchOptions } from "../envs/search/search.js";
+import { UserError } from "../errors.js";
+import { openRetriever } from "../search/retriever-open.js";
+import { createRetrieverServer } from "../search/retriever-server.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { print, warn } from "./io.js";
+
+/** How long requests under way may take to finish after Ctrl-C. */
+const GRACE_MS = 5000;
+
+const { encoder, encoderModel, cache } = searchOptions.shape;
+
+/** `pawl serve retriever`: our search index behind Search-R1's HTTP API. */
+export const serveRetriever = defineCommand({
+  name: "serve retriever",
+  summary: "serve a corpus over HTTP, as Search-R1's retrieval server does",
+  details:
+    'POST /retrieve {"queries": ["…"], "topk": 3, "return_scores": true} answers\n{"result": [[{"document": {"id", "contents"}, "score"}]]}. There is no authentication.',
+  options: () =>
+    z.strictObject({
+      corpus: z
+        .string()
+        .optional()
+        .describe("JSONL file of {id, contents}, also .gz; default: the made-up world's passages"),
+      retriever: z.enum(["bm25", "dense"]).default("bm25").describe("how to search"),
+      encoder,
+      encoderModel,
+      host: z.string().default("127.0.0.1").describe("address to listen at"),
+      port: z.int().min(0).max(65_535).default(8000).describe("port to listen at; 0: any free one"),
+      topk: z.int().min(1).max(1000).default(3).describe("passages per query, if not asked for"),
+      cache,
+    }),
+  examples: [
+    ["pawl serve retriever", "the made-up world at http://127.0.0.1:8000/retrieve"],
+    ["pawl serve retriever --corpus wiki.jsonl --port 9000", "BM25 over a corpus of your own"],
+  ],
+  async run({ config, io, signal }) {
+    const corpus = config.corpus ?? madeUpCorpus(searchOptions.parse({}));
+    const retriever = openRetriever({ ...config, corpus });
+    // A first search loads what dense retrieval needs, so that its faults show here.
+    await retriever.search("hello", 1, signal);
+    const server = createRetrieverServer({ retriever, topk: config.topk });
+    await listen(server, config.port, config.host);
+    const { address, port, family } = server.address() as AddressInfo;
+    const host = family === "IPv6" ? `[${address}]` : address;
+    print(io, `${retriever.name} at http://${host}:${port}/retrieve; Ctrl-C stops it`);
+    if (!/^127\.|^::1$/.test(address)) {
+      warn(
+        io,
+        `anybody who reaches ${host}:${port} can read the corpus: there is no authentication`,
+      );
+    }
+    await aborted(signal);
+    await close(server);
+    return exitCodes.done;
+  },
+});
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const remedy =
+        error.code === "EADDRINUSE"
+          ? "Something else listens there: choose another --port."
+          : "Choose another --host or --port.";
+      reject(new UserError(`cannot listen at ${host}:${port}: ${error.message}. ${remedy}`));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** Lets requests under way finish, for a while. */
+async function close(server: Server): Promise<void> {
+  const closed = new Promise((resolve) => server.close(resolve));
+  server.closeIdleConnections();
+  const done = new AbortController();
+  const late = wait(GRACE_MS, undefined, { signal: done.signal }).then(
+    () => server.closeAllConnections(),
+    () => undefined,
+  );
+  await closed;
+  done.abort();
+  await late;
+}

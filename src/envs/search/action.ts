@@ -1,0 +1,25 @@
+/** What can be done: a search or the answer, each in its tags, which say which of the two it is. */
+
+/** A search or an answer, with its text. */
+export interface SearchAction {
+  readonly kind: "search" | "answer";
+  readonly text: string;
+}
+
+/** Reads `<search>…</search>` or `<answer>…</answer>`; undefined for anything else and for empty ones. */
+export function parseAction(action: string): SearchAction | undefined {
+  const trimmed = action.trim();
+  for (const kind of ["search", "answer"] as const) {
+    const open = `<${kind}>`;
+    const close = `</${kind}>`;
+    if (!trimmed.startsWith(open) || !trimmed.endsWith(close)) continue;
+    const text = trimmed.slice(open.length, -close.length).trim();
+    return text === "" || /<\/?(?:search|answer)>/.test(text) ? undefined : { kind, text };
+  }
+  return undefined;
+}
+
+/** The action as a policy would write it. */
+export function writeAction({ kind, text }: SearchAction): string {
+  return `<${kind}>${text}</${kind}>`;
+}

@@ -1,0 +1,203 @@
+/**
+ * Search QA: a question, a search engine, and one answer within four turns. With question files it is
+ * the benchmark of the paper's table 2; without them the questions are about a made-up world.
+ *
+ * Splits with files: `train` (NQ and HotpotQA, where their training questions are there), `test` (all
+ * data sets that are there, in turns, so that results break down as in the table) and each data set by
+ * itself. Anything can be searched for and answered, so actions are listed for the made-up world only.
+ */
+import { z } from "zod";
+import { UserError } from "../../errors.js";
+import { memoryCorpus } from "../../search/corpus.js";
+import type { Retriever } from "../../search/retriever.js";
+import { openRetriever } from "../../search/retriever-open.js";
+import { defineEnv, type Env, EnvError, type Environment, type Task } from "../env.js";
+import { taskLists } from "../task-lists.js";
+import { writeAction } from "./action.js";
+import type { Question, QuestionBook } from "./question.js";
+import { dataSets, findCorpus, findQuestionFiles, readQuestions } from "./question-file.js";
+import {
+  createSearchEnv,
+  createWaitingSearchEnv,
+  RIGHT_REWARD,
+  type SearchEnv,
+} from "./search-env.js";
+import { makeWorld } from "./world.js";
+import { worldQuestions } from "./world-questions.js";
+
+const TURNS = 4;
+const MADE_UP = "made-up";
+
+/** The options of search QA. */
+export const searchOptions = z.strictObject({
+  data: z
+    .string()
+    .optional()
+    .describe(
+      `folder with question files like nq-test.jsonl.gz; ${MADE_UP} for our own world; default: the variable SEARCHQA_DATA, else ${MADE_UP}`,
+    ),
+  corpus: z
+    .string()
+    .optional()
+    .describe("JSONL file of {id, contents} to search; default: the one in the data folder"),
+  retriever: z
+    .string()
+    .default("bm25")
+    .describe("bm25, dense, or the address of a retriever, like http://127.0.0.1:8000/retrieve"),
+  encoder: z
+    .string()
+    .optional()
+    .describe("for dense: folder with tokenizer.json and model.onnx, or an embeddings endpoint"),
+  encoderModel: z.string().optional().describe("the model's name at an embeddings endpoint"),
+  topk: z.int().min(1).max(100).default(3).describe("passages per search"),
+  size: z.int().min(40).max(100_000).default(400).describe("made-up: how many things there are"),
+  hops: z
+    .enum(["one", "two", "both"])
+    .default("both")
+    .describe("made-up: how many facts a question needs"),
+  seed: z.int().min(0).max(0xffffffff).default(1).describe("made-up: another seed, another world"),
+  cache: z
+    .string()
+    .optional()
+    .describe("folder for the index or vectors of a large corpus; default ~/.cache/pawl"),
+});
+
+type Options = z.output<typeof searchOptions>;
+
+/** Search QA, for the registry. */
+export const search = defineEnv({
+  name: "search",
+  summary: "questions to answer with a search engine, one hop or two",
+  options: searchOptions,
+  open,
+  describe,
+});
+
+/** The passages of the made-up world that these options mean. */
+export function madeUpCorpus({ size, seed }: Pick<Options, "size" | "seed">) {
+  return corpusOf(size, seed, makeWorld(size, seed).passages);
+}
+
+function corpusOf(size: number, seed: number, passages: Parameters<typeof memoryCorpus>[2]) {
+  return memoryCorpus(`the made-up world ${seed} of ${size} things`, `${seed} ${size}`, passages);
+}
+
+function dataOf(options: Options): string | undefined {
+  const data = options.data ?? (process.env.SEARCHQA_DATA || undefined);
+  return data === MADE_UP ? undefined : data;
+}
+
+function open(options: Options): Environment {
+  const data = dataOf(options);
+  try {
+    return data === undefined ? openMadeUp(options) : openData(options, data);
+  } catch (error) {
+    if (!(error instanceof UserError) || error instanceof EnvError) throw error;
+    throw new EnvError(`search: ${error.message}`, { cause: error });
+  }
+}
+
+function openMadeUp(options: Options): Environment {
+  const { size, seed, hops, topk } = options;
+  if (options.corpus !== undefined) {
+    throw new EnvError(
+      "search: a corpus needs questions about it: set data (or SEARCHQA_DATA) to the folder with the question files.",
+    );
+  }
+  const world = makeWorld(size, seed);
+  const { lists, book } = worldQuestions(world, hops, seed);
+  const corpus = corpusOf(size, seed, world.passages);
+  return environment(lists, book, openRetriever({ ...options, corpus }), topk, nextAction);
+}
+
+function openData(options: Options, data: string): Environment {
+  const { train, evaluation } = findQuestionFiles(data);
+  const questions = new Map<string, Question>();
+  const listOf = (split: string, files: ReadonlyMap<string, string>) => (): readonly Task[] =>
+    takeTurns(
+      [...files].map(([set, path]) =>
+        readQuestions(path).map((question): Task => {
+          const id = `${split === set ? set : `${split}/${set}`}/${question.id}`;
+          questions.set(id, question);
+          return { id, split, type: set };
+        }),
+      ),
+    );
+  const lists = taskLists("search", {
+    ...(train.size > 0 && { train: listOf("train", train) }),
+    ...(evaluation.size > 0 && { test: listOf("test", evaluation) }),
+    ...Object.fromEntries([...evaluation].map((one) => [one[0], listOf(one[0], new Map([one]))])),
+  });
+  const book: QuestionBook = {
+    question: (task) => questions.get(task.id) ?? questions.get(lists.task(task.id).id)!,
+  };
+  const isServer = /^https?:/i.test(options.retriever);
+  const corpus = options.corpus ?? (isServer ? undefined : findCorpus(data));
+  return environment(lists, book, openRetriever({ ...options, corpus }), options.topk);
+}
+
+/** The first of each list, then the second of each: so the first tasks are fair to all data sets. */
+function takeTurns<T>(lists: readonly (readonly T[])[]): readonly T[] {
+  const longest = Math.max(...lists.map((list) => list.length));
+  return Array.from({ length: longest }, (_, at) =>
+    lists.flatMap((list) => list.slice(at, at + 1)),
+  ).flat();
+}
+
+function environment(
+  lists: Pick<Environment, "splits" | "tasks" | "task">,
+  book: QuestionBook,
+  retriever: Retriever,
+  topk: number,
+  expert?: (env: Env) => string,
+): Environment {
+  return {
+    name: "search",
+    ...lists,
+    stepLimit: TURNS,
+    maxReturn: RIGHT_REWARD,
+    promptFamily: "search",
+    create: retriever.local
+      ? () => createSearchEnv({ book, retriever, topk })
+      : () => createWaitingSearchEnv({ book, retriever, topk }),
+    // The expert looks at the state, which an environment that waits does not show.
+    ...(expert !== undefined && retriever.local && { expert }),
+  };
+}
+
+/** The expert: looks up what it has not read yet of the trail, then answers. */
+function nextAction(env: Env): string {
+  if (!("state" in env)) {
+    throw new EnvError("The search expert plays search environments only, unwrapped.");
+  }
+  const { question, seen } = (env as SearchEnv).state;
+  const missing = question.trail!.find(({ passage }) => !seen.has(passage));
+  return missing === undefined
+    ? writeAction({ kind: "answer", text: question.answers[0]! })
+    : writeAction({ kind: "search", text: missing.query });
+}
+
+const HOW_TO_GET = `Question files: one {"id", "question", "golden_answers"} per line, named SET-train, SET-test or SET-dev with .jsonl or .jsonl.gz, SET one of ${dataSets.join(", ")} (RUC-NLPIR/FlashRAG_datasets on Hugging Face has them in this form). The corpus: one {"id", "contents"} per line, named corpus.jsonl or SOMETHING-corpus.jsonl (the paper searches Wikipedia of 2018: wiki-18 in the same collection). Put them into one folder and point SEARCHQA_DATA or the option data at it.`;
+
+function describe(options: Options): readonly string[] {
+  const data = dataOf(options);
+  if (data === undefined) {
+    return [
+      `a made-up world of ${options.size} things (seed ${options.seed}); nothing to download`,
+      HOW_TO_GET,
+    ];
+  }
+  try {
+    const { train, evaluation } = findQuestionFiles(data);
+    const missing = dataSets.filter((set) => !evaluation.has(set));
+    return [
+      `to learn from: ${[...train.values()].join(", ") || "nothing (nq-train, hotpotqa-train)"}`,
+      `to evaluate on: ${[...evaluation.values()].join(", ")}${missing.length > 0 ? `; missing: ${missing.join(", ")}` : ""}`,
+      `corpus: ${options.corpus ?? findCorpus(data) ?? "none"}; retriever: ${options.retriever}`,
+      HOW_TO_GET,
+    ];
+  } catch (error) {
+    if (error instanceof EnvError) return [error.message, HOW_TO_GET];
+    throw error;
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * What is known in the made-up world: five kinds of things, and of each kind a few relations, with the
+ * sentences that tell them and the questions that ask for them. `{x}` is the thing, `{y}` what is told.
+ */
+
+/** The kinds of things that have a passage of their own. */
+export type ThingKind = "realm" | "town" | "person" | "work" | "school";
+
+/** A relation of a thing to another thing or to a word. */
+export interface Relation {
+  readonly name: string;
+  readonly of: ThingKind;
+  /** The kind of thing it leads to; absent where it leads to a word or a year. */
+  readonly to?: ThingKind;
+  readonly tells: readonly string[];
+  readonly asks: readonly string[];
+  /** How another question speaks of what is told, where it is a thing. */
+  readonly phrase?: string;
+}
+
+/** Every relation; each thing has at most one value for each. */
+export const relations: readonly Relation[] = [
+  {
+    name: "capital",
+    of: "realm",
+    to: "town",
+    tells: ["Its capital is {y}.", "It is governed from the capital, {y}."],
+    asks: ["What is the capital of {x}?", "Which town is the capital of {x}?"],
+    phrase: "the capital of {x}",
+  },
+  {
+    name: "language",
+    of: "realm",
+    tells: ["People there speak {y}.", "Its language is {y}."],
+    asks: ["Which language do people speak in {x}?", "What is the language of {x}?"],
+  },
+  {
+    name: "uniter",
+    of: "realm",
+    to: "person",
+    tells: ["It was united by {y}.", "{y} united it after long quarrels."],
+    asks: ["Who united {x}?", "By whom was {x} united?"],
+    phrase: "the person who united {x}",
+  },
+  {
+    name: "realm",
+    of: "town",
+    to: "realm",
+    tells: ["{x} lies in {y}.", "{x} is a town in {y}."],
+    asks: ["In which realm does {x} lie?", "Which realm does {x} belong to?"],
+    phrase: "the realm in which {x} lies",
+  },
+  {
+    name: "river",
+    of: "town",
+    tells: ["The river {y} runs through it.", "It stands on the river {y}."],
+    asks: ["Which river runs through {x}?", "On which river does {x} stand?"],
+  },
+  {
+    name: "craft",
+    of: "town",
+    tells: ["It is known for its {y}.", "Merchants come there for {y}."],
+    asks: ["What is {x} known for?", "For which wares is {x} known?"],
+  },
+  {
+    name: "birthplace",
+    of: "person",
+    to: "town",
+    tells: ["{x} was born in {y}.", "The birthplace of {x} is {y}."],
+    asks: ["In which town was {x} born?", "Where was {x} born?"],
+    phrase: "the town in which {x} was born",
+  },
+  {
+    name: "birthYear",
+    of: "person",
+    tells: ["The year of birth is {y}.", "The birth is recorded for the year {y}."],
+    asks: ["In which year was {x} born?", "When was {x} born?"],
+  },
+  {
+    name: "profession",
+    of: "person",
+    tells: ["By profession {x} was a {y}.", "{x} worked as a {y}."],
+    asks: ["What was the profession of {x}?", "What did {x} work as?"],
+  },
+  {
+    name: "teacher",
+    of: "person",
+    to: "person",
+    tells: ["The teacher of those years was {y}.", "Lessons were given by {y}."],
+    asks: ["Who taught {x}?", "Who was the teacher of {x}?"],
+    phrase: "the teacher of {x}",
+  },
+  {
+    name: "mother",
+    of: "person",
+    to: "person",
+    tells: ["The mother was {y}.", "As a child of {y}, nothing came easily."],
+    asks: ["Who was the mother of {x}?", "Who is the mother of {x}?"],
+    phrase: "the mother of {x}",
+  },
+  {
+    name: "author",
+    of: "work",
+    to: "person",
+    tells: ["{x} was written by {y}.", "The author of {x} is {y}."],
+    asks: ["Who wrote {x}?", "Who is the author of {x}?"],
+    phrase: "the author of {x}",
+  },
+  {
+    name: "workYear",
+    of: "work",
+    tells: ["It came out in {y}.", "The first edition is from {y}."],
+    asks: ["In which year did {x} come out?", "When did {x} come out?"],
+  },
+  {
+    name: "setting",
+    of: "work",
+    to: "town",
+    tells: ["The story takes place in {y}.", "It is set in {y}."],
+    asks: ["In which town is {x} set?", "Where is {x} set?"],
+    phrase: "the town in which {x} is set",
+  },
+  {
+    name: "founder",
+    of: "school",
+    to: "person",
+    tells: ["{x} was founded by {y}.", "The founder of {x} is {y}."],
+    asks: ["Who founded {x}?", "Who was the founder of {x}?"],
+    phrase: "the founder of {x}",
+  },
+  {
+    name: "schoolTown",
+    of: "school",
+    to: "town",
+    tells: ["Its halls are in {y}.", "It is found in {y}."],
+    asks: ["In which town is {x}?", "Where is {x}?"],
+    phrase: "the town that is home to {x}",
+  },
+  {
+    name: "emblem",
+    of: "school",
+    tells: ["Its emblem is a {y}.", "Over the gate a {y} is carved as its emblem."],
+    asks: ["What is the emblem of {x}?", "Which emblem does {x} have?"],
+  },
+];
+
+/** The words that relations without a thing at their end lead to. */
+export const values = {
+  craft:
+    "bells bricks candles carpets cheese clocks combs drums glass gloves honey kites knives lace ladders lanterns masks mirrors nets oars paper pears pipes pots ropes saddles soap spoons tiles wool".split(
+      " ",
+    ),
+  profession:
+    "baker beekeeper boatbuilder cartographer cooper dyer falconer gardener glassblower goldsmith healer judge locksmith mason miller notary painter potter printer sailor sculptor shepherd surveyor tailor weaver".split(
+      " ",
+    ),
+  emblem:
+    "badger bear beetle boar carp crane crow deer dolphin eel finch fox hare heron horse lark lynx moth newt otter owl ram raven seal snail stoat stork swan toad wolf".split(
+      " ",
+    ),
+} as const;
+
+/** The words that titles of works are made of. */
+export const titleWords = {
+  first:
+    "Amber Ashen Bitter Borrowed Bronze Copper Crooked Distant Empty Faded Folded Frozen Gentle Gilded Hidden Hollow Iron Lonely Lost Midnight Narrow Painted Pale Patient Quiet Restless Scarlet Second Secret Silver Sleeping Stolen Sunken Tangled Twisted Unlit Velvet Wandering Winter Wooden".split(
+      " ",
+    ),
+  second:
+    "Anchor Archive Balcony Bargain Bridge Cellar Chapel Compass Corridor Cradle Doorway Errand Feast Ferry Fiddle Garden Harbour Harvest Hedge Inkwell Island Journey Kettle Ledger Letter Marble Meadow Mill Needle Orchard Parcel Pilgrim Promise Quarrel Ribbon Season Shadow Signal Staircase Stove Summit Thimble Tower Tunnel Umbrella Vineyard Voyage Wager Wedding Weir".split(
+      " ",
+    ),
+} as const;
+
+/** Passages that speak of a thing and tell nothing that is asked for. */
+export const asides: readonly (readonly [title: string, text: string])[] = [
+  [
+    "Letters about {x}",
+    "A bundle of letters about {x} was found in an attic. Nobody agrees on who sent them or whether they can be trusted.",
+  ],
+  [
+    "A song about {x}",
+    "Children sing a counting song about {x}. It has eleven verses, and each of them is sillier than the last.",
+  ],
+  [
+    "A quarrel over {x}",
+    "Two scholars fell out over {x} and never spoke again. What the quarrel was about has been forgotten.",
+  ],
+  [
+    "The stamp with {x}",
+    "A postage stamp that shows {x} was printed upside down by mistake, and collectors pay well for it.",
+  ],
+];

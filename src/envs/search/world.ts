@@ -1,0 +1,196 @@
+/**
+ * A made-up world of people, places and works, by seed: things with unique names, facts that relate
+ * them, a passage that tells the facts of each thing, and further passages that only mention things.
+ *
+ * Given and family names, and the words of titles, are shared among many things, so that a query has to
+ * name a thing fully to find it.
+ */
+import { createRandom, mixSeed, type Random } from "../../random.js";
+import type { Passage } from "../../search/corpus.js";
+import { createNames, type NameSource } from "./world-names.js";
+import {
+  asides,
+  type Relation,
+  relations,
+  type ThingKind,
+  titleWords,
+  values,
+} from "./world-relations.js";
+
+/** A thing with a name and a passage. */
+export interface Thing {
+  readonly kind: ThingKind;
+  readonly name: string;
+  /** Id of the passage that tells its facts. */
+  readonly passage: string;
+  /** What its relations lead to: a thing, or a word. */
+  readonly facts: ReadonlyMap<string, Thing | string>;
+}
+
+/** Everything there is. */
+export interface KnowledgeWorld {
+  readonly things: readonly Thing[];
+  readonly passages: readonly Passage[];
+}
+
+interface UnfinishedThing extends Thing {
+  readonly facts: Map<string, Thing | string>;
+}
+
+type Population = Readonly<Record<ThingKind, readonly UnfinishedThing[]>>;
+
+/** Share of each kind but people, who are the rest, and the fewest there are. */
+const shares = {
+  realm: [0.03, 2],
+  town: [0.17, 4],
+  work: [0.25, 4],
+  school: [0.1, 3],
+} as const;
+
+/** One passage in so many only mentions things. */
+const ASIDE_EVERY = 4;
+const FIRST_YEAR = 300;
+/** People are numbered by age: teachers and mothers are among so many before. */
+const ELDERS = 40;
+
+/** The world of a seed with so many things. */
+export function makeWorld(size: number, seed: number): KnowledgeWorld {
+  const random = createRandom(mixSeed("knowledge world", seed));
+  const names = createNames(random);
+  const population = populate(size, names, random);
+  relate(population, names, random);
+  const things = Object.values(population).flat();
+  const passages = [
+    ...things.map((thing) => tellFacts(thing, random)),
+    ...mentionThings(things, random),
+  ];
+  return { things, passages: random.shuffle(passages) };
+}
+
+function populate(size: number, names: NameSource, random: Random): Population {
+  const count = (kind: keyof typeof shares): number =>
+    Math.max(shares[kind][1], Math.round(size * shares[kind][0]));
+  const make = (kind: ThingKind, many: number, name: () => string): UnfinishedThing[] =>
+    Array.from({ length: many }, (_, at) => ({
+      kind,
+      name: name(),
+      passage: `${kind}-${at}`,
+      facts: new Map(),
+    }));
+  const others = count("realm") + count("town") + count("work") + count("school");
+  const people = Math.max(8, size - others);
+  const school = (): string => `${names("family")} ${random.pick(["Academy", "College", "Guild"])}`;
+  return {
+    realm: make("realm", count("realm"), () => names("realm")),
+    town: make("town", count("town"), () => names("town")),
+    person: make("person", people, personNames(people, names, random)),
+    work: make("work", count("work"), workTitles(names, random)),
+    school: make("school", count("school"), school),
+  };
+}
+
+/** Full names, each once, of far fewer given and family names. */
+function personNames(count: number, names: NameSource, random: Random): () => string {
+  const pool = (kind: "given" | "family"): readonly string[] =>
+    Array.from({ length: 4 + Math.ceil(1.6 * Math.sqrt(count)) }, () => names(kind));
+  const given = pool("given");
+  const family = pool("family");
+  return once(() => `${random.pick(given)} ${random.pick(family)}`);
+}
+
+/** Titles, each once; when the words run out, further ones say where. */
+function workTitles(names: NameSource, random: Random): () => string {
+  const most = (titleWords.first.length * titleWords.second.length) / 2;
+  let made = 0;
+  return once(() => {
+    const title = `The ${random.pick(titleWords.first)} ${random.pick(titleWords.second)}`;
+    return made++ < most ? title : `${title} of ${names("town")}`;
+  });
+}
+
+function once(make: () => string): () => string {
+  const made = new Set<string>();
+  return () => {
+    for (;;) {
+      const one = make();
+      if (made.has(one)) continue;
+      made.add(one);
+      return one;
+    }
+  };
+}
+
+function relate(population: Population, names: NameSource, random: Random): void {
+  const { realm, town, person, work, school } = population;
+  for (const [at, one] of realm.entries()) {
+    one.facts.set("capital", town[at % town.length]!);
+    one.facts.set("language", names("language"));
+    one.facts.set("uniter", random.pick(person));
+  }
+  for (const [at, one] of town.entries()) {
+    // The first towns are the capitals, in the order of the realms.
+    one.facts.set("realm", realm[at] ?? random.pick(realm));
+    one.facts.set("river", names("river"));
+    one.facts.set("craft", random.pick(values.craft));
+  }
+  for (const [at, one] of person.entries()) {
+    one.facts.set("birthplace", random.pick(town));
+    one.facts.set("birthYear", String(FIRST_YEAR + at + random.int(3)));
+    one.facts.set("profession", random.pick(values.profession));
+    // Elders are born at least four years before; the first people have none.
+    const elders = person.slice(Math.max(0, at - ELDERS), Math.max(0, at - 3));
+    if (elders.length > 0) one.facts.set("teacher", random.pick(elders));
+    if (elders.length > 0) one.facts.set("mother", random.pick(elders));
+  }
+  for (const one of work) {
+    const at = random.int(person.length);
+    one.facts.set("author", person[at]!);
+    one.facts.set("workYear", String(FIRST_YEAR + at + 20 + random.int(40)));
+    one.facts.set("setting", random.pick(town));
+  }
+  for (const one of school) {
+    one.facts.set("founder", random.pick(person));
+    one.facts.set("schoolTown", random.pick(town));
+    one.facts.set("emblem", random.pick(values.emblem));
+  }
+}
+
+/** The relations of a kind of thing. */
+export function relationsOf(kind: ThingKind): readonly Relation[] {
+  return relations.filter((relation) => relation.of === kind);
+}
+
+/** The words for what a relation leads to. */
+export function wordsFor(value: Thing | string): string {
+  return typeof value === "string" ? value : value.name;
+}
+
+/** A text with its places filled. */
+export function fill(template: string, x: string, y = ""): string {
+  return template.replace(/\{([xy])\}/g, (_, place) => (place === "x" ? x : y));
+}
+
+function tellFacts(thing: Thing, random: Random): Passage {
+  const sentences = relationsOf(thing.kind).flatMap(({ name, tells }) => {
+    const value = thing.facts.get(name);
+    return value === undefined ? [] : [fill(random.pick(tells), thing.name, wordsFor(value))];
+  });
+  const kinds = {
+    realm: "a realm",
+    town: "a town",
+    person: "a person",
+    work: "a book",
+    school: "a school",
+  };
+  const opening = `${thing.name} is ${kinds[thing.kind]}.`;
+  const text = [opening, ...random.shuffle(sentences)].join(" ");
+  return { id: thing.passage, contents: `${thing.name}\n${text}` };
+}
+
+function mentionThings(things: readonly Thing[], random: Random): readonly Passage[] {
+  const mentioned = random.shuffle([...things]).slice(0, Math.ceil(things.length / ASIDE_EVERY));
+  return mentioned.map(({ name }, at) => {
+    const [title, text] = random.pick(asides);
+    return { id: `aside-${at}`, contents: `${fill(title, name)}\n${fill(text, name)}` };
+  });
+}

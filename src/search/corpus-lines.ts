@@ -1,0 +1,119 @@
+/** Files of one JSON record per line: where each line is, and reading one when it is wanted. */
+import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
+import { UserError } from "../errors.js";
+
+/** Smaller files are kept in memory. */
+const KEEP_BELOW = 2 ** 28;
+const CHUNK = 2 ** 22;
+
+/** A line: its text, its number, from 1, and its place in the file. */
+export interface Line {
+  readonly text: string;
+  readonly number: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A file whose lines can be read anywhere. */
+export interface LineFile {
+  readonly path: string;
+  /** Changes when the file does. */
+  readonly key: string;
+  /** Bytes, unpacked. */
+  readonly size: number;
+  /** Calls with every line that is not blank. */
+  each(onLine: (line: Line) => void): void;
+  text(start: number, end: number): string;
+}
+
+/** Opens a file of lines; `.gz` is unpacked into memory. */
+export function openLines(path: string): LineFile {
+  try {
+    const file = openSync(path, "r");
+    const { size, mtimeMs } = fstatSync(file);
+    const key = `${size} ${mtimeMs}`;
+    const packed = path.endsWith(".gz");
+    if (!packed && size >= KEEP_BELOW) {
+      return lineFile(path, key, size, (start, end) => readRange(file, path, start, end));
+    }
+    const content = readFileSync(file);
+    closeSync(file);
+    const bytes = packed ? gunzipSync(content) : content;
+    return lineFile(path, key, bytes.length, (start, end) => bytes.subarray(start, end));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const hint =
+      code === "ERR_BUFFER_TOO_LARGE" || code === "ERR_FS_FILE_TOO_LARGE"
+        ? " It is too large to unpack in memory: unpack it with gunzip and name the plain file."
+        : "";
+    throw new UserError(`cannot read ${path}: ${message}.${hint}`, { cause: error });
+  }
+}
+
+function lineFile(
+  path: string,
+  key: string,
+  size: number,
+  read: (start: number, end: number) => Buffer,
+): LineFile {
+  return {
+    path,
+    key,
+    size,
+    each(onLine) {
+      let start = 0;
+      let number = 0;
+      for (let offset = 0; offset < size; offset += CHUNK) {
+        const chunk = read(offset, Math.min(size, offset + CHUNK));
+        const line = (end: number): void => {
+          // Only a line that began in an earlier chunk has to be read once more.
+          const bytes =
+            start < offset ? read(start, end) : chunk.subarray(start - offset, end - offset);
+          const text = bytes.toString("utf8");
+          number++;
+          if (text.trim() !== "") onLine({ text, number, start, end });
+          start = end + 1;
+        };
+        for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) line(offset + at);
+        if (offset + CHUNK >= size && start < size) line(size);
+      }
+    },
+    text: (start, end) => read(start, end).toString("utf8"),
+  };
+}
+
+function readRange(file: number, path: string, start: number, end: number): Buffer {
+  const bytes = Buffer.allocUnsafe(end - start);
+  for (let done = 0; done < bytes.length; ) {
+    const read = readSync(file, bytes, done, bytes.length - done, start + done);
+    if (read === 0) throw new UserError(`${path} became shorter while it was read; open it again.`);
+    done += read;
+  }
+  return bytes;
+}
+
+/** A line as a JSON object; an error names the file and the line. */
+export function parseLine(
+  file: LineFile,
+  { text, number }: Pick<Line, "text" | "number">,
+): Readonly<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    // Some files begin with a byte order mark, which counts as white space.
+    value = JSON.parse(text.trim());
+  } catch (error) {
+    throw badLine(file, number, `is no JSON (${(error as Error).message})`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw badLine(file, number, "holds no JSON object");
+  }
+  return value as Readonly<Record<string, unknown>>;
+}
+
+/** The error for a line that is not what it should be. */
+export function badLine(file: LineFile, number: number, problem: string): UserError {
+  return new UserError(
+    `${file.path}, line ${number} ${problem}. Correct the line or take it out, or get the file again.`,
+  );
+}

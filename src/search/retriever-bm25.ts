@@ -1,0 +1,112 @@
+/** BM25 as a retriever: over passages in memory, or over a file with an index that is kept on disk. */
+import { accessSync, constants, mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { UserError } from "../errors.js";
+import { mixSeed } from "../random.js";
+import { createSearcher, type Searcher } from "./bm25.js";
+import { createIndexBuilder } from "./bm25-build.js";
+import { type Corpus, fileCorpus, type Places, scanCorpus } from "./corpus.js";
+import { openLines } from "./corpus-lines.js";
+import { loadIndex, saveIndex } from "./index-file.js";
+import type { LocalRetriever } from "./retriever.js";
+
+/** From this size on the index is kept on disk: below, building it takes a few seconds at most. */
+const KEEP_INDEX_FROM = 2 ** 24;
+/** Changes whenever the blocks kept beside the index mean something else. */
+const LAYOUT = "corpus-1";
+
+/** Which file to search. */
+export interface Bm25FileOptions {
+  readonly corpus: string;
+  /** Folder for the index; default ~/.cache/pawl. */
+  readonly cache?: string | undefined;
+  /** Keep the index of a corpus from this many bytes on. */
+  readonly keepIndexFrom?: number;
+}
+
+/** BM25 over a corpus that is read whole. */
+export function bm25Retriever(corpus: Corpus): LocalRetriever {
+  const builder = createIndexBuilder();
+  for (let number = 0; number < corpus.count; number++) {
+    const { id, contents } = corpus.passage(number);
+    builder.add(id, contents);
+  }
+  return retrieverOf(corpus, createSearcher(builder.finish()));
+}
+
+/** BM25 over a JSONL file of `{id, contents}`; the index of a large one is built once. */
+export function openBm25Retriever(options: Bm25FileOptions): LocalRetriever {
+  const file = openLines(options.corpus);
+  const kept = file.size >= (options.keepIndexFrom ?? KEEP_INDEX_FROM);
+  const path = cachePath(options.corpus, "index", options.cache);
+  const key = `${LAYOUT} ${file.key}`;
+  if (kept) {
+    const loaded = loadIndex(path, key);
+    if ("index" in loaded) {
+      const { lineStarts, lineEnds } = loaded.extra;
+      const places = { starts: floats(lineStarts!), ends: floats(lineEnds!) };
+      return retrieverOf(fileCorpus(file, places), createSearcher(loaded.index));
+    }
+    // Before the minutes of work, not after.
+    checkWritable(dirname(path));
+  }
+  const builder = createIndexBuilder();
+  const lineOf = new Map<string, number>();
+  const places: Places = scanCorpus(file, ({ id, contents }) => {
+    const earlier = lineOf.get(id);
+    if (earlier !== undefined) {
+      throw new UserError(
+        `${file.path}: passages ${earlier} and ${lineOf.size + 1} have the same id ${JSON.stringify(id)}. Give every passage an id of its own.`,
+      );
+    }
+    lineOf.set(id, lineOf.size + 1);
+    builder.add(id, contents);
+  });
+  const index = builder.finish();
+  if (kept) {
+    const lines = { lineStarts: bytes(places.starts), lineEnds: bytes(places.ends) };
+    saveIndex(path, key, index, lines);
+  }
+  return retrieverOf(fileCorpus(file, places), createSearcher(index));
+}
+
+function retrieverOf(corpus: Corpus, searcher: Searcher): LocalRetriever {
+  return {
+    local: true,
+    name: `BM25 over ${corpus.name}`,
+    count: corpus.count,
+    search: (query, limit) =>
+      searcher
+        .search(query, limit)
+        .hits.map(({ document, score }) => ({ passage: corpus.passage(document), score })),
+  };
+}
+
+/** Where something derived from a corpus is kept; corpora of one name in two folders do not meet. */
+export function cachePath(corpus: string, kind: string, cache?: string): string {
+  const folder = cache ?? join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pawl");
+  const stem = basename(corpus).replace(/\..*$/, "");
+  return join(folder, `${stem}-${mixSeed(resolve(corpus)).toString(16)}.${kind}`);
+}
+
+/** Refuses a folder that nothing can be kept in, with the remedy. */
+export function checkWritable(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new UserError(
+      `the index cannot be kept in ${folder}: ${(error as Error).message}. Set the option cache to a folder that can be written.`,
+      { cause: error },
+    );
+  }
+}
+
+function bytes(array: Float64Array): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+}
+
+function floats(block: Uint8Array): Float64Array {
+  return new Float64Array(block.buffer, block.byteOffset, block.byteLength / 8);
+}

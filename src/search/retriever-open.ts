@@ -1,0 +1,70 @@
+/** The retriever that an environment's options or a command line name. */
+
+import type { Encoder } from "../embeddings/encoder.js";
+import { openEndpointEncoder } from "../embeddings/endpoint-encoder.js";
+import { UserError } from "../errors.js";
+import { type Corpus, openCorpus } from "./corpus.js";
+import type { Retriever } from "./retriever.js";
+import { bm25Retriever, cachePath, openBm25Retriever } from "./retriever-bm25.js";
+import { denseRetriever } from "./retriever-dense.js";
+import { httpRetriever } from "./retriever-http.js";
+
+/** Which retriever, over what. */
+export interface RetrieverChoice {
+  /** `bm25`, `dense`, or the address of a server. */
+  readonly retriever: string;
+  /** A JSONL file or passages at hand; a server has its own. */
+  readonly corpus?: string | Corpus | undefined;
+  /** For dense retrieval: a folder with an ONNX model, or the address of an embeddings endpoint. */
+  readonly encoder?: string | undefined;
+  /** The model's name at an embeddings endpoint. */
+  readonly encoderModel?: string | undefined;
+  readonly cache?: string | undefined;
+}
+
+/** Opens a retriever; what is missing or contradictory is a `UserError`. */
+export function openRetriever(choice: RetrieverChoice): Retriever {
+  const { retriever, corpus, cache } = choice;
+  if (/^https?:/i.test(retriever)) return httpRetriever({ url: retriever });
+  if (corpus === undefined) {
+    throw new UserError(
+      "there is no corpus to search: name a JSONL file of {id, contents}, or the address of a retriever that has one.",
+    );
+  }
+  if (retriever === "bm25") {
+    return typeof corpus === "string"
+      ? openBm25Retriever({ corpus, cache })
+      : bm25Retriever(corpus);
+  }
+  if (retriever !== "dense") {
+    throw new UserError(
+      `a retriever is bm25, dense, or an address like http://127.0.0.1:8000/retrieve, not ${JSON.stringify(retriever)}.`,
+    );
+  }
+  const isFile = typeof corpus === "string";
+  return denseRetriever({
+    corpus: isFile ? openCorpus(corpus) : corpus,
+    encoder: encoderOf(choice),
+    ...(isFile && { file: cachePath(corpus, "vectors", cache) }),
+  });
+}
+
+function encoderOf({ encoder, encoderModel }: RetrieverChoice): () => Promise<Encoder> {
+  if (encoder === undefined) {
+    throw new UserError(
+      "dense retrieval needs an encoder: a folder with tokenizer.json and model.onnx, or the address of an embeddings endpoint.",
+    );
+  }
+  if (!/^https?:/i.test(encoder)) {
+    return async () => {
+      // Loaded when it is wanted: it brings the ONNX runtime, which most who search do without.
+      const { openOnnxEncoder } = await import("../embeddings/onnx-encoder.js");
+      return openOnnxEncoder({ folder: encoder });
+    };
+  }
+  if (encoderModel === undefined) {
+    throw new UserError(`the model at ${encoder} is not named: set encoderModel.`);
+  }
+  const key = process.env.OPENAI_API_KEY?.trim() || undefined;
+  return () => openEndpointEncoder({ url: encoder, model: encoderModel, key });
+}

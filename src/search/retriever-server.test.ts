@@ -1,0 +1,169 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { memoryCorpus } from "./corpus.js";
+import { bm25Retriever } from "./retriever-bm25.js";
+import { httpRetriever } from "./retriever-http.js";
+import { createRetrieverServer } from "./retriever-server.js";
+
+const local = bm25Retriever(
+  memoryCorpus("test", "", [
+    { id: "a", contents: "Oak\nThe oak is a tree." },
+    { id: "b", contents: "Lamp\nA lamp of oak, and another lamp." },
+    { id: "c", contents: "Lampe 橡木 ★" },
+  ]),
+);
+
+async function start(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe("the server", () => {
+  const server = createRetrieverServer({ retriever: local, topk: 1 });
+  let url: string;
+  beforeAll(async () => {
+    url = await start(server);
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const post = async (body: unknown, path = "/retrieve") => {
+    const response = await fetch(url + path, {
+      method: "POST",
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    });
+    return [response.status, await response.json()];
+  };
+
+  it("gives our client the same as a search in this process", async () => {
+    for (const address of [url, `${url}/`, `${url}/retrieve`]) {
+      const retriever = httpRetriever({ url: address });
+      for (const query of ["oak lamp", "橡木", "nothing at all", "oak ".repeat(25_000)]) {
+        expect(await retriever.search(query, 2)).toEqual(local.search(query, 2));
+      }
+    }
+  });
+
+  it("answers several queries, with and without scores, as many as asked for", async () => {
+    const oak = { id: "a", contents: "Oak\nThe oak is a tree." };
+    const lamp = { id: "b", contents: "Lamp\nA lamp of oak, and another lamp." };
+    expect(await post({ queries: ["tree", "lamp", "zzz"] })).toEqual([
+      200,
+      { result: [[oak], [lamp], []] },
+    ]);
+    expect(await post({ queries: ["oak"], topk: 5, return_scores: true })).toEqual([
+      200,
+      { result: [[oak, lamp].map((document) => ({ document, score: expect.any(Number) }))] },
+    ]);
+    expect(await post({ queries: [], topk: null })).toEqual([200, { result: [] }]);
+    expect(await (await fetch(`${url}/health`)).json()).toEqual({
+      status: "ok",
+      retriever: "BM25 over test",
+      passages: 3,
+    });
+  });
+
+  it.each([
+    ["{", 400, /no JSON/],
+    ["[]", 400, /expected object/],
+    [{ queries: "oak" }, 400, /queries/],
+    [{ queries: [1] }, 400, /queries\[0\]/],
+    [{ queries: ["a"], topk: 0 }, 400, /topk/],
+    [{ queries: ["a"], topk: 1e9 }, 400, /topk/],
+    [{ queries: Array(5000).fill("a") }, 400, /queries/],
+    [{ queries: ["a".repeat(2 ** 20 + 1)] }, 400, /queries\[0\]/],
+    ["a".repeat(2 ** 24 + 1), 413, /at most 16777216 bytes/],
+  ])("refuses a request that cannot be meant: %.40j", async (body, status, message) => {
+    expect(await post(body)).toEqual([status, { error: expect.stringMatching(message) }]);
+  });
+
+  it("has an answer in JSON to any body", async () => {
+    const body = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.json(),
+      fc
+        .record({ queries: fc.array(fc.string()), topk: fc.integer() })
+        .map((one) => JSON.stringify(one)),
+      fc.array(fc.string({ unit: "grapheme" })).map((queries) => JSON.stringify({ queries })),
+    );
+    await fc.assert(
+      fc.asyncProperty(body, async (text) => {
+        const [status, answer] = await post(text);
+        expect(answer).toEqual(
+          status === 200 ? { result: expect.any(Array) } : { error: expect.any(String) },
+        );
+        expect([200, 400]).toContain(status);
+      }),
+    );
+  });
+
+  it("knows its paths and methods", async () => {
+    expect(await post({ queries: [] }, "/other")).toEqual([404, { error: expect.any(String) }]);
+    expect((await fetch(`${url}/retrieve`)).status).toBe(405);
+  });
+
+  it("survives a client that goes away in the middle of its request", async () => {
+    const { port } = server.address() as AddressInfo;
+    await new Promise<void>((resolve) => {
+      const socket = connect(port, "127.0.0.1", () => {
+        socket.write("POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
+        setImmediate(() => socket.destroy());
+      });
+      socket.on("close", () => resolve());
+    });
+    expect(await httpRetriever({ url }).search("tree", 1)).toHaveLength(1);
+  });
+});
+
+describe("the client of a server that misbehaves", () => {
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+  const clientOf = async (listener: RequestListener) => {
+    const server = createServer(listener);
+    servers.push(server);
+    const url = await start(server);
+    return httpRetriever({ url, timeoutMs: 200, retries: 1, backoffMs: 1 });
+  };
+
+  it.each<[string, RequestListener, RegExp]>([
+    ["says nothing", () => undefined, /no answer within 200 ms/],
+    ["hangs up", (asked) => asked.socket.destroy(), /2 times, lastly with/],
+    ["is broken", (_, reply) => reply.writeHead(500).end("oops"), /status 500: oops/],
+    ["sends a page", (_, reply) => reply.end("<html>"), /no JSON/],
+    ["sends another form", (_, reply) => reply.end('{"hits": []}'), /expected \{"result"/],
+    ["sends too few results", (_, reply) => reply.end('{"result": []}'), /for 1 query, got 0/],
+    [
+      "sends passages without text",
+      (_, reply) => reply.end('{"result": [[{"document": {"title": "a"}, "score": 1}]]}'),
+      /expected \{"result"/,
+    ],
+  ])("that %s: a clear error", async (_, listener, message) => {
+    const search = (await clientOf(listener)).search("oak", 1);
+    await expect(search).rejects.toThrow(message);
+    await expect(search).rejects.toThrow(/^the retriever does not answer: POST http:.*\/retrieve/);
+    await expect(search).rejects.toThrow(/pawl serve retriever/);
+  });
+
+  it("tries again, takes documents without scores or ids, and no more than it asked for", async () => {
+    let tries = 0;
+    const client = await clientOf((_, reply) => {
+      if (tries++ === 0) reply.writeHead(503).end();
+      else
+        reply.end(
+          '{"result": [[{"contents": "x"}, {"id": 4, "contents": "y"}, {"contents": "z"}]]}',
+        );
+    });
+    expect(await client.search("oak", 2)).toEqual([
+      { passage: { id: "#1", contents: "x" }, score: Number.NaN },
+      { passage: { id: "4", contents: "y" }, score: Number.NaN },
+    ]);
+  });
+});

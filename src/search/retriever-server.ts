@@ -1,0 +1,133 @@
+/**
+ * A retriever served over HTTP as Search-R1's server does it, so that other frameworks can use ours:
+ *
+ *   POST /retrieve {"queries": ["…"], "topk": 3, "return_scores": true}
+ *     → {"result": [[{"document": {"id", "contents"}, "score"}, …], …]}
+ *
+ * Without `return_scores` the documents stand alone. `GET /health` tells that it is up. There is no
+ * authentication: bind it to loopback, or to a network that may read the corpus.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { setImmediate } from "node:timers/promises";
+import { z } from "zod";
+import type { Retriever } from "./retriever.js";
+
+const MOST_BYTES = 2 ** 24;
+const MOST_QUERIES = 4096;
+const MOST_QUERY = 2 ** 20;
+const MOST_TOPK = 1000;
+/** A local search never waits, so between searches other clients are let in after this long. */
+const BREATHE_EVERY_MS = 20;
+
+const request = z.object({
+  queries: z.array(z.string().max(MOST_QUERY)).max(MOST_QUERIES),
+  topk: z.int().min(1).max(MOST_TOPK).nullish(),
+  return_scores: z.boolean().nullish(),
+});
+
+/** What to serve. */
+export interface RetrieverServerOptions {
+  readonly retriever: Retriever;
+  /** Passages per query where a request does not say. */
+  readonly topk?: number;
+}
+
+/** A request that is refused, with the status that says why. */
+class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** A server that is not listening yet. */
+export function createRetrieverServer(options: RetrieverServerOptions): Server {
+  const server = createServer(
+    { requestTimeout: 60_000, headersTimeout: 20_000 },
+    (asked, reply) => {
+      answer(asked, reply, options).catch((error: unknown) => {
+        if (reply.headersSent || reply.destroyed) {
+          reply.destroy();
+          return;
+        }
+        const status = error instanceof Refusal ? error.status : 500;
+        // The rest of a body that was refused is not waited for.
+        if (!asked.complete) reply.setHeader("connection", "close");
+        send(reply, status, { error: error instanceof Error ? error.message : String(error) });
+      });
+    },
+  );
+  server.maxConnections = 1024;
+  return server;
+}
+
+async function answer(
+  asked: IncomingMessage,
+  reply: ServerResponse,
+  { retriever, topk: usual = 3 }: RetrieverServerOptions,
+): Promise<void> {
+  const path = (asked.url ?? "/").split("?", 1)[0]!.replace(/(.)\/+$/, "$1");
+  if (path === "/health" && asked.method === "GET") {
+    return send(reply, 200, {
+      status: "ok",
+      retriever: retriever.name,
+      ...(retriever.local && { passages: retriever.count }),
+    });
+  }
+  if (path !== "/retrieve") throw new Refusal(404, "there is POST /retrieve and GET /health");
+  if (asked.method !== "POST") throw new Refusal(405, "/retrieve takes POST");
+  const parsed = request.safeParse(parseJson(await readBody(asked)));
+  if (!parsed.success) throw new Refusal(400, z.prettifyError(parsed.error));
+  const { queries, topk, return_scores } = parsed.data;
+  const result = [];
+  let last = performance.now();
+  for (const query of queries) {
+    if (reply.destroyed) return;
+    const found = await retriever.search(query, topk ?? usual);
+    result.push(
+      found.map(({ passage, score }) => (return_scores ? { document: passage, score } : passage)),
+    );
+    if (performance.now() - last < BREATHE_EVERY_MS) continue;
+    await setImmediate();
+    last = performance.now();
+  }
+  send(reply, 200, { result });
+}
+
+function readBody(asked: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    asked.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= MOST_BYTES) {
+        chunks.push(chunk);
+        return;
+      }
+      // Not destroyed, because the refusal still has to go back over the same connection.
+      asked.removeAllListeners("data").pause();
+      reject(new Refusal(413, `a request has at most ${MOST_BYTES} bytes`));
+    });
+    asked.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
+    asked.on("error", reject);
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Refusal(400, `the body is no JSON: ${(error as Error).message}`);
+  }
+}
+
+function send(reply: ServerResponse, status: number, body: unknown): void {
+  const text = JSON.stringify(body);
+  reply.writeHead(status, {
+    "content-type": "application/json; charset=utf-8",
+    "content-length": Buffer.byteLength(text),
+  });
+  reply.end(text);
+}

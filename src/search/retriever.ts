@@ -1,0 +1,35 @@
+/**
+ * Retrievers: the passages that fit a query best.
+ *
+ * One shape for all of them; a `local` one answers at once, so that an environment around it can be
+ * synchronous, the others promise to. All of them give the same answer to the same query, and none
+ * fails because of what the query says.
+ */
+import type { Passage } from "./corpus.js";
+
+/** A passage that was found, and how well it fits. */
+export interface FoundPassage {
+  readonly passage: Passage;
+  readonly score: number;
+}
+
+/** A retriever in this process. */
+export interface LocalRetriever {
+  readonly local: true;
+  readonly name: string;
+  /** How many passages there are. */
+  readonly count: number;
+  /** The best passages, at most `limit`, best first. */
+  search(query: string, limit: number): readonly FoundPassage[];
+}
+
+/** A retriever that has to wait: for a model or for a server. */
+export interface WaitingRetriever {
+  readonly local: false;
+  readonly name: string;
+  /** As with a local one; what cannot be reached is a `UserError`. */
+  search(query: string, limit: number, signal?: AbortSignal): Promise<readonly FoundPassage[]>;
+}
+
+/** A retriever of either kind. */
+export type Retriever = LocalRetriever | WaitingRetriever;
