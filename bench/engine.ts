@@ -211,7 +211,8 @@ async function flatMemory(): Promise<number> {
   return grown;
 }
 
-async function main() {
+/** Runs all of it. */
+export async function main(): Promise<Record<string, number | string>> {
   // Other work on the machine slows both sides, but not equally: it belongs to the result.
   const load = loadavg()[0]!;
   const peer = startPeer();
@@ -257,33 +258,29 @@ async function main() {
   peaks.push(await sgemm());
   const gflops = Math.max(...peaks);
   const round = (x: number, digits = 2) => Number(x.toFixed(digits));
-  console.log(
-    JSON.stringify({
-      train_ratio: round(train.torch / train.ours),
-      train_1m_ratio: round(trainSmall.torch / trainSmall.ours),
-      train_compiled_ratio: round(compiled.torch / compiled.ours),
-      sample_ratio: round(sample.torch / sample.ours),
-      sample_grouped_ratio: round(sample.torch / sample.oursGrouped),
-      memory_ratio: round(memory.ours / memory.torch),
-      peak_share: round(trainingFlops(reference, 32, 256) / train.ours / 1e9 / gflops),
-      train_tokens_per_s: Math.round((32 * 256) / train.ours),
-      train_1m_tokens_per_s: Math.round((64 * 128) / trainSmall.ours),
-      sample_tokens_per_s: Math.round((64 * 32) / sample.ours),
-      sgemm_gflops: Math.round(gflops),
-      peer_sgemm_gflops: Math.round(Math.max(...peerPeaks)),
-      memory_mb: Math.round(memory.ours),
-      ...(options.flat ? { grown_mb_in_400_steps: round(await flatMemory(), 1) } : {}),
-      peer: `PyTorch ${hello.torch}, ${THREADS} threads`,
-      machine: machine(),
-      load: round(load, 1),
-      repetitions,
-    }),
-  );
+  return {
+    train_ratio: round(train.torch / train.ours),
+    train_1m_ratio: round(trainSmall.torch / trainSmall.ours),
+    train_compiled_ratio: round(compiled.torch / compiled.ours),
+    sample_ratio: round(sample.torch / sample.ours),
+    sample_grouped_ratio: round(sample.torch / sample.oursGrouped),
+    memory_ratio: round(memory.ours / memory.torch),
+    peak_share: round(trainingFlops(reference, 32, 256) / train.ours / 1e9 / gflops),
+    train_tokens_per_s: Math.round((32 * 256) / train.ours),
+    train_1m_tokens_per_s: Math.round((64 * 128) / trainSmall.ours),
+    sample_tokens_per_s: Math.round((64 * 32) / sample.ours),
+    sgemm_gflops: Math.round(gflops),
+    peer_sgemm_gflops: Math.round(Math.max(...peerPeaks)),
+    memory_mb: Math.round(memory.ours),
+    ...(options.flat ? { grown_mb_in_400_steps: round(await flatMemory(), 1) } : {}),
+    peer: `PyTorch ${hello.torch}, ${THREADS} threads`,
+    machine: machine(),
+    load: round(load, 1),
+    repetitions,
+  };
 }
 
 function machine(): string {
   const memory = /MemTotal:\s+(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
   return `${cpus().length} × ${cpus()[0]!.model}, ${Math.round(Number(memory) / 2 ** 20)} GiB, Node ${process.version}`;
 }
-
-await main();
