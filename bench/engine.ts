@@ -10,6 +10,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import * as ort from "onnxruntime-node";
@@ -21,6 +22,7 @@ import type { ModelConfig } from "../src/engine/weights/model-config.js";
 import { input, logprob, mul, neg } from "../src/objectives/expression.js";
 
 const THREADS = 2;
+const REST_MS = 500;
 const { values: options } = parseArgs({
   allowPositionals: true,
   options: {
@@ -139,6 +141,8 @@ async function interleave<Name extends string>(
   ) as Record<Name, number[]>;
   for (let round = 0; round <= repetitions; round++)
     for (const name of Object.keys(sides) as Name[]) {
+      // Both runtimes' threads spin for a while after their work, on the cores the other side needs.
+      await setTimeout(REST_MS);
       const spent = await sides[name]();
       if (round > 0) seconds[name].push(spent);
     }
