@@ -16,10 +16,10 @@ import { parseArgs } from "node:util";
 import * as ort from "onnxruntime-node";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
 import { encodeModel } from "../src/engine/embedded/onnx.js";
-import { createRandom } from "../src/engine/embedded/random.js";
 import type { Engine } from "../src/engine/engine.js";
 import type { ModelConfig } from "../src/engine/weights/model-config.js";
 import { input, logprob, mul, neg } from "../src/objectives/expression.js";
+import { createRandom } from "../src/random.js";
 
 const THREADS = 2;
 const REST_MS = 500;
@@ -104,7 +104,7 @@ const median = (numbers: readonly number[]) =>
 
 const random = createRandom(1);
 const randomIds = (count: number, config: ModelConfig) =>
-  Array.from({ length: count }, () => Math.floor(random.uniform() * config.vocabularySize));
+  Array.from({ length: count }, () => Math.floor(random.next() * config.vocabularySize));
 
 const objective = { loss: mul(neg(logprob), input("weight")), metrics: {} };
 
@@ -174,7 +174,7 @@ async function sgemm(): Promise<number> {
     graphOptimizationLevel: "disabled",
   });
   const matrix = () =>
-    new ort.Tensor("float32", Float32Array.from({ length: n * n }, random.uniform), [n, n]);
+    new ort.Tensor("float32", Float32Array.from({ length: n * n }, random.next), [n, n]);
   const feeds = { a: matrix(), b: matrix() };
   let best = Number.POSITIVE_INFINITY;
   for (let i = 0; i < 8; i++) {

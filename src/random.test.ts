@@ -35,6 +35,15 @@ describe("createRandom", () => {
     }
   });
 
+  it("has a normal distribution of mean 0 and deviation 1", () => {
+    const random = createRandom(3);
+    const draws = Array.from({ length: 20_000 }, random.normal);
+    const mean = draws.reduce((sum, x) => sum + x, 0) / draws.length;
+    const variance = draws.reduce((sum, x) => sum + (x - mean) ** 2, 0) / draws.length;
+    expect(Math.abs(mean)).toBeLessThan(0.03);
+    expect(Math.abs(variance - 1)).toBeLessThan(0.05);
+  });
+
   it("shuffles without losing anything", () => {
     fc.assert(
       fc.property(seeds, fc.array(fc.integer()), (seed, items) => {

@@ -11,6 +11,8 @@ export interface Random {
   next(): number;
   /** Uniform integer in [0, count). */
   int(count: number): number;
+  /** Normal with mean 0 and deviation 1. */
+  normal(): number;
   /** One of the items, uniformly. */
   pick<T>(items: readonly T[]): T;
   /** Reorders the items in place (Fisher–Yates) and returns them. */
@@ -42,10 +44,13 @@ function fromState(state: Int32Array): Random {
     c |= 0;
     return result >>> 0;
   };
-  const int = (count: number): number => Math.floor((bits() / 2 ** 32) * count);
+  const next = (): number => bits() / 2 ** 32;
+  const int = (count: number): number => Math.floor(next() * count);
   return {
-    next: () => bits() / 2 ** 32,
+    next,
     int,
+    // Box and Muller; 1 - u is never 0.
+    normal: () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next()),
     pick<T>(items: readonly T[]): T {
       if (items.length === 0) throw new RangeError("pick: there is nothing to pick from");
       return items[int(items.length)]!;

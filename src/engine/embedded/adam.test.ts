@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { createRandom } from "../../random.js";
 import { adamStep, checkAdamParams, squaredNorms } from "./adam.js";
 import { randomFloats } from "./graph-testing.js";
-import { createRandom } from "./random.js";
 import { createSessions } from "./sessions.js";
 
 /** The textbook AdamW, one number at a time. */
@@ -23,7 +23,7 @@ function textbook(
 
 describe("AdamW", () => {
   it("is the textbook's, over more numbers than one piece holds", async () => {
-    const noise = createRandom(3).uniform;
+    const noise = createRandom(3).next;
     const size = 70_001;
     const start = randomFloats([size], noise);
     const steps = [1, 2, 3].map(() => randomFloats([size], noise));

@@ -1,6 +1,7 @@
 /** The choice of one token from a distribution: temperature is applied before, cuts and the draw here. */
+
+import type { Random } from "../../random.js";
 import type { SamplingOptions } from "../engine.js";
-import type { Random } from "./random.js";
 
 /** A token and the log-probability it had under the distribution it was drawn from. */
 export interface Choice {
@@ -16,7 +17,7 @@ export function chooseToken(
 ): Choice {
   if (options.temperature === 0) return { token: largest(probabilities), sampledLogprob: 0 };
   const { topK = 0, topP = 1 } = options;
-  const uniform = random.uniform();
+  const uniform = random.next();
   const whole = (topK === 0 || topK >= probabilities.length) && topP >= 1;
   return whole ? draw(probabilities, uniform) : drawCut(probabilities, topK, topP, uniform);
 }

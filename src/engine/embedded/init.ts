@@ -1,7 +1,8 @@
 /** Models from scratch: preset sizes, and their first weights from a seed. */
+
+import { createRandom } from "../../random.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs } from "../weights/tensor-names.js";
-import { createRandom } from "./random.js";
 
 /** Sizes to start from; about 0.5, 4 and 20 million parameters at a vocabulary of 512. */
 export const PRESETS = {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { createRandom } from "../../random.js";
 import { packSequences, wastedShare } from "./packing.js";
-import { createRandom } from "./random.js";
 
 const options = { tokensPerStep: 1024, attentionCost: 0.001 };
 

@@ -1,4 +1,6 @@
 /** Sampling: prompts are prefilled once, then all rows decode in step until the last one stops. */
+
+import { createRandom, mixSeed, type Random } from "../../random.js";
 import type { Sample, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
@@ -9,7 +11,6 @@ import { decodeProgram, prefillProgram } from "./generation.js";
 import type { KeyValueCache } from "./key-value-cache.js";
 import type { Parameters } from "./learner.js";
 import { createMemory, type Memory, type Remembered } from "./memory.js";
-import { createRandom, type Random } from "./random.js";
 import {
   continuePrompts,
   type Distribution,
@@ -105,7 +106,7 @@ export function createSampler(
 function startRow(request: SampleRequest, index: number): Row {
   return {
     request,
-    random: createRandom(request.seed, index),
+    random: createRandom(mixSeed(request.seed, index)),
     tokens: [],
     logprobs: [],
     sampledLogprobs: [],
