@@ -2,32 +2,27 @@ import { mkdtempSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { findEnvKind } from "../envs/registry.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { openRun } from "../runs/run-folder.js";
-import { type TrainConfig, trainConfig } from "./config.js";
+import type { TrainConfig } from "./config.js";
 import { trainRun } from "./run.js";
+import { tinyConfig } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-train-"));
 
-/** A run of a few seconds: one small room, a handful of short episodes. */
-function tiny(changes: Record<string, unknown> = {}): TrainConfig {
-  return trainConfig(findEnvKind("household")).parse({
-    env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick"] },
-    prompt: { style: "compact", history: "all" },
+/** Enough episodes and steps that there is something to compare. */
+const tiny = (changes: Record<string, unknown> = {}): TrainConfig =>
+  tinyConfig({
     model: { start: "tiny", maxContext: 320 },
     warmStart: { episodes: 48, sft: { epochs: 4, batch: 8, optimizer: { learningRate: 3e-3 } } },
-    updates: 3,
     groups: 3,
     groupSize: 4,
     stepLimit: 6,
     maxTokens: 8,
     minibatch: 24,
-    objective: { entropy: 0 },
     evaluation: { every: 2, tasks: 6, splits: ["valid_seen"] },
     ...changes,
   });
-}
 
 const fail = (message: string): never => {
   throw new Error(message);
