@@ -13,12 +13,46 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 
+class PlainRMSNorm(nn.Module):
+    """For PyTorch before 2.4, which has no RMSNorm of its own."""
+
+    def __init__(self, dim, eps):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+        self.eps = eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+RMSNorm = getattr(nn, "RMSNorm", PlainRMSNorm)
+
+
+def attend(q, k, v, causal):
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    # PyTorch before 2.0 has no fused attention.
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if causal:
+        hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(hidden, float("-inf"))
+    return scores.softmax(-1) @ v
+
+
+def adamw(parameters):
+    try:
+        return torch.optim.AdamW(parameters, lr=1e-3, fused=True)
+    except (RuntimeError, TypeError):
+        # PyTorch before 2.4 has no fused AdamW on a CPU.
+        return torch.optim.AdamW(parameters, lr=1e-3, foreach=True)
+
+
 class Block(nn.Module):
     def __init__(self, dim, heads, inner):
         super().__init__()
         self.heads = heads
-        self.norm1 = nn.RMSNorm(dim, eps=1e-6)
-        self.norm2 = nn.RMSNorm(dim, eps=1e-6)
+        self.norm1 = RMSNorm(dim, eps=1e-6)
+        self.norm2 = RMSNorm(dim, eps=1e-6)
         self.qkv = nn.Linear(dim, 3 * dim, bias=False)
         self.out = nn.Linear(dim, dim, bias=False)
         self.gate_up = nn.Linear(dim, 2 * inner, bias=False)
@@ -33,7 +67,7 @@ class Block(nn.Module):
             if cache[0] is not None:
                 k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
             cache[0], cache[1] = k, v
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=length > 1)
+        y = attend(q, k, v, length > 1)
         x = x + self.out(y.transpose(1, 2).reshape(batch, length, dim))
         gate, up = self.gate_up(self.norm2(x)).chunk(2, -1)
         return x + self.down(F.silu(gate) * up)
@@ -49,7 +83,7 @@ class Model(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(vocab, dim)
         self.blocks = nn.ModuleList(Block(dim, heads, inner) for _ in range(layers))
-        self.norm = nn.RMSNorm(dim, eps=1e-6)
+        self.norm = RMSNorm(dim, eps=1e-6)
         self.head = nn.Linear(dim, vocab, bias=False)
         for p in self.parameters():
             if p.dim() == 2:
@@ -89,9 +123,10 @@ def handle(command, state):
         shape = {k: command[k] for k in ("dim", "layers", "heads", "inner", "vocab")}
         model = Model(**shape)
         state["model"] = model
-        state["step"] = torch.compile(model) if command.get("compiled") else model
-        state["adam"] = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-        return {"parameters": sum(p.numel() for p in model.parameters())}
+        compiled = bool(command.get("compiled")) and hasattr(torch, "compile")
+        state["step"] = torch.compile(model) if compiled else model
+        state["adam"] = adamw(model.parameters())
+        return {"parameters": sum(p.numel() for p in model.parameters()), "compiled": compiled}
     if what == "sgemm":
         a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
         a @ b
