@@ -79,6 +79,11 @@ export function trainConfig(kind: EnvKind) {
     paw: pawOptions,
     optimizer: optimizerOptions,
     evaluation: evaluationOptions,
+    gradientSample: z
+      .int()
+      .min(0)
+      .default(8)
+      .describe("sequences per update to measure policy and world gradients on; 0 is none"),
     checkpointEvery: count.default(1).describe("updates between checkpoints"),
     seed: z.int().min(0).default(0).describe("seed of weights, tasks and every draw"),
   });

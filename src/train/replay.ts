@@ -9,7 +9,8 @@
  * moment), the update is learnt again from the recorded tokens, on a copy, so that all losses, KL,
  * probabilities and gradient norms are compared as well.
  *
- * Not compared: evaluations, of which the episodes are not recorded, times and memory. PPO's advantages and
+ * Not compared: evaluations, of which the episodes are not recorded, times, memory, and the gradients that
+ * are measured on a sample. PPO's advantages and
  * selection by full entropy need the weights, so without them what depends on those is left out too.
  */
 import { join } from "node:path";
@@ -294,12 +295,22 @@ function metricsOf(
   prepared: Update,
   learnt: Learnt | undefined,
 ): MetricsLine {
-  const seconds = { rollout: 0, score: 0, prepare: 0, learn: 0 };
-  const line = updateMetrics({ index, groups, prepared, learnt, optimizerSteps: 0, seconds });
+  const seconds = { rollout: 0, score: 0, prepare: 0, measure: 0, learn: 0 };
+  const gradients = undefined;
+  const line = updateMetrics({
+    index,
+    groups,
+    prepared,
+    learnt,
+    gradients,
+    optimizerSteps: 0,
+    seconds,
+  });
   return Object.fromEntries(Object.entries(line).filter(([name]) => isComparable(name)));
 }
 
-const isComparable = (name: string): boolean => !/^(seconds\.|memory\.|eval\.|update$)/.test(name);
+const isComparable = (name: string): boolean =>
+  !/^(seconds\.|memory\.|eval\.|gradient\.|update$)/.test(name);
 
 function compare(
   recorded: MetricsLine,

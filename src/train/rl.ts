@@ -9,6 +9,7 @@ import type { Engine } from "../engine/engine.js";
 import type { Environment, Task } from "../envs/env.js";
 import { type ObjectiveOptions, updateObjective } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
+import { worldObjective } from "../objectives/world.js";
 import { createRandom, mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
@@ -16,6 +17,7 @@ import { rollout } from "../rollout/rollout.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { prepareUpdate, type Update } from "../update/update.js";
+import { type GradientRelation, relateGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
 import type { OptimizerOptions } from "./schedule.js";
 import { scoreActions } from "./score.js";
@@ -34,6 +36,8 @@ export interface RlOptions {
   readonly objective: ObjectiveOptions;
   readonly paw: PawOptions;
   readonly optimizer: OptimizerOptions;
+  /** Sequences of each update on which both gradients are measured; 0 is none. */
+  readonly gradientSample: number;
   readonly seed: number;
 }
 
@@ -58,9 +62,11 @@ export interface FinishedUpdate {
   readonly groups: readonly Group[];
   readonly prepared: Update;
   readonly learnt: Learnt | undefined;
+  /** How the policy's and the world model's gradients relate, where both are there and measured. */
+  readonly gradients: GradientRelation | undefined;
   readonly optimizerSteps: number;
   /** Seconds each phase took. */
-  readonly seconds: Readonly<Record<"rollout" | "score" | "prepare" | "learn", number>>;
+  readonly seconds: Readonly<Record<"rollout" | "score" | "prepare" | "measure" | "learn", number>>;
 }
 
 /** Trains the engine's model by acting in the environment. */
@@ -69,6 +75,8 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
   const { advantage, maxTokens, temperature, paw } = options;
   const critic = advantage.name === "ppo";
   const objective = updateObjective(options.objective, paw, { critic });
+  const alone = updateObjective(options.objective, { ...paw, loss: "off" }, { critic });
+  const world = paw.loss === "off" ? undefined : worldObjective({ ...paw, loss: paw.loss });
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
   let { optimizerSteps } = context;
 
@@ -105,6 +113,12 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     });
     clock.lap("prepare");
 
+    const gradients =
+      world === undefined || options.gradientSample === 0 || prepared.sequences.length === 0
+        ? undefined
+        : await relateGradients(engine, prepared, { policy: alone, world }, options.gradientSample);
+    clock.lap("measure");
+
     const learnt =
       prepared.sequences.length === 0
         ? undefined
@@ -121,6 +135,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     optimizerSteps += learnt?.optimizerSteps ?? 0;
     await context.onUpdate({
       index,
+      gradients,
       groups,
       prepared,
       learnt,
@@ -156,7 +171,7 @@ export function expectedSteps(
 }
 
 function createClock() {
-  const laps = { rollout: 0, score: 0, prepare: 0, learn: 0 };
+  const laps = { rollout: 0, score: 0, prepare: 0, measure: 0, learn: 0 };
   let last = performance.now();
   return {
     laps,

@@ -58,6 +58,9 @@ describe("a training run", () => {
       "policy.kl",
       "policy.clipped",
       "gradNorm",
+      "gradient.policy",
+      "gradient.world",
+      "gradient.cosine",
     ]) {
       expect(Number.isFinite(metrics[1]![name]), name).toBe(true);
     }
