@@ -87,6 +87,8 @@ export interface Environment {
   task(id: string): Task;
   create(): Env | RemoteEnv;
   readonly expert?: Expert;
+  /** An expert that acts on what it has seen alone, and so can be imitated by who sees no more. */
+  readonly seeker?: Expert;
   /** A world as traces of the original system saw it, where that differs from the policy's view. */
   traceWorld?(game: string): TraceWorld;
   /** Compares recordings that have a form of their own, and not that of traces. */

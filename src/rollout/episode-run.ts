@@ -118,6 +118,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         valid: wellFormed && last.info.valid,
         observation: last.observation,
         reward: last.reward,
+        ...(reply.strayed && { strayed: true }),
         ...(reply.encode !== undefined && { sequence: reply.encode(last.observation, last.done) }),
       });
       total += last.reward;

@@ -18,6 +18,8 @@ export interface Step {
   /** What the environment answered. */
   readonly observation: string;
   readonly reward: number;
+  /** The policy was made to act at random here: nothing to imitate. */
+  readonly strayed?: true;
   /** Token ids with spans and log-probabilities, where the policy is a model of ours. */
   readonly sequence?: Sequence;
 }

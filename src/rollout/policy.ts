@@ -35,6 +35,8 @@ export interface Reply {
   readonly encode?: (observation: string, done: boolean) => Sequence;
   /** The prompt the policy really used, where it made its own (ReAct, Reflexion). */
   readonly prompt?: readonly PromptPiece[];
+  /** The policy was made to act at random here. */
+  readonly strayed?: true;
   /** The prompt was longer than the policy can read: the episode ends here, without this step. */
   readonly overflow?: boolean;
 }

@@ -37,13 +37,17 @@ const engineOptions = z
 /** Episodes to imitate before RL, so that a model from scratch speaks the format at all. */
 const warmStartOptions = z
   .strictObject({
-    episodes: z.int().min(0).default(0).describe("expert episodes to imitate before RL; 0 is none"),
+    episodes: z.int().min(0).default(0).describe("episodes to imitate before RL; 0 is none"),
+    teacher: z
+      .enum(["expert", "seeker"])
+      .default("expert")
+      .describe("who plays them: expert sees the true state, seeker only what it has looked at"),
     epsilon: z
       .number()
       .min(0)
       .max(1)
       .default(0)
-      .describe("share of steps at which the expert strays"),
+      .describe("share of steps at which the teacher acts at random; those are not imitated"),
     sft: sftOptions,
   })
   .prefault({});

@@ -9,9 +9,8 @@ import { EnvError, type Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { mixSeed } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
+import { teacherPolicy } from "../rollout/policies/config.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
-import { expertPolicy } from "../rollout/policies/expert.js";
-import { epsilonPolicy } from "../rollout/policies/random.js";
 import { rollout } from "../rollout/rollout.js";
 import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
@@ -176,19 +175,18 @@ async function warmStart(
   options: TrainOptions,
 ): Promise<void> {
   const { environment, style, engine } = setup;
-  const { episodes, epsilon, sft: sftOptions } = config.warmStart;
+  const { episodes, teacher, epsilon, sft: sftOptions } = config.warmStart;
   options.onPhase?.("warm start");
   if (episodes > 0) {
-    if (environment.expert === undefined) {
+    if (environment[teacher] === undefined) {
       throw new EnvError(
-        `${environment.name} has no expert to imitate: set warmStart.episodes to 0`,
+        `${environment.name} has no ${teacher} to imitate: set warmStart.episodes to 0`,
       );
     }
-    const expert = expertPolicy(environment.expert);
     const groups = await rollout({
       environment,
       style,
-      policy: epsilon === 0 ? expert : epsilonPolicy(expert, epsilon),
+      policy: teacherPolicy(environment, teacher, epsilon),
       tasks: environment.tasks(config.split).slice(0, episodes),
       groupSize: 1,
       seed: mixSeed(config.seed, "warm start"),

@@ -66,7 +66,7 @@ export async function sft(
   }
 }
 
-/** An episode as sequences, action tokens weighing 1 and observation tokens what the options say. */
+/** An episode as sequences: action tokens weigh 1 unless they strayed, observation tokens as asked. */
 function sequencesOf(
   episode: Episode,
   { tokenizer, style }: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
@@ -84,7 +84,7 @@ function sequencesOf(
         step.observation,
         done,
       );
-      const weights = { prompt: 0, action: 1, observation: observationWeight };
+      const weights = { prompt: 0, action: step.strayed ? 0 : 1, observation: observationWeight };
       const weight = new Float32Array(whole.ids.length);
       for (const { kind, start, end } of whole.spans) weight.fill(weights[kind], start, end);
       return {

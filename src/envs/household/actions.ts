@@ -79,12 +79,18 @@ function goTo(state: HouseState, place: PlaceName | undefined): Outcome {
   const room = house.roomOf[p] as number;
   if (room === state.room) {
     state.at = p;
-    return done(describePlace(state, p));
+    return done(lookInto(state, p));
   }
   // Another room is two steps away: the first ends inside its door, the same command goes on.
   state.room = room;
   state.at = -1;
   return done(`You walk into the ${house.rooms[room]}: ${describeRoom(house, room)}.`);
+}
+
+/** What one sees at a place, which is remembered as seen where nothing hides it. */
+function lookInto(state: HouseState, p: number): string {
+  if (isAccessible(state, p)) state.seen |= 1 << p;
+  return describePlace(state, p);
 }
 
 /** Why the place cannot be used from here; undefined where it can. */
@@ -117,7 +123,7 @@ function moveDoor(
   if (verb === "open") {
     if (isOpen) return refused(`The ${place.name} is already open.`);
     state.open |= bit;
-    return done(`The ${place.name} is open now. ${describePlace(state, state.at)}`);
+    return done(`The ${place.name} is open now. ${lookInto(state, state.at)}`);
   }
   if (!isOpen) return refused(`The ${place.name} is already closed.`);
   state.open &= ~bit;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
 import { act, admissible } from "./actions.js";
-import { nextCommand } from "./expert.js";
+import { expertCommand } from "./expert.js";
 import { families, generateHouse, type HouseSettings, type Split, splitSizes } from "./house.js";
 import { copyState, goalReached, type HouseState, initialState } from "./state.js";
 
@@ -20,7 +20,7 @@ function start(split: Split, index: number, settings: HouseSettings): HouseState
 /** Lets the expert play and says how many steps it took; every one must be possible. */
 function solve(state: HouseState): number {
   for (let steps = 1; steps <= 50; steps++) {
-    const command = nextCommand(state);
+    const command = expertCommand(state);
     const outcome = act(state, command);
     if (!outcome.valid) throw new Error(`refused ${command}: ${outcome.text}`);
     if (goalReached(state)) return steps;

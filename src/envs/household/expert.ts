@@ -1,5 +1,6 @@
 /**
- * The scripted expert: it sees the true state and takes the first step of the shortest plan.
+ * The scripted players: the expert sees the true state and takes the first step of the shortest plan; the
+ * seeker plans with what it has seen, and until that is enough looks into one place after another.
  *
  * A plan is one trip (two in `pick_two`): fetch an object, treat it where the family asks for it,
  * bring it to its goal. All choices of object, appliance and goal place are compared by their number
@@ -17,16 +18,36 @@ interface Trip {
 }
 
 /** The expert's next command. */
-export function nextCommand(state: HouseState): string {
-  return stepOf(state, bestTrip(state));
+export function expertCommand(state: HouseState): string {
+  const all = trips(state, () => true);
+  return stepOf(state, bestTrip(state, all));
+}
+
+/**
+ * The seeker's next command: as the expert's once it has seen an object it needs, else on to the next
+ * place it has not looked into, in the order in which they are listed and this room first.
+ */
+export function seekerCommand(state: HouseState): string {
+  const { house, at, seen, room } = state;
+  const known = trips(state, (object) => {
+    const place = state.where[object] as number;
+    return place < 0 || (seen & (1 << place)) !== 0;
+  });
+  if (known.length > 0) return stepOf(state, bestTrip(state, known));
+  const hidden = placesWhere(house, (place) => place.kind.preposition !== undefined).filter(
+    (p) => (seen & (1 << p)) === 0,
+  );
+  if (hidden.includes(at)) return (house.places[at] as PlaceName).open;
+  const next = hidden.find((p) => house.roomOf[p] === room) ?? (hidden[0] as number);
+  return (house.places[next] as PlaceName).goTo;
 }
 
 function placesWhere(house: House, fits: (place: PlaceName) => boolean): number[] {
   return house.places.flatMap((place, p) => (fits(place) ? [p] : []));
 }
 
-/** Every trip that brings one object of the goal's kind to its goal. */
-function trips(state: HouseState): Trip[] {
+/** Every trip that brings one object of the goal's kind to its goal, among those that are known. */
+function trips(state: HouseState, isKnown: (object: number) => boolean): Trip[] {
   const { house } = state;
   const service = serviceOf(house.family);
   const targets =
@@ -35,7 +56,7 @@ function trips(state: HouseState): Trip[] {
     service === undefined ? [-1] : placesWhere(house, (place) => place.kind.service === service);
   const result: Trip[] = [];
   for (let object = 0; object < house.objects.length; object++) {
-    if (house.objects[object]?.kindIndex !== house.goalObject) continue;
+    if (house.objects[object]?.kindIndex !== house.goalObject || !isKnown(object)) continue;
     const treated =
       service !== undefined && service !== "light" && isTreated(state, object, service);
     // What is at its goal and needs nothing more counts already.
@@ -49,8 +70,7 @@ function trips(state: HouseState): Trip[] {
   return result;
 }
 
-function bestTrip(state: HouseState): Trip {
-  const all = trips(state);
+function bestTrip(state: HouseState, all: readonly Trip[]): Trip {
   const objects = new Set(all.map((trip) => trip.object));
   const two = state.house.family === "pick_two" && objects.size === 2;
   let best = all[0] as Trip;

@@ -17,7 +17,7 @@ import {
 } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import { act, admissible } from "./actions.js";
-import { nextCommand } from "./expert.js";
+import { expertCommand, seekerCommand } from "./expert.js";
 import {
   families,
   familyOf,
@@ -135,17 +135,15 @@ function open(settings: Settings): Environment {
     maxReturn: successReward,
     promptFamily: "house",
     create: () => createEnv(houseOf, settings.noise, undefined, false),
-    expert: (env) => {
-      if (!isHousehold(env)) {
-        throw new EnvError("The household expert plays household environments only, unwrapped.");
-      }
-      return nextCommand(env.household);
-    },
+    expert: (env) => expertCommand(stateOf(env)),
+    seeker: (env) => seekerCommand(stateOf(env)),
   };
 }
 
-function isHousehold(env: Env): env is HouseholdEnv {
-  return "household" in env;
+/** The true state of a running household, for its scripted players. */
+function stateOf(env: Env): HouseState {
+  if ("household" in env) return (env as HouseholdEnv).household;
+  throw new EnvError("The household's expert and seeker play household environments only, unwrapped.");
 }
 
 const infos = {

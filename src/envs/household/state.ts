@@ -17,6 +17,8 @@ export interface HouseState {
   open: number;
   /** Bit p is set where place p is a lamp that is on. */
   lit: number;
+  /** Bit p is set where the agent has seen what place p holds. */
+  seen: number;
   /** The place of each object; -1 in hand. */
   readonly where: Int8Array;
   /** What happened to each object, as `marks`. */
@@ -36,6 +38,7 @@ export function initialState(house: House, labels: readonly string[]): HouseStat
     held: -1,
     open: house.open,
     lit: 0,
+    seen: 0,
     where: house.start.slice(),
     marked: new Uint8Array(house.objects.length),
   };
@@ -51,6 +54,7 @@ export function copyState(state: HouseState): HouseState {
     held: state.held,
     open: state.open,
     lit: state.lit,
+    seen: state.seen,
     where: state.where.slice(),
     marked: state.marked.slice(),
   };

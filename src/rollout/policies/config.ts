@@ -19,6 +19,7 @@ const epsilon = z
 /** The schema of a policy: its name and the options of that kind. */
 export const policyConfig = z.discriminatedUnion("name", [
   z.strictObject({ name: z.literal("expert").describe("who plays"), epsilon }),
+  z.strictObject({ name: z.literal("seeker"), epsilon }),
   z.strictObject({ name: z.literal("random") }),
   z.strictObject({ name: z.literal("human") }),
   z.strictObject({ name: z.literal("chat"), ...chatOptions.shape }),
@@ -47,12 +48,22 @@ export function createPolicy(config: PolicyConfig, context: PolicyContext): Poli
       const { name: _, ...options } = config;
       return chatPolicy(options, context.style);
     }
-    case "expert": {
-      if (environment.expert === undefined) {
-        throw new ConfigError(`--policy expert: the ${environment.name} environment has no expert`);
-      }
-      const expert = expertPolicy(environment.expert);
-      return config.epsilon === 0 ? expert : epsilonPolicy(expert, config.epsilon);
-    }
+    case "expert":
+    case "seeker":
+      return teacherPolicy(environment, config.name, config.epsilon);
   }
+}
+
+/** A scripted player of the environment, made to stray at a share of its steps. */
+export function teacherPolicy(
+  environment: Environment,
+  name: "expert" | "seeker",
+  epsilon: number,
+): Policy {
+  const player = environment[name];
+  if (player === undefined) {
+    throw new ConfigError(`the ${environment.name} environment has no ${name}`);
+  }
+  const policy = expertPolicy(player, name);
+  return epsilon === 0 ? policy : epsilonPolicy(policy, epsilon);
 }

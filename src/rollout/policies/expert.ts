@@ -1,18 +1,18 @@
-/** The expert as a policy: it looks at the true state of the world and always knows what to do. */
+/** The scripted players of an environment as policies: they look at the true state of the world. */
 import type { Expert } from "../../envs/env.js";
 import type { Policy } from "../policy.js";
 
 /** Plays an environment's scripted expert; it needs a world in this process, because it looks inside. */
-export function expertPolicy(expert: Expert): Policy {
+export function expertPolicy(expert: Expert, name = "expert"): Policy {
   return {
-    name: "expert",
+    name,
     batch: 1,
     act: async (situations) =>
       situations.map((situation) => {
         const { env, task } = situation;
         if (!("clone" in env)) {
           throw new Error(
-            `The expert looks at the true state of the world, and task ${task.id} runs behind a server. Use another policy for remote environments.`,
+            `The ${name} looks at the true state of the world, and task ${task.id} runs behind a server. Use another policy for remote environments.`,
           );
         }
         return { response: situation.format(expert(env)) };

@@ -23,7 +23,10 @@ export function randomPolicy(seed = 0): Policy {
   };
 }
 
-/** Follows `policy`, but with probability `epsilon` acts at random: for noisy expert episodes. */
+/**
+ * Follows `policy`, but with probability `epsilon` acts at random and says so in the record: for episodes
+ * that also show how to go on from states the policy itself would never get into.
+ */
 export function epsilonPolicy(policy: Policy, epsilon: number, seed = 0): Policy {
   if (!(epsilon >= 0 && epsilon <= 1)) {
     throw new Error(`epsilon is a probability between 0 and 1, not ${epsilon}.`);
@@ -43,7 +46,9 @@ export function epsilonPolicy(policy: Policy, epsilon: number, seed = 0): Policy
       };
       const own = await choose(policy, false);
       const chance = await choose(random, true);
-      return strays.map((stray) => (stray ? chance : own).next().value as Reply);
+      return strays.map((stray) =>
+        stray ? { ...(chance.next().value as Reply), strayed: true } : (own.next().value as Reply),
+      );
     },
   };
 }
