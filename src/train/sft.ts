@@ -46,7 +46,7 @@ export async function sft(
     readonly signal?: AbortSignal;
   },
 ): Promise<void> {
-  const sequences = episodes.map((episode) => sequencesOf(episode, text, options));
+  const sequences = episodes.map((episode) => imitationSequences(episode, text, options));
   const perEpoch = Math.ceil(sequences.length / options.batch);
   const steps = options.epochs * perEpoch;
   const random = createRandom(options.seed);
@@ -67,10 +67,10 @@ export async function sft(
 }
 
 /** An episode as sequences: action tokens weigh 1 unless they strayed, observation tokens as asked. */
-function sequencesOf(
+export function imitationSequences(
   episode: Episode,
   { tokenizer, style }: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
-  { observationWeight }: SftOptions,
+  { observationWeight }: Pick<SftOptions, "observationWeight">,
 ): readonly MergedSequence[] {
   return mergeContinuations(
     episode.steps.map((step, index) => {

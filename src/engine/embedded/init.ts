@@ -36,10 +36,11 @@ export function presetConfig(
   };
 }
 
-const DEVIATION = 0.02;
+/** Deviation of first weights times √width: 0.02 at the width of 600, larger in narrow models. */
+const DEVIATION = 0.5;
 
 /**
- * First weights: normal with deviation 0.02, the projections that end a residual branch smaller by √(2
+ * First weights: normal with deviation 0.5 / √width, the projections that end a residual branch smaller by √(2
  * layers) so that the residual stream keeps its scale; norms one, biases and the value head zero.
  */
 export function initialWeights(
@@ -53,7 +54,8 @@ export function initialWeights(
       if (name.endsWith("norm.weight")) return [name, data.fill(1)];
       if (name.endsWith(".bias") || shape[0] === 1) return [name, data];
       const ends = /o_proj|down_proj/.test(name);
-      const deviation = ends ? DEVIATION / Math.sqrt(2 * config.layers) : DEVIATION;
+      const scale = DEVIATION / Math.sqrt(config.hiddenSize);
+      const deviation = ends ? scale / Math.sqrt(2 * config.layers) : scale;
       for (let i = 0; i < data.length; i++) data[i] = deviation * random.normal();
       return [name, data];
     }),

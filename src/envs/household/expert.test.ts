@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
 import { act, admissible } from "./actions.js";
-import { expertCommand } from "./expert.js";
+import { expertCommand, seekerCommand } from "./expert.js";
 import { families, generateHouse, type HouseSettings, type Split, splitSizes } from "./house.js";
 import { copyState, goalReached, type HouseState, initialState } from "./state.js";
 
@@ -17,10 +17,10 @@ function start(split: Split, index: number, settings: HouseSettings): HouseState
   );
 }
 
-/** Lets the expert play and says how many steps it took; every one must be possible. */
-function solve(state: HouseState): number {
+/** Lets a scripted player play and says how many steps it took; every one must be possible. */
+function solve(state: HouseState, player = expertCommand): number {
   for (let steps = 1; steps <= 50; steps++) {
-    const command = expertCommand(state);
+    const command = player(state);
     const outcome = act(state, command);
     if (!outcome.valid) throw new Error(`refused ${command}: ${outcome.text}`);
     if (goalReached(state)) return steps;
@@ -128,5 +128,57 @@ describe("the expert", () => {
       extra += waste;
     }
     expect(extra / 30).toBeLessThan(0.2);
+  });
+});
+
+/** A state of a small house after some random steps. */
+const strayedState = fc
+  .tuple(fc.constantFrom(...splits), fc.nat(999), fc.nat(), fc.integer({ min: 0, max: 40 }))
+  .map(([split, index, seed, strayed]) => {
+    const state = start(split, index, defaults);
+    const random = createRandom(seed);
+    for (let i = 0; i < strayed && !goalReached(state); i++)
+      act(state, random.pick(admissible(state)));
+    return state;
+  })
+  .filter((state) => !goalReached(state));
+
+describe("the seeker", () => {
+  it.each(splits)("solves the tasks of %s, in more steps than the expert", (split) => {
+    let more = 0;
+    for (let index = 0; index < 600; index++) {
+      more +=
+        solve(start(split, index, defaults), seekerCommand) - solve(start(split, index, defaults));
+    }
+    expect(more / 600).toBeGreaterThan(2);
+  });
+
+  it("solves the task from wherever chance has led", () => {
+    fc.assert(
+      fc.property(strayedState, (state) => {
+        expect(solve(state, seekerCommand)).toBeLessThanOrEqual(40);
+      }),
+    );
+  });
+
+  it("does not know where things lie that it has not seen", () => {
+    let moved = 0;
+    fc.assert(
+      fc.property(strayedState, fc.nat(), (state, seed) => {
+        const hidden = (place: number) => place >= 0 && (state.seen & (1 << place)) === 0;
+        const places = state.house.places.flatMap(({ kind }, place) =>
+          kind.preposition !== undefined && hidden(place) ? [place] : [],
+        );
+        const other = copyState(state);
+        const random = createRandom(seed);
+        for (let object = 0; object < state.where.length; object++) {
+          if (!hidden(state.where[object] as number)) continue;
+          other.where[object] = random.pick(places);
+          moved++;
+        }
+        expect(seekerCommand(other)).toBe(seekerCommand(state));
+      }),
+    );
+    expect(moved).toBeGreaterThan(100);
   });
 });

@@ -162,7 +162,7 @@ describe("the household world", () => {
     expect(() => environment.expert!({ ...env })).toThrow(/before reset/);
     env.reset(environment.task("train/0"));
     const { household: _, ...other } = env as Env & { household: unknown };
-    expect(() => environment.expert!(other)).toThrow(/plays household environments only/);
+    expect(() => environment.expert!(other)).toThrow(/play household environments only/);
   });
 });
 

@@ -143,7 +143,9 @@ function open(settings: Settings): Environment {
 /** The true state of a running household, for its scripted players. */
 function stateOf(env: Env): HouseState {
   if ("household" in env) return (env as HouseholdEnv).household;
-  throw new EnvError("The household's expert and seeker play household environments only, unwrapped.");
+  throw new EnvError(
+    "The household's expert and seeker play household environments only, unwrapped.",
+  );
 }
 
 const infos = {

@@ -89,6 +89,7 @@ describe("a policy that strays", () => {
     const own = replies.filter((reply, seed) => reply.response === `own ${seed}`);
     const strayed = replies.filter((reply) => reply.response.startsWith("["));
     expect(own.length + strayed.length).toBe(many.length);
+    expect(replies.filter((reply) => reply.strayed)).toEqual(strayed);
     expect(strayed.length / many.length).toBeGreaterThan(0.22);
     expect(strayed.length / many.length).toBeLessThan(0.28);
   });
