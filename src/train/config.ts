@@ -47,7 +47,7 @@ const warmStartOptions = z
       .min(0)
       .max(1)
       .default(0)
-      .describe("share of steps at which the teacher acts at random; those are not imitated"),
+      .describe("share of steps at which the teacher acts at random"),
     sft: sftOptions,
   })
   .prefault({});

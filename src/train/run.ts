@@ -190,6 +190,7 @@ async function warmStart(
       tasks: environment.tasks(config.split).slice(0, episodes),
       groupSize: 1,
       seed: mixSeed(config.seed, "warm start"),
+      ...(config.stepLimit !== undefined && { stepLimit: config.stepLimit }),
     });
     await sft(
       engine,

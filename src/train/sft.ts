@@ -20,6 +20,10 @@ export const sftOptions = z
       .min(0)
       .default(0)
       .describe("how much observation tokens count beside action tokens; 0 clones actions only"),
+    strays: z
+      .boolean()
+      .default(false)
+      .describe("imitate also the steps at which the teacher acted at random"),
     optimizer: optimizerOptions,
   })
   .prefault({});
@@ -66,11 +70,11 @@ export async function sft(
   }
 }
 
-/** An episode as sequences: action tokens weigh 1 unless they strayed, observation tokens as asked. */
+/** An episode as sequences: the teacher's actions weigh 1, its strays and observations as asked. */
 export function imitationSequences(
   episode: Episode,
   { tokenizer, style }: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
-  { observationWeight }: Pick<SftOptions, "observationWeight">,
+  { observationWeight, strays }: Pick<SftOptions, "observationWeight" | "strays">,
 ): readonly MergedSequence[] {
   return mergeContinuations(
     episode.steps.map((step, index) => {
@@ -84,7 +88,11 @@ export function imitationSequences(
         step.observation,
         done,
       );
-      const weights = { prompt: 0, action: step.strayed ? 0 : 1, observation: observationWeight };
+      const weights = {
+        prompt: 0,
+        action: step.strayed && !strays ? 0 : 1,
+        observation: observationWeight,
+      };
       const weight = new Float32Array(whole.ids.length);
       for (const { kind, start, end } of whole.spans) weight.fill(weights[kind], start, end);
       return {
