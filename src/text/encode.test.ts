@@ -66,7 +66,7 @@ describe("a step as a sequence", () => {
       ["observation", "observation", "It is empty."],
       ["observation", "template", "<|do|>"],
     ]);
-    expect(step.logprobs).toHaveLength(3);
+    expect(step.logprobs).toHaveLength(4);
     expect(step.ids.filter((id) => id === plain.endId)).toEqual([]);
   });
 

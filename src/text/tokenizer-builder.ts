@@ -1,11 +1,12 @@
 /**
  * A tokenizer made from an environment's own text, for small models.
  *
- * Byte-level BPE in the standard `tokenizer.json` form. What differs from the textbook: a name and its
- * number are one pre-token (` fridge 1`), and every pre-token of the texts goes into the vocabulary as
- * it is (`ignore_merges`), so that a word of a closed world is one token without the tail of halves,
- * thirds and quarters that merging up to whole words would leave in the vocabulary, never used. Merges
- * are learnt only for words the texts do not have. Any text survives encoding and decoding.
+ * Byte-level BPE in the standard `tokenizer.json` form. What differs from the textbook: every pre-token of
+ * the texts goes into the vocabulary as it is (`ignore_merges`), so that a word of a closed world is one
+ * token without the tail of halves, thirds and quarters that merging up to whole words would leave in the
+ * vocabulary, never used. Merges are learnt only for words the texts do not have. A name and its number are
+ * two tokens (` mug`, ` 1`): so the mug of a goal and the mug that is seen are the same token, and a small
+ * model need not learn thing by thing that they belong together. Any text survives encoding and decoding.
  */
 import { z } from "zod";
 import { learnMerges } from "./byte-pairs.js";
@@ -40,12 +41,11 @@ const pad = "<|pad|>";
 const specials: readonly string[] = [pad, ...Object.values(markers)];
 
 /**
- * How text falls into pre-tokens: a word with the number that belongs to it, a number, a run of signs,
- * white space. A leading blank belongs to what follows. Longer numbers stay apart from the word: they
- * are noise (prices, random ids), not names.
+ * How text falls into pre-tokens: a word, a number of up to three digits, a run of signs, white space. A
+ * leading blank belongs to what follows.
  */
 const wordPattern =
-  " ?\\p{L}+(?:['’-]\\p{L}+)*(?: ?\\p{N}{1,2}(?!\\p{N}))?| ?\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+  " ?\\p{L}+(?:['’-]\\p{L}+)*| ?\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /** Builds a tokenizer from texts; the same texts and options always give the same file. */
 export function buildTokenizer(
