@@ -3,7 +3,7 @@ import { type Objective, QUANTITIES, type Quantity } from "../../objectives/expr
 import { inputsOf } from "../../objectives/expression-interpret.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { VALUE_HEAD } from "../weights/tensor-names.js";
-import { differentiate } from "./gradients.js";
+import { differentiate, zerosLike } from "./gradients.js";
 import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
 import { causalMask, predict } from "./layers.js";
 import { compileObjective, quantitiesRead } from "./objective-graph.js";
@@ -35,7 +35,7 @@ export function finishProgram(graph: Graph, results: ReadonlyMap<string, Tensor>
   };
 }
 
-/** Name of the accumulated gradient of a weight among a training graph's inputs and results. */
+/** Name of the gradient of a weight among a training graph's results. */
 export function gradientName(weight: string): string {
   return `gradient:${weight}`;
 }
@@ -68,7 +68,7 @@ export function forwardProgram(config: ModelConfig, quantities: readonly Quantit
   return finishProgram(graph, new Map(quantities.map((name, i) => [name, outputs[i]!])));
 }
 
-/** One forward and backward pass with an objective; gradients are added to those given. */
+/** One forward and backward pass with an objective; gradients are summed over the steps. */
 export function trainingProgram(config: ModelConfig, objective: Objective): Program {
   const graph = createGraph();
   const read = new Set<Quantity>(["logprob", ...quantitiesRead(objective)]);
@@ -81,11 +81,8 @@ export function trainingProgram(config: ModelConfig, objective: Objective): Prog
     addInput(graph, inputName(name), "float32", ["steps", "targets", 1]),
   );
   const weights = [...context.weights.values()];
-  const accumulated = weights.map((weight) =>
-    addInput(graph, gradientName(weight.name), "float32", weight.shape),
-  );
   const items = [...packedItems(packed), present, ...constants];
-  const { states, outputs } = scan(graph, accumulated, items, (body, sums, inner) => {
+  const { states, outputs } = scan(graph, weights.map(zerosLike), items, (body, sums, inner) => {
     const [here, ...given] = inner.slice(packedItems(packed).length);
     const columns = score(context, packedOf(inner), quantities);
     const inputs = new Map(names.map((name, i) => [name, given[i]!]));
