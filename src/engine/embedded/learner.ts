@@ -24,7 +24,7 @@ import {
   type PackedArrays,
   scatterTargets,
 } from "./packed-arrays.js";
-import { packSequences } from "./packing.js";
+import { attentionBlocks, packSequences } from "./packing.js";
 import {
   forwardProgram,
   gradientName,
@@ -127,8 +127,6 @@ export function createLearner(
         ...(options.entropies ? (["entropy"] as const) : []),
       ];
       requireValueHead(quantities, parameters);
-      const key = `forward ${quantities}`;
-      const program = programOf(key, () => forwardProgram(config, quantities));
       const values = quantities.includes("value");
       const weightNames = [...weights.arrays.keys()].filter(
         (name) => values || name !== VALUE_HEAD,
@@ -140,6 +138,9 @@ export function createLearner(
         ]),
       );
       for (const packed of layOutAll(sequences)) {
+        const blocks = attentionBlocks(packed.batch.length);
+        const key = `forward ${blocks} ${quantities}`;
+        const program = programOf(key, () => forwardProgram(config, quantities, blocks));
         const parts = await shareSteps(lanes, packed.batch.steps, (lane, range) => {
           const feeds = packedFeeds(packed, config, range);
           return lane.run({ key, program, feeds, weights, weightNames });
@@ -159,8 +160,6 @@ export function createLearner(
       requireValueHead(read, parameters);
       const inputs = inputsOf(objective.loss, ...Object.values(objective.metrics));
       checkInputs(sequences, inputs);
-      const key = `train ${JSON.stringify(objective)}`;
-      const program = programOf(key, () => trainingProgram(config, objective));
       const weights = { name: "policy", version: moments.steps, arrays: parameters } as const;
       const trained = trainedWeights([...parameters.keys()], objective);
       const logprobs = sequences.map((sequence) => new Float32Array(sequence.ids.length));
@@ -168,6 +167,9 @@ export function createLearner(
       let loss = 0;
       const sums = new Map(gradients);
       for (const packed of layOutAll(sequences)) {
+        const blocks = attentionBlocks(packed.batch.length);
+        const key = `train ${blocks} ${JSON.stringify(objective)}`;
+        const program = programOf(key, () => trainingProgram(config, objective, blocks));
         const columns = inputs.map(
           (name) =>
             [inputName(name), gatherTargets(packed, (i) => sequences[i]!.inputs[name]!)] as const,

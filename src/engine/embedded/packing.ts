@@ -13,6 +13,18 @@ export interface Placement {
   readonly start: number;
 }
 
+/** Into how many blocks attention divides rows of a length: the later keys of most blocks are not computed. */
+export function attentionBlocks(length: number): number {
+  if (length < 128) return 1;
+  return length < 256 ? 2 : 4;
+}
+
+/** The length with a little padding, so that it divides into its blocks. */
+function divisible(length: number): number {
+  const blocks = attentionBlocks(length);
+  return Math.ceil(length / blocks) * blocks;
+}
+
 /** Rows of one length, cut into equal steps of `rowsPerStep` rows; the last rows may be empty. */
 export interface PackedBatch {
   readonly length: number;
@@ -84,15 +96,17 @@ function packClass(
 ): PackedBatch {
   const longest = lengths[order[0]!]!;
   const total = order.reduce((sum, sequence) => sum + lengths[sequence]!, 0);
-  const candidates = STRETCHES.map((stretch) => Math.ceil(longest * stretch)).filter(
-    (length) => length === longest || (length <= LONG_ROW && length <= total),
+  const candidates = STRETCHES.map((stretch) => divisible(Math.ceil(longest * stretch))).filter(
+    (length, i) => i === 0 || (length <= LONG_ROW && length <= total),
   );
   const tried = candidates.map((length) => {
     const batch = fillRows(order, lengths, length, options);
     const lanes = options.lanes ?? 1;
     // Counted as if every lane had as much to do as the busiest one.
     const tokens = Math.ceil(batch.steps / lanes) * lanes * batch.rowsPerStep * length;
-    return { batch, cost: tokens * (1 + options.attentionCost * length) };
+    const blocks = attentionBlocks(length);
+    const seen = (length * (blocks + 1)) / (2 * blocks);
+    return { batch, cost: tokens * (1 + options.attentionCost * seen) };
   });
   return tried.reduce((best, next) => (next.cost < best.cost ? next : best)).batch;
 }

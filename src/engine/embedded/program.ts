@@ -5,7 +5,7 @@ import type { ModelConfig } from "../weights/model-config.js";
 import { VALUE_HEAD } from "../weights/tensor-names.js";
 import { differentiate, zerosLike } from "./gradients.js";
 import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
-import { causalMask, predict } from "./layers.js";
+import { blockMasks, predict } from "./layers.js";
 import { compileObjective, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
 import { asInt64 } from "./ops.js";
@@ -56,20 +56,28 @@ export function trainedWeights(names: readonly string[], objective: Objective): 
   return names.filter((name) => values || name !== VALUE_HEAD);
 }
 
-/** Scores packed rows: log-probabilities of the targets and what else is asked for. */
-export function forwardProgram(config: ModelConfig, quantities: readonly Quantity[]): Program {
+/** Scores packed rows, attending in so many blocks: log-probabilities of the targets and what else is asked for. */
+export function forwardProgram(
+  config: ModelConfig,
+  quantities: readonly Quantity[],
+  blocks: number,
+): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, quantities.includes("value"));
   const packed = declarePacked(graph);
   const { outputs } = scan(graph, [], packedItems(packed), (_, __, items) => {
-    const columns = score(context, packedOf(items), quantities);
+    const columns = score(context, packedOf(items), quantities, blocks);
     return { states: [], outputs: quantities.map((quantity) => columns[quantity]!) };
   });
   return finishProgram(graph, new Map(quantities.map((name, i) => [name, outputs[i]!])));
 }
 
 /** One forward and backward pass with an objective; gradients are summed over the steps. */
-export function trainingProgram(config: ModelConfig, objective: Objective): Program {
+export function trainingProgram(
+  config: ModelConfig,
+  objective: Objective,
+  blocks: number,
+): Program {
   const graph = createGraph();
   const read = new Set<Quantity>(["logprob", ...quantitiesRead(objective)]);
   const quantities = QUANTITIES.filter((quantity) => read.has(quantity));
@@ -84,7 +92,7 @@ export function trainingProgram(config: ModelConfig, objective: Objective): Prog
   const items = [...packedItems(packed), present, ...constants];
   const { states, outputs } = scan(graph, weights.map(zerosLike), items, (body, sums, inner) => {
     const [here, ...given] = inner.slice(packedItems(packed).length);
-    const columns = score(context, packedOf(inner), quantities);
+    const columns = score(context, packedOf(inner), quantities, blocks);
     const inputs = new Map(names.map((name, i) => [name, given[i]!]));
     const compiled = compileObjective(objective, columns, inputs, here!);
     const seeds = new Map([...compiled.seeds].map(([name, seed]) => [columns[name]!, seed]));
@@ -164,15 +172,16 @@ function score(
   context: Context,
   packed: Packed,
   quantities: readonly Quantity[],
+  blocks: number,
 ): Partial<Record<Quantity, Tensor>> {
   const positions = asInt64(packed.positions);
-  const mask = causalMask(packed.positions, packed.positions, packed.segments);
+  const masks = blockMasks(packed.positions, packed.segments, blocks);
   const last = context.config.layers - 1;
   let x = embed(context, packed.ids);
-  for (let index = 0; index < last; index++) x = layer(context, index, x, { positions, mask });
+  for (let index = 0; index < last; index++) x = layer(context, index, x, { positions, masks });
   const hidden = finish(
     context,
-    layer(context, last, x, { positions, mask }, asInt64(packed.predictors)),
+    layer(context, last, x, { positions, masks }, asInt64(packed.predictors)),
   );
   return {
     ...predict(hidden, outputWeight(context), packed.targets, {
