@@ -108,7 +108,8 @@ describe.each(Object.entries(models))("%s", (name, reference) => {
     const sessions = createSessions(2);
     const moments = { first: new Map(), second: new Map(), steps: 0 };
     const learner = createLearner(config, parameters, moments, sessions);
-    const scored = await learner.forward(sequences, parameters, { entropies: true, values: true });
+    const weights = { name: "policy", version: 0, arrays: parameters } as const;
+    const scored = await learner.forward(sequences, weights, { entropies: true, values: true });
     for (const [i, result] of scored.entries()) {
       expect(largestDifference(result.logprobs, reference.logprobs[i]!)).toBeLessThan(1e-5);
       expect(largestDifference(result.entropies!, reference.entropies[i]!)).toBeLessThan(1e-5);

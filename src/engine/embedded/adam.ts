@@ -159,3 +159,23 @@ function normProgram(): Program {
     new Map([["norm", elementwise("Mul", sum, floatConstant(graph, 1))]]),
   );
 }
+
+/** The sum of arrays of one size. */
+export async function sumArrays(
+  sessions: Sessions,
+  arrays: readonly Float32Array[],
+): Promise<Float32Array> {
+  if (arrays.length === 1) return arrays[0]!;
+  const sum = await sessions.get(`sum ${arrays.length}`, () => sumProgram(arrays.length));
+  const feeds = arrays.map((array, i) => [`x${i}`, floats(array, [array.length])]);
+  return (await sum.run(Object.fromEntries(feeds))).get("sum")!;
+}
+
+function sumProgram(count: number): Program {
+  const graph = createGraph();
+  const inputs = Array.from({ length: count }, (_, i) =>
+    addInput(graph, `x${i}`, "float32", ["n"]),
+  );
+  const sum = inputs.reduce((left, right) => elementwise("Add", left, right));
+  return finishProgram(graph, new Map([["sum", sum]]));
+}

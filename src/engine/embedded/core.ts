@@ -7,9 +7,12 @@ import { checkModelConfig, type ModelConfig } from "../weights/model-config.js";
 import { openSafetensors, readTensor, writeSafetensors } from "../weights/safetensors.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { initialWeights, type PresetName, presetConfig } from "./init.js";
-import { createLearner, type Learner, type Moments, type Parameters } from "./learner.js";
+import type { Lane } from "./lane.js";
+import { createLanes } from "./lanes.js";
+import { createLearner, type Learner, type Moments } from "./learner.js";
 import { createSampler, type Sampler } from "./sampler.js";
 import { createSessions, type Sessions } from "./sessions.js";
+import type { Parameters, WeightSet } from "./weight-set.js";
 
 /** Which model to start with: a preset size, a configuration, or a checkpoint folder. */
 export type ModelSource =
@@ -40,17 +43,19 @@ interface Model {
   readonly parameters: Parameters;
   readonly moments: Moments;
   readonly sessions: Sessions;
+  readonly lanes: readonly Lane[];
   readonly learner: Learner;
   readonly sampler: Sampler;
   /** Where it was loaded from. */
   readonly folder: string | undefined;
-  reference: Parameters | undefined;
+  reference: WeightSet | undefined;
 }
 
 /** Creates the model and returns what can be done with it. */
 export async function createCore(options: EmbeddedOptions, threads: number): Promise<Core> {
   const valueHead = options.valueHead ?? false;
   let model = await firstModel(options, threads, valueHead);
+  let snapshots = 0;
   return {
     capabilities: () => ({
       name: "embedded",
@@ -64,10 +69,10 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
     }),
     sample: (requests) => model.sampler.sample(requests),
     forward: (sequences, { weights = "policy", ...wanted } = {}) => {
-      const parameters = weights === "policy" ? model.parameters : model.reference;
-      if (parameters === undefined)
+      const chosen = weights === "policy" ? policyOf(model) : model.reference;
+      if (chosen === undefined)
         throw new EngineError("there is no reference yet; call snapshotReference first");
-      return model.learner.forward(sequences, parameters, wanted);
+      return model.learner.forward(sequences, chosen, wanted);
     },
     forwardBackward: (sequences, objective) => model.learner.forwardBackward(sequences, objective),
     optimStep: (params) => {
@@ -76,18 +81,30 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
     },
     discardGradients: () => model.learner.discardGradients(),
     snapshotReference: async () => {
-      model.reference = new Map([...model.parameters].map(([name, data]) => [name, data.slice()]));
+      const arrays = new Map([...model.parameters].map(([name, data]) => [name, data.slice()]));
+      snapshots += 1;
+      model.reference = { name: "reference", version: snapshots, arrays };
     },
     save: (folder, { optimizer = true } = {}) => saveModel(model, folder, optimizer),
     load: async (folder) => {
       const loaded = await loadModel(folder, threads, valueHead);
-      await model.sessions.dispose();
+      await disposeModel(model);
       // The reference outlives the weights it was taken from, unless it no longer fits.
       if (sameTensors(model.config, loaded.config)) loaded.reference = model.reference;
       model = loaded;
     },
-    dispose: () => model.sessions.dispose(),
+    dispose: () => disposeModel(model),
   };
+}
+
+/** The weights being trained, as they are now. */
+function policyOf({ parameters, moments }: Pick<Model, "parameters" | "moments">): WeightSet {
+  return { name: "policy", version: moments.steps, arrays: parameters };
+}
+
+async function disposeModel({ lanes, sessions }: Model): Promise<void> {
+  await Promise.all(lanes.map((lane) => lane.dispose()));
+  await sessions.dispose();
 }
 
 async function firstModel(
@@ -111,14 +128,16 @@ function assemble(
   loaded?: { readonly folder: string; readonly moments: Moments },
 ): Model {
   const sessions = createSessions(threads);
+  const lanes = createLanes(config, parameters, threads, sessions);
   const moments = loaded?.moments ?? { first: new Map(), second: new Map(), steps: 0 };
   return {
     config,
     parameters,
     moments,
     sessions,
-    learner: createLearner(config, parameters, moments, sessions),
-    sampler: createSampler(config, parameters, sessions, () => moments.steps),
+    lanes,
+    learner: createLearner(config, parameters, moments, sessions, lanes),
+    sampler: createSampler(config, lanes, () => policyOf({ parameters, moments })),
     folder: loaded?.folder,
     reference: undefined,
   };

@@ -1,63 +1,28 @@
 /** The embedded engine as others see it: an `Engine` whose work is done in a worker thread. */
 import { availableParallelism } from "node:os";
-import { fileURLToPath } from "node:url";
-import { Worker } from "node:worker_threads";
-import {
-  type Capabilities,
-  type Engine,
-  EngineError,
-  type SampleRequest,
-  type TargetSequence,
-} from "../engine.js";
-import type { EmbeddedOptions } from "./core.js";
-import type { Call, Method, Reply } from "./messages.js";
+import type { Capabilities, Engine, SampleRequest, TargetSequence } from "../engine.js";
+import { startCaller } from "./calls.js";
+import type { Core, EmbeddedOptions } from "./core.js";
 
 /** Starts an engine in its own thread and waits until its model is ready. */
 export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<Engine> {
-  const worker = startWorker({ options, threads: options.threads ?? availableParallelism() });
-  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  const threads = options.threads ?? availableParallelism();
+  const caller = startCaller("worker", { options, threads });
   let capabilities: Capabilities | undefined;
-  let ended: Error | undefined;
-  let lastId = 0;
-  const answer = (id: number) =>
-    new Promise<unknown>((resolve, reject) => {
-      waiting.set(id, { resolve, reject });
-    });
-  const end = (error: Error) => {
-    ended ??= error;
-    for (const { reject } of waiting.values()) reject(ended);
-    waiting.clear();
+  const typed = async <T>(method: keyof Core, ...args: readonly unknown[]) => {
+    const answer = (await caller.call(method, args)) as {
+      readonly value: T;
+      readonly capabilities: Capabilities;
+    };
+    capabilities = answer.capabilities;
+    return answer.value;
   };
-  worker.on("message", (reply: Reply) => {
-    capabilities = reply.capabilities ?? capabilities;
-    const call = waiting.get(reply.id);
-    waiting.delete(reply.id);
-    if (waiting.size === 0) worker.unref();
-    if (reply.error === undefined) call?.resolve(reply.result);
-    else call?.reject(toError(reply.error));
-  });
-  worker.on("error", (error) =>
-    end(new EngineError(`the engine's thread failed: ${String(error)}`, { cause: error })),
-  );
-  worker.on("exit", () => end(new EngineError("the engine was disposed of, or its thread ended")));
-  const call = (method: Method, ...args: readonly unknown[]): Promise<unknown> => {
-    if (ended !== undefined) return Promise.reject(ended);
-    lastId += 1;
-    const result = answer(lastId);
-    // An idle engine does not keep the process alive, a working one does.
-    worker.ref();
-    worker.postMessage({ id: lastId, method, args } satisfies Call);
-    return result;
-  };
-  const ready = answer(0);
   try {
-    capabilities = (await ready) as Capabilities;
+    await typed("capabilities");
   } catch (error) {
-    await worker.terminate();
+    await caller.end();
     throw error;
   }
-  const typed = <T>(method: Method, ...args: readonly unknown[]) =>
-    call(method, ...args) as Promise<T>;
   return {
     get capabilities() {
       return capabilities!;
@@ -81,9 +46,9 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
     save: (folder, options) => typed("save", folder, options),
     load: (folder) => typed("load", folder),
     dispose: async () => {
-      if (ended !== undefined) return;
-      await call("dispose");
-      await worker.terminate();
+      if (caller.ended) return;
+      await typed("dispose");
+      await caller.end();
     },
   };
 }
@@ -99,21 +64,4 @@ function plainSequence({ ids, targets }: TargetSequence): TargetSequence {
 
 function plainRequest(request: SampleRequest): SampleRequest {
   return { ...request, prompt: numbers(request.prompt) };
-}
-
-function toError({ message, stack, expected }: NonNullable<Reply["error"]>): Error {
-  const error = expected ? new EngineError(message) : new Error(message);
-  if (!expected && stack !== undefined) error.stack = stack;
-  return error;
-}
-
-/** Starts the worker: compiled, or from its TypeScript source when this file is run from source. */
-function startWorker(workerData: unknown): Worker {
-  const compiled = import.meta.url.endsWith(".js");
-  const file = new URL(compiled ? "./worker.js" : "./worker.ts", import.meta.url);
-  if (compiled) return new Worker(file, { workerData });
-  // Node 20 cannot load TypeScript by itself.
-  const path = JSON.stringify(fileURLToPath(file));
-  const load = `require("jiti").createJiti(${path}).import(${path});`;
-  return new Worker(load, { eval: true, workerData });
 }

@@ -78,13 +78,13 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
     ];
     const caches: Tensor[] = [];
     const wide = asInt64(positions);
-    const mask = causalMask(positions, positions);
+    const masks = [causalMask(positions, positions)];
     const last = config.layers - 1;
     let x = embed(context, ids);
     for (let index = 0; index < last; index++)
       x = layer(context, index, x, {
         positions: wide,
-        mask,
+        masks,
         onKeysValues: (keys, values) => caches.push(transpose(keys, [0, 1, 3, 2]), values),
       });
     const ends = { tokens: asInt64(lastTokens), positions: lastPositions };

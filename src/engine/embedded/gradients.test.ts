@@ -4,7 +4,7 @@ import { createRandom } from "../../random.js";
 import { differentiate } from "./gradients.js";
 import type { Tensor } from "./graph.js";
 import { gradientError, randomFloats, runGraph, type TestInput } from "./graph-testing.js";
-import { attention, causalMask, predict, rmsNorm, rotate, swiglu } from "./layers.js";
+import { attention, blockMasks, causalMask, predict, rmsNorm, rotate, swiglu } from "./layers.js";
 import {
   add,
   asInt64,
@@ -38,6 +38,12 @@ function indices(shape: readonly number[], below: number, noise: () => number): 
 
 function positions(rows: number, length: number): TestInput {
   const data = Int32Array.from({ length: rows * length }, (_, i) => i % length);
+  return { shape: [rows, length], data };
+}
+
+/** Rows of two sequences, the first of which ends in the middle of a block. */
+function segments(rows: number, length: number): TestInput {
+  const data = Int32Array.from({ length: rows * length }, (_, i) => (i % length < 2 ? 0 : 2));
   return { shape: [rows, length], data };
 }
 
@@ -109,7 +115,17 @@ const cases: Readonly<Record<string, Case>> = {
       floats([rows!, heads!, length!, 3], noise),
       positions(rows!, length!),
     ],
-    apply: ([q, k, v, at]) => [attention(q!, k!, v!, causalMask(at!, at!), 0.7)],
+    apply: ([q, k, v, at]) => [attention(q!, k!, v!, [causalMask(at!, at!)], 0.7)],
+  },
+  "causal attention in blocks": {
+    inputs: ([rows, heads, length], noise) => [
+      floats([rows!, heads!, length! * 3, 2], noise),
+      floats([rows!, heads!, length! * 3, 2], noise),
+      floats([rows!, heads!, length! * 3, 2], noise),
+      positions(rows!, length! * 3),
+      segments(rows!, length! * 3),
+    ],
+    apply: ([q, k, v, at, of]) => [attention(q!, k!, v!, blockMasks(at!, of!, 3), 0.7)],
   },
   "log-probability": {
     inputs: ([n, d, vocabulary], noise) => [

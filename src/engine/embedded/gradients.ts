@@ -104,7 +104,8 @@ function scatterRows(sum: Tensor, ids: Tensor, rows: Tensor): Tensor {
   });
 }
 
-function zerosLike(tensor: Tensor): Tensor {
+/** Zeros in the shape of a tensor. */
+export function zerosLike(tensor: Tensor): Tensor {
   const shape = emit({
     op: "Shape",
     inputs: [tensor],

@@ -12,7 +12,7 @@ import {
   type Shape,
   type Tensor,
 } from "./graph.js";
-import { elementwise, fusedMatmul, sumAxes, unary, withNumber } from "./ops.js";
+import { concatAxis, elementwise, fusedMatmul, part, splitAxis, sumAxes, unary } from "./ops.js";
 
 const MICROSOFT = "com.microsoft";
 
@@ -86,24 +86,70 @@ export function rotate(x: Tensor, positions: Tensor, tables: RotaryTables, heads
   return y;
 }
 
-/** softmax(scale · q kᵀ + mask) v for q, k, v [rows, heads, length, size]. */
-export function attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: number): Tensor {
-  const square = [...q.shape.slice(0, 3), k.shape[2]!];
-  const scores = fusedMatmul(q, k, { transB: true, scale }, square);
-  const weights = softmax(elementwise("Add", scores, mask));
-  const y = emit({ op: "MatMul", inputs: [weights, v], shape: q.shape });
+/**
+ * softmax(scale · q kᵀ + mask) v for q, k, v [rows, heads, length, size].
+ *
+ * There is a mask for each block of queries, in order. Nothing after a block can be seen from it, so mask i of n
+ * is [rows, 1, length / n, length (i + 1) / n] and scores beyond it are never computed.
+ */
+export function attention(
+  q: Tensor,
+  k: Tensor,
+  v: Tensor,
+  masks: readonly Tensor[],
+  scale: number,
+): Tensor {
+  const count = masks.length;
+  const [queries, keys, values] = [q, k, v].map((x) => splitAxis(x, 2, count)) as [
+    readonly Tensor[],
+    readonly Tensor[],
+    readonly Tensor[],
+  ];
+  const blocks = masks.map((mask, i) => {
+    const seenKeys = i === count - 1 ? k : concatAxis(keys.slice(0, i + 1), 2, mask.shape[3]!);
+    const seenValues = i === count - 1 ? v : concatAxis(values.slice(0, i + 1), 2, mask.shape[3]!);
+    const query = queries[i]!;
+    const square = [...query.shape.slice(0, 3), mask.shape[3]!];
+    const scores = fusedMatmul(query, seenKeys, { transB: true, scale }, square);
+    const weights = softmax(elementwise("Add", scores, mask));
+    const y = emit({ op: "MatMul", inputs: [weights, seenValues], shape: query.shape });
+    return { query, keys: seenKeys, values: seenValues, square, weights, y };
+  });
+  const y = concatAxis(
+    blocks.map((block) => block.y),
+    2,
+    q.shape[2]!,
+  );
   record({
     inputs: [q, k, v],
     outputs: [y],
     backward: (gradients, gradient) => {
-      const g = gradient!;
-      gradients.add(v, fusedMatmul(weights, g, { transA: true }, v.shape));
-      // Σ_j dw_ij w_ij equals Σ g_i y_i, which is a smaller tensor.
-      const inner = sumAxes(elementwise("Mul", g, y), [3], [...q.shape.slice(0, 3), 1], true);
-      const toWeights = fusedMatmul(g, v, { transB: true }, square);
-      const toScores = elementwise("Mul", weights, elementwise("Sub", toWeights, inner));
-      gradients.add(q, fusedMatmul(toScores, k, { scale }, q.shape));
-      gradients.add(k, fusedMatmul(toScores, q, { transA: true, scale }, k.shape));
+      const toQueries: Tensor[] = [];
+      const toKeys: Tensor[] = [];
+      const toValues: Tensor[] = [];
+      // A block of keys is seen by its own queries and by all later ones.
+      const spread = (sums: Tensor[], x: Tensor, i: number) => {
+        for (const [j, part] of splitAxis(x, 2, i + 1, keys[0]!.shape[2]!).entries())
+          sums[j] = sums[j] === undefined ? part : elementwise("Add", sums[j], part);
+      };
+      const parts = splitAxis(gradient!, 2, count);
+      for (const [i, block] of blocks.entries()) {
+        const g = parts[i]!;
+        const { shape } = block.query;
+        spread(toValues, fusedMatmul(block.weights, g, { transA: true }, block.values.shape), i);
+        // Σ_j dw_ij w_ij equals Σ g_i y_i, which is a smaller tensor.
+        const column = [...shape.slice(0, 3), 1];
+        const inner = sumAxes(elementwise("Mul", g, block.y), [3], column, true);
+        const toWeights = fusedMatmul(g, block.values, { transB: true }, block.square);
+        const toScores = elementwise("Mul", block.weights, elementwise("Sub", toWeights, inner));
+        toQueries.push(fusedMatmul(toScores, block.keys, { scale }, shape));
+        const options = { transA: true, scale };
+        spread(toKeys, fusedMatmul(toScores, block.query, options, block.keys.shape), i);
+      }
+      const length = q.shape[2]!;
+      gradients.add(v, concatAxis(toValues, 2, length));
+      gradients.add(q, concatAxis(toQueries, 2, length));
+      gradients.add(k, concatAxis(toKeys, 2, length));
     },
   });
   return y;
@@ -131,13 +177,9 @@ export function swiglu(gate: Tensor, up: Tensor): Tensor {
       const g = gradient!;
       if (gradients.wants(up)) gradients.add(up, elementwise("Mul", g, activated));
       if (!gradients.wants(gate)) return;
-      // silu'(x) = σ(x) (1 + x - silu(x)).
-      const slope = elementwise(
-        "Mul",
-        unary("Sigmoid", gate),
-        withNumber("Add", elementwise("Sub", gate, activated), 1),
-      );
-      gradients.add(gate, elementwise("Mul", elementwise("Mul", g, up), slope));
+      // silu'(x) up = σ(x) (1 + x (1 - σ(x))) up = σ(x) (up - y) + y: fewest passes over memory.
+      const through = elementwise("Mul", unary("Sigmoid", gate), elementwise("Sub", up, y));
+      gradients.add(gate, elementwise("Mul", g, elementwise("Add", through, y)));
     },
   });
   return y;
@@ -236,12 +278,18 @@ export function logSumExp(logits: Tensor, probabilities: Tensor): Tensor {
   return elementwise("Sub", largest, unary("Log", likeliest));
 }
 
+/** Which sequence of its row each query and each key belongs to. */
+export interface Segments {
+  readonly queries: Tensor;
+  readonly keys: Tensor;
+}
+
 /**
  * The additive mask [rows, 1, queries, length] of causal attention, from the positions of queries
  * [rows, queries] and keys [rows, length]: a token sees itself and what came before it. In packed rows,
- * `segments` [rows, length] keeps it to its own sequence.
+ * `segments` keeps it to its own sequence.
  */
-export function causalMask(queries: Tensor, keys: Tensor, segments?: Tensor): Tensor {
+export function causalMask(queries: Tensor, keys: Tensor, segments?: Segments): Tensor {
   const graph = keys.graph;
   const shape = [keys.shape[0]!, 1, queries.shape[1]!, keys.shape[1]!];
   const spread = (x: Tensor, axes: readonly [number, number]) =>
@@ -259,7 +307,7 @@ export function causalMask(queries: Tensor, keys: Tensor, segments?: Tensor): Te
       ? before
       : emit({
           op: "And",
-          inputs: [before, compare("Equal", segments, segments)],
+          inputs: [before, compare("Equal", segments.queries, segments.keys)],
           type: "bool",
           shape,
         });
@@ -267,6 +315,19 @@ export function causalMask(queries: Tensor, keys: Tensor, segments?: Tensor): Te
     op: "Where",
     inputs: [visible, floatVector(graph, [0]), floatVector(graph, [MASKED])],
     shape,
+  });
+}
+
+/** The masks of causal attention in so many blocks, from positions and segments [rows, length]. */
+export function blockMasks(positions: Tensor, segments: Tensor, count: number): readonly Tensor[] {
+  const length = positions.shape[1]!;
+  const blocks = [positions, segments].map((x) => splitAxis(x, 1, count));
+  return Array.from({ length: count }, (_, i) => {
+    const [queries, ofQueries] = blocks.map((parts) => parts[i]!) as [Tensor, Tensor];
+    const [keys, ofKeys] = blocks.map((parts) =>
+      concatAxis(parts.slice(0, i + 1), 1, part(length, i + 1, count)),
+    ) as [Tensor, Tensor];
+    return causalMask(queries, keys, { queries: ofQueries, keys: ofKeys });
   });
 }
 

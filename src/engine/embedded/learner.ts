@@ -13,8 +13,9 @@ import {
 } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
-import { adamStep, checkAdamParams, squaredNorms } from "./adam.js";
+import { adamStep, checkAdamParams, squaredNorms, sumArrays } from "./adam.js";
 import { checkInputs, checkSequences } from "./checks.js";
+import { createLane, type Lane } from "./lane.js";
 import { quantitiesRead } from "./objective-graph.js";
 import {
   computedLength,
@@ -23,20 +24,19 @@ import {
   type PackedArrays,
   scatterTargets,
 } from "./packed-arrays.js";
-import { packSequences } from "./packing.js";
+import { attentionBlocks, packSequences } from "./packing.js";
 import {
   forwardProgram,
   gradientName,
   inputName,
   metricName,
+  type Program,
   trainedWeights,
   trainingProgram,
 } from "./program.js";
-import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
-import { rotaryTables } from "./tables.js";
-
-/** Weights by tensor name. */
-export type Parameters = ReadonlyMap<string, Float32Array>;
+import type { Sessions } from "./sessions.js";
+import { columnFeed, joinColumns, packedFeeds, shareSteps } from "./shared-steps.js";
+import type { Parameters, WeightSet } from "./weight-set.js";
 
 /** The optimiser's state: moments by tensor name, and how many steps they have seen. */
 export interface Moments {
@@ -50,7 +50,7 @@ export interface Learner {
   readonly gradients: ReadonlyMap<string, Float32Array>;
   forward(
     sequences: readonly TargetSequence[],
-    parameters: Parameters,
+    weights: WeightSet,
     options: ForwardOptions,
   ): Promise<readonly ForwardResult[]>;
   forwardBackward(
@@ -67,6 +67,8 @@ export interface Learner {
  */
 const STEP_NUMBERS = 2 ** 20;
 const MAX_STEP_TOKENS = 1024;
+/** Programs kept; objectives change rarely. */
+const KEPT = 24;
 /** Upper bound of logits held at a time, for large vocabularies. */
 const MAX_LOGITS = 2 ** 24;
 
@@ -76,10 +78,18 @@ export function createLearner(
   parameters: Parameters,
   moments: Moments,
   sessions: Sessions,
+  lanes: readonly Lane[] = [createLane(config, sessions)],
 ): Learner {
   const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
   const gradients = new Map<string, Float32Array>();
-  const zeros = new Float32Array(Math.max(...[...parameters.values()].map((data) => data.length)));
+  const programs = new Map<string, Program>();
+  const programOf = (key: string, build: () => Program): Program => {
+    const program = programs.get(key) ?? build();
+    programs.delete(key);
+    programs.set(key, program);
+    if (programs.size > KEPT) programs.delete(programs.keys().next().value!);
+    return program;
+  };
   const packing = {
     tokensPerStep: Math.max(
       32,
@@ -90,12 +100,12 @@ export function createLearner(
       ),
     ),
     attentionCost: attentionCost(config),
+    lanes: lanes.length,
   };
   const layOutAll = (sequences: readonly TargetSequence[]) => {
     const lengths = sequences.map(computedLength);
     return packSequences(lengths, packing).map((batch) => layOut(sequences, batch));
   };
-  const shaped = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
   const norm = async () => {
     const squares = await squaredNorms(sessions, gradients);
     for (const [name, square] of squares)
@@ -117,8 +127,9 @@ export function createLearner(
         ...(options.entropies ? (["entropy"] as const) : []),
       ];
       requireValueHead(quantities, parameters);
-      const program = await sessions.get(`forward ${quantities}`, () =>
-        forwardProgram(config, quantities),
+      const values = quantities.includes("value");
+      const weightNames = [...weights.arrays.keys()].filter(
+        (name) => values || name !== VALUE_HEAD,
       );
       const found = new Map(
         quantities.map((quantity) => [
@@ -127,12 +138,15 @@ export function createLearner(
         ]),
       );
       for (const packed of layOutAll(sequences)) {
-        const results = await program.run({
-          ...packedFeeds(packed, config),
-          ...weightFeeds(weights, [...weights.keys()], shaped, quantities.includes("value")),
+        const blocks = attentionBlocks(packed.batch.length);
+        const key = `forward ${blocks} ${quantities}`;
+        const program = programOf(key, () => forwardProgram(config, quantities, blocks));
+        const parts = await shareSteps(lanes, packed.batch.steps, (lane, range) => {
+          const feeds = packedFeeds(packed, config, range);
+          return lane.run({ key, program, feeds, weights, weightNames });
         });
         for (const [quantity, arrays] of found)
-          scatterTargets(packed, results.get(quantity)!, arrays);
+          scatterTargets(packed, joinColumns(parts, quantity), arrays);
       }
       return sequences.map((_, i) => ({
         logprobs: found.get("logprob")![i]!,
@@ -146,41 +160,41 @@ export function createLearner(
       requireValueHead(read, parameters);
       const inputs = inputsOf(objective.loss, ...Object.values(objective.metrics));
       checkInputs(sequences, inputs);
-      const program = await sessions.get(`train ${JSON.stringify(objective)}`, () =>
-        trainingProgram(config, objective),
-      );
+      const weights = { name: "policy", version: moments.steps, arrays: parameters } as const;
       const trained = trainedWeights([...parameters.keys()], objective);
       const logprobs = sequences.map((sequence) => new Float32Array(sequence.ids.length));
       const metrics = Object.fromEntries(Object.keys(objective.metrics).map((name) => [name, 0]));
       let loss = 0;
       const sums = new Map(gradients);
       for (const packed of layOutAll(sequences)) {
-        const column = [packed.batch.steps, packed.targetsPerStep, 1];
-        const results = await program.run({
-          ...packedFeeds(packed, config),
-          ...weightFeeds(parameters, trained, shaped, read.includes("value")),
-          present: floats(packed.present, column),
-          ...Object.fromEntries(
-            inputs.map((name) => [
-              inputName(name),
-              floats(
-                gatherTargets(packed, (i) => sequences[i]!.inputs[name]!),
-                column,
-              ),
-            ]),
-          ),
-          ...Object.fromEntries(
-            trained.map((name) => [
-              gradientName(name),
-              shaped(name, sums.get(name) ?? zeros.subarray(0, parameters.get(name)!.length)),
-            ]),
-          ),
+        const blocks = attentionBlocks(packed.batch.length);
+        const key = `train ${blocks} ${JSON.stringify(objective)}`;
+        const program = programOf(key, () => trainingProgram(config, objective, blocks));
+        const columns = inputs.map(
+          (name) =>
+            [inputName(name), gatherTargets(packed, (i) => sequences[i]!.inputs[name]!)] as const,
+        );
+        const parts = await shareSteps(lanes, packed.batch.steps, (lane, range) => {
+          const feeds = packedFeeds(packed, config, range);
+          for (const [name, column] of [["present", packed.present] as const, ...columns])
+            feeds[name] = columnFeed(packed, column, range);
+          return lane.run({ key, program, feeds, weights, weightNames: trained });
         });
-        loss += sumOfTargets(packed, results.get("loss")!);
+        loss += sumOfTargets(packed, joinColumns(parts, "loss"));
         for (const name of Object.keys(metrics))
-          metrics[name]! += sumOfTargets(packed, results.get(metricName(name))!, `metric ${name}`);
-        scatterTargets(packed, results.get("logprob")!, logprobs);
-        for (const name of trained) sums.set(name, results.get(gradientName(name))!);
+          metrics[name]! += sumOfTargets(
+            packed,
+            joinColumns(parts, metricName(name)),
+            `metric ${name}`,
+          );
+        scatterTargets(packed, joinColumns(parts, "logprob"), logprobs);
+        for (const name of trained) {
+          const found = parts.map((part) => part.get(gradientName(name))!);
+          sums.set(
+            name,
+            await sumArrays(sessions, sums.has(name) ? [sums.get(name)!, ...found] : found),
+          );
+        }
       }
       // Only now: a call that fails leaves the gradients as they were.
       for (const [name, sum] of sums) gradients.set(name, sum);
@@ -230,32 +244,6 @@ function requireValueHead(quantities: readonly Quantity[], parameters: Parameter
     throw new EngineError(
       "values were asked for, but this model has no value head; create the engine with valueHead: true",
     );
-}
-
-function packedFeeds(packed: PackedArrays, config: ModelConfig): Feeds {
-  const { steps, rowsPerStep, length } = packed.batch;
-  const rows = [steps, rowsPerStep, length];
-  return {
-    ids: integers(packed.ids, [steps, rowsPerStep * length]),
-    positions: integers(packed.positions, rows),
-    segments: integers(packed.segments, rows),
-    predictors: integers(packed.predictors, [steps, packed.targetsPerStep]),
-    targets: integers(packed.targets, [steps, packed.targetsPerStep, 1]),
-    ...rotaryTables(config, length),
-  };
-}
-
-function weightFeeds(
-  weights: Parameters,
-  names: readonly string[],
-  shaped: (name: string, data: Float32Array) => Feeds[string],
-  valueHead: boolean,
-): Feeds {
-  return Object.fromEntries(
-    names
-      .filter((name) => valueHead || name !== VALUE_HEAD)
-      .map((name) => [name, shaped(name, weights.get(name)!)]),
-  );
 }
 
 /** Sums in double precision and in a fixed order, so that the same numbers give the same sum. */

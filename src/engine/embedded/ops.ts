@@ -1,7 +1,9 @@
 /** General tensor operations: elementwise arithmetic, matrix products, reshaping, gathering. */
 import {
   broadcastShapes,
+  type Dimension,
   emit,
+  emitAll,
   floatConstant,
   intVector,
   record,
@@ -192,6 +194,44 @@ export function repeatHeads(x: Tensor, times: number): Tensor {
       gradients.add(x, sumAxes(reshaped(gradient!, wide), [2], x.shape, false)),
   });
   return y;
+}
+
+/** So many nths of a size, which may be known only when the graph runs. */
+export function part(size: Dimension, times: number, count: number): Dimension {
+  if (times === count) return size;
+  return typeof size === "number" ? (size * times) / count : `${times}/${count} ${size}`;
+}
+
+/** Equal parts of x along an axis, of the given size each, without a derivative. */
+export function splitAxis(
+  x: Tensor,
+  axis: number,
+  count: number,
+  each: Dimension = part(x.shape[axis]!, 1, count),
+): readonly Tensor[] {
+  if (count === 1) return [x];
+  const shape = x.shape.map((size, i) => (i === axis ? each : size));
+  return emitAll({
+    op: "Split",
+    inputs: [x],
+    attributes: { axis: { int: axis }, num_outputs: { int: count } },
+    type: x.type,
+    shape,
+    more: Array.from({ length: count - 1 }, () => shape),
+  });
+}
+
+/** The parts one after another along an axis, of the given size together, without a derivative. */
+export function concatAxis(parts: readonly Tensor[], axis: number, size: Dimension): Tensor {
+  const [first] = parts as readonly [Tensor, ...Tensor[]];
+  if (parts.length === 1) return first;
+  return emit({
+    op: "Concat",
+    inputs: parts,
+    attributes: { axis: { int: axis } },
+    type: first.type,
+    shape: first.shape.map((given, i) => (i === axis ? size : given)),
+  });
 }
 
 /** Σ over the axes. */

@@ -13,6 +13,18 @@ export interface Placement {
   readonly start: number;
 }
 
+/** Into how many blocks attention divides rows of a length: the later keys of most blocks are not computed. */
+export function attentionBlocks(length: number): number {
+  if (length < 128) return 1;
+  return length < 256 ? 2 : 4;
+}
+
+/** The length with a little padding, so that it divides into its blocks. */
+function divisible(length: number): number {
+  const blocks = attentionBlocks(length);
+  return Math.ceil(length / blocks) * blocks;
+}
+
 /** Rows of one length, cut into equal steps of `rowsPerStep` rows; the last rows may be empty. */
 export interface PackedBatch {
   readonly length: number;
@@ -26,6 +38,8 @@ export interface PackingOptions {
   readonly tokensPerStep: number;
   /** Cost of one more token of row length, in units of the cost of a token without attention. */
   readonly attentionCost: number;
+  /** Among how many lanes the steps are shared. Default 1. */
+  readonly lanes?: number;
 }
 
 /** Row lengths to try, as multiples of the longest sequence. */
@@ -82,13 +96,17 @@ function packClass(
 ): PackedBatch {
   const longest = lengths[order[0]!]!;
   const total = order.reduce((sum, sequence) => sum + lengths[sequence]!, 0);
-  const candidates = STRETCHES.map((stretch) => Math.ceil(longest * stretch)).filter(
-    (length) => length === longest || (length <= LONG_ROW && length <= total),
+  const candidates = STRETCHES.map((stretch) => divisible(Math.ceil(longest * stretch))).filter(
+    (length, i) => i === 0 || (length <= LONG_ROW && length <= total),
   );
   const tried = candidates.map((length) => {
-    const batch = fillRows(order, lengths, length, options.tokensPerStep);
-    const tokens = batch.steps * batch.rowsPerStep * length;
-    return { batch, cost: tokens * (1 + options.attentionCost * length) };
+    const batch = fillRows(order, lengths, length, options);
+    const lanes = options.lanes ?? 1;
+    // Counted as if every lane had as much to do as the busiest one.
+    const tokens = Math.ceil(batch.steps / lanes) * lanes * batch.rowsPerStep * length;
+    const blocks = attentionBlocks(length);
+    const seen = (length * (blocks + 1)) / (2 * blocks);
+    return { batch, cost: tokens * (1 + options.attentionCost * seen) };
   });
   return tried.reduce((best, next) => (next.cost < best.cost ? next : best)).batch;
 }
@@ -98,7 +116,7 @@ function fillRows(
   order: readonly number[],
   lengths: readonly number[],
   length: number,
-  tokensPerStep: number,
+  { tokensPerStep, lanes = 1 }: PackingOptions,
 ): PackedBatch {
   const rowsByRoom: number[][] = Array.from({ length: length + 1 }, () => []);
   const placements: Placement[] = [];
@@ -112,15 +130,23 @@ function fillRows(
     placements.push({ sequence, row, start: length - left });
     rowsByRoom[left - size]!.push(row);
   }
-  return { length, placements, ...cutSteps(rows, Math.max(1, Math.floor(tokensPerStep / length))) };
+  const limit = Math.max(1, Math.floor(tokensPerStep / length));
+  return { length, placements, ...cutSteps(rows, limit, lanes) };
 }
 
-/** The largest steps, up to the limit, that leave the fewest empty rows. */
-function cutSteps(rows: number, limit: number): { steps: number; rowsPerStep: number } {
-  let best = { steps: rows, rowsPerStep: 1 };
+/** The largest steps, up to the limit, that leave the fewest empty rows in equal shares of the lanes. */
+function cutSteps(
+  rows: number,
+  limit: number,
+  lanes: number,
+): { steps: number; rowsPerStep: number } {
+  if (rows <= lanes) return { steps: rows, rowsPerStep: 1 };
+  const share = Math.ceil(rows / lanes);
+  let best = { steps: lanes * share, rowsPerStep: 1 };
   for (let most = Math.ceil(limit / 2); most <= limit; most++) {
-    const steps = Math.ceil(rows / most);
-    const rowsPerStep = Math.ceil(rows / steps);
+    const stepsEach = Math.ceil(share / most);
+    const rowsPerStep = Math.ceil(share / stepsEach);
+    const steps = lanes * stepsEach;
     const worse = steps * rowsPerStep - best.steps * best.rowsPerStep;
     if (worse < 0 || (worse === 0 && steps <= best.steps) || best.rowsPerStep * 2 < rowsPerStep)
       best = { steps, rowsPerStep };

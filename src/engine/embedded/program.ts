@@ -3,9 +3,9 @@ import { type Objective, QUANTITIES, type Quantity } from "../../objectives/expr
 import { inputsOf } from "../../objectives/expression-interpret.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { VALUE_HEAD } from "../weights/tensor-names.js";
-import { differentiate } from "./gradients.js";
+import { differentiate, zerosLike } from "./gradients.js";
 import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
-import { causalMask, predict } from "./layers.js";
+import { blockMasks, predict } from "./layers.js";
 import { compileObjective, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
 import { asInt64 } from "./ops.js";
@@ -35,7 +35,7 @@ export function finishProgram(graph: Graph, results: ReadonlyMap<string, Tensor>
   };
 }
 
-/** Name of the accumulated gradient of a weight among a training graph's inputs and results. */
+/** Name of the gradient of a weight among a training graph's results. */
 export function gradientName(weight: string): string {
   return `gradient:${weight}`;
 }
@@ -56,20 +56,28 @@ export function trainedWeights(names: readonly string[], objective: Objective): 
   return names.filter((name) => values || name !== VALUE_HEAD);
 }
 
-/** Scores packed rows: log-probabilities of the targets and what else is asked for. */
-export function forwardProgram(config: ModelConfig, quantities: readonly Quantity[]): Program {
+/** Scores packed rows, attending in so many blocks: log-probabilities of the targets and what else is asked for. */
+export function forwardProgram(
+  config: ModelConfig,
+  quantities: readonly Quantity[],
+  blocks: number,
+): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, quantities.includes("value"));
   const packed = declarePacked(graph);
   const { outputs } = scan(graph, [], packedItems(packed), (_, __, items) => {
-    const columns = score(context, packedOf(items), quantities);
+    const columns = score(context, packedOf(items), quantities, blocks);
     return { states: [], outputs: quantities.map((quantity) => columns[quantity]!) };
   });
   return finishProgram(graph, new Map(quantities.map((name, i) => [name, outputs[i]!])));
 }
 
-/** One forward and backward pass with an objective; gradients are added to those given. */
-export function trainingProgram(config: ModelConfig, objective: Objective): Program {
+/** One forward and backward pass with an objective; gradients are summed over the steps. */
+export function trainingProgram(
+  config: ModelConfig,
+  objective: Objective,
+  blocks: number,
+): Program {
   const graph = createGraph();
   const read = new Set<Quantity>(["logprob", ...quantitiesRead(objective)]);
   const quantities = QUANTITIES.filter((quantity) => read.has(quantity));
@@ -81,13 +89,10 @@ export function trainingProgram(config: ModelConfig, objective: Objective): Prog
     addInput(graph, inputName(name), "float32", ["steps", "targets", 1]),
   );
   const weights = [...context.weights.values()];
-  const accumulated = weights.map((weight) =>
-    addInput(graph, gradientName(weight.name), "float32", weight.shape),
-  );
   const items = [...packedItems(packed), present, ...constants];
-  const { states, outputs } = scan(graph, accumulated, items, (body, sums, inner) => {
+  const { states, outputs } = scan(graph, weights.map(zerosLike), items, (body, sums, inner) => {
     const [here, ...given] = inner.slice(packedItems(packed).length);
-    const columns = score(context, packedOf(inner), quantities);
+    const columns = score(context, packedOf(inner), quantities, blocks);
     const inputs = new Map(names.map((name, i) => [name, given[i]!]));
     const compiled = compileObjective(objective, columns, inputs, here!);
     const seeds = new Map([...compiled.seeds].map(([name, seed]) => [columns[name]!, seed]));
@@ -167,15 +172,16 @@ function score(
   context: Context,
   packed: Packed,
   quantities: readonly Quantity[],
+  blocks: number,
 ): Partial<Record<Quantity, Tensor>> {
   const positions = asInt64(packed.positions);
-  const mask = causalMask(packed.positions, packed.positions, packed.segments);
+  const masks = blockMasks(packed.positions, packed.segments, blocks);
   const last = context.config.layers - 1;
   let x = embed(context, packed.ids);
-  for (let index = 0; index < last; index++) x = layer(context, index, x, { positions, mask });
+  for (let index = 0; index < last; index++) x = layer(context, index, x, { positions, masks });
   const hidden = finish(
     context,
-    layer(context, last, x, { positions, mask }, asInt64(packed.predictors)),
+    layer(context, last, x, { positions, masks }, asInt64(packed.predictors)),
   );
   return {
     ...predict(hidden, outputWeight(context), packed.targets, {

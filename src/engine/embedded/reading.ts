@@ -2,8 +2,12 @@
 import type { SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { cacheNames, layersOf } from "./generation.js";
-import { createKeyValueCache, type KeyValueCache, maskOutside } from "./key-value-cache.js";
-import type { Remembered } from "./memory.js";
+import {
+  createKeyValueCache,
+  type KeyValueCache,
+  maskOutside,
+  type RowCache,
+} from "./key-value-cache.js";
 import { type Compiled, type Feeds, floats, integers } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
@@ -97,19 +101,19 @@ export async function readPrompts(
 export async function continuePrompts(
   reader: Reader,
   requests: readonly SampleRequest[],
-  remembered: readonly Remembered[],
+  remembered: readonly RowCache[],
 ): Promise<Reading> {
   const { config } = reader;
   const { kvHeads, headSize, vocabularySize } = config;
   const rows = requests.length;
-  const past = Math.max(...remembered.map(({ ids }) => ids.length));
-  const news = requests.map(({ prompt }, r) => prompt.length - remembered[r]!.ids.length);
+  const past = Math.max(...remembered.map(({ tokens }) => tokens));
+  const news = requests.map(({ prompt }, r) => prompt.length - remembered[r]!.tokens);
   const length = Math.max(...news);
   const promptLength = past + length;
   const rowSize = kvHeads * headSize * promptLength;
   const allocate = () => layersOf(config).map(() => new Float32Array(rows * rowSize));
   const [keys, values] = [allocate(), allocate()];
-  remembered.forEach(({ cache }, r) => {
+  remembered.forEach((cache, r) => {
     for (const index of layersOf(config)) {
       place(cache.keys[index]!, keys[index]!, r * rowSize, kvHeads * headSize, promptLength, 0);
       place(cache.values[index]!, values[index]!, r * rowSize, kvHeads, promptLength * headSize, 0);
@@ -142,8 +146,8 @@ export async function continuePrompts(
   const cache = createKeyValueCache(config, {
     keys,
     values,
-    slots: remembered.map(({ ids }, r) => [
-      { start: 0, end: ids.length },
+    slots: remembered.map(({ tokens }, r) => [
+      { start: 0, end: tokens },
       { start: past, end: past + news[r]! },
     ]),
     promptLength,
@@ -171,7 +175,7 @@ async function extend(
   { config, weights, compile }: Reader,
   batch: {
     readonly requests: readonly SampleRequest[];
-    readonly remembered: readonly Remembered[];
+    readonly remembered: readonly RowCache[];
   },
   { past, length }: { readonly past: number; readonly length: number },
   keys: readonly Float32Array[],
@@ -185,7 +189,7 @@ async function extend(
   const positions = new Int32Array(rows * length);
   const lastTokens = new Int32Array(rows);
   requests.forEach(({ prompt }, r) => {
-    const known = remembered[r]!.ids.length;
+    const known = remembered[r]!.tokens;
     for (let i = 0; i < length; i++) {
       ids[r * length + i] = prompt[known + i] ?? 0;
       // Padding comes after everything, so that causality alone hides it.
@@ -199,7 +203,7 @@ async function extend(
     caches[name[0]] = floats(keys[index]!, [rows, kvHeads, 1, headSize, promptLength]);
     caches[name[1]] = floats(values[index]!, [rows, kvHeads, 1, promptLength, headSize]);
   }
-  const slots = remembered.map(({ ids: { length: end } }) => [{ start: 0, end }]);
+  const slots = remembered.map(({ tokens: end }) => [{ start: 0, end }]);
   const program = await compile("extend");
   return program.run({
     ...weights,

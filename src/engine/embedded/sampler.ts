@@ -1,37 +1,13 @@
-/** Sampling: prompts are prefilled once, then all rows decode in step until the last one stops. */
+/** Sampling: shares requests among the lanes, and remembers what they read for prompts that go on from there. */
 
-import { createRandom, mixSeed, type Random } from "../../random.js";
 import type { Sample, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { checkRequests } from "./checks.js";
-import { chooseToken } from "./choose.js";
-import { extendProgram } from "./continuation.js";
-import { decodeProgram, prefillProgram } from "./generation.js";
-import type { KeyValueCache } from "./key-value-cache.js";
-import type { Parameters } from "./learner.js";
-import { createMemory, type Memory, type Remembered } from "./memory.js";
-import {
-  continuePrompts,
-  type Distribution,
-  distributionOf,
-  inverseTemperature,
-  type Reader,
-  readPrompts,
-} from "./reading.js";
-import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
-import { rotaryTables } from "./tables.js";
-
-/** Rows decoded together, and prompt tokens cached together, at most. */
-const MAX_ROWS = 256;
-const MAX_PROMPT_TOKENS = 65_536;
-/**
- * Models up to this size, in bytes, are compiled with their weights inside whenever these have changed:
- * products with stored weights are up to twice as fast, and a training run samples much between updates.
- */
-const MAX_STORED_BYTES = 2 ** 28;
-/** Rows are moved together when at most this share of them is still going. */
-const COMPACT_BELOW = 0.6;
+import { byLength, MAX_ROWS, type SampleTask } from "./decoder.js";
+import type { Lane } from "./lane.js";
+import { together } from "./lanes.js";
+import { createMemory } from "./memory.js";
+import type { WeightSet } from "./weight-set.js";
 
 export interface Sampler {
   sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
@@ -39,225 +15,64 @@ export interface Sampler {
   forget(): void;
 }
 
-/** A continuation in progress. */
-interface Row {
-  readonly request: SampleRequest;
-  readonly random: Random;
-  readonly tokens: number[];
-  readonly logprobs: number[];
-  readonly sampledLogprobs: number[];
-  stopReason: Sample["stopReason"] | undefined;
-}
-
-/** The samples of one prompt that are decoded together. */
-interface Group {
-  readonly request: SampleRequest;
-  readonly rows: readonly Row[];
-  /** What the prompt goes on from, where that was kept. */
-  readonly remembered?: Remembered | undefined;
-}
-
-/** A sampler that always uses the weights as they are when it is called; `version` tells when they changed. */
+/** A sampler that always uses the weights as they are when it is called. */
 export function createSampler(
   config: ModelConfig,
-  parameters: Parameters,
-  sessions: Sessions,
-  version: () => number,
+  lanes: readonly Lane[],
+  weights: () => WeightSet,
 ): Sampler {
   const memory = createMemory();
-  const specs = tensorSpecs(config).filter((spec) => spec.name !== VALUE_HEAD);
-  const bytes = specs.reduce((sum, { name }) => sum + parameters.get(name)!.byteLength, 0);
-  const stored = bytes <= MAX_STORED_BYTES ? parameters : undefined;
-  const programs = { prefill: prefillProgram, extend: extendProgram, decode: decodeProgram };
-  const reader = (): Reader => {
-    const options = stored === undefined ? {} : { version: version() };
-    const inputs = () =>
-      specs.map(({ name, shape }) => [name, floats(parameters.get(name)!, shape)]);
-    return {
-      config,
-      compile: (name) => sessions.get(name, () => programs[name](config, stored), options),
-      weights: stored === undefined ? Object.fromEntries(inputs()) : {},
-    };
-  };
   return {
     sample: async (requests) => {
       checkRequests(requests, config);
-      const rowsOf = requests.map((request) =>
-        Array.from({ length: request.count ?? 1 }, (_, i) => startRow(request, i)),
-      );
-      // A group larger than a batch is read once for each batch.
-      const groups = requests.flatMap((request, i) =>
-        chunks(rowsOf[i]!, MAX_ROWS).map((rows): Group => {
-          const remembered = isContinued(request) ? memory.recall(request.prompt) : undefined;
-          return { request, rows, remembered };
+      const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
+      // A prompt with more samples than one lane should have is read once in each.
+      const most = Math.min(MAX_ROWS, Math.ceil(total / lanes.length));
+      const tasks = requests.flatMap((request, index) =>
+        divide(request.count ?? 1, most).map((part): SampleTask & { readonly index: number } => {
+          const keep = (request.continued ?? false) && (request.count ?? 1) === 1;
+          const remembered = keep ? memory.recall(request.prompt)?.cache : undefined;
+          return { index, request, ...part, remembered, keep };
         }),
       );
-      const compiled = reader();
-      const isNew = (group: Group) => group.remembered === undefined;
-      const fresh = formBatches(groups.filter(isNew));
-      const continued = formBatches(groups.filter((group) => !isNew(group)));
-      for (const batch of [...fresh, ...continued]) await sampleBatch(compiled, memory, batch);
-      return rowsOf.map((rows) => rows.map(toSample));
+      // Dealt out in order of size, so that the lanes have equal shares.
+      const order = [...tasks].sort(
+        (a, b) =>
+          Number(a.remembered !== undefined) - Number(b.remembered !== undefined) || byLength(a, b),
+      );
+      const shares = lanes.map((_, lane) => order.filter((__, i) => i % lanes.length === lane));
+      const current = weights();
+      const sampled = await together(
+        shares.map((share, lane) =>
+          share.length === 0 ? Promise.resolve([]) : lanes[lane]!.sample(share, current),
+        ),
+      );
+      const samples = requests.map((request) => new Array<Sample>(request.count ?? 1));
+      shares.forEach((share, lane) => {
+        share.forEach(({ index, first, request }, i) => {
+          const group = sampled[lane]![i]!;
+          group.samples.forEach((sample, r) => {
+            samples[index]![first + r] = sample;
+          });
+          if (group.cache === undefined) return;
+          // The last token was sampled but never read.
+          const ids = [...Array.from(request.prompt), ...group.samples[0]!.tokens.slice(0, -1)];
+          memory.remember({ ids, cache: group.cache });
+        });
+      });
+      return samples;
     },
     forget: () => memory.forget(),
   };
 }
 
-function startRow(request: SampleRequest, index: number): Row {
-  return {
-    request,
-    random: createRandom(mixSeed(request.seed, index)),
-    tokens: [],
-    logprobs: [],
-    sampledLogprobs: [],
-    stopReason: undefined,
-  };
-}
-
-function toSample(row: Row): Sample {
-  const { tokens, logprobs, sampledLogprobs } = row;
-  return { tokens, logprobs, sampledLogprobs, stopReason: row.stopReason! };
-}
-
-/** Batches of prompts of similar length, and of as many samples each, so that little is padded. */
-function formBatches(groups: readonly Group[]): readonly (readonly Group[])[] {
-  const order = [...groups].sort(
-    (a, b) => a.rows.length - b.rows.length || b.request.prompt.length - a.request.prompt.length,
-  );
-  const batches: Group[][] = [];
-  for (const group of order) {
-    const batch = batches.at(-1);
-    const first = batch?.[0];
-    const fits =
-      batch !== undefined &&
-      first !== undefined &&
-      first.rows.length === group.rows.length &&
-      (batch.length + 1) * group.rows.length <= MAX_ROWS &&
-      (batch.length + 1) * first.request.prompt.length <= MAX_PROMPT_TOKENS &&
-      group.request.prompt.length * 2 >= first.request.prompt.length;
-    if (fits) batch.push(group);
-    else batches.push([group]);
-  }
-  return batches;
-}
-
-function isContinued({ continued = false, count = 1 }: SampleRequest): boolean {
-  return continued && count === 1;
-}
-
-async function sampleBatch(reader: Reader, memory: Memory, batch: readonly Group[]): Promise<void> {
-  const { config, weights } = reader;
-  const read = await readBatch(reader, batch);
-  let grid: readonly Group[] = batch;
-  let { cache } = read;
-  const take = (row: Row, next: Distribution, at: number, g: number, r: number) => {
-    extend(row, next, at, config.vocabularySize);
-    if (row.stopReason === undefined || !isContinued(row.request)) return;
-    // The last token was sampled but never read.
-    const ids = [...Array.from(row.request.prompt), ...row.tokens.slice(0, -1)];
-    memory.remember({ ids, cache: cache.row(g, r) });
-  };
-  grid.forEach((group, g) => {
-    group.rows.forEach((row, r) => {
-      take(row, read.next, g, g, r);
-    });
-  });
-  const decode = await reader.compile("decode");
-  for (;;) {
-    const compact = compactGrid(grid, cache);
-    if (compact === undefined) return;
-    ({ grid, cache } = compact);
-    const rows = grid.flatMap((group) => group.rows);
-    const results = await decode.run({
-      ...weights,
-      ...gridFeeds(grid, rows),
-      ...cache.feeds(),
-      ...rotaryTables(config, 1 + Math.max(...rows.map(position))),
-    });
-    cache.append(results);
-    const next = distributionOf(results);
-    const count = grid[0]!.rows.length;
-    rows.forEach((row, at) => {
-      if (row.stopReason === undefined) take(row, next, at, Math.floor(at / count), at % count);
-    });
-  }
-}
-
-function readBatch(reader: Reader, batch: readonly Group[]) {
-  const requests = batch.map((group) => group.request);
-  const remembered = batch.flatMap((group) => group.remembered ?? []);
-  return remembered.length > 0
-    ? continuePrompts(reader, requests, remembered)
-    : readPrompts(reader, requests, batch[0]!.rows.length);
-}
-
-function gridFeeds(grid: readonly Group[], rows: readonly Row[]): Feeds {
-  const count = grid[0]!.rows.length;
-  const lastToken = (row: Row) => row.tokens.at(-1)!;
-  return {
-    ids: integers(Int32Array.from(rows, lastToken), [grid.length, count]),
-    positions: integers(Int32Array.from(rows, position), [rows.length, 1]),
-    inverseTemperature: floats(
-      Float32Array.from(rows, (row) => inverseTemperature(row.request)),
-      [rows.length, 1],
-    ),
-  };
-}
-
-/** The position of a row's newest token. */
-function position(row: Row): number {
-  return row.request.prompt.length + row.tokens.length - 1;
-}
-
-/** Draws a row's next token from entry `at` of the distribution. */
-function extend(row: Row, next: Distribution, at: number, vocabularySize: number): void {
-  const probabilities = next.probabilities.subarray(at * vocabularySize, (at + 1) * vocabularySize);
-  const { token, sampledLogprob } = chooseToken(probabilities, row.request, row.random);
-  const temperature = 1 / inverseTemperature(row.request);
-  const logit = temperature * (Math.log(probabilities[token]!) + next.logSum[at]!);
-  row.tokens.push(token);
-  row.logprobs.push(logit - next.plainLogSum[at]!);
-  row.sampledLogprobs.push(sampledLogprob);
-  if (row.request.stop?.some((stop) => endsWith(row.tokens, stop))) row.stopReason = "stop";
-  else if (row.tokens.length >= row.request.maxTokens) row.stopReason = "length";
-}
-
-function endsWith(tokens: readonly number[], stop: readonly number[]): boolean {
-  const begin = tokens.length - stop.length;
-  return begin >= 0 && stop.every((token, i) => tokens[begin + i] === token);
-}
-
-/**
- * The rows that are still going, moved together when that makes the grid enough smaller; undefined when
- * none is left. Groups keep equal numbers of rows, so a finished row may stay as filling.
- */
-function compactGrid(
-  grid: readonly Group[],
-  cache: KeyValueCache,
-): { readonly grid: readonly Group[]; readonly cache: KeyValueCache } | undefined {
-  const going = grid.map((group) => group.rows.filter((row) => row.stopReason === undefined));
-  const count = Math.max(...going.map((rows) => rows.length));
-  if (count === 0) return undefined;
-  const kept = going.flatMap((rows, g) => (rows.length === 0 ? [] : [g]));
-  const before = grid.length * grid[0]!.rows.length;
-  if (kept.length * count > before * COMPACT_BELOW) return { grid, cache };
-  const chosen = kept.map((g) => {
-    const { rows } = grid[g]!;
-    const done = rows.flatMap((row, r) => (row.stopReason === undefined ? [] : [r]));
-    const open = rows.flatMap((row, r) => (row.stopReason === undefined ? [r] : []));
-    return { g, rows: [...open, ...done].slice(0, count) };
-  });
-  return {
-    grid: chosen.map(({ g, rows }) => ({
-      request: grid[g]!.request,
-      rows: rows.map((r) => grid[g]!.rows[r]!),
-    })),
-    cache: cache.keep(chosen),
-  };
-}
-
-function chunks<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
-    items.slice(i * size, (i + 1) * size),
-  );
+/** Parts of at most so many. */
+function divide(
+  count: number,
+  most: number,
+): readonly { readonly first: number; readonly count: number }[] {
+  return Array.from({ length: Math.ceil(count / most) }, (_, i) => ({
+    first: i * most,
+    count: Math.min(most, count - i * most),
+  }));
 }

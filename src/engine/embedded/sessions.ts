@@ -3,13 +3,23 @@ import * as ort from "onnxruntime-node";
 import { EngineError } from "../engine.js";
 import type { Program } from "./program.js";
 
+/** Numbers as a graph takes them; plain, so that they can be sent to another thread. */
+export interface Feed {
+  readonly type: "float32" | "int32";
+  readonly data: Float32Array | Int32Array;
+  readonly shape: readonly number[];
+}
+
 /** Tensors by name, as a graph takes them. */
-export type Feeds = Record<string, ort.Tensor>;
+export type Feeds = Record<string, Feed>;
+
+/** What a graph gives, by the names its program told. */
+export type Results = ReadonlyMap<string, Float32Array>;
 
 /** A compiled graph. */
 export interface Compiled {
   /** Runs it; results come back under the names the program gave them. */
-  run(feeds: Feeds): Promise<ReadonlyMap<string, Float32Array>>;
+  run(feeds: Feeds): Promise<Results>;
 }
 
 export interface SessionOptions {
@@ -84,9 +94,15 @@ async function run(
   session: ort.InferenceSession,
   results: Program["results"],
   feeds: Feeds,
-): Promise<ReadonlyMap<string, Float32Array>> {
+): Promise<Results> {
   try {
-    const outputs = await session.run(feeds, [...results.values()]);
+    const tensors = Object.fromEntries(
+      Object.entries(feeds).map(([name, { type, data, shape }]) => [
+        name,
+        new ort.Tensor(type, data, shape),
+      ]),
+    );
+    const outputs = await session.run(tensors, [...results.values()]);
     return new Map(
       [...results].map(([name, tensor]) => [name, outputs[tensor]!.data as Float32Array]),
     );
@@ -106,11 +122,11 @@ function explain(error: unknown): Error {
 }
 
 /** A float tensor over existing numbers, which are not copied. */
-export function floats(data: Float32Array, shape: readonly number[]): ort.Tensor {
-  return new ort.Tensor("float32", data, shape);
+export function floats(data: Float32Array, shape: readonly number[]): Feed {
+  return { type: "float32", data, shape };
 }
 
 /** A 32-bit integer tensor over existing numbers, which are not copied. */
-export function integers(data: Int32Array, shape: readonly number[]): ort.Tensor {
-  return new ort.Tensor("int32", data, shape);
+export function integers(data: Int32Array, shape: readonly number[]): Feed {
+  return { type: "int32", data, shape };
 }

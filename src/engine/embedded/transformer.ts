@@ -74,8 +74,8 @@ export function embed(context: Context, ids: Tensor): Tensor {
 export interface PackedRows {
   /** [rows, length] */
   readonly positions: Tensor;
-  /** [rows, 1, length, length] */
-  readonly mask: Tensor;
+  /** Of each block of queries, as `attention` takes them. */
+  readonly masks: readonly Tensor[];
   /** Told the keys and values [rows, kvHeads, length, headSize], for a cache. */
   readonly onKeysValues?: (keys: Tensor, values: Tensor) => void;
 }
@@ -100,7 +100,13 @@ export function layer(
   packed.onKeysValues?.(k, v);
   const times = config.heads / config.kvHeads;
   const attended = mergeHeads(
-    attention(q, repeatHeads(k, times), repeatHeads(v, times), packed.mask, attentionScale(config)),
+    attention(
+      q,
+      repeatHeads(k, times),
+      repeatHeads(v, times),
+      packed.masks,
+      attentionScale(config),
+    ),
     x.shape[0]!,
   );
   return rows === undefined

@@ -23,7 +23,9 @@ it("starts its worker from compiled JavaScript too", async () => {
         extends: join(root, "tsconfig.json"),
         compilerOptions: { noEmit: false, rootDir: root, outDir: join(folder, "dist") },
         include: [],
-        files: [join(entry, "embedded-engine.ts"), join(entry, "worker.ts")],
+        files: ["embedded-engine.ts", "worker.ts", "lane-worker.ts"].map((file) =>
+          join(entry, file),
+        ),
       }),
     );
     await run(process.execPath, [compiler, "-p", config], { cwd: root });

@@ -1,8 +1,7 @@
 /** The worker thread of an embedded engine: carries out one call after another. */
 import { parentPort, workerData } from "node:worker_threads";
-import { EngineError } from "../engine.js";
+import { serve } from "./calls.js";
 import { type Core, createCore, type EmbeddedOptions } from "./core.js";
-import type { Call, Reply } from "./messages.js";
 
 const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread of the embedded engine");
@@ -12,31 +11,13 @@ const { options, threads } = workerData as {
 };
 
 const core = createCore(options, threads);
-let queue: Promise<void> = core.then(
-  (ready) => port.postMessage({ id: 0, result: ready.capabilities() } satisfies Reply),
-  (error) => port.postMessage(failure(0, error)),
-);
+// Whoever calls first is told; until then it must not end the thread.
+core.catch(() => undefined);
 
-port.on("message", (call: Call) => {
-  queue = queue.then(async () => {
-    try {
-      const ready = await core;
-      const result = await perform(ready, call);
-      port.postMessage({ id: call.id, result, capabilities: ready.capabilities() } satisfies Reply);
-    } catch (error) {
-      port.postMessage(failure(call.id, error));
-    }
-  });
-});
-
-function perform(ready: Core, { method, args }: Call): Promise<unknown> {
+serve(port, async (method, args) => {
+  const ready = await core;
   // The client is typed by the same interface, so the arguments are those of the method.
-  const run = ready[method] as (...given: readonly unknown[]) => Promise<unknown>;
-  return Promise.resolve(run(...args));
-}
-
-function failure(id: number, error: unknown): Reply {
-  const message = error instanceof Error ? error.message : String(error);
-  const stack = error instanceof Error ? error.stack : undefined;
-  return { id, error: { message, stack, expected: error instanceof EngineError } };
-}
+  const run = ready[method as keyof Core] as (...given: readonly unknown[]) => unknown;
+  const value = await run(...args);
+  return { result: { value, capabilities: ready.capabilities() } };
+});

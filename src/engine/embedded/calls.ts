@@ -1,0 +1,124 @@
+/** Calls to a worker thread and back: one message for each call, one for its answer. */
+import { fileURLToPath } from "node:url";
+import { type MessagePort, Worker } from "node:worker_threads";
+import { EngineError } from "../engine.js";
+
+/** Buffers that move to the other side instead of being copied. */
+export type Moved = readonly ArrayBufferLike[];
+
+interface Call {
+  readonly id: number;
+  readonly method: string;
+  readonly args: readonly unknown[];
+}
+
+interface Reply {
+  /** That of the call. */
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: {
+    readonly message: string;
+    readonly stack: string | undefined;
+    /** Whether it is an `EngineError`, told to the user as it is. */
+    readonly expected: boolean;
+  };
+}
+
+/** The calling side of a worker thread. */
+export interface Caller {
+  call(method: string, args: readonly unknown[], moved?: Moved): Promise<unknown>;
+  /** Whether the thread is gone, so that calls only fail. */
+  readonly ended: boolean;
+  end(): Promise<void>;
+}
+
+/** Starts the worker of that file, beside this one, for calls. */
+export function startCaller(file: string, workerData: unknown): Caller {
+  const worker = startWorker(file, workerData);
+  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  let ended: Error | undefined;
+  let lastId = 0;
+  const end = (error: Error) => {
+    ended ??= error;
+    for (const { reject } of waiting.values()) reject(ended);
+    waiting.clear();
+  };
+  worker.on("message", (reply: Reply) => {
+    const call = waiting.get(reply.id);
+    waiting.delete(reply.id);
+    if (waiting.size === 0) worker.unref();
+    if (reply.error === undefined) call?.resolve(reply.result);
+    else call?.reject(toError(reply.error));
+  });
+  worker.on("error", (error) =>
+    end(new EngineError(`the engine's thread failed: ${String(error)}`, { cause: error })),
+  );
+  worker.on("exit", () => end(new EngineError("the engine was disposed of, or its thread ended")));
+  return {
+    call: (method, args, moved = []) => {
+      if (ended !== undefined) return Promise.reject(ended);
+      lastId += 1;
+      const id = lastId;
+      const answer = new Promise<unknown>((resolve, reject) => {
+        waiting.set(id, { resolve, reject });
+      });
+      // An idle thread does not keep the process alive, a working one does.
+      worker.ref();
+      worker.postMessage({ id, method, args } satisfies Call, moved as ArrayBuffer[]);
+      return answer;
+    },
+    get ended() {
+      return ended !== undefined;
+    },
+    end: async () => {
+      await worker.terminate();
+    },
+  };
+}
+
+/** What a call gives, and which of its buffers may move. */
+export interface Answer {
+  readonly result: unknown;
+  readonly moved?: Moved;
+}
+
+/** The answering side: carries out one call after another. */
+export function serve(
+  port: MessagePort,
+  perform: (method: string, args: readonly unknown[]) => Promise<Answer>,
+): void {
+  let queue: Promise<void> = Promise.resolve();
+  port.on("message", ({ id, method, args }: Call) => {
+    queue = queue.then(async () => {
+      try {
+        const { result, moved = [] } = await perform(method, args);
+        port.postMessage({ id, result } satisfies Reply, moved as ArrayBuffer[]);
+      } catch (error) {
+        port.postMessage(failure(id, error));
+      }
+    });
+  });
+}
+
+function failure(id: number, error: unknown): Reply {
+  const message = error instanceof Error ? error.message : String(error);
+  const stack = error instanceof Error ? error.stack : undefined;
+  return { id, error: { message, stack, expected: error instanceof EngineError } };
+}
+
+function toError({ message, stack, expected }: NonNullable<Reply["error"]>): Error {
+  const error = expected ? new EngineError(message) : new Error(message);
+  if (!expected && stack !== undefined) error.stack = stack;
+  return error;
+}
+
+/** Starts a worker: compiled, or from its TypeScript source when this file is run from source. */
+function startWorker(name: string, workerData: unknown): Worker {
+  const compiled = import.meta.url.endsWith(".js");
+  const file = new URL(compiled ? `./${name}.js` : `./${name}.ts`, import.meta.url);
+  if (compiled) return new Worker(file, { workerData });
+  // Node 20 cannot load TypeScript by itself.
+  const path = JSON.stringify(fileURLToPath(file));
+  const load = `require("jiti").createJiti(${path}).import(${path});`;
+  return new Worker(load, { eval: true, workerData });
+}

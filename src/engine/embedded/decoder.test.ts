@@ -1,0 +1,55 @@
+import { expect, it } from "vitest";
+import { createRandom } from "../../random.js";
+import { createDecoder, type SampleTask } from "./decoder.js";
+import { initialWeights, presetConfig } from "./init.js";
+import { createSessions } from "./sessions.js";
+import type { WeightSet } from "./weight-set.js";
+
+const config = presetConfig("tiny", 32);
+const random = createRandom(5);
+const draw = (count: number) => Array.from({ length: count }, () => random.int(32));
+const weightsOf = (seed: number, version: number): WeightSet => ({
+  name: "policy",
+  version,
+  arrays: initialWeights(config, seed),
+});
+
+it("gives a model too large to store its weights in graphs the same samples", async () => {
+  const sessions = [createSessions(1), createSessions(1)] as const;
+  const storing = createDecoder(config, sessions[0]);
+  const feeding = createDecoder(config, sessions[1], 0);
+  const first: SampleTask[] = Array.from({ length: 5 }, (_, seed) => ({
+    request: { prompt: draw(6 + seed), maxTokens: 4, temperature: 0.8, seed },
+    first: 0,
+    count: 1 + (seed % 2),
+    keep: seed % 2 === 0,
+  }));
+  // New weights under a new version, which graphs that store them must notice.
+  for (const weights of [weightsOf(1, 1), weightsOf(2, 2)]) {
+    let tasks: readonly SampleTask[] = first;
+    for (let turn = 0; turn < 2; turn++) {
+      const [stored, fed] = await Promise.all([
+        storing.sample(tasks, weights),
+        feeding.sample(tasks, weights),
+      ]);
+      stored.forEach(({ samples }, g) => {
+        samples.forEach((sample, r) => {
+          const other = fed[g]!.samples[r]!;
+          expect(other.tokens).toEqual(sample.tokens);
+          sample.logprobs.forEach((value, i) => {
+            expect(other.logprobs[i]).toBeCloseTo(value, 5);
+          });
+        });
+      });
+      // The next turn continues what was kept, by graphs of its own.
+      tasks = tasks.flatMap((task, g) => {
+        const { cache, samples } = fed[g]!;
+        if (cache === undefined) return [];
+        const prompt = [...Array.from(task.request.prompt), ...samples[0]!.tokens, ...draw(3)];
+        return [{ ...task, request: { ...task.request, prompt }, remembered: cache }];
+      });
+      expect(tasks).toHaveLength(3);
+    }
+  }
+  await Promise.all(sessions.map((each) => each.dispose()));
+});

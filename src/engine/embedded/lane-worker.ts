@@ -1,0 +1,28 @@
+/** The worker thread of a lane: the same lane, with weights copied from shared memory. */
+import { parentPort, workerData } from "node:worker_threads";
+import type { ModelConfig } from "../weights/model-config.js";
+import { serve } from "./calls.js";
+import { cacheBuffers, type SampleTask } from "./decoder.js";
+import { createLane, type Job } from "./lane.js";
+import { createSessions } from "./sessions.js";
+import { createCopies, type WeightSet } from "./weight-set.js";
+
+const port = parentPort;
+if (port === null) throw new Error("this file runs as a worker thread of a lane");
+const lane = createLane(workerData as ModelConfig, createSessions(1));
+const copied = createCopies();
+
+serve(port, async (method, args) => {
+  if (method === "run") {
+    const [job] = args as readonly [Job];
+    const result = await lane.run({ ...job, weights: copied(job.weights) });
+    return { result, moved: [...result.values()].map((array) => array.buffer) };
+  }
+  if (method === "sample") {
+    const [tasks, weights] = args as readonly [readonly SampleTask[], WeightSet];
+    const result = await lane.sample(tasks, copied(weights));
+    return { result, moved: result.flatMap(({ cache }) => cacheBuffers(cache)) };
+  }
+  await lane.dispose();
+  return { result: undefined };
+});

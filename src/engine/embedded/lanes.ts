@@ -1,0 +1,57 @@
+/** The lanes of an engine, and how work is shared among them. */
+import type { ModelConfig } from "../weights/model-config.js";
+import { startCaller } from "./calls.js";
+import { cacheBuffers, type SampledGroup } from "./decoder.js";
+import { createLane, type Lane } from "./lane.js";
+import type { Results, Sessions } from "./sessions.js";
+import { createMirror, type Mirror, type Parameters } from "./weight-set.js";
+
+/**
+ * Models up to this size, in bytes, have a lane for every thread: 8 million parameters. The products of
+ * larger ones are wide enough for threads to share, and would not leave room for several copies.
+ */
+const MAX_LANE_BYTES = 2 ** 25;
+
+/** The lanes for a model: one here with all threads, or one thread each, started when first needed. */
+export function createLanes(
+  config: ModelConfig,
+  parameters: Parameters,
+  threads: number,
+  sessions: Sessions,
+): readonly Lane[] {
+  const bytes = [...parameters.values()].reduce((sum, array) => sum + array.byteLength, 0);
+  if (threads === 1 || bytes > MAX_LANE_BYTES) return [createLane(config, sessions)];
+  const mirror = createMirror();
+  return Array.from({ length: threads }, () => remoteLane(config, mirror));
+}
+
+function remoteLane(config: ModelConfig, mirror: Mirror): Lane {
+  let caller: ReturnType<typeof startCaller> | undefined;
+  const started = () => {
+    caller ??= startCaller("lane-worker", config);
+    return caller;
+  };
+  return {
+    run: (job) =>
+      started().call("run", [{ ...job, weights: mirror.share(job.weights) }]) as Promise<Results>,
+    sample: (tasks, weights) => {
+      const moved = tasks.flatMap(({ remembered }) => cacheBuffers(remembered));
+      const args = [tasks, mirror.share(weights)];
+      return started().call("sample", args, moved) as Promise<readonly SampledGroup[]>;
+    },
+    dispose: async () => {
+      if (caller === undefined || caller.ended) return;
+      await caller.call("dispose", []);
+      await caller.end();
+    },
+  };
+}
+
+/** Waits for all lanes, so that none is still at work when one has failed; then throws what it threw. */
+export async function together<T>(work: readonly Promise<T>[]): Promise<readonly T[]> {
+  const ends = await Promise.allSettled(work);
+  return ends.map((end) => {
+    if (end.status === "rejected") throw end.reason;
+    return end.value;
+  });
+}

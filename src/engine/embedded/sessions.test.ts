@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { logprob, neg } from "../../objectives/expression.js";
+import { EngineError } from "../engine.js";
+import { addInput, createGraph, emit } from "./graph.js";
+import { initialWeights, presetConfig } from "./init.js";
+import { createLane, type Lane } from "./lane.js";
+import { createLearner } from "./learner.js";
+import { sumAxes } from "./ops.js";
+import { finishProgram } from "./program.js";
+import { createSessions, floats } from "./sessions.js";
+
+it("says when memory runs out, and computes on", async () => {
+  const sessions = createSessions(1);
+  const compiled = await sessions.get("outer", () => {
+    const graph = createGraph();
+    const column = addInput(graph, "column", "float32", ["n", 1]);
+    const row = addInput(graph, "row", "float32", [1, "n"]);
+    const product = emit({ op: "MatMul", inputs: [column, row], shape: ["n", "n"] });
+    return finishProgram(graph, new Map([["sum", sumAxes(product, [0, 1], [], false)]]));
+  });
+  const sum = async (n: number) => {
+    const ones = new Float32Array(n).fill(1);
+    return compiled.run({ column: floats(ones, [n, 1]), row: floats(ones, [1, n]) });
+  };
+  // 256 TiB, which is more than a process can address.
+  const failed = sum(2 ** 23);
+  await expect(failed).rejects.toThrow(EngineError);
+  await expect(failed).rejects.toThrow(/out of memory while computing: use shorter sequences/);
+  expect((await sum(8)).get("sum")![0]).toBe(64);
+  await sessions.dispose();
+});
+
+it("keeps weights and gradients as they were when a lane fails", async () => {
+  const config = presetConfig("tiny", 16);
+  const parameters = initialWeights(config, 1);
+  const sessions = createSessions(1);
+  const lane = createLane(config, sessions);
+  let failing = false;
+  const breaking: Lane = {
+    ...lane,
+    run: (job) =>
+      failing ? Promise.reject(new EngineError("out of memory while computing")) : lane.run(job),
+  };
+  const moments = { first: new Map(), second: new Map(), steps: 0 };
+  const learner = createLearner(config, parameters, moments, sessions, [lane, breaking]);
+  const sequences = Array.from({ length: 6 }, (_, i) => ({ ids: [i, 1, 2, 3, i], inputs: {} }));
+  const objective = { loss: neg(logprob), metrics: {} };
+  const copies = (arrays: ReadonlyMap<string, Float32Array>) =>
+    [...arrays].map(([name, array]) => [name, array.slice()]);
+  await learner.forwardBackward(sequences, objective);
+  const before = [copies(parameters), copies(learner.gradients)];
+  failing = true;
+  await expect(learner.forwardBackward(sequences, objective)).rejects.toThrow(/out of memory/);
+  expect([copies(parameters), copies(learner.gradients)]).toEqual(before);
+  failing = false;
+  await learner.forwardBackward(sequences, objective);
+  const [name, once] = before[1]![1] as [string, Float32Array];
+  const twice = learner.gradients.get(name)!;
+  expect(twice.every((value, i) => Math.abs(value - 2 * once[i]!) < 1e-4)).toBe(true);
+  await sessions.dispose();
+});
