@@ -1,4 +1,5 @@
 /** All commands, in the order in which help lists them. */
+import { benchPaw } from "./bench-paw.js";
 import type { Command } from "./command.js";
 import { complete, completion } from "./completion.js";
 import { envCheck } from "./env-check.js";
@@ -24,6 +25,7 @@ export const commands: readonly Command[] = [
   runs,
   replay,
   report,
+  benchPaw,
   show,
   envList,
   envInfo,
