@@ -36,8 +36,12 @@ export const variants: Readonly<Record<string, Variant>> = {
   full: { does: "selection by full entropy", changes: paw({ entropy: "full" }) },
   dedupe: { does: "repeated transitions left out", changes: paw({ dedupe: true }) },
   skip: {
+    does: "no world modelling in updates without signal",
+    changes: paw({ skipWithoutSignal: "updates" }),
+  },
+  "skip-groups": {
     does: "no world modelling in groups without signal",
-    changes: paw({ skipWithoutSignal: true }),
+    changes: paw({ skipWithoutSignal: "groups" }),
   },
 };
 

@@ -70,16 +70,16 @@ export async function compare(
           state.share = counts ? share : 0;
           state.text = text;
           // A resumed run begins with what it had done before.
-          if (share > 0) state.from ??= share;
+          state.from ??= state.share;
           tell();
         },
       });
       // One that was found finished has told nothing.
-      if (running.has(id)) {
-        if (counts) doneNow += 1 - (state.from ?? 0);
-        onEnd(id, "done");
-      }
+      const now = running.delete(id);
       if (counts) done++;
+      if (counts && now) doneNow += 1 - (state.from ?? 0);
+      tell();
+      if (now) onEnd(id, "done");
     } catch (error) {
       if (signal.aborted) throw error;
       failed.push(id);

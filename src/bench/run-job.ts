@@ -21,6 +21,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { UserError } from "../errors.js";
+import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
@@ -77,7 +78,8 @@ export function readResult(folder: string): JobResult | undefined {
 /** Trains and evaluates one arm with one seed, as far as that is not done yet. */
 export async function runJob(job: Job, options: JobOptions): Promise<JobResult> {
   const { folder, config, setting, algorithm, arm, seed } = job;
-  claim(folder, config);
+  // Where the start model lies is no difference.
+  claim(folder, { ...config, model: { ...config.model, start: "start" } });
   const done = readResult(folder);
   if (done !== undefined) return done;
   const begin = performance.now();
@@ -107,13 +109,10 @@ export async function runStart(
   return writeResult(folder, { setting, splits }, begin);
 }
 
-/** Notes what the folder is for; the place of the start model and the threads of a warm start may differ. */
+/** Notes what the folder is for, and refuses one that is for something else. */
 function claim(folder: string, config: TrainConfig): void {
   const path = join(folder, "job.json");
-  const { model, ...rest } = config;
-  const wanted = JSON.parse(
-    JSON.stringify({ ...rest, model: { maxContext: model.maxContext } }),
-  ) as unknown;
+  const wanted = JSON.parse(JSON.stringify(config)) as unknown;
   mkdirSync(folder, { recursive: true });
   if (!existsSync(path)) writeSmallFile(path, `${JSON.stringify(wanted, undefined, 2)}\n`);
   else if (!isDeepStrictEqual(JSON.parse(readFileSync(path, "utf8")), wanted)) {
@@ -137,12 +136,14 @@ async function train(folder: string, config: TrainConfig, options: JobOptions): 
     }
     if (openRun(run, () => undefined).manifest.status === "done") return;
   }
+  const before = (latestCheckpoint(run)?.state.updates ?? 0) / Math.max(config.updates, 1);
+  options.onProgress(before * (1 - EVALUATION_SHARE), "starts");
   const args = hasManifest(run) ? ["--resume", run] : ["--config", path, "--out", run];
   await runChild(["train", ...args], {
     ...options,
     onLine(line) {
       const [, update, updates] = /update (\d+)\/(\d+)/.exec(line) ?? [];
-      const share = update === undefined ? 0 : Number(update) / Number(updates);
+      const share = update === undefined ? before : Number(update) / Number(updates);
       options.onProgress(share * (1 - EVALUATION_SHARE), line.trim());
     },
   });

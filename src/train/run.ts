@@ -21,6 +21,7 @@ import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import type { TrainConfig } from "./config.js";
 import { evaluate } from "./evaluate.js";
+import { checkGradientCap, type GradientCap } from "./gradient-cap.js";
 import { evaluationMetrics, updateMetrics } from "./metrics.js";
 import { type FinishedUpdate, trainRl } from "./rl.js";
 import { type SftStep, sft } from "./sft.js";
@@ -50,6 +51,7 @@ interface Setup {
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
   const { folder } = options;
   // What cannot work is refused before there is a run.
+  checkGradientCap(config);
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   const start = startOf(config);
   const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
@@ -71,6 +73,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         ...setup,
         firstUpdate: checkpoint?.state.updates ?? 0,
         optimizerSteps: checkpoint?.state.optimizerSteps ?? 0,
+        gradientCap: capOf(checkpoint),
         ...(options.signal !== undefined && { signal: options.signal }),
         onUpdate: (done) => finishUpdate(done, setup, config, run, options),
       },
@@ -87,6 +90,11 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     await engine?.dispose();
   }
   run.finish("done");
+}
+
+function capOf(checkpoint: Checkpoint | undefined): GradientCap {
+  const { policyGradient } = checkpoint?.state ?? {};
+  return policyGradient === undefined ? {} : { running: policyGradient };
 }
 
 /** The weights that RL starts from, and stays near where a KL penalty asks for it. */
@@ -228,7 +236,13 @@ async function finishUpdate(
   const evaluation = due ? await evaluateAll(setup, config, index, options) : {};
   report({ ...updateMetrics(done), ...evaluation }, run, options);
   if ((index + 1) % config.checkpointEvery === 0 || last) {
-    await saveCheckpoint(run.folder, { updates: index + 1, optimizerSteps }, async (folder) => {
+    const { running } = done.gradientCap;
+    const state = {
+      updates: index + 1,
+      optimizerSteps,
+      ...(running !== undefined && { policyGradient: running }),
+    };
+    await saveCheckpoint(run.folder, state, async (folder) => {
       await setup.engine.save(folder);
       await setup.tokenizer.save(folder);
     });
