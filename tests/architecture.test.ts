@@ -28,7 +28,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "update",
   ],
   report: ["engine", "objectives", "rollout", "runs", "text"],
-  bench: ["config", "envs", "report", "runs", "text", "train"],
+  bench: ["config", "engine", "envs", "objectives", "report", "rollout", "runs", "text", "train"],
   cli: [
     "bench",
     "config",

@@ -1,4 +1,5 @@
 /** All commands, in the order in which help lists them. */
+import { benchGradients } from "./bench-gradients.js";
 import { benchPaw } from "./bench-paw.js";
 import type { Command } from "./command.js";
 import { complete, completion } from "./completion.js";
@@ -26,6 +27,7 @@ export const commands: readonly Command[] = [
   replay,
   report,
   benchPaw,
+  benchGradients,
   show,
   envList,
   envInfo,
