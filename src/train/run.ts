@@ -19,9 +19,11 @@ import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
 import { type PromptStyle, promptStyle } from "../text/prompt.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { checkConfig } from "./checks.js";
 import type { TrainConfig } from "./config.js";
 import { evaluate } from "./evaluate.js";
-import { checkGradientCap, type GradientCap } from "./gradient-cap.js";
+import type { GradientCap } from "./gradient-cap.js";
+import { describeLeftOut } from "./left-out.js";
 import { evaluationMetrics, updateMetrics } from "./metrics.js";
 import { type FinishedUpdate, trainRl } from "./rl.js";
 import { type SftStep, sft } from "./sft.js";
@@ -51,8 +53,8 @@ interface Setup {
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
   const { folder } = options;
   // What cannot work is refused before there is a run.
-  checkGradientCap(config);
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  checkConfig(config, environment);
   const start = startOf(config);
   const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
   const run =
@@ -230,6 +232,7 @@ async function finishUpdate(
     episodes.map((episode) => ({ ...episode, group: offset + episode.group })),
   );
   run.recordEpisodes(episodes);
+  tellLeftOut(`update ${index + 1}`, episodes, options);
   const last = index + 1 === config.updates;
   const { every } = config.evaluation;
   const due = every > 0 && ((index + 1) % every === 0 || last);
@@ -249,6 +252,11 @@ async function finishUpdate(
   }
 }
 
+function tellLeftOut(where: string, episodes: readonly Episode[], options: TrainOptions): void {
+  const message = describeLeftOut(where, episodes);
+  if (message !== undefined) options.onProblem?.(message);
+}
+
 function report(line: MetricsLine, run: Run, options: TrainOptions): void {
   run.recordMetrics(line);
   options.onMetrics?.(line);
@@ -258,8 +266,9 @@ async function evaluateAll(
   setup: Setup,
   config: TrainConfig,
   index: number,
-  { signal }: TrainOptions,
+  options: TrainOptions,
 ): Promise<MetricsLine> {
+  const { signal } = options;
   const { environment, style, tokenizer, engine } = setup;
   const { every, splits, tasks, temperature } = config.evaluation;
   if (every === 0) return {};
@@ -267,6 +276,7 @@ async function evaluateAll(
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
   const lines: MetricsLine[] = [];
   for (const split of splits) {
+    const played: Episode[] = [];
     const tally = await evaluate({
       environment,
       policy,
@@ -276,7 +286,9 @@ async function evaluateAll(
       seed: mixSeed(config.seed, "evaluation", index),
       ...(stepLimit !== undefined && { stepLimit }),
       ...(signal !== undefined && { signal }),
+      onEpisode: (episode) => void played.push(episode),
     });
+    tellLeftOut(`evaluation on ${split}`, played, options);
     lines.push(evaluationMetrics(split, tally));
   }
   return Object.assign({}, ...lines) as MetricsLine;
