@@ -28,7 +28,19 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "update",
   ],
   report: ["engine", "objectives", "rollout", "runs", "text"],
-  cli: ["config", "engine", "envs", "report", "rollout", "runs", "search", "text", "train"],
+  bench: ["config", "engine", "envs", "objectives", "report", "rollout", "runs", "text", "train"],
+  cli: [
+    "bench",
+    "config",
+    "engine",
+    "envs",
+    "report",
+    "rollout",
+    "runs",
+    "search",
+    "text",
+    "train",
+  ],
 };
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })

@@ -1,4 +1,6 @@
 /** All commands, in the order in which help lists them. */
+import { benchGradients } from "./bench-gradients.js";
+import { benchPaw } from "./bench-paw.js";
 import type { Command } from "./command.js";
 import { complete, completion } from "./completion.js";
 import { envCheck } from "./env-check.js";
@@ -24,6 +26,8 @@ export const commands: readonly Command[] = [
   runs,
   replay,
   report,
+  benchPaw,
+  benchGradients,
   show,
   envList,
   envInfo,

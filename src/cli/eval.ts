@@ -17,6 +17,8 @@ import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
 
 const count = z.int().min(1);
+/** Episodes of a checkpoint that move in step: what the engine keeps of so many prompts fits its memory. */
+const BATCH = 256;
 
 /** `pawl eval`: a policy or a checkpoint on a split, each task once. */
 export const evaluate = defineCommand({
@@ -100,7 +102,7 @@ export const evaluate = defineCommand({
               style,
               ask: (situation) => askPerson(situation, asker!, io, signal),
             })
-          : enginePolicy({ ...model, style, sampling: { temperature, maxTokens } });
+          : enginePolicy({ ...model, style, batch: BATCH, sampling: { temperature, maxTokens } });
       const tally = await recordRollout(
         {
           environment,

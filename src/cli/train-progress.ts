@@ -7,6 +7,7 @@ import { createLive } from "./live.js";
 
 const BARS = "▁▂▃▄▅▆▇█";
 const SPARKLINE_WIDTH = 48;
+const LABEL = 13;
 
 /** Shows what training does; its methods fit the callbacks of `trainRun`. */
 export interface TrainProgress {
@@ -21,11 +22,13 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
   const live = createLive(io);
   const { bold, cyan, dim, green } = io.colors;
   const startedAt = performance.now();
-  const successes: number[] = [];
+  const returns: number[] = [];
   const evaluations = new Map<string, number[]>();
   let phase = "";
   let detail = "";
   let last: MetricsLine = {};
+  let updatesDone = 0;
+  let updatesBefore: number | undefined;
   let rlStartedAt = startedAt;
 
   const plain = (text: string): void => {
@@ -34,17 +37,19 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
   const elapsed = (): number => (performance.now() - startedAt) / 1000;
 
   const timeLeft = (): string => {
-    const done = successes.length;
+    // A resumed run has done some of its updates before.
+    const done = updatesDone - (updatesBefore ?? 0);
     const seconds = (performance.now() - rlStartedAt) / 1000;
-    return done === 0 ? "–" : duration((seconds / done) * (updates - done));
+    return done === 0 ? "–" : duration((seconds / done) * (updates - updatesDone));
   };
 
   const lines = (): readonly string[] => [
     `${bold(phase)} ${detail}  ${dim(`${duration(elapsed())} so far, ${timeLeft()} left`)}`,
-    ...(successes.length === 0
+    ...(updatesDone === 0
       ? []
       : [
-          `${dim("train success")}  ${cyan(sparkline(successes))}  ${percent(successes.at(-1)!)}`,
+          `${dim("reward".padEnd(LABEL))}  ${cyan(sparkline(returns))}  ${number(returns.at(-1) ?? Number.NaN, 2)}`,
+          `${dim("train success".padEnd(LABEL))}  ${percent(last["train.success"] ?? Number.NaN)}`,
           [
             `λ ${number(last["world.lambda"] ?? Number.NaN, 2)}`,
             `world loss ${number(last["world.loss"] ?? Number.NaN, 4)}`,
@@ -56,7 +61,7 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
         ]),
     ...[...evaluations].map(
       ([split, values]) =>
-        `${dim(split.padEnd(13))}  ${green(values.map((value) => percent(value)).join(" → "))}`,
+        `${dim(split.padEnd(LABEL))}  ${green(values.map((value) => percent(value)).join(" → "))}`,
     ),
   ];
 
@@ -74,11 +79,14 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
       live.draw(lines);
     },
     onMetrics(line) {
-      const success = line["train.success"];
-      if (success !== undefined) {
-        successes.push(success);
+      const update = line.update ?? -1;
+      // An update of broken episodes only has no success and no return, and is an update all the same.
+      if (update >= 0) {
+        updatesBefore ??= update;
+        updatesDone = update + 1;
+        if (line["train.return"] !== undefined) returns.push(line["train.return"]);
         last = line;
-        detail = `update ${line.update! + 1}/${updates}`;
+        detail = `update ${updatesDone}/${updates}`;
       }
       const evaluated: string[] = [];
       for (const [name, value] of Object.entries(line)) {
@@ -88,15 +96,16 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
         evaluated.push(`${split} ${percent(value)}`);
       }
       const parts = [
-        ...(success === undefined
+        ...(update < 0
           ? ["warm-started"]
           : [
               detail,
-              `success ${percent(success)}`,
+              `reward ${number(line["train.return"] ?? Number.NaN, 2)}`,
+              `success ${percent(line["train.success"] ?? Number.NaN)}`,
               `λ ${number(line["world.lambda"] ?? Number.NaN, 2)}`,
             ]),
         ...evaluated,
-        ...(success === undefined ? [] : [`${timeLeft()} left`]),
+        ...(update < 0 ? [] : [`${timeLeft()} left`]),
       ];
       plain(parts.join(" · "));
       live.draw(lines);
@@ -105,14 +114,16 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
   };
 }
 
-/** The course of shares between 0 and 1, as a row of bars; long ones show means of neighbours. */
+/** The course of values from 0 to the largest of them, as a row of bars; long ones show means of neighbours. */
 export function sparkline(values: readonly number[]): string {
+  const top = Math.max(...values);
   const size = Math.max(1, Math.ceil(values.length / SPARKLINE_WIDTH));
   let bars = "";
   for (let i = 0; i < values.length; i += size) {
     const some = values.slice(i, i + size);
     const mean = some.reduce((sum, value) => sum + value, 0) / some.length;
-    bars += BARS[Math.min(BARS.length - 1, Math.floor(mean * BARS.length))];
+    const share = top > 0 ? Math.max(0, mean / top) : 0;
+    bars += BARS[Math.min(BARS.length - 1, Math.floor(share * BARS.length))];
   }
   return bars;
 }

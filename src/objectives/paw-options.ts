@@ -45,6 +45,15 @@ export const pawOptions = z
       .boolean()
       .default(false)
       .describe("leave out repeated transitions before selection; beyond the paper"),
+    gradientCap: z
+      .number()
+      .gt(0)
+      .optional()
+      .describe("longest world-model gradient, relative to the policy's running mean; absent: any"),
+    skipWithoutSignal: z
+      .enum(["off", "updates", "groups"])
+      .default("off")
+      .describe("no world modelling in updates, or in groups, whose episodes all earned the same"),
   })
   .prefault({});
 

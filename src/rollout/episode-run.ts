@@ -36,6 +36,8 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   const { style, task } = plan;
   const steps: Step[] = [];
   let env: Env | RemoteEnv | undefined;
+  // A world that could not be reset has no goal to ask for.
+  let goal = "";
   let firstObservation = "";
   let observation = "";
   let initialContext: string | undefined;
@@ -51,7 +53,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       attempt: plan.attempt,
       seed: plan.seed,
       policy: plan.policy,
-      goal: env?.goal ?? "",
+      goal,
       firstObservation,
       ...(initialContext !== undefined && { initialContext }),
       steps,
@@ -66,6 +68,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   try {
     env = plan.environment.create();
     firstObservation = await env.reset(task, plan.seed);
+    goal = env.goal;
     observation = firstObservation;
     initialContext = env.initialContext?.();
   } catch (error) {
@@ -80,7 +83,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     situation() {
       if (env === undefined) throw new Error("the episode is over: it never started");
       const view = {
-        goal: env.goal,
+        goal,
         observation,
         firstObservation,
         steps,

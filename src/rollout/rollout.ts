@@ -17,7 +17,7 @@ import type { Policy } from "./policy.js";
 /** In-process worlds never wait, so every so often signals and timers are let in. */
 const BREATHE_EVERY_MS = 20;
 
-/** After this many broken episodes in a row, with none whole, a rollout gives up. */
+/** After this many broken episodes, with none whole and not all of one task, a rollout gives up. */
 const BROKEN_IN_A_ROW = 8;
 
 /** What to play, and who is told of it. */
@@ -61,19 +61,26 @@ export async function rollout(options: RolloutOptions): Promise<readonly Group[]
 export async function play(options: RolloutOptions): Promise<void> {
   const waiting = planLanes(options);
   const breathe = createBreather();
-  let brokenInARow = 0;
+  const firstBroken: Episode[] = [];
+  let anyWhole = false;
   const report = (episode: Episode): void => {
     options.onEpisode?.(episode);
-    brokenInARow = episode.stop === "broken" ? brokenInARow + 1 : Number.NEGATIVE_INFINITY;
-    if (brokenInARow >= BROKEN_IN_A_ROW) {
-      throw new UserError(
-        `the first ${brokenInARow} episodes all broke, so the rollout was given up. The last one: ${episode.error}`,
-      );
-    }
+    if (episode.stop !== "broken") anyWhole = true;
+    else if (!anyWhole) firstBroken.push(episode);
+  };
+  // Asked after a lane: its other episodes may be whole, and end later than those that broke at once.
+  const giveUpIfHopeless = (): void => {
+    if (anyWhole || firstBroken.length < BROKEN_IN_A_ROW) return;
+    const tasks = new Set(firstBroken.map((episode) => episode.task.id));
+    if (tasks.size === 1 && options.tasks.length > 1) return;
+    throw new UserError(
+      `the first ${firstBroken.length} episodes all broke, so the rollout was given up. The last one: ${firstBroken.at(-1)!.error}`,
+    );
   };
   const worker = async (): Promise<void> => {
     for (let lane = waiting.shift(); lane !== undefined; lane = waiting.shift()) {
       await playLane(lane, options, report);
+      giveUpIfHopeless();
       await breathe();
     }
   };

@@ -12,6 +12,8 @@ export interface CheckpointState {
   /** Updates done. */
   readonly updates: number;
   readonly optimizerSteps: number;
+  /** The running length of the policy's gradient, where world modelling is capped by it. */
+  readonly policyGradient?: number;
 }
 
 /** A checkpoint on disk. */

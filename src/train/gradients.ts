@@ -2,7 +2,7 @@
  * How the policy's and the world model's gradients relate: their lengths, and the cosine between them.
  *
  * The cosine follows from the lengths alone: |a + b|² = |a|² + |b|² + 2·|a|·|b|·cos. Measured on a sample of
- * an update's sequences before it is learnt, because every length takes a backward pass of its own.
+ * an update's sequences, spread over all of its groups, before it is learnt, because every length takes a backward pass of its own.
  */
 import type { Engine } from "../engine/engine.js";
 import { type Objective, sumObjectives } from "../objectives/expression.js";
@@ -16,14 +16,19 @@ export interface GradientRelation {
   readonly "gradient.cosine": number;
 }
 
-/** Measures the gradients of two objectives on the update's first sequences; changes no weights. */
+/** Measures the gradients of two objectives on some of the update's sequences; changes no weights. */
 export async function relateGradients(
   engine: Engine,
   update: Update,
   objectives: { readonly policy: Objective; readonly world: Objective },
   sample: number,
 ): Promise<GradientRelation> {
-  const sequences = mergeContinuations(update.sequences).slice(0, sample);
+  const all = mergeContinuations(update.sequences);
+  const count = Math.min(sample, all.length);
+  const sequences = Array.from(
+    { length: count },
+    (_, i) => all[Math.floor((i * all.length) / count)]!,
+  );
   const lengthOf = async (objective: Objective): Promise<number> => {
     await engine.forwardBackward(sequences, objective);
     return (await engine.discardGradients()).gradNorm;

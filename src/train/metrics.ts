@@ -20,6 +20,7 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     "train.broken": summary.brokenEpisodes,
     ...byType("train", tally),
     "world.lambda": summary.meanLambda,
+    "world.scale": done.gradientCap.scale ?? Number.NaN,
     "world.selectedShare": summary.selectedShare,
     "world.targets": summary.observationTokens,
     "policy.actionEntropy": summary.meanActionEntropy,

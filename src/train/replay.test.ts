@@ -105,6 +105,54 @@ describe("the replay of a run", () => {
     );
   }, 60_000);
 
+  it("computes a capped λ again from the recorded gradients, across a resumed run too", async () => {
+    const config = tinyConfig({
+      // A balance of 1 and a tight cap, so that the cap is what decides.
+      paw: { balance: 1, loss: "ce", gradientCap: 0.01 },
+      // The entropy's gradient is there even where no episode succeeds.
+      objective: { entropy: 0.01, kl: 0 },
+      updates: 2,
+      warmStart: { episodes: 0 },
+      evaluation: { every: 0 },
+    });
+    const whole = join(parent, "cap");
+    await trainRun(config, { folder: whole });
+    const cut = join(parent, "cap-cut");
+    const controller = new AbortController();
+    const interrupted = trainRun(config, {
+      folder: cut,
+      signal: controller.signal,
+      onMetrics: (line) => line.update === 0 && controller.abort(),
+    });
+    await expect(interrupted).rejects.toThrow(/abort/);
+    await trainRun(config, { folder: cut, resume: true });
+    const lambdas = (folder: string) =>
+      openRun(folder, fail)
+        .metrics()
+        .slice(1)
+        .map((line) => [line["world.lambda"], line["world.scale"]]);
+    expect(lambdas(cut)).toEqual(lambdas(whole));
+    for (const [lambda, scale] of lambdas(whole)) {
+      expect(scale).toBeGreaterThan(0);
+      expect(scale).toBeLessThan(1);
+      expect(lambda).toBe(scale);
+    }
+    for (const losses of [true, false]) {
+      const updates = await replayed(cut, losses);
+      expect(updates.flatMap((update) => update.divergences)).toEqual([]);
+      for (const { compared } of updates)
+        expect(compared).toEqual(expect.arrayContaining(["world.lambda", "world.scale"]));
+    }
+    const other = changed(cut, "cap-other", "metrics.jsonl", (text) =>
+      text.replace(/("update":1,.*"gradient.world":)/, "$110"),
+    );
+    const wrong = (await replayed(other, false)).flatMap((update) => update.divergences);
+    expect(wrong.map(({ update, quantity }) => `${update} ${quantity}`)).toEqual([
+      "1 world.lambda",
+      "1 world.scale",
+    ]);
+  }, 60_000);
+
   it("refuses what is no training run", async () => {
     const out = join(parent, "rollout");
     await runCli(["rollout", "--groups", "1", "--group-size", "1", "--out", out]);

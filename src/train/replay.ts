@@ -10,7 +10,7 @@
  * probabilities and gradient norms are compared as well.
  *
  * Not compared: evaluations, of which the episodes are not recorded, times, memory, and the gradients that
- * are measured on a sample. PPO's advantages and
+ * are measured on a sample; a cap on λ is computed again from the recorded ones. PPO's advantages and
  * selection by full entropy need the weights, so without them what depends on those is left out too.
  */
 import { join } from "node:path";
@@ -25,8 +25,9 @@ import type { Episode, Group } from "../rollout/episode.js";
 import { checkpointAfter } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
-import { prepareUpdate, type Update } from "../update/update.js";
+import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
+import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
 import { expectedSteps, updateSeed } from "./rl.js";
@@ -76,7 +77,7 @@ export async function* replayRun(
   const last = Math.max(-1, ...[...lines.keys()].map((update) => update ?? -1));
   // Before the first update is done there may be no weights either.
   if (last < 0) return;
-  const replayer = await createReplayer(run.folder, config, options.losses);
+  const replayer = await createReplayer(run.folder, config, options.losses, capsOf(lines, config));
   let next = 0;
   try {
     for (const { update, groups } of updatesOf(run.episodes(), config.groups)) {
@@ -93,6 +94,20 @@ export async function* replayRun(
   } finally {
     await replayer.close();
   }
+}
+
+/** Where the cap on the world model's gradient stood at each update. */
+function capsOf(
+  lines: ReadonlyMap<number | undefined, MetricsLine>,
+  { paw: { gradientCap }, updates }: TrainConfig,
+): ReadonlyMap<number, GradientCap> {
+  const caps = new Map<number, GradientCap>();
+  let cap: GradientCap = {};
+  for (let update = 0; update < updates && lines.has(update); update++) {
+    cap = nextGradientCap(gradientCap, cap, lines.get(update));
+    caps.set(update, cap);
+  }
+  return caps;
 }
 
 function withoutEpisodes(update: number): ReplayedUpdate {
@@ -140,6 +155,7 @@ async function createReplayer(
   folder: string,
   config: TrainConfig,
   losses: boolean,
+  caps: ReadonlyMap<number, GradientCap>,
 ): Promise<Replayer> {
   const { maxReturn } = openEnvironment({ ...config.env, name: String(config.env.name) });
   const reference = join(folder, REFERENCE);
@@ -147,13 +163,15 @@ async function createReplayer(
   const critic = config.advantage.name === "ppo";
   let engine: Engine | undefined;
 
+  const capAt = (index: number): GradientCap => caps.get(index) ?? {};
   const prepare = (
+    index: number,
     groups: readonly Group[],
     advantages: Advantages,
     results = {},
     paw = config.paw,
-  ): Update =>
-    prepareUpdate(groups, advantages, {
+  ): Update => {
+    const update = prepareUpdate(groups, advantages, {
       paw,
       normaliser: config.objective.normaliser,
       maxReturn,
@@ -161,6 +179,9 @@ async function createReplayer(
       maxTokens,
       results,
     });
+    const { scale } = capAt(index);
+    return scale === undefined ? update : scaleWorld(update, scale);
+  };
   const cut = (update: Update, index: number) =>
     minibatches(update, {
       normaliser: config.objective.normaliser,
@@ -183,7 +204,7 @@ async function createReplayer(
       values: critic,
     });
     const advantages = computeAdvantages(groups, config.advantage, scored.valueTable);
-    const prepared = prepare(groups, advantages, scored.results);
+    const prepared = prepare(index, groups, advantages, scored.results);
     const learnt =
       prepared.sequences.length === 0
         ? undefined
@@ -197,7 +218,7 @@ async function createReplayer(
             seed: updateSeed(config, index),
           });
     return {
-      line: metricsOf(index, groups, prepared, learnt),
+      line: metricsOf(index, groups, prepared, learnt, capAt(index)),
       byEngine: (name) => name in (learnt?.metrics ?? {}) || name === "policy.actionEntropy",
       learnt: true,
     };
@@ -207,7 +228,7 @@ async function createReplayer(
   const recount = (index: number, groups: readonly Group[]): Recomputed => {
     const full = config.paw.loss !== "off" && config.paw.entropy === "full";
     const advantages = critic ? noAdvantages(groups) : computeAdvantages(groups, config.advantage);
-    const prepared = prepare(groups, advantages, {}, { ...config.paw, entropy: "sampled" });
+    const prepared = prepare(index, groups, advantages, {}, { ...config.paw, entropy: "sampled" });
     const learnt =
       prepared.sequences.length === 0
         ? undefined
@@ -215,7 +236,7 @@ async function createReplayer(
     const unknown = full
       ? ["world.targets", "world.tokens", "train.tokens", "policy.actionEntropy"]
       : [];
-    const line = Object.entries(metricsOf(index, groups, prepared, learnt));
+    const line = Object.entries(metricsOf(index, groups, prepared, learnt, capAt(index)));
     return {
       line: Object.fromEntries(line.filter(([name]) => !unknown.includes(name))),
       byEngine: (name) => name === "policy.loss",
@@ -294,6 +315,7 @@ function metricsOf(
   groups: readonly Group[],
   prepared: Update,
   learnt: Learnt | undefined,
+  gradientCap: GradientCap,
 ): MetricsLine {
   const seconds = { rollout: 0, score: 0, prepare: 0, measure: 0, learn: 0 };
   const gradients = undefined;
@@ -303,6 +325,7 @@ function metricsOf(
     prepared,
     learnt,
     gradients,
+    gradientCap,
     optimizerSteps: 0,
     seconds,
   });

@@ -16,7 +16,8 @@ import { enginePolicy } from "../rollout/policies/engine.js";
 import { rollout } from "../rollout/rollout.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import { prepareUpdate, type Update } from "../update/update.js";
+import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
+import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type GradientRelation, relateGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
 import type { OptimizerOptions } from "./schedule.js";
@@ -51,6 +52,8 @@ export interface RlContext {
   readonly firstUpdate: number;
   /** Optimiser steps taken before that. */
   readonly optimizerSteps: number;
+  /** Where the cap on the world model's gradient stood. */
+  readonly gradientCap: GradientCap;
   readonly signal?: AbortSignal;
   /** Told of every update when it is done; the next one waits for it. */
   onUpdate(done: FinishedUpdate): Promise<void>;
@@ -64,6 +67,7 @@ export interface FinishedUpdate {
   readonly learnt: Learnt | undefined;
   /** How the policy's and the world model's gradients relate, where both are there and measured. */
   readonly gradients: GradientRelation | undefined;
+  readonly gradientCap: GradientCap;
   readonly optimizerSteps: number;
   /** Seconds each phase took. */
   readonly seconds: Readonly<Record<"rollout" | "score" | "prepare" | "measure" | "learn", number>>;
@@ -78,7 +82,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
   const alone = updateObjective(options.objective, { ...paw, loss: "off" }, { critic });
   const world = paw.loss === "off" ? undefined : worldObjective({ ...paw, loss: paw.loss });
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
-  let { optimizerSteps } = context;
+  let { optimizerSteps, gradientCap } = context;
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
     const clock = createClock();
@@ -103,7 +107,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     clock.lap("score");
 
     const advantages = computeAdvantages(groups, advantage, scored.valueTable);
-    const prepared = prepareUpdate(groups, advantages, {
+    const unscaled = prepareUpdate(groups, advantages, {
       paw,
       normaliser: options.objective.normaliser,
       maxReturn: environment.maxReturn,
@@ -114,9 +118,12 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     clock.lap("prepare");
 
     const gradients =
-      world === undefined || options.gradientSample === 0 || prepared.sequences.length === 0
+      world === undefined || options.gradientSample === 0 || unscaled.sequences.length === 0
         ? undefined
-        : await relateGradients(engine, prepared, { policy: alone, world }, options.gradientSample);
+        : await relateGradients(engine, unscaled, { policy: alone, world }, options.gradientSample);
+    gradientCap = nextGradientCap(paw.gradientCap, gradientCap, gradients);
+    const { scale } = gradientCap;
+    const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
     clock.lap("measure");
 
     const learnt =
@@ -136,6 +143,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     await context.onUpdate({
       index,
       gradients,
+      gradientCap,
       groups,
       prepared,
       learnt,

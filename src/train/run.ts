@@ -18,8 +18,11 @@ import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
 import { type PromptStyle, promptStyle } from "../text/prompt.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { checkConfig } from "./checks.js";
 import type { TrainConfig } from "./config.js";
 import { evaluate } from "./evaluate.js";
+import type { GradientCap } from "./gradient-cap.js";
+import { describeLeftOut } from "./left-out.js";
 import { evaluationMetrics, updateMetrics } from "./metrics.js";
 import { type FinishedUpdate, trainRl } from "./rl.js";
 import { type SftStep, sft } from "./sft.js";
@@ -50,6 +53,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
   const { folder } = options;
   // What cannot work is refused before there is a run.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  checkConfig(config, environment);
   const start = startOf(config);
   const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
   const run =
@@ -70,6 +74,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         ...setup,
         firstUpdate: checkpoint?.state.updates ?? 0,
         optimizerSteps: checkpoint?.state.optimizerSteps ?? 0,
+        gradientCap: capOf(checkpoint),
         ...(options.signal !== undefined && { signal: options.signal }),
         onUpdate: (done) => finishUpdate(done, setup, config, run, options),
       },
@@ -86,6 +91,11 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     await engine?.dispose();
   }
   run.finish("done");
+}
+
+function capOf(checkpoint: Checkpoint | undefined): GradientCap {
+  const { policyGradient } = checkpoint?.state ?? {};
+  return policyGradient === undefined ? {} : { running: policyGradient };
 }
 
 /** The weights that RL starts from, and stays near where a KL penalty asks for it. */
@@ -221,17 +231,29 @@ async function finishUpdate(
     episodes.map((episode) => ({ ...episode, group: offset + episode.group })),
   );
   run.recordEpisodes(episodes);
+  tellLeftOut(`update ${index + 1}`, episodes, options);
   const last = index + 1 === config.updates;
   const { every } = config.evaluation;
   const due = every > 0 && ((index + 1) % every === 0 || last);
   const evaluation = due ? await evaluateAll(setup, config, index, options) : {};
   report({ ...updateMetrics(done), ...evaluation }, run, options);
   if ((index + 1) % config.checkpointEvery === 0 || last) {
-    await saveCheckpoint(run.folder, { updates: index + 1, optimizerSteps }, async (folder) => {
+    const { running } = done.gradientCap;
+    const state = {
+      updates: index + 1,
+      optimizerSteps,
+      ...(running !== undefined && { policyGradient: running }),
+    };
+    await saveCheckpoint(run.folder, state, async (folder) => {
       await setup.engine.save(folder);
       await setup.tokenizer.save(folder);
     });
   }
+}
+
+function tellLeftOut(where: string, episodes: readonly Episode[], options: TrainOptions): void {
+  const message = describeLeftOut(where, episodes);
+  if (message !== undefined) options.onProblem?.(message);
 }
 
 function report(line: MetricsLine, run: Run, options: TrainOptions): void {
@@ -243,8 +265,9 @@ async function evaluateAll(
   setup: Setup,
   config: TrainConfig,
   index: number,
-  { signal }: TrainOptions,
+  options: TrainOptions,
 ): Promise<MetricsLine> {
+  const { signal } = options;
   const { environment, style, tokenizer, engine } = setup;
   const { every, splits, tasks, temperature } = config.evaluation;
   if (every === 0) return {};
@@ -252,6 +275,7 @@ async function evaluateAll(
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
   const lines: MetricsLine[] = [];
   for (const split of splits) {
+    const played: Episode[] = [];
     const tally = await evaluate({
       environment,
       policy,
@@ -261,7 +285,9 @@ async function evaluateAll(
       seed: mixSeed(config.seed, "evaluation", index),
       ...(stepLimit !== undefined && { stepLimit }),
       ...(signal !== undefined && { signal }),
+      onEpisode: (episode) => void played.push(episode),
     });
+    tellLeftOut(`evaluation on ${split}`, played, options);
     lines.push(evaluationMetrics(split, tally));
   }
   return Object.assign({}, ...lines) as MetricsLine;

@@ -27,10 +27,11 @@ export async function scoreActions(
   groups: readonly Group[],
   wanted: Wanted,
 ): Promise<ScoredActions> {
+  const { entropies, values } = wanted;
+  if (!wanted.reference && !entropies && !values) return { results: {} };
   const transitions = transitionsOf(groups);
   if (transitions.length === 0) return { results: {} };
   const sequences = actionSequences(transitions);
-  const { entropies, values } = wanted;
   const policy = entropies || values ? await engine.forward(sequences, { entropies, values }) : [];
   const reference = wanted.reference
     ? await engine.forward(sequences, { weights: "reference" })

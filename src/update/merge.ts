@@ -15,13 +15,13 @@ export interface MergedSequence extends TrainSequence {
 
 /** Merges neighbours of which one begins with the other. */
 export function mergeContinuations(sequences: readonly TrainSequence[]): readonly MergedSequence[] {
-  const merged: MergedSequence[] = [];
+  const chains: TrainSequence[][] = [];
   for (const next of sequences) {
-    const last = merged.at(-1);
-    if (last !== undefined && continues(last, next)) merged[merged.length - 1] = join(last, next);
-    else merged.push({ ...next, steps: 1 });
+    const chain = chains.at(-1);
+    if (chain !== undefined && continues(chain.at(-1)!, next)) chain.push(next);
+    else chains.push([next]);
   }
-  return merged;
+  return chains.map(join);
 }
 
 /** Whether `next` begins with `last` and has no target among the tokens they share. */
@@ -34,16 +34,32 @@ function continues(last: TrainSequence, next: TrainSequence): boolean {
   return true;
 }
 
-function join(last: MergedSequence, next: TrainSequence): MergedSequence {
-  const targets = Uint8Array.from(next.targets ?? []);
-  for (let i = 0; i < last.ids.length; i++) if (last.targets?.[i]) targets[i] = 1;
+/** A chain of continuations as its last sequence, each part with what its own step says of it. */
+function join(chain: readonly TrainSequence[]): MergedSequence {
+  const last = chain.at(-1)!;
+  if (chain.length === 1) return { ...last, steps: 1 };
+  const { length } = last.ids;
+  const targets = new Uint8Array(length);
   const inputs: Record<string, Float32Array> = {};
-  for (const name of new Set([...Object.keys(last.inputs), ...Object.keys(next.inputs)])) {
-    const values = new Float32Array(next.ids.length);
-    values.set(Array.from(next.inputs[name] ?? []));
-    // Inputs are 0 on tokens they say nothing about, so the shared part comes from the earlier step.
-    values.set(Array.from(last.inputs[name] ?? []));
-    inputs[name] = values;
+  for (const name of new Set(chain.flatMap((sequence) => Object.keys(sequence.inputs))))
+    inputs[name] = new Float32Array(length);
+  let start = 0;
+  for (const sequence of chain) {
+    const end = sequence.ids.length;
+    copy(sequence.targets, targets, start, end);
+    for (const [name, values] of Object.entries(sequence.inputs))
+      copy(values, inputs[name]!, start, end);
+    start = end;
   }
-  return { ids: next.ids, targets, inputs, steps: last.steps + 1 };
+  return { ids: last.ids, targets, inputs, steps: chain.length };
+}
+
+function copy(
+  from: ArrayLike<number> | undefined,
+  to: Uint8Array | Float32Array,
+  start: number,
+  end: number,
+): void {
+  if (from === undefined) return;
+  for (let i = start; i < end; i++) to[i] = from[i]!;
 }

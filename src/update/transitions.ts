@@ -47,14 +47,21 @@ function tokensOf(episode: Episode, step: number) {
       `${where} has no tokens: policy ${episode.policy} is no model that can be trained; use an engine's policy`,
     );
   const { spans, ids, logprobs } = sequence;
-  const ranks = spans.map((span) => ORDER.indexOf(span.kind));
-  if (ranks.some((rank, i) => rank < (ranks[i - 1] ?? 0)))
-    throw new Error(
-      `${where}: expected spans in the order ${ORDER.join(", ")}, found ${spans.map((span) => span.kind).join(", ")}`,
-    );
-  const action = spans.filter((span) => span.kind === "action");
-  const actionStart = action[0]?.start ?? 0;
-  const actionEnd = action.at(-1)?.end ?? 0;
+  let rank = 0;
+  let actionStart = 0;
+  let actionEnd = 0;
+  // A prompt with the whole history has a hundred spans, and every step has a prompt: one pass is enough.
+  for (const { kind, start, end } of spans) {
+    const next = ORDER.indexOf(kind);
+    if (next < rank)
+      throw new Error(
+        `${where}: expected spans in the order ${ORDER.join(", ")}, found ${spans.map((span) => span.kind).join(", ")}`,
+      );
+    rank = next;
+    if (kind !== "action") continue;
+    if (actionEnd === 0) actionStart = start;
+    actionEnd = end;
+  }
   if (actionStart < 1 || actionEnd <= actionStart || actionEnd > ids.length)
     throw new Error(
       `${where}: expected a prompt and an action of one token or more each, found an action [${actionStart}, ${actionEnd}) of ${ids.length} tokens`,
@@ -70,7 +77,7 @@ function tokensOf(episode: Episode, step: number) {
 export function actionSequences(transitions: readonly Transition[]): readonly TargetSequence[] {
   return transitions.map(({ sequence, actionStart, actionEnd }) => ({
     ids: sequence.ids.slice(0, actionEnd),
-    targets: Uint8Array.from({ length: actionEnd }, (_, i) => (i >= actionStart ? 1 : 0)),
+    targets: new Uint8Array(actionEnd).fill(1, actionStart),
   }));
 }
 

@@ -48,6 +48,7 @@ describe("pawOptions", () => {
       horizon: 1,
       horizonDiscount: 0.5,
       dedupe: false,
+      skipWithoutSignal: "off",
     });
     for (const setting of [...settingsOf(pawOptions), ...settingsOf(objectiveOptions)])
       expect(setting.description).not.toBe("");

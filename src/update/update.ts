@@ -16,6 +16,7 @@ import { balance } from "./balance.js";
 import { firstOfKind } from "./dedupe.js";
 import { type TargetedTokens, withObservations } from "./multistep.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
+import { skippedGroups } from "./signal.js";
 import { type ActionResults, actionInputs, trainSequence } from "./train-sequence.js";
 import { type Transition, transitionsOf } from "./transitions.js";
 import { type Normaliser, policyWeights, worldWeights } from "./weights.js";
@@ -73,9 +74,18 @@ export function prepareUpdate(
   advantages: Advantages,
   options: UpdateOptions,
 ): Update {
-  if (options.ownGroups === true)
-    return prepareUpdate(...ungroup(groups, advantages), { ...options, ownGroups: false });
+  const skipped = skippedGroups(groups, options.paw.skipWithoutSignal, options.ownGroups === true);
+  if (options.ownGroups !== true) return prepareGroups(groups, advantages, skipped, options);
+  const own = groups.flatMap((group, g) => group.episodes.map(() => skipped[g]!));
+  return prepareGroups(...ungroup(groups, advantages), own, options);
+}
 
+function prepareGroups(
+  groups: readonly Group[],
+  advantages: Advantages,
+  skipped: readonly boolean[],
+  options: UpdateOptions,
+): Update {
   const { results = {} } = options;
   const transitions = transitionsOf(groups);
   for (const [name, tokens] of Object.entries(results))
@@ -83,7 +93,7 @@ export function prepareUpdate(
       throw new Error(
         `${name} are for ${tokens.length} sequences; expected one for each of ${transitions.length} transitions, as actionSequences lists them`,
       );
-  const world = worldTargets(groups, transitions, options);
+  const world = worldTargets(groups, transitions, skipped, options);
   const countable = transitions.map((transition, i) => ({
     ...transition,
     actionTokens: transition.actionEnd - transition.actionStart,
@@ -105,6 +115,22 @@ export function prepareUpdate(
   return { transitions, sequences, entropies, selected, lambdas, summary };
 }
 
+/** The update with every λ, and so the world model's whole term, multiplied by a factor. */
+export function scaleWorld(update: Update, factor: number): Update {
+  const { sequences, lambdas, summary } = update;
+  return {
+    ...update,
+    sequences: sequences.map((sequence) => {
+      const { worldWeight } = sequence.inputs;
+      if (worldWeight === undefined) return sequence;
+      const scaled = Float32Array.from(worldWeight, (weight) => weight * factor);
+      return { ...sequence, inputs: { ...sequence.inputs, worldWeight: scaled } };
+    }),
+    lambdas: lambdas.map((lambda) => factor * lambda),
+    summary: { ...summary, meanLambda: factor * summary.meanLambda },
+  };
+}
+
 /** What the world model is to learn: which transitions, with which observations, by which λ. */
 interface WorldTargets {
   readonly entropies: readonly number[];
@@ -117,6 +143,7 @@ interface WorldTargets {
 function worldTargets(
   groups: readonly Group[],
   transitions: readonly Transition[],
+  skipped: readonly boolean[],
   { paw, maxReturn, maxTokens = Number.POSITIVE_INFINITY, results = {} }: UpdateOptions,
 ): WorldTargets {
   const isOn = paw.loss !== "off";
@@ -124,11 +151,12 @@ function worldTargets(
   const entropies = transitions.map((transition, i) => actionEntropy(transition, i, results, kind));
   const pool = isOn ? poolOf(transitions, paw) : [];
   const selected = selectFrom(pool, entropies, paw.alpha);
+  const lambdas = isOn ? balance(wholeReturns(groups), paw.balance, maxReturn) : [];
   return {
     entropies,
     pool,
     selected,
-    lambdas: isOn ? balance(wholeReturns(groups), paw.balance, maxReturn) : [],
+    lambdas: lambdas.map((lambda, g) => (skipped[g] ? 0 : lambda)),
     tokens: transitions.map((transition, i) =>
       selected[i] ? withObservations(transitions, i, paw, maxTokens) : actionOnly(transition),
     ),

@@ -1,0 +1,229 @@
+/**
+ * What world modelling costs: updates with and without it, interleaved, from the same weights, tasks and seeds.
+ *
+ *   npm run bench -- paw-overhead [--rounds 5] [--groups 16] [--threads 2] [--form steps|merged|both]
+ *
+ * Measured in the paper's form (two steps of history, a sequence for each step, so that observations are
+ * appended) and in the merged form (whole history, an episode is one sequence, which holds them anyway).
+ *
+ *   update_ratio       time of scoring, preparing and learning with PaW ÷ without
+ *   observation_share  tokens learnt with PaW ÷ without, minus 1: what was appended
+ *   rollout_ratio      time of the rollout with PaW ÷ without
+ *   trainer_share      time with PaW that neither engine nor environment took ÷ time of the whole update;
+ *                      recording episodes and metrics is part of it
+ *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole update;
+ *                      in no other number, and off with gradientSample 0
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { cpus, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { laptop } from "../recipes/laptop.js";
+import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
+import type { Engine } from "../src/engine/engine.js";
+import type { Environment } from "../src/envs/env.js";
+import { openEnvironment } from "../src/envs/open.js";
+import { findEnvKind } from "../src/envs/registry.js";
+import { expertPolicy } from "../src/rollout/policies/expert.js";
+import { rollout } from "../src/rollout/rollout.js";
+import { createRun } from "../src/runs/run-folder.js";
+import { promptStyle } from "../src/text/prompt.js";
+import { buildTokenizer } from "../src/text/tokenizer-builder.js";
+import { trainConfig } from "../src/train/config.js";
+import { updateMetrics } from "../src/train/metrics.js";
+import { type FinishedUpdate, trainRl } from "../src/train/rl.js";
+import { sft } from "../src/train/sft.js";
+import { worldTexts } from "../src/train/world-text.js";
+
+const { values: options } = parseArgs({
+  args: process.argv.slice(3),
+  options: {
+    rounds: { type: "string", default: "5" },
+    groups: { type: "string", default: "16" },
+    episodes: { type: "string", default: "400" },
+    threads: { type: "string", default: "2" },
+    form: { type: "string", default: "both" },
+  },
+});
+const rounds = Number(options.rounds);
+
+const median = (numbers: readonly number[]): number =>
+  [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
+
+/** Counts the seconds spent in calls. */
+function createMeter() {
+  let seconds = 0;
+  let depth = 0;
+  let begin = 0;
+  const enter = (): void => {
+    if (depth++ === 0) begin = performance.now();
+  };
+  const leave = (): void => {
+    if (--depth === 0) seconds += (performance.now() - begin) / 1000;
+  };
+  return {
+    take(): number {
+      const taken = seconds;
+      seconds = 0;
+      return taken;
+    },
+    /** The same object, with its methods measured. */
+    watch<T extends object>(object: T, wrapResult = (result: unknown): unknown => result): T {
+      return new Proxy(object, {
+        get: (target, name) => {
+          const value = Reflect.get(target, name, target) as unknown;
+          if (typeof value !== "function") return value;
+          return (...args: unknown[]) => {
+            enter();
+            let result: unknown;
+            try {
+              result = wrapResult(value.apply(target, args));
+            } catch (error) {
+              leave();
+              throw error;
+            }
+            if (result instanceof Promise) return result.finally(leave);
+            leave();
+            return result;
+          };
+        },
+      });
+    },
+  };
+}
+
+/** One update of one arm. */
+interface Measured {
+  readonly update: number;
+  readonly rollout: number;
+  readonly measure: number;
+  readonly whole: number;
+  readonly outside: number;
+  readonly tokens: number;
+}
+
+/** Measures both arms in one form of prompts. */
+async function measure(history: 2 | "all"): Promise<Record<string, number>> {
+  const folder = mkdtempSync(join(tmpdir(), "pawl-overhead-"));
+  const config = trainConfig(findEnvKind(laptop.env.name)).parse({
+    ...laptop,
+    prompt: { ...laptop.prompt, history },
+    groups: Number(options.groups),
+  });
+  const environment = openEnvironment({ ...config.env, name: laptop.env.name });
+  const style = promptStyle(environment.promptFamily, config.prompt);
+  const tokenizer = buildTokenizer(await worldTexts(environment, style));
+  const engine = await createEmbeddedEngine({
+    model: {
+      preset: "tiny",
+      vocabularySize: tokenizer.vocabularySize,
+      maxContext: config.model.maxContext,
+    },
+    threads: Number(options.threads),
+  });
+  // A model that has imitated a little acts, and meets observations, like one that is being trained.
+  const expert = await rollout({
+    environment,
+    style,
+    policy: expertPolicy(environment.expert!),
+    tasks: environment.tasks("train").slice(0, Number(options.episodes)),
+    groupSize: 1,
+    seed: 0,
+  });
+  const episodes = expert.flatMap((group) => group.episodes);
+  await sft(
+    engine,
+    episodes,
+    { tokenizer, style },
+    { ...config.warmStart.sft, epochs: 1, seed: 0 },
+  );
+  const start = join(folder, "start");
+  await engine.save(start, { optimizer: false });
+
+  const run = createRun(
+    { folder: join(folder, "run"), kind: "train", seed: 0, config },
+    console.error,
+  );
+  const engineMeter = createMeter();
+  const envMeter = createMeter();
+  const watchedEngine: Engine = engineMeter.watch(engine);
+  // Each episode's world is watched; the lists of tasks are the trainer's business.
+  const watchedEnvironment: Environment = {
+    ...environment,
+    create: () => envMeter.watch(environment.create()),
+  };
+
+  const once = async (loss: "cmae" | "off", round: number): Promise<Measured> => {
+    await engine.load(start);
+    engineMeter.take();
+    envMeter.take();
+    const begin = performance.now();
+    let finished: FinishedUpdate | undefined;
+    await trainRl(
+      {
+        engine: watchedEngine,
+        environment: watchedEnvironment,
+        tokenizer,
+        style,
+        firstUpdate: round,
+        optimizerSteps: 0,
+        gradientCap: {},
+        async onUpdate(done) {
+          finished = done;
+          run.recordEpisodes(done.groups.flatMap((group) => group.episodes));
+          run.recordMetrics(updateMetrics(done));
+        },
+      },
+      { ...config, updates: round + 1, paw: { ...config.paw, loss } },
+    );
+    const all = (performance.now() - begin) / 1000;
+    const { seconds, learnt } = finished!;
+    return {
+      update: seconds.score + seconds.prepare + seconds.learn,
+      rollout: seconds.rollout,
+      measure: seconds.measure,
+      whole: all - seconds.measure,
+      outside: all - engineMeter.take() - envMeter.take(),
+      tokens: learnt!.tokens,
+    };
+  };
+
+  const pairs: { readonly paw: Measured; readonly plain: Measured }[] = [];
+  for (let round = 0; round <= rounds; round++) {
+    // In turns first and second, so that what warms up favours neither.
+    const first = round % 2 === 0 ? "cmae" : "off";
+    const a = await once(first, round);
+    const b = await once(first === "cmae" ? "off" : "cmae", round);
+    const pair = first === "cmae" ? { paw: a, plain: b } : { paw: b, plain: a };
+    console.error(JSON.stringify({ history, round, ...pair }));
+    if (round > 0) pairs.push(pair);
+  }
+  run.finish("done");
+  await engine.dispose();
+  rmSync(folder, { recursive: true });
+  const over = (of: (pair: (typeof pairs)[number]) => number): number =>
+    Number(median(pairs.map(of)).toFixed(4));
+  return {
+    update_ratio: over(({ paw, plain }) => paw.update / plain.update),
+    observation_share: over(({ paw, plain }) => paw.tokens / plain.tokens - 1),
+    rollout_ratio: over(({ paw, plain }) => paw.rollout / plain.rollout),
+    trainer_share: over(({ paw }) => paw.outside / paw.whole),
+    measure_share: over(({ paw }) => paw.measure / (paw.whole + paw.measure)),
+    update_s: over(({ paw }) => paw.whole),
+  };
+}
+
+/** Runs both forms. */
+export async function main(): Promise<Record<string, number | string>> {
+  const load = loadavg()[0]!;
+  const steps = options.form === "merged" ? {} : await measure(2);
+  const merged = options.form === "steps" ? {} : await measure("all");
+  return {
+    ...steps,
+    ...Object.fromEntries(Object.entries(merged).map(([name, value]) => [`merged_${name}`, value])),
+    machine: `${cpus().length} × ${cpus()[0]!.model}, Node ${process.version}, ${options.threads} threads`,
+    load: Number(load.toFixed(1)),
+    rounds,
+    groups: Number(options.groups),
+  };
+}

@@ -1,0 +1,92 @@
+/**
+ * The arms of a comparison: an algorithm, and what is done with world modelling beside it.
+ *
+ * An arm is written as `grpo` (no world modelling), `grpo+paw`, `grpo+ce`, or with several changes
+ * as `grpo+rho=0.5+cap=0.1`. Everything but `plain` is PaW as the base configuration has it, changed as named.
+ */
+import { ConfigError } from "../config/config-error.js";
+import { didYouMean } from "../text/nearest.js";
+import type { TrainConfig } from "../train/config.js";
+import { type Changes, merge } from "./settings.js";
+
+export const algorithms = ["grpo", "gigpo", "rloo", "ppo"] as const;
+export type Algorithm = (typeof algorithms)[number];
+
+/** The arm that others are compared with. */
+export const PLAIN = "plain";
+/** λ of every group in the arm `fixed`: the paper's ablation names no number, and 1 is what λ starts near. */
+const FIXED_LAMBDA = 1;
+
+interface Variant {
+  readonly does: string;
+  readonly changes: Changes;
+}
+
+const paw = (changes: Changes): Changes => ({ paw: changes });
+
+/** Changes by name. */
+export const variants: Readonly<Record<string, Variant>> = {
+  [PLAIN]: { does: "no world modelling", changes: paw({ loss: "off" }) },
+  paw: { does: "PaW", changes: {} },
+  fixed: { does: `λ = ${FIXED_LAMBDA} for every group`, changes: paw({ balance: FIXED_LAMBDA }) },
+  ce: { does: "cross-entropy in place of clipped MAE", changes: paw({ loss: "ce" }) },
+  mae: { does: "MAE without the mask", changes: paw({ loss: "mae" }) },
+  above: { does: "the mask keeps p ≥ ρ", changes: paw({ mask: "above" }) },
+  margin: { does: "the mask keeps p ≤ 1 − ρ", changes: paw({ mask: "margin" }) },
+  full: { does: "selection by full entropy", changes: paw({ entropy: "full" }) },
+  dedupe: { does: "repeated transitions left out", changes: paw({ dedupe: true }) },
+  skip: {
+    does: "no world modelling in updates without signal",
+    changes: paw({ skipWithoutSignal: "updates" }),
+  },
+  "skip-groups": {
+    does: "no world modelling in groups without signal",
+    changes: paw({ skipWithoutSignal: "groups" }),
+  },
+};
+
+/** Changes with a number: `alpha=0.25`. */
+export const numbered: Readonly<
+  Record<string, { readonly does: string; readonly changes: (value: number) => Changes }>
+> = {
+  alpha: { does: "α of the selection", changes: (alpha) => paw({ alpha }) },
+  rho: { does: "ρ of the mask", changes: (rho) => paw({ rho }) },
+  lambda: { does: "a fixed λ", changes: (balance) => paw({ balance }) },
+  horizon: { does: "observations to predict", changes: (horizon) => paw({ horizon }) },
+  cap: {
+    does: "longest world-model gradient, relative to the policy's",
+    changes: (gradientCap) => paw({ gradientCap }),
+  },
+  kl: { does: "weight of the KL penalty", changes: (kl) => ({ objective: { kl } }) },
+};
+
+/** `grpo` for the plain arm, `grpo+ce` for others. */
+export function armName(algorithm: Algorithm, arm: string): string {
+  const parts = arm.split("+").filter((part) => part !== PLAIN);
+  return [algorithm, ...parts].join("+");
+}
+
+/** A configuration with the algorithm and the changes of an arm. */
+export function armConfig(base: Changes, algorithm: Algorithm, arm: string): Changes {
+  const { advantage, paw: given } = base as TrainConfig;
+  const { penalty, penaltyPlace } = advantage;
+  // Estimators share few settings; those of another would be refused.
+  const own = advantage.name === algorithm ? advantage : { name: algorithm, penalty, penaltyPlace };
+  const on = { ...given, loss: given.loss === "off" ? "cmae" : given.loss };
+  return arm
+    .split("+")
+    .map(changesOf)
+    .reduce(merge, { ...base, advantage: own, paw: on });
+}
+
+function changesOf(part: string): Changes {
+  const [name, text] = part.split("=") as [string, string?];
+  if (text === undefined && variants[name] !== undefined) return variants[name].changes;
+  const value = Number(text);
+  if (numbered[name] !== undefined && text !== undefined && text !== "" && Number.isFinite(value))
+    return numbered[name].changes(value);
+  const names = [...Object.keys(variants), ...Object.keys(numbered).map((key) => `${key}=NUMBER`)];
+  throw new ConfigError(
+    `--arms: expected ${names.join(", ")}, or several joined by +, got "${part}".${didYouMean(part, names)}`,
+  );
+}

@@ -1,0 +1,201 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { laptop } from "../../recipes/laptop.js";
+import { findEnvKind } from "../envs/registry.js";
+import { createRun } from "../runs/run-folder.js";
+import { comparisonMarkdown } from "./markdown.js";
+import { jobsOf, startsOf } from "./matrix.js";
+import { type ComparisonOptions, comparisonOptions } from "./options.js";
+import { findResults, sumUp } from "./results.js";
+import { trainingFolder } from "./run-job.js";
+import { estimate, pairedDifference } from "./statistics.js";
+import { writeResults } from "./write-results.js";
+
+const options = (changes: object = {}): ComparisonOptions =>
+  comparisonOptions(findEnvKind("household")).parse({ train: laptop, ...changes });
+
+describe("the matrix", () => {
+  it("has every arm with every seed, from one warm start for each setting", () => {
+    const jobs = jobsOf(options({ settings: ["default", "sparse"], seeds: [3, 4], out: "o" }));
+    expect(jobs).toHaveLength(2 * 2 * 4);
+    expect(jobs.slice(0, 4).map((job) => job.id)).toEqual([
+      "default/grpo/3",
+      "default/grpo+paw/3",
+      "default/grpo+fixed/3",
+      "default/grpo+ce/3",
+    ]);
+    const starts = startsOf(options({ out: "o" }), jobs);
+    expect(starts.map(({ config }) => [config.updates, config.warmStart.episodes])).toEqual([
+      [0, laptop.warmStart.episodes],
+      [0, Math.round(laptop.warmStart.episodes / 8)],
+    ]);
+    const last = jobs.at(-1)!;
+    expect(last.folder).toBe(join("o", "sparse", "grpo+ce", "seed-4"));
+    expect(last.config).toMatchObject({
+      seed: 4,
+      model: { start: join("o", "sparse", "start", "model") },
+      warmStart: { episodes: 0 },
+      updates: laptop.updates,
+      paw: { loss: "ce", balance: "adaptive" },
+    });
+  });
+
+  it("changes what an arm names, and nothing else", () => {
+    const arms = ["plain+kl=0.1", "fixed", "alpha=0.25+rho=0.5", "ce+cap=0.1+skip", "lambda=3"];
+    const jobs = jobsOf(options({ arms, seeds: [0], algorithms: ["grpo", "ppo"] }));
+    expect(jobs.map((job) => job.arm)).toEqual([
+      "grpo+kl=0.1",
+      "grpo+fixed",
+      "grpo+alpha=0.25+rho=0.5",
+      "grpo+ce+cap=0.1+skip",
+      "grpo+lambda=3",
+      "ppo+kl=0.1",
+      "ppo+fixed",
+      "ppo+alpha=0.25+rho=0.5",
+      "ppo+ce+cap=0.1+skip",
+      "ppo+lambda=3",
+    ]);
+    expect(jobs[0]!.config).toMatchObject({ paw: { loss: "off" }, objective: { kl: 0.1 } });
+    expect(jobs[1]!.config.paw).toMatchObject({ loss: "cmae", balance: 1 });
+    expect(jobs[2]!.config.paw).toMatchObject({ alpha: 0.25, rho: 0.5, balance: "adaptive" });
+    expect(jobs[3]!.config.paw).toMatchObject({
+      loss: "ce",
+      gradientCap: 0.1,
+      skipWithoutSignal: "updates",
+    });
+    expect(jobs[4]!.config.paw.balance).toBe(3);
+    expect(jobs[5]!.config.advantage).toMatchObject({ name: "ppo", penalty: 0 });
+    const rest = ({
+      paw: _,
+      advantage: __,
+      objective: ___,
+      ...config
+    }: object & Record<string, unknown>) => config;
+    expect(rest(jobs[9]!.config)).toEqual(rest(jobs[0]!.config));
+  });
+
+  it("joins settings", () => {
+    const [job] = jobsOf(options({ settings: ["noise+two-step+actions-only+small"], seeds: [0] }));
+    const [start] = startsOf(options(), [job!]);
+    expect(start!.config).toMatchObject({
+      env: { noise: "all" },
+      prompt: { history: 2 },
+      model: { start: "small", maxContext: 2 * laptop.model.maxContext },
+      warmStart: { sft: { observationWeight: 0 } },
+    });
+  });
+
+  it("can be shared among machines without a run twice or left out", () => {
+    const ids = (changes: object) => jobsOf(options(changes)).map((job) => job.id);
+    const parts = ["1/3", "2/3", "3/3"].flatMap((part) => ids({ part }));
+    expect([...parts].sort()).toEqual([...ids({})].sort());
+    expect(ids({ only: ["grpo+ce/2", "default/grpo/0"] })).toEqual([
+      "default/grpo/0",
+      "default/grpo+ce/2",
+    ]);
+  });
+
+  it("refuses what it does not know", () => {
+    const refused = (changes: object) => () => {
+      const given = options(changes);
+      startsOf(given, jobsOf(given));
+    };
+    expect(refused({ settings: ["nois"] })).toThrow(/--settings: .*Did you mean "noise"/);
+    expect(refused({ arms: ["pw"] })).toThrow(/--arms: expected plain, .*got "pw"/);
+    expect(refused({ arms: ["alpha=x"] })).toThrow(/--arms: .*got "alpha=x"/);
+    expect(refused({ arms: ["alpha=7"] })).toThrow(/cannot be: .*\s.*alpha/);
+    expect(refused({ only: ["grpo/99"] })).toThrow(/no run "grpo\/99"/);
+    expect(refused({ part: "5/4" })).toThrow(/--part: expected 1\/4 to 4\/4/);
+  });
+});
+
+describe("statistics", () => {
+  it("give mean, deviation and Student's interval", () => {
+    const { mean, deviation, interval, n } = estimate([1, 2, 3, 4, 5]);
+    expect([mean, n]).toEqual([3, 5]);
+    expect(deviation).toBeCloseTo(Math.sqrt(2.5), 12);
+    // 2.776 · √2.5 / √5
+    expect(interval![1] - 3).toBeCloseTo(1.963, 3);
+    expect(estimate([7])).toEqual({ mean: 7, n: 1 });
+    // Student's t at 40 degrees of freedom is 2.021.
+    const many = Array.from({ length: 41 }, (_, i) => i % 2);
+    const wide = estimate(many);
+    expect(((wide.interval![1] - wide.mean) * Math.sqrt(41)) / wide.deviation!).toBeCloseTo(
+      2.021,
+      2,
+    );
+  });
+
+  it("pair by seed", () => {
+    const value = new Map([
+      [0, 3],
+      [1, 5],
+      [7, 100],
+    ]);
+    const reference = new Map([
+      [0, 1],
+      [1, 4],
+      [2, 0],
+    ]);
+    expect(pairedDifference(value, reference)).toMatchObject({ mean: 1.5, n: 2 });
+    expect(pairedDifference(value, new Map())).toBeUndefined();
+  });
+});
+
+describe("results", () => {
+  const parent = mkdtempSync(join(tmpdir(), "pawl-bench-"));
+  const config = jobsOf(options())[0]!.config;
+  /** A finished job without its training. */
+  const finished = (out: string, arm: string, seed: number, success: number): void => {
+    const folder = join(parent, out, "default", arm, `seed-${seed}`);
+    mkdirSync(folder, { recursive: true });
+    const run = createRun(
+      { folder: trainingFolder(folder), kind: "train", seed, config },
+      expect.unreachable,
+    );
+    run.recordMetrics({ update: -1, "eval.valid_seen.success": 0.1 });
+    run.recordMetrics({ update: 0, "eval.valid_seen.success": success });
+    run.finish("done");
+    const splits = { valid_seen: { success, episodes: 500, broken: 0 } };
+    const result = { setting: "default", algorithm: "grpo", arm, seed, splits, seconds: 60 };
+    const rest = { finishedAt: "2026-01-01T00:00:00.000Z", machine: "one" };
+    writeFileSync(join(folder, "result.json"), JSON.stringify({ ...result, ...rest }));
+  };
+  finished("a", "grpo", 0, 0.5);
+  finished("a", "grpo", 1, 0.6);
+  finished("a", "grpo+ce", 0, 0.4);
+  finished("b", "grpo+ce", 1, 0.7);
+  // The same run again, as a folder that was copied has it.
+  finished("b", "grpo", 1, 0.6);
+
+  it("of several folders are put together, each run once, and paired", () => {
+    const results = sumUp(findResults([join(parent, "a"), join(parent, "b")]), "pawl bench paw");
+    expect(results.runs).toHaveLength(4);
+    expect(results.arms.map(({ arm, seeds }) => [arm, seeds])).toEqual([
+      ["grpo", [0, 1]],
+      ["grpo+ce", [0, 1]],
+    ]);
+    const ce = results.arms[1]!.splits.valid_seen!;
+    expect(ce.mean).toBeCloseTo(0.55, 12);
+    expect(ce.episodes).toBe(1000);
+    expect(ce.difference!.mean).toBeCloseTo(0, 12);
+    expect(results.arms[0]!.splits.valid_seen).not.toHaveProperty("difference");
+    expect(results.arms[1]!.course.valid_seen).toEqual({ 0: 0.1, 1: 0.55 });
+    const markdown = comparisonMarkdown(results);
+    expect(markdown).toMatch(
+      /^\| grpo\+ce \| 2 +\| 55\.0 ± 21\.2 \| .*\| \+0\.0 \| −127\.1 to 127\.1 \(n 2\) \|$/m,
+    );
+    const paths = writeResults(results, join(parent, "all"));
+    expect(paths.map((path) => path.slice(parent.length))).toEqual([
+      "/all/results.json",
+      "/all/results.md",
+      "/all/default.html",
+    ]);
+  });
+
+  it("of a folder that is not there are an error that says so", () => {
+    expect(() => findResults([join(parent, "nowhere")])).toThrow(/nowhere is not there/);
+  });
+});

@@ -1,0 +1,120 @@
+/** Carries out a comparison: warm starts first, then every run, several side by side. */
+import { availableParallelism } from "node:os";
+import { ConfigError } from "../config/config-error.js";
+import { type Job, jobsOf, startsOf } from "./matrix.js";
+import type { ComparisonOptions } from "./options.js";
+import { type JobOptions, runJob, runStart } from "./run-job.js";
+
+/** Where a comparison stands. */
+export interface ComparisonProgress {
+  /** Runs that are done, of all, counting parts. */
+  readonly done: number;
+  readonly all: number;
+  /** Work that was done in this call, in runs; what was found finished is not in it. */
+  readonly doneNow: number;
+  /** What runs now, with what it says. */
+  readonly running: ReadonlyMap<string, { readonly share: number; readonly text: string }>;
+}
+
+/** How a comparison is carried out. */
+export interface CompareOptions {
+  /** The program that a child process runs. */
+  readonly program: string;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: ComparisonProgress) => void;
+  /** Told of every run that has ended. */
+  readonly onEnd: (id: string, outcome: "done" | Error) => void;
+}
+
+/** Threads beyond this make a small model no faster. */
+const MOST_START_THREADS = 8;
+
+/** Runs what is not done yet; returns the names of the runs that failed. */
+export async function compare(
+  options: ComparisonOptions,
+  { program, signal, onProgress, onEnd }: CompareOptions,
+): Promise<readonly string[]> {
+  const jobs = jobsOf(options);
+  const starts = startsOf(options, jobs);
+  if (options.start !== undefined && starts.length > 1) {
+    throw new ConfigError(
+      `--start: one model cannot be the start of ${starts.length} settings (${starts.map(({ setting }) => setting).join(", ")}); name one setting`,
+    );
+  }
+  const places = options.jobs ?? Math.max(1, Math.floor(availableParallelism() / options.threads));
+  const running = new Map<string, { share: number; text: string; from?: number }>();
+  let done = 0;
+  let doneNow = 0;
+  const tell = (): void => {
+    const parts = [...running.values()];
+    const share = parts.reduce((sum, part) => sum + part.share, 0);
+    const now = parts.reduce((sum, part) => sum + part.share - (part.from ?? part.share), 0);
+    onProgress({ done: done + share, all: jobs.length, doneNow: doneNow + now, running });
+  };
+  const failed: string[] = [];
+  const carryOut = async (
+    id: string,
+    counts: boolean,
+    work: (options: JobOptions) => Promise<unknown>,
+  ): Promise<void> => {
+    const { evalTasks, evalRounds } = options;
+    const state: { share: number; text: string; from?: number } = { share: 0, text: "starts" };
+    try {
+      await work({
+        program,
+        signal,
+        evalTasks,
+        evalRounds,
+        onProgress(share, text) {
+          running.set(id, state);
+          state.share = counts ? share : 0;
+          state.text = text;
+          // A resumed run begins with what it had done before.
+          state.from ??= state.share;
+          tell();
+        },
+      });
+      // One that was found finished has told nothing.
+      const now = running.delete(id);
+      if (counts) done++;
+      if (counts && now) doneNow += 1 - (state.from ?? 0);
+      tell();
+      if (now) onEnd(id, "done");
+    } catch (error) {
+      if (signal.aborted) throw error;
+      failed.push(id);
+      onEnd(id, error as Error);
+    } finally {
+      running.delete(id);
+      tell();
+    }
+  };
+
+  const startThreads = Math.min(
+    MOST_START_THREADS,
+    options.threads * Math.max(1, Math.floor(places / Math.max(starts.length, 1))),
+  );
+  await inParallel(starts, places, (start) =>
+    carryOut(`${start.setting}/start`, false, (how) =>
+      runStart(start, { ...how, from: options.start, threads: startThreads }),
+    ),
+  );
+  const startable = jobs.filter((job) => !failed.includes(`${job.setting}/start`));
+  await inParallel(startable, places, (job: Job) =>
+    carryOut(job.id, true, (how) => runJob(job, how)),
+  );
+  return failed;
+}
+
+/** Works through a list with so many at a time, in order. */
+async function inParallel<T>(
+  items: readonly T[],
+  places: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const queue = items.values();
+  const worker = async (): Promise<void> => {
+    for (const item of queue) await work(item);
+  };
+  await Promise.all(Array.from({ length: places }, worker));
+}

@@ -1,0 +1,109 @@
+/**
+ * Where each world-model loss would put its gradient over recorded episodes: on tokens that are noise, or on
+ * those that can be learnt (the paper's appendix A.4 and figure 2c; `objectives/gradient-share.ts`).
+ */
+import type { Engine } from "../engine/engine.js";
+import type { Environment } from "../envs/env.js";
+import { type GradientShare, gradientShare } from "../objectives/gradient-share.js";
+import type { WorldOptions } from "../objectives/world.js";
+import type { Episode, Step } from "../rollout/episode.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { noisyCharacters } from "./noisy-text.js";
+
+/** The observation tokens of some steps, with what is noise among them. */
+interface NoisyStep {
+  readonly ids: readonly number[];
+  readonly targets: Uint8Array;
+  /** Whether each token from `start` on is noise. */
+  readonly start: number;
+  readonly noisy: readonly boolean[];
+}
+
+/** How the losses divide their gradient under some weights. */
+export interface GradientShares {
+  readonly tokens: number;
+  readonly noisyTokens: number;
+  /** Mean probability of noisy and of other tokens. */
+  readonly noisyP: number;
+  readonly meaningfulP: number;
+  readonly losses: readonly (GradientShare & { readonly loss: string })[];
+}
+
+/** The losses to compare: ρ and mask where they have them. */
+export function comparedLosses(rho: number): Readonly<Record<string, WorldOptions>> {
+  return {
+    ce: { loss: "ce", mask: "below", rho },
+    mae: { loss: "mae", mask: "below", rho },
+    [`cmae below ${rho}`]: { loss: "cmae", mask: "below", rho },
+    [`cmae above ${rho}`]: { loss: "cmae", mask: "above", rho },
+    [`cmae margin ${rho}`]: { loss: "cmae", mask: "margin", rho },
+  };
+}
+
+/** Steps of recorded episodes with their noisy tokens; those that cannot be judged are left out and counted. */
+export async function noisySteps(
+  environment: Environment,
+  tokenizer: Tokenizer,
+  episodes: Iterable<Episode>,
+): Promise<{ readonly steps: readonly NoisyStep[]; readonly left: number }> {
+  const steps: NoisyStep[] = [];
+  let left = 0;
+  for (const episode of episodes) {
+    if (episode.stop === "broken") continue;
+    const characters = await noisyCharacters(environment, episode);
+    episode.steps.forEach((step, i) => {
+      const found = characters[i] && noisyStep(step, characters[i], tokenizer);
+      if (found === undefined) left++;
+      else steps.push(found);
+    });
+  }
+  return { steps, left };
+}
+
+function noisyStep(
+  { sequence, observation }: Step,
+  characters: readonly boolean[],
+  tokenizer: Tokenizer,
+): NoisyStep | undefined {
+  const span = sequence?.spans.find(({ kind }) => kind === "observation");
+  if (sequence === undefined || span === undefined) return undefined;
+  const { ids } = sequence;
+  const { start } = span;
+  let at = 0;
+  const noisy = ids.slice(start).map((id) => {
+    const text = tokenizer.decode([id]);
+    // A marker of the prompt style stands for no character of the observation.
+    if (text === "" || !observation.startsWith(text, at)) return false;
+    const isNoisy = characters.slice(at, at + text.length).includes(true);
+    at += text.length;
+    return isNoisy;
+  });
+  return { ids, start, noisy, targets: Uint8Array.from(ids, (_, i) => (i >= start ? 1 : 0)) };
+}
+
+/** Asks the engine for the probability of every observation token and divides the gradients. */
+export async function gradientShares(
+  engine: Engine,
+  steps: readonly NoisyStep[],
+  losses: Readonly<Record<string, WorldOptions>>,
+): Promise<GradientShares> {
+  const results = await engine.forward(steps);
+  const probabilities = results.flatMap(({ logprobs }, i) =>
+    Array.from(logprobs.subarray(steps[i]!.start), Math.exp),
+  );
+  const noisy = steps.flatMap((step) => step.noisy);
+  const mean = (wanted: boolean): number => {
+    const chosen = probabilities.filter((_, i) => noisy[i] === wanted);
+    return chosen.reduce((sum, p) => sum + p, 0) / chosen.length;
+  };
+  return {
+    tokens: noisy.length,
+    noisyTokens: noisy.filter(Boolean).length,
+    noisyP: mean(true),
+    meaningfulP: mean(false),
+    losses: Object.entries(losses).map(([loss, options]) => ({
+      loss,
+      ...gradientShare(probabilities, noisy, options),
+    })),
+  };
+}

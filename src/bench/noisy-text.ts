@@ -1,0 +1,64 @@
+/**
+ * Which characters of an observation are noise: those that change when the same actions are done again under
+ * another episode seed. What a world draws anew for every episode, no history foretells; all else stays.
+ */
+import type { Environment } from "../envs/env.js";
+import type { Episode } from "../rollout/episode.js";
+
+/** Two ids begin alike by chance now and then; in all of several replays hardly ever. */
+const OTHER_SEEDS = 4;
+
+/** For each step, whether each character of its observation is noise; undefined where that cannot be told. */
+export async function noisyCharacters(
+  environment: Environment,
+  episode: Episode,
+): Promise<readonly (readonly boolean[] | undefined)[]> {
+  const others: (readonly string[])[] = [];
+  for (let n = 1; n <= OTHER_SEEDS; n++)
+    others.push(await replay(environment, episode, (episode.seed ?? 0) + n));
+  return episode.steps.map(({ observation }, step) =>
+    changing(
+      observation,
+      others.map((texts) => texts[step]),
+    ),
+  );
+}
+
+async function replay(
+  environment: Environment,
+  episode: Episode,
+  seed: number,
+): Promise<readonly string[]> {
+  const env = environment.create();
+  await env.reset(episode.task, seed);
+  const texts: string[] = [];
+  for (const { action } of episode.steps) {
+    const { observation, done } = await env.step(action);
+    texts.push(observation);
+    if (done) break;
+  }
+  return texts;
+}
+
+/** Whether each character is in a part of a word that is not the same in all versions of the text. */
+export function changing(
+  text: string,
+  versions: readonly (string | undefined)[],
+): readonly boolean[] | undefined {
+  const words = text.split(/(\s+)/);
+  const noisy: boolean[] = [];
+  const split = versions.map((version) => version?.split(/(\s+)/));
+  // Other words in number: the texts say different things, and words cannot be matched.
+  if (split.some((other) => other?.length !== words.length)) return undefined;
+  words.forEach((word, w) => {
+    const all = [word, ...split.map((other) => other![w]!)];
+    const shortest = Math.min(...all.map((other) => other.length));
+    let begin = 0;
+    while (begin < shortest && all.every((other) => other[begin] === word[begin])) begin++;
+    let end = 0;
+    while (end < shortest - begin && all.every((other) => other.at(-1 - end) === word.at(-1 - end)))
+      end++;
+    for (let i = 0; i < word.length; i++) noisy.push(i >= begin && i < word.length - end);
+  });
+  return noisy;
+}

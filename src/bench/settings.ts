@@ -1,0 +1,86 @@
+/** Settings under which a comparison is made: where could world modelling matter? Each has a warm start of its own. */
+import { ConfigError } from "../config/config-error.js";
+import { didYouMean } from "../text/nearest.js";
+import type { TrainConfig } from "../train/config.js";
+
+/** Parts of a configuration. */
+export type Changes = Readonly<Record<string, unknown>>;
+
+interface Condition {
+  readonly does: string;
+  readonly change: (base: TrainConfig) => Changes;
+}
+
+/** The conditions by name; a setting is one of them, or several joined by `+`. */
+export const conditions: Readonly<Record<string, Condition>> = {
+  default: { does: "as the recipe has it", change: () => ({}) },
+  "whole-history": {
+    does: "prompts hold everything seen, so foreseeing teaches recall",
+    change: () => ({ prompt: { history: "all" } }),
+  },
+  "two-step": {
+    does: "prompts hold two steps of history, as in the paper",
+    change: () => ({ prompt: { history: 2 } }),
+  },
+  "actions-only": {
+    does: "the warm start imitates actions and foresees nothing",
+    change: () => ({ warmStart: { sft: { observationWeight: 0 } } }),
+  },
+  observations: {
+    does: "the warm start learns observations too, at 0.3 of an action's weight",
+    change: () => ({ warmStart: { sft: { observationWeight: 0.3 } } }),
+  },
+  sparse: {
+    does: "a start that almost never succeeds: an eighth of the warm start's episodes",
+    change: ({ warmStart: { episodes } }) => ({
+      warmStart: { episodes: Math.max(1, Math.round(episodes / 8)) },
+    }),
+  },
+  noise: {
+    does: "observations carry brands and ids that nobody can foresee",
+    // Every thing has up to three words more.
+    change: ({ model }) => ({
+      env: { noise: "all" },
+      model: { maxContext: 2 * model.maxContext },
+    }),
+  },
+  tiny: { does: "the smallest model", change: () => ({ model: { start: "tiny" } }) },
+  small: { does: "a larger model", change: () => ({ model: { start: "small" } }) },
+};
+
+/** What a setting such as `noise+two-step` changes in a configuration. */
+export function settingConfig(setting: string, base: TrainConfig): Changes {
+  let config: Changes = base;
+  for (const part of setting.split("+")) {
+    const condition = conditions[part];
+    if (condition === undefined) {
+      const names = Object.keys(conditions);
+      throw new ConfigError(
+        `--settings: expected ${names.join(", ")}, or several joined by +, got "${part}".${didYouMean(part, names)}`,
+      );
+    }
+    config = merge(config, condition.change(config as TrainConfig));
+  }
+  return config;
+}
+
+/** What a setting means, in words. */
+export function describeSetting(setting: string): string {
+  return setting
+    .split("+")
+    .map((part) => conditions[part]?.does ?? part)
+    .join("; ");
+}
+
+/** A configuration with some of it changed, however deep; lists are replaced. */
+export function merge(config: Changes, changes: Changes): Changes {
+  const merged: Record<string, unknown> = { ...config };
+  for (const [key, value] of Object.entries(changes)) {
+    const before = merged[key];
+    merged[key] = isObject(before) && isObject(value) ? merge(before, value) : value;
+  }
+  return merged;
+}
+
+const isObject = (value: unknown): value is Changes =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,42 @@
+/** Means over seeds with their uncertainty, and differences between arms that share their seeds. */
+import { spreadOf } from "../report/series.js";
+
+/** Mean, sample standard deviation and 95 % interval of the mean (Student's t); no interval of one value. */
+export interface Estimate {
+  readonly mean: number;
+  readonly n: number;
+  readonly deviation?: number;
+  readonly interval?: readonly [low: number, high: number];
+}
+
+/** The estimate of a mean from independent values. */
+export function estimate(values: readonly number[]): Estimate {
+  const { mean, deviation, count: n } = spreadOf(values);
+  if (n < 2) return { mean, n };
+  const reach = (studentT(n - 1) * deviation) / Math.sqrt(n);
+  return { mean, n, deviation, interval: [mean - reach, mean + reach] };
+}
+
+/** The mean of value − reference over the seeds that have both; undefined where none has. */
+export function pairedDifference(
+  values: ReadonlyMap<number, number>,
+  reference: ReadonlyMap<number, number>,
+): Estimate | undefined {
+  const differences = [...values].flatMap(([seed, value]) =>
+    reference.has(seed) ? [value - reference.get(seed)!] : [],
+  );
+  return differences.length === 0 ? undefined : estimate(differences);
+}
+
+// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
+const QUANTILES = [
+  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145,
+  2.131, 2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048,
+  2.045, 2.042,
+];
+
+/** Beyond the table: the first terms of the quantile's expansion in 1 / freedom. */
+function studentT(freedom: number): number {
+  const z = 1.959964;
+  return QUANTILES[freedom - 1] ?? z + (z ** 3 + z) / (4 * freedom);
+}

@@ -1,0 +1,101 @@
+import { fileURLToPath } from "node:url";
+import { laptop } from "../../recipes/laptop.js";
+import { algorithms, numbered, variants } from "../bench/arms.js";
+import { type ComparisonProgress, compare } from "../bench/compare.js";
+import { comparisonOptions } from "../bench/options.js";
+import { findResults, sumUp } from "../bench/results.js";
+import { conditions } from "../bench/settings.js";
+import { writeResults } from "../bench/write-results.js";
+import { findEnvKind } from "../envs/registry.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { duration, percent } from "./format.js";
+import { type Io, print, warn } from "./io.js";
+import { createLive } from "./live.js";
+
+const listed = (entries: readonly (readonly [string, string])[]): readonly string[] =>
+  entries.map(([name, does]) => `  ${name.padEnd(14)} ${does}`);
+
+/** `pawl bench paw`: with and without world modelling, over seeds. */
+export const benchPaw = defineCommand({
+  name: "bench paw",
+  summary: "compare training with and without world modelling, over seeds",
+  positionals: "[FOLDER…]",
+  details: [
+    "Every arm is trained with every seed from one warm start, as processes side by side. What is finished is",
+    "not repeated, and what was killed goes on: call it again. results.json, results.md (success with",
+    "intervals, and paired differences to the arm without world modelling) and curves go to --out. With",
+    "FOLDERs, nothing is run: the results of several --out folders, of several machines, are put together.",
+    "The runs are those of recipes/laptop.ts; --train.… changes what all of them share.",
+    "",
+    "Settings, joined by + (noise+two-step):",
+    ...listed(Object.entries(conditions).map(([name, { does }]) => [name, does])),
+    `Algorithms: ${algorithms.join(", ")}. Arms, joined by + (ce+cap=0.1):`,
+    ...listed([
+      ...Object.entries(variants).map(([name, { does }]) => [name, does] as const),
+      ...Object.entries(numbered).map(([name, { does }]) => [`${name}=NUMBER`, does] as const),
+    ]),
+  ].join("\n"),
+  recipe: { path: "recipes/laptop.ts", content: { train: laptop } },
+  options: (peek) => comparisonOptions(findEnvKind(peek("train.env.name") ?? "household")),
+  examples: [
+    ["pawl bench paw --seeds 0,1,2,3,4 --jobs 8", "GRPO, with PaW, with fixed λ, with CE"],
+    ["pawl bench paw --algorithms gigpo,rloo,ppo --arms plain,paw", "the other algorithms"],
+    ["pawl bench paw --settings sparse --arms plain,paw,paw+cap=0.1", "where reward is rare"],
+    ["pawl bench paw --arms plain,alpha=0.25,alpha=0.5,alpha=1,rho=0.1,rho=0.5", "sweeps"],
+    ["pawl bench paw --part 1/4 --out runs/part-1", "a quarter of it, on one of four machines"],
+    ["pawl bench paw runs/part-1 runs/part-2 --out runs/all", "put parts together"],
+  ],
+  async run({ config, positionals, io, signal }) {
+    const folders = positionals.length > 0 ? positionals : [config.out];
+    const command = `pawl ${process.argv.slice(2).join(" ")}`;
+    let failed: readonly string[] = [];
+    if (positionals.length === 0) {
+      const program = fileURLToPath(new URL("main.js", import.meta.url));
+      const view = comparisonView(io);
+      try {
+        failed = await compare(config, { program, signal, ...view });
+      } catch (error) {
+        if (signal.aborted) warn(io, "interrupted; the same command goes on");
+        throw error;
+      } finally {
+        view.end();
+      }
+    }
+    const found = findResults(folders);
+    if (found.jobs.length > 0) {
+      for (const path of writeResults(sumUp(found, command), config.out))
+        print(io, `wrote ${path}`);
+    } else warn(io, `no run is finished in ${folders.join(", ")}`);
+    if (failed.length > 0) warn(io, `failed: ${failed.join(", ")}; the same command tries again`);
+    return failed.length === 0 && found.jobs.length > 0 ? exitCodes.done : exitCodes.failed;
+  },
+});
+
+/** Which runs are under way, how far all of it is, and how long it will take. */
+function comparisonView(io: Io) {
+  const live = createLive(io);
+  const { bold, dim } = io.colors;
+  const startedAt = performance.now();
+  let last: ComparisonProgress | undefined;
+  const elapsed = (): number => (performance.now() - startedAt) / 1000;
+  const overview = (): string => {
+    const { done = 0, all = 0, doneNow = 0 } = last ?? {};
+    const left = doneNow > 0 ? duration((elapsed() / doneNow) * (all - done)) : "–";
+    return `${done.toFixed(1)} of ${all} runs (${percent(all === 0 ? 1 : done / all)}), ${duration(elapsed())} so far, ${left} left`;
+  };
+  const lines = (): readonly string[] => [
+    bold(overview()),
+    ...[...(last?.running ?? [])].map(([id, { text }]) => `${id}  ${dim(text)}`),
+  ];
+  return {
+    onProgress(progress: ComparisonProgress): void {
+      last = progress;
+      live.draw(lines);
+    },
+    onEnd(id: string, outcome: "done" | Error): void {
+      if (outcome !== "done") warn(io, `${id}: ${outcome.message}`);
+      else if (!io.stderr.isTTY) io.stderr.write(`${id} done; ${overview()}\n`);
+    },
+    end: () => live.end(io.stderr.isTTY ? lines() : []),
+  };
+}

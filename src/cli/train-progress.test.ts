@@ -1,0 +1,73 @@
+import { PassThrough, Readable } from "node:stream";
+import picocolors from "picocolors";
+import { describe, expect, it } from "vitest";
+import type { Io } from "./io.js";
+import { sparkline, trainProgress } from "./train-progress.js";
+
+/** A terminal, or a pipe, that remembers what was written to it. */
+function terminal(isTTY: boolean): { readonly io: Io; readonly written: () => string } {
+  const stderr = Object.assign(new PassThrough(), { isTTY, columns: 100, rows: 30 });
+  const io: Io = {
+    stdin: Readable.from([]),
+    stdout: new PassThrough(),
+    stderr,
+    env: {},
+    colors: picocolors.createColors(false),
+  };
+  return { io, written: () => (stderr.read() as Buffer | null)?.toString() ?? "" };
+}
+
+const update = (index: number, reward: number) => ({
+  update: index,
+  "train.return": reward,
+  "train.success": reward / 10,
+  "world.lambda": 1 - reward / 10,
+  "world.loss": 0.0625,
+  "world.clipped": 0.25,
+  "world.p": 0.75,
+  "policy.kl": 0.0011,
+  "train.tokens": 3000,
+  "seconds.learn": 2,
+});
+
+describe("the live view of training", () => {
+  it("shows everything that is asked of it", () => {
+    const { io, written } = terminal(true);
+    const progress = trainProgress(io, 4);
+    progress.onPhase("rl");
+    progress.onMetrics({ update: -1, "eval.valid_seen.success": 0.1 });
+    progress.onMetrics(update(0, 1));
+    progress.onMetrics({ ...update(1, 8), "eval.valid_seen.success": 0.5 });
+    progress.end();
+    const last = written().split("\u001b[J").at(-1)!;
+    expect(last).toMatch(/rl.* update 2\/4 .*so far, \d+:\d\d left/);
+    expect(last).toMatch(/reward +▂█ +8\.00/);
+    expect(last).toMatch(/train success +80\.0 %/);
+    expect(last).toMatch(/valid_seen +10\.0 % → 50\.0 %/);
+    expect(last).toContain(
+      "λ 0.20 · world loss 0.0625 · clipped 25.0 % · p 0.75 · KL 0.0011 · 1,500 tokens/s",
+    );
+  });
+
+  it("tells a pipe line by line, and takes an update of broken episodes for an update", () => {
+    const { io, written } = terminal(false);
+    const progress = trainProgress(io, 2);
+    progress.onMetrics({ update: -1, "eval.valid_seen.success": 0.1 });
+    progress.onMetrics({ update: 0, "train.broken": 6 });
+    progress.onMetrics(update(1, 5));
+    progress.end();
+    const [warm, broken, whole] = written().split("\n");
+    expect(warm).toMatch(/warm-started · valid_seen 10\.0 %$/);
+    expect(broken).toMatch(/update 1\/2 · reward – · success –/);
+    expect(whole).toMatch(/update 2\/2 · reward 5\.00 · success 50\.0 % · λ 0\.50 · 0:00 left$/);
+  });
+});
+
+describe("sparkline", () => {
+  it("goes from 0 to the largest value, and takes long courses together", () => {
+    expect(sparkline([0, 5, 10])).toBe("▁▅█");
+    expect(sparkline([0, 0])).toBe("▁▁");
+    expect(sparkline([-1, 1])).toBe("▁█");
+    expect(sparkline(Array.from({ length: 480 }, (_, i) => i))).toHaveLength(48);
+  });
+});

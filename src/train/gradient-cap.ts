@@ -1,0 +1,48 @@
+/**
+ * A cap on the world model's gradient, relative to the policy's (`paw.gradientCap`; beyond the paper, off by
+ * default). Both are measured on a sample of every update (`gradients.ts`); the policy's is taken as a running
+ * mean, because an update without signal has none of its own:
+ *
+ *   g_u = 0.9·g_(u−1) + 0.1·‖∇ L_RL‖,   scale = min(1, cap·g_u / ‖∇ λ·L_WM‖),   λ_g ← scale·λ_g
+ */
+import { ConfigError } from "../config/config-error.js";
+import type { GradientRelation } from "./gradients.js";
+
+const DECAY = 0.9;
+
+/** The cap as it stands after some updates. */
+export interface GradientCap {
+  /** The running length of the policy's gradient; absent before the first was measured. */
+  readonly running?: number;
+  /** What λ is multiplied with in this update; absent where there is no cap. */
+  readonly scale?: number;
+}
+
+/** The cap at the next update, from what was measured there. */
+export function nextGradientCap(
+  cap: number | undefined,
+  before: GradientCap,
+  measured: Partial<GradientRelation> | undefined,
+): GradientCap {
+  const { running } = before;
+  if (cap === undefined) return {};
+  const { "gradient.policy": policy, "gradient.world": world } = measured ?? {};
+  const now = Number.isFinite(policy) ? mean(running, policy!) : running;
+  const scale = world! > 0 ? Math.min(1, (cap * (now ?? 0)) / world!) : 1;
+  return { ...(now !== undefined && { running: now }), scale };
+}
+
+function mean(running: number | undefined, now: number): number {
+  return running === undefined ? now : DECAY * running + (1 - DECAY) * now;
+}
+
+/** Refuses a cap on what is not measured. */
+export function checkGradientCap(config: {
+  readonly paw: { readonly gradientCap?: number | undefined };
+  readonly gradientSample: number;
+}): void {
+  if (config.paw.gradientCap === undefined || config.gradientSample > 0) return;
+  throw new ConfigError(
+    "paw.gradientCap: needs gradients that are measured, but gradientSample is 0; set it to 8, or leave the cap out",
+  );
+}
