@@ -16,6 +16,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   advantages: ["rollout"],
   update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
+  rwml: ["embeddings", "engine", "envs", "rollout", "runs", "text", "update"],
   train: [
     "advantages",
     "config",
@@ -24,11 +25,24 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "objectives",
     "rollout",
     "runs",
+    "rwml",
     "text",
     "update",
   ],
-  report: ["engine", "objectives", "rollout", "runs", "text"],
-  cli: ["config", "engine", "envs", "report", "rollout", "runs", "search", "text", "train"],
+  report: ["engine", "objectives", "rollout", "runs", "rwml", "text"],
+  cli: [
+    "config",
+    "embeddings",
+    "engine",
+    "envs",
+    "report",
+    "rollout",
+    "runs",
+    "rwml",
+    "search",
+    "text",
+    "train",
+  ],
 };
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })

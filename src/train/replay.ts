@@ -30,8 +30,7 @@ import type { TrainConfig } from "./config.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
 import { expectedSteps, updateSeed } from "./rl.js";
-import { REFERENCE } from "./run.js";
-import { trainConfigOf } from "./saved-model.js";
+import { REFERENCE, trainConfigOf } from "./saved-model.js";
 import { scoreActions } from "./score.js";
 
 /** A number that did not come out as it was recorded; undefined where there is none. */
