@@ -36,10 +36,10 @@ export function respell(text: string): string {
 export function paraphrase(text: string, random: Random): string | undefined {
   let reworded = reorderLists(text, random);
   for (const [phrase, other] of PHRASES) reworded = reworded.replace(phrase, other);
-  const sentences = reworded.replace(/(^|[.!?:]\s+)([a-z])/g, (_, before: string, first: string) =>
+  if (reworded === text) return undefined;
+  return reworded.replace(/(^|[.!?:]\s+)([a-z])/g, (_, before: string, first: string) =>
     before.endsWith(": ") ? `${before}${first}` : `${before}${first.toUpperCase()}`,
   );
-  return sentences === text ? undefined : sentences;
 }
 
 /** Lists of three things or more, after a colon or a verb, in another order. */

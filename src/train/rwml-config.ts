@@ -51,9 +51,14 @@ export function rwmlConfig(kind: EnvKind) {
   return z.strictObject({
     env: shared.env,
     prompt: shared.prompt,
-    model: z.strictObject({
-      start: z.string().min(1).describe("the model: a run (its latest checkpoint), or its folder"),
-    }),
+    model: z
+      .strictObject({
+        start: z
+          .string()
+          .min(1)
+          .describe("the model: a run (its latest checkpoint), or its folder"),
+      })
+      .prefault({} as { start: string }),
     engine: shared.engine,
     collect: collectOptions,
     filter: filterOptions,
