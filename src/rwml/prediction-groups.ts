@@ -34,13 +34,19 @@ export async function rewardPredictions(
   const pairs: StatePair[] = [];
   const places = predictions.map((group, i) => {
     const real = nextStateOf(triplets[i]!).trim();
+    // A group often says the same thing more than once, and judges are paid by the question.
+    const asked = new Map<string, number>();
     return group.map(({ text, problem }): number | "same" | undefined => {
       // A world that answers nothing is rightly foreseen by nothing.
       if (problem === "empty" && real === "") return "same";
       if (problem !== undefined) return undefined;
       if (text === real) return "same";
-      pairs.push({ predicted: text, real, action: actionOf(triplets[i]!) });
-      return pairs.length - 1;
+      const place = asked.get(text) ?? pairs.length;
+      if (place === pairs.length) {
+        pairs.push({ predicted: text, real, action: actionOf(triplets[i]!) });
+        asked.set(text, place);
+      }
+      return place;
     });
   });
   const { values, unreadable } = await reward.rate(pairs, signal);
@@ -107,7 +113,8 @@ export function predictionGroups(
   });
 }
 
-/** Whether a group's rewards differ at all: where they do not, there is nothing to learn from it. */
+/** Whether the rewards of a group's whole episodes differ: where they do not, it teaches nothing. */
 export function hasContrast({ episodes }: Group): boolean {
-  return episodes.some((episode) => episode.return !== episodes[0]!.return);
+  const whole = episodes.filter(({ stop }) => stop !== "broken");
+  return whole.some((episode) => episode.return !== whole[0]!.return);
 }

@@ -96,6 +96,20 @@ describe("rewarded predictions", () => {
     [prediction("", "empty"), prediction("", "empty"), prediction("no")],
   ];
 
+  it("that say the same are measured once", async () => {
+    const asked: string[] = [];
+    const twice = [[prediction("yes"), prediction("yes"), prediction("no")]];
+    const { rewards } = await rewardPredictions(triplets.slice(0, 1), twice, {
+      name: "spy",
+      async rate(pairs) {
+        asked.push(...pairs.map(({ predicted }) => predicted));
+        return { values: pairs.map(({ predicted }) => predicted.length / 4), unreadable: 0 };
+      },
+    });
+    expect(asked).toEqual(["yes", "no"]);
+    expect(rewards).toEqual([[0.75, 0.75, 0.5]]);
+  });
+
   it("are 0 where there is no answer, 1 where it is the state itself, and counted", async () => {
     const { rewards, summary } = await rewardPredictions(triplets, predicted, reward);
     expect(rewards).toEqual([
