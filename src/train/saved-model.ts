@@ -39,26 +39,27 @@ export function findSavedModel(folder: string): SavedModel {
   return {
     weights: folder,
     tokenizer: existsSync(join(folder, "tokenizer.json")) || !run ? folder : join(run, TOKENIZER),
-    ...(run !== undefined && { config: actingConfigOf(run) }),
+    ...(run !== undefined && actingConfigOf(run)),
   };
 }
 
 function modelOfRun(run: string): SavedModel {
-  const config = actingConfigOf(run);
   // A run of no updates, a warm start alone, has its start as its only weights.
-  const ended = readManifest(run).status === "done";
-  const weights = latestCheckpoint(run)?.folder ?? (ended ? join(run, REFERENCE) : undefined);
+  const start = join(run, REFERENCE);
+  const ended = readManifest(run).status === "done" && existsSync(join(start, "config.json"));
+  const weights = latestCheckpoint(run)?.folder ?? (ended ? start : undefined);
   if (weights === undefined) {
     throw new RunError(
-      `${run} has no checkpoint yet: wait for its first one, or name a folder with weights`,
+      `${run} has no checkpoint: wait for its first one where it is training, or name a folder with weights`,
     );
   }
-  return { weights, tokenizer: join(run, TOKENIZER), config };
+  return { weights, tokenizer: join(run, TOKENIZER), ...actingConfigOf(run) };
 }
 
-function actingConfigOf(run: string): ActingConfig {
+/** The settings by which a run's model acts; other kinds of runs have none. */
+function actingConfigOf(run: string): Pick<SavedModel, "config"> {
   const { kind, config } = readManifest(run);
-  return kind === "rwml" ? (config as unknown as ActingConfig) : trainConfigOf(run);
+  return ["train", "rwml"].includes(kind) ? { config: config as unknown as ActingConfig } : {};
 }
 
 /** The settings a training run was made with; another kind of run is refused. */
