@@ -8,6 +8,9 @@ export {
 } from "./advantages/advantages.js";
 export { ConfigError } from "./config/config-error.js";
 export { readConfigFile } from "./config/config-file.js";
+export { type CachedEncoder, cacheVectors } from "./embeddings/cache.js";
+export type { Encoder } from "./embeddings/encoder.js";
+export { type EncoderOptions, encoderOptions, openEncoder } from "./embeddings/open-encoder.js";
 export { createEmbeddedEngine } from "./engine/embedded/embedded-engine.js";
 export type {
   AdamParams,
@@ -83,6 +86,18 @@ export {
   type RecordedRun,
   type Run,
 } from "./runs/run-folder.js";
+export { embeddingReward, stateDistances } from "./rwml/embedding-reward.js";
+export { type WeightChange, weightChange } from "./rwml/forgetting.js";
+export { type Question, worldQuestion } from "./rwml/question.js";
+export {
+  openReward,
+  type RewardOptions,
+  rewardOptions,
+  type StatePair,
+  type StateReward,
+} from "./rwml/reward.js";
+export { rougeL } from "./rwml/rouge.js";
+export { type Triplet, tripletsOf } from "./rwml/triplet.js";
 export { type Corpus, memoryCorpus, openCorpus, type Passage } from "./search/corpus.js";
 export type {
   FoundPassage,
@@ -123,5 +138,13 @@ export { type TrainConfig, trainConfig } from "./train/config.js";
 export { type EvaluationOptions, evaluate, successInterval } from "./train/evaluate.js";
 export { type FinishedUpdate, type RlContext, type RlOptions, trainRl } from "./train/rl.js";
 export { type TrainOptions, trainRun } from "./train/run.js";
+export {
+  type FinishedRwmlUpdate,
+  type RwmlContext,
+  type RwmlOptions,
+  trainRwml,
+} from "./train/rwml.js";
+export { type RwmlConfig, rwmlConfig } from "./train/rwml-config.js";
+export { type ForgettingReport, type RwmlRunOptions, rwmlRun } from "./train/rwml-run.js";
 export { type SftOptions, type SftStep, sft, sftOptions } from "./train/sft.js";
 export { prepareUpdate, type Update, type UpdateOptions } from "./update/update.js";

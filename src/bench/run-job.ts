@@ -26,8 +26,7 @@ import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import type { TrainConfig } from "../train/config.js";
-import { REFERENCE } from "../train/run.js";
-import { findSavedModel } from "../train/saved-model.js";
+import { findSavedModel, REFERENCE } from "../train/saved-model.js";
 import { type ChildOptions, runChild } from "./child.js";
 import type { Job, Start } from "./matrix.js";
 

@@ -4,8 +4,7 @@ import { comparedLosses, gradientShares, noisySteps } from "../bench/gradient-sh
 import { ConfigError } from "../config/config-error.js";
 import { openEnvironment } from "../envs/open.js";
 import { openRun } from "../runs/run-folder.js";
-import { REFERENCE } from "../train/run.js";
-import { findSavedModel, loadSavedModel, trainConfigOf } from "../train/saved-model.js";
+import { findSavedModel, loadSavedModel, REFERENCE, trainConfigOf } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";

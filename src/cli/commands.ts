@@ -13,13 +13,16 @@ import { replay } from "./replay.js";
 import { report } from "./report.js";
 import { rollout } from "./rollout.js";
 import { runs } from "./runs.js";
+import { rwml } from "./rwml.js";
 import { serveRetriever } from "./serve.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
+import { wmThreshold } from "./wm-threshold.js";
 
 /** The commands of `pawl`. */
 export const commands: readonly Command[] = [
   train,
+  rwml,
   evaluate,
   rollout,
   play,
@@ -29,6 +32,7 @@ export const commands: readonly Command[] = [
   benchPaw,
   benchGradients,
   show,
+  wmThreshold,
   envList,
   envInfo,
   envCheck,

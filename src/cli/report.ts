@@ -8,8 +8,7 @@ import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.
 
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
-import { REFERENCE } from "../train/run.js";
-import { findSavedModel, loadSavedModel, trainConfigOf } from "../train/saved-model.js";
+import { findSavedModel, loadSavedModel, REFERENCE, trainConfigOf } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { type Io, print, warn } from "./io.js";
 

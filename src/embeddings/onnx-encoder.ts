@@ -8,6 +8,7 @@ import { basename, join, resolve } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
 import * as ort from "onnxruntime-node";
 import { UserError } from "../errors.js";
+import { sha256File } from "./checksum.js";
 import { type Encoder, normalise } from "./encoder.js";
 
 const modelFiles = ["model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx"];
@@ -40,6 +41,8 @@ export async function openOnnxEncoder(options: OnnxEncoderOptions): Promise<Enco
   }
   const { tokenizer, mostTokens } = loadTokenizer(folder);
   const session = await openSession(model, options.threads ?? 1);
+  // Two models of one name must not share vectors.
+  const checksum = (await sha256File(model)).slice(0, 16);
   const encodeBatch = (texts: readonly TokenizedText[]): Promise<readonly Float32Array[]> =>
     runBatch(session, texts);
   const tokenize = (text: string, at: number): TokenizedText => {
@@ -50,7 +53,7 @@ export async function openOnnxEncoder(options: OnnxEncoderOptions): Promise<Enco
   };
   const [probe] = await encodeBatch([tokenize("a", 0)]);
   return {
-    name: `${basename(resolve(folder))}/${basename(model)}`,
+    name: `${basename(resolve(folder))}/${basename(model)} ${checksum}`,
     dimension: probe!.length,
     async encode(texts) {
       const vectors: Float32Array[] = new Array(texts.length);

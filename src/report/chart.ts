@@ -1,6 +1,6 @@
 /** A line chart as inline SVG: axes, mean lines, bands of one standard deviation, and data for a read-out. */
 import { type Html, html } from "./html.js";
-import { linearScale, shortNumber, shortPercent, ticks, wholeTicks } from "./scale.js";
+import { innerTicks, linearScale, shortNumber, shortPercent, ticks, wholeTicks } from "./scale.js";
 import type { Point, Series } from "./series.js";
 
 /** What a chart shows. */
@@ -13,6 +13,8 @@ export interface ChartOptions {
   readonly percent?: boolean;
   /** Few points, far apart: each gets a dot. */
   readonly dots?: boolean;
+  /** What x is, where it is not a count of updates; then it may be any number. */
+  readonly xLabel?: string;
 }
 
 const WIDTH = 520;
@@ -26,7 +28,7 @@ export const colourClass = (index: number): string => `c${index % COLOURS}`;
 
 /** The chart with its title, or nothing where no series has a point. */
 export function chart(options: ChartOptions): Html | undefined {
-  const { title, note, series, percent = false, dots = false } = options;
+  const { title, note, series, percent = false, dots = false, xLabel } = options;
   const all = series.flatMap(({ points }) => points);
   if (all.length === 0) return undefined;
   const yTicks = percent ? [0, 0.25, 0.5, 0.75, 1] : ticks(heightOf(all), 4);
@@ -35,7 +37,7 @@ export function chart(options: ChartOptions): Html | undefined {
   const x = linearScale(xDomain, [PLOT.left, PLOT.right]);
   const y = linearScale([yTicks[0]!, yTicks.at(-1)!], [PLOT.bottom, PLOT.top]);
   const format = percent ? shortPercent : shortNumber;
-  const xTicks = wholeTicks(xDomain, 6);
+  const xTicks = xLabel === undefined ? wholeTicks(xDomain, 6) : innerTicks(xDomain, 6);
 
   const grid = yTicks.map(
     (
@@ -67,7 +69,7 @@ ${circles.map((p) => html`<circle class="dot" cx="${at(x(p.x))}" cy="${at(y(p.me
   return html`<figure class="chart" data-chart="${JSON.stringify(readout)}">
 <figcaption><strong>${title}</strong> <span>${note}</span></figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" tabindex="0" aria-label="${summary(title, series, format)}">
-${grid}${marks}<text class="tick" x="${PLOT.left - 8}" y="${PLOT.bottom + 20}" text-anchor="end">update</text>
+${grid}${marks}<text class="tick" x="${PLOT.left - 8}" y="${PLOT.bottom + 20}" text-anchor="end">${xLabel ?? "update"}</text>
 <line class="axis" x1="${PLOT.left}" x2="${PLOT.right}" y1="${PLOT.bottom}" y2="${PLOT.bottom}"/>
 <line class="cursor" y1="${PLOT.top}" y2="${PLOT.bottom}" visibility="hidden"/>
 ${curves}

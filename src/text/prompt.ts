@@ -85,10 +85,18 @@ export function promptStyle(family: PromptFamily, options: PromptOptions = {}): 
   const { style, history, admissible } = promptOptions.parse(options);
   const slots = {
     family,
-    history: history ?? (family === "search" ? "all" : 2),
+    history: historyLength(family, history),
     admissible: admissible ?? style === "full",
   } as const;
   return style === "full" ? fullStyle(slots) : compactStyle(slots);
+}
+
+/** How many past pairs a prompt shows where nothing is said: 2, and for search all. */
+export function historyLength(
+  family: PromptFamily,
+  history: PromptOptions["history"],
+): number | "all" {
+  return history ?? (family === "search" ? "all" : 2);
 }
 
 /** The text of a prompt. */

@@ -18,7 +18,9 @@ const modelOptions = z
       .string()
       .min(1)
       .default("tiny")
-      .describe("tiny, small or base: from scratch; else a checkpoint folder, Hugging Face layout"),
+      .describe(
+        "tiny, small or base: from scratch; else a run, or a checkpoint folder in Hugging Face layout",
+      ),
     maxContext: count.default(512).describe("longest sequence of a model from scratch, in tokens"),
   })
   .prefault({});

@@ -1,10 +1,16 @@
 /** Evaluation: a policy on a fixed list of tasks, each once. */
+import type { Engine } from "../engine/engine.js";
 import { EnvError, type Environment, type Task } from "../envs/env.js";
 import type { Episode } from "../rollout/episode.js";
+import { enginePolicy } from "../rollout/policies/engine.js";
 import type { Policy } from "../rollout/policy.js";
 import { play } from "../rollout/rollout.js";
 import { type Counts, createTally, type Tally } from "../rollout/tally.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
 import type { PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import type { TrainConfig } from "./config.js";
+import { evaluationMetrics } from "./metrics.js";
 
 /** What to evaluate, and on what. */
 export interface EvaluationOptions {
@@ -35,6 +41,51 @@ export async function evaluate(options: EvaluationOptions): Promise<Tally> {
     },
   });
   return tally;
+}
+
+/** What a run evaluates: its model in its environment. */
+export interface EvaluatedModel {
+  readonly environment: Environment;
+  readonly style: PromptStyle;
+  readonly tokenizer: Tokenizer;
+  readonly engine: Engine;
+}
+
+/** How the evaluation of several splits is stopped, and who is told what was played. */
+export interface SplitsOptions {
+  readonly signal?: AbortSignal;
+  readonly onSplit?: (split: string, episodes: readonly Episode[]) => void;
+}
+
+/** The model on every split that the settings name, as metrics; nothing where evaluation is off. */
+export async function evaluateSplits(
+  { environment, style, tokenizer, engine }: EvaluatedModel,
+  config: Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit">,
+  seed: number,
+  { signal, onSplit }: SplitsOptions = {},
+): Promise<MetricsLine> {
+  const { every, splits, tasks, temperature } = config.evaluation;
+  if (every === 0) return {};
+  const { maxTokens, stepLimit } = config;
+  const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
+  const lines: MetricsLine[] = [];
+  for (const split of splits) {
+    const played: Episode[] = [];
+    const tally = await evaluate({
+      environment,
+      policy,
+      style,
+      split,
+      tasks,
+      seed,
+      ...(stepLimit !== undefined && { stepLimit }),
+      ...(signal !== undefined && { signal }),
+      onEpisode: (episode) => void played.push(episode),
+    });
+    onSplit?.(split, played);
+    lines.push(evaluationMetrics(split, tally));
+  }
+  return Object.assign({}, ...lines) as MetricsLine;
 }
 
 /** The first tasks of a split, or all of them; an empty list is an error, because no number would be honest. */

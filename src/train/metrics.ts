@@ -55,6 +55,6 @@ function byType(prefix: string, tally: Tally): MetricsLine {
 }
 
 /** JSON has no NaN: what was not measured is left out. */
-function finite(numbers: Readonly<Record<string, number>>): MetricsLine {
+export function finite(numbers: Readonly<Record<string, number>>): MetricsLine {
   return Object.fromEntries(Object.entries(numbers).filter(([, value]) => Number.isFinite(value)));
 }

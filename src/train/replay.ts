@@ -31,8 +31,7 @@ import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
 import { expectedSteps, updateSeed } from "./rl.js";
-import { REFERENCE } from "./run.js";
-import { trainConfigOf } from "./saved-model.js";
+import { REFERENCE, trainConfigOf } from "./saved-model.js";
 import { scoreActions } from "./score.js";
 
 /** A number that did not come out as it was recorded; undefined where there is none. */

@@ -159,7 +159,11 @@ export function updateSeed(options: Pick<RlOptions, "seed">, index: number): num
 }
 
 /** The tasks of an update: drawn without repeats, anew for each update. */
-function drawTasks(environment: Environment, options: RlOptions, seed: number): readonly Task[] {
+export function drawTasks(
+  environment: Environment,
+  options: Pick<RlOptions, "split" | "groups">,
+  seed: number,
+): readonly Task[] {
   const all = environment.tasks(options.split);
   const random = createRandom(mixSeed(seed, "tasks"));
   const drawn = new Set<number>();

@@ -10,21 +10,22 @@ import { openEnvironment } from "../envs/open.js";
 import { mixSeed } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
 import { teacherPolicy } from "../rollout/policies/config.js";
-import { enginePolicy } from "../rollout/policies/engine.js";
 import { rollout } from "../rollout/rollout.js";
 import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
+import { hasManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
-import { type PromptStyle, promptStyle } from "../text/prompt.js";
-import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { promptStyle } from "../text/prompt.js";
+import { loadTokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkConfig } from "./checks.js";
 import type { TrainConfig } from "./config.js";
-import { evaluate } from "./evaluate.js";
+import { type EvaluatedModel, evaluateSplits } from "./evaluate.js";
 import type { GradientCap } from "./gradient-cap.js";
 import { describeLeftOut } from "./left-out.js";
-import { evaluationMetrics, updateMetrics } from "./metrics.js";
+import { updateMetrics } from "./metrics.js";
 import { type FinishedUpdate, trainRl } from "./rl.js";
+import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
 import { type SftStep, sft } from "./sft.js";
 import { worldTexts } from "./world-text.js";
 
@@ -41,12 +42,7 @@ export interface TrainOptions {
 }
 
 /** What a run works with. */
-interface Setup {
-  readonly environment: Environment;
-  readonly style: PromptStyle;
-  readonly tokenizer: Tokenizer;
-  readonly engine: Engine;
-}
+type Setup = EvaluatedModel;
 
 /** Trains as configured and records everything to the run folder. */
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
@@ -98,10 +94,6 @@ function capOf(checkpoint: Checkpoint | undefined): GradientCap {
   return policyGradient === undefined ? {} : { running: policyGradient };
 }
 
-/** The weights that RL starts from, and stays near where a KL penalty asks for it. */
-export const REFERENCE = "reference";
-const TOKENIZER = "tokenizer";
-
 function startRun(config: TrainConfig, { folder, onProblem = ignore }: TrainOptions): Run {
   return createRun({ folder, kind: "train", seed: config.seed, config }, onProblem);
 }
@@ -140,14 +132,14 @@ async function prepare(
     checkpoint !== undefined
       ? await loadTokenizer(join(folder, TOKENIZER))
       : "folder" in start
-        ? await loadTokenizer(start.folder)
+        ? await loadTokenizer(start.tokenizer)
         : buildTokenizer(await worldTexts(environment, style));
   if (checkpoint === undefined) await tokenizer.save(join(folder, TOKENIZER));
   options.onPhase?.("model");
   const engine = await createEmbeddedEngine({
     model:
       "folder" in start
-        ? start
+        ? { folder: start.folder }
         : {
             ...start,
             vocabularySize: tokenizer.vocabularySize,
@@ -160,21 +152,28 @@ async function prepare(
   return { environment, style, tokenizer, engine };
 }
 
-type ModelStart = { readonly preset: PresetName } | { readonly folder: string };
+type ModelStart =
+  | { readonly preset: PresetName }
+  | { readonly folder: string; readonly tokenizer: string };
 
 const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
 
-/** What the model starts from; a name that is no preset must be a folder with a checkpoint in it. */
+/** What the model starts from; a name that is no preset must be a run, or a folder with a checkpoint in it. */
 function startOf(config: TrainConfig): ModelStart {
   const { start } = config.model;
   const preset = PRESETS.find((name) => name === start);
   if (preset !== undefined) return { preset };
+  if (hasManifest(start)) {
+    const { weights, tokenizer } = findSavedModel(start);
+    return { folder: weights, tokenizer };
+  }
   if (!existsSync(join(start, "config.json"))) {
     throw new ConfigError(
-      `model.start: there is no checkpoint in ${start} (a folder with config.json, model.safetensors and tokenizer.json). Put one there, name another folder, or start from scratch with --model.start ${PRESETS.join(", ")}.`,
+      `model.start: there is no checkpoint in ${start} (a run folder, or a folder with config.json, model.safetensors and tokenizer.json). Put one there, name another folder, or start from scratch with --model.start ${PRESETS.join(", ")}.`,
     );
   }
-  return { folder: start };
+  const { tokenizer } = findSavedModel(start);
+  return { folder: start, tokenizer };
 }
 
 /** Imitates expert episodes, evaluates what came of it, and keeps it as the reference. */
@@ -261,34 +260,15 @@ function report(line: MetricsLine, run: Run, options: TrainOptions): void {
   options.onMetrics?.(line);
 }
 
-async function evaluateAll(
+function evaluateAll(
   setup: Setup,
   config: TrainConfig,
   index: number,
   options: TrainOptions,
 ): Promise<MetricsLine> {
   const { signal } = options;
-  const { environment, style, tokenizer, engine } = setup;
-  const { every, splits, tasks, temperature } = config.evaluation;
-  if (every === 0) return {};
-  const { maxTokens, stepLimit } = config;
-  const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
-  const lines: MetricsLine[] = [];
-  for (const split of splits) {
-    const played: Episode[] = [];
-    const tally = await evaluate({
-      environment,
-      policy,
-      style,
-      split,
-      tasks,
-      seed: mixSeed(config.seed, "evaluation", index),
-      ...(stepLimit !== undefined && { stepLimit }),
-      ...(signal !== undefined && { signal }),
-      onEpisode: (episode) => void played.push(episode),
-    });
-    tellLeftOut(`evaluation on ${split}`, played, options);
-    lines.push(evaluationMetrics(split, tally));
-  }
-  return Object.assign({}, ...lines) as MetricsLine;
+  return evaluateSplits(setup, config, mixSeed(config.seed, "evaluation", index), {
+    ...(signal !== undefined && { signal }),
+    onSplit: (split, played) => tellLeftOut(`evaluation on ${split}`, played, options),
+  });
 }

@@ -9,11 +9,22 @@ import { RunError } from "../runs/run-error.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
 
-/** Where a model's files are, and how it was trained where a run of ours trained it. */
+/** The weights that a run starts from, and stays near where a KL penalty asks for it. */
+export const REFERENCE = "reference";
+/** The tokenizer of a run. */
+export const TOKENIZER = "tokenizer";
+
+/** What every kind of training run says of how its model acts. */
+export type ActingConfig = Pick<
+  TrainConfig,
+  "env" | "prompt" | "stepLimit" | "maxTokens" | "evaluation" | "engine"
+>;
+
+/** Where a model's files are, and how it acts where a run of ours trained it. */
 export interface SavedModel {
   readonly weights: string;
   readonly tokenizer: string;
-  readonly config?: TrainConfig;
+  readonly config?: ActingConfig;
 }
 
 /** Finds a model by a run folder (its latest checkpoint), a folder inside a run, or a folder of its own. */
@@ -22,25 +33,33 @@ export function findSavedModel(folder: string): SavedModel {
   const run = [dirname(resolve(folder)), dirname(dirname(resolve(folder)))].find(hasManifest);
   if (!existsSync(join(folder, "config.json"))) {
     throw new RunError(
-      `${folder} holds no model: expected a run folder of pawl train, or a folder with config.json, model.safetensors and tokenizer.json`,
+      `${folder} holds no model: expected a run folder of pawl train or pawl rwml, or a folder with config.json, model.safetensors and tokenizer.json`,
     );
   }
   return {
     weights: folder,
-    tokenizer: existsSync(join(folder, "tokenizer.json")) || !run ? folder : join(run, "tokenizer"),
-    ...(run !== undefined && { config: trainConfigOf(run) }),
+    tokenizer: existsSync(join(folder, "tokenizer.json")) || !run ? folder : join(run, TOKENIZER),
+    ...(run !== undefined && actingConfigOf(run)),
   };
 }
 
 function modelOfRun(run: string): SavedModel {
-  const config = trainConfigOf(run);
-  const checkpoint = latestCheckpoint(run);
-  if (checkpoint === undefined) {
+  // A run of no updates, a warm start alone, has its start as its only weights.
+  const start = join(run, REFERENCE);
+  const ended = readManifest(run).status === "done" && existsSync(join(start, "config.json"));
+  const weights = latestCheckpoint(run)?.folder ?? (ended ? start : undefined);
+  if (weights === undefined) {
     throw new RunError(
-      `${run} has no checkpoint yet: wait for its first one, or name a folder with weights`,
+      `${run} has no checkpoint: wait for its first one where it is training, or name a folder with weights`,
     );
   }
-  return { weights: checkpoint.folder, tokenizer: join(run, "tokenizer"), config };
+  return { weights, tokenizer: join(run, TOKENIZER), ...actingConfigOf(run) };
+}
+
+/** The settings by which a run's model acts; other kinds of runs have none. */
+function actingConfigOf(run: string): Pick<SavedModel, "config"> {
+  const { kind, config } = readManifest(run);
+  return ["train", "rwml"].includes(kind) ? { config: config as unknown as ActingConfig } : {};
 }
 
 /** The settings a training run was made with; another kind of run is refused. */

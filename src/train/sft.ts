@@ -50,7 +50,26 @@ export async function sft(
     readonly signal?: AbortSignal;
   },
 ): Promise<void> {
-  const sequences = episodes.map((episode) => imitationSequences(episode, text, options));
+  await fitSamples(
+    engine,
+    episodes.map((episode) => imitationSequences(episode, text, options)),
+    options,
+  );
+}
+
+/** What fitting needs of the settings. */
+export interface FitOptions extends Pick<SftOptions, "epochs" | "batch" | "optimizer"> {
+  readonly seed: number;
+  readonly onStep?: (step: SftStep) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Fits the engine's model to samples, each one or more sequences with a `weight` per token, in mean batches. */
+export async function fitSamples(
+  engine: Engine,
+  sequences: readonly (readonly TrainSequence[])[],
+  options: FitOptions,
+): Promise<void> {
   const perEpoch = Math.ceil(sequences.length / options.batch);
   const steps = options.epochs * perEpoch;
   const random = createRandom(options.seed);

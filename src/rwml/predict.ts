@@ -1,0 +1,60 @@
+/** Predictions: what the model says an action will do, sampled as a policy's actions are. */
+import type { Engine } from "../engine/engine.js";
+import { mixSeed } from "../random.js";
+import { appendResponse } from "../text/encode.js";
+import type { Sequence } from "../text/sequence.js";
+import type { Answer, Question } from "./question.js";
+import { nameOf, type Triplet } from "./triplet.js";
+
+/** How to sample. */
+export interface PredictOptions {
+  /** Predictions per triplet. */
+  readonly count: number;
+  readonly maxTokens: number;
+  /** 0 takes the most probable token. */
+  readonly temperature: number;
+  readonly seed: number;
+}
+
+/** One prediction, with the tokens it was sampled as. */
+export interface Prediction extends Answer {
+  readonly response: string;
+  readonly sequence: Sequence;
+}
+
+/** Predictions of each triplet: triplets × count. */
+export async function predict(
+  engine: Engine,
+  question: Question,
+  triplets: readonly Triplet[],
+  { count, maxTokens, temperature, seed }: PredictOptions,
+): Promise<readonly (readonly Prediction[])[]> {
+  const prompts = triplets.map((triplet) => question.ask(triplet));
+  const samples = await engine.sample(
+    triplets.map((triplet, i) => ({
+      prompt: prompts[i]!.ids,
+      count,
+      maxTokens,
+      temperature,
+      stop: question.stop,
+      seed: mixSeed(seed, nameOf(triplet)),
+    })),
+  );
+  return samples.map((group, i) =>
+    group.map((sample) => ({
+      ...question.read(sample.tokens),
+      sequence: appendResponse(prompts[i]!, { ...sample, ids: sample.tokens }),
+    })),
+  );
+}
+
+/** The triplets whose question and answer fit the model's context. */
+export function fitting(
+  engine: Engine,
+  question: Question,
+  triplets: readonly Triplet[],
+  maxTokens: number,
+): readonly Triplet[] {
+  const { maxContext } = engine.capabilities;
+  return triplets.filter((triplet) => question.ask(triplet).ids.length + maxTokens <= maxContext);
+}

@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { encodePrompt } from "../text/encode.js";
+import { promptStyle } from "../text/prompt.js";
+import { createTokenizer } from "../text/tokenizer.js";
+import { answerSequence } from "./filter.js";
+import { worldQuestion } from "./question.js";
+import { compact, episode, tokenizer } from "./testing.js";
+import { historyOf, isLast, nameOf, nextStateOf, tripletsOf } from "./triplet.js";
+
+const triplets = tripletsOf([episode]);
+
+describe("triplets", () => {
+  it("are the steps of whole episodes, each with what was known before it", () => {
+    expect(triplets.map(nameOf)).toEqual(["train/7#2.1.0", "train/7#2.1.1", "train/7#2.1.2"]);
+    expect(tripletsOf([{ ...episode, stop: "broken" }])).toEqual([]);
+    expect(historyOf(triplets[1]!)).toMatchObject({
+      observation: "The drawer 1 is closed.",
+      index: 1,
+      admissible: undefined,
+    });
+    expect(historyOf(triplets[1]!).steps).toHaveLength(1);
+    expect(triplets.map(isLast)).toEqual([false, false, true]);
+    expect(isLast(tripletsOf([{ ...episode, stop: "step-limit" }])[2]!)).toBe(false);
+  });
+});
+
+describe("in the compact style", () => {
+  const question = worldQuestion(tokenizer, compact, "all");
+
+  it("question and answer are the beginning of the policy's next prompt, token for token", () => {
+    for (const [i, triplet] of triplets.entries()) {
+      const stream = [...question.ask(triplet).ids, ...question.answer(triplet)];
+      const next = triplets[i + 1];
+      if (next === undefined) continue;
+      const prompt = encodePrompt(tokenizer, compact, compact.render(historyOf(next))).ids;
+      expect(stream).toEqual(prompt);
+    }
+  });
+
+  it("reads back the right answer, the last one with another end", () => {
+    for (const triplet of triplets) {
+      const { text } = question.read(question.answer(triplet));
+      expect(text).toBe(nextStateOf(triplet));
+    }
+    const ends = triplets.map((triplet) => question.answer(triplet).at(-1));
+    expect(ends).toEqual([tokenizer.id("<|do|>"), tokenizer.id("<|do|>"), tokenizer.id("<|end|>")]);
+  });
+
+  it("names answers that are empty or never end", () => {
+    const end = tokenizer.id("<|do|>")!;
+    expect(question.read([end])).toEqual({ response: "", text: "", problem: "empty" });
+    const words = tokenizer.encode("The drawer 1", { plain: true });
+    expect(question.read(words)).toMatchObject({ text: "The drawer 1", problem: "unended" });
+  });
+
+  it("teaches the answer and nothing else", () => {
+    const { ids, targets, inputs } = answerSequence(question, triplets[1]!);
+    const asked = question.ask(triplets[1]!).ids.length;
+    expect(Array.from(targets!)).toEqual(Array.from(ids, (_, i) => (i >= asked ? 1 : 0)));
+    expect(Array.from(inputs.weight!)).toEqual(Array.from(targets!));
+  });
+
+  it("needs a tokenizer with its markers", () => {
+    const bare = createTokenizer({
+      tokenizer: JSON.stringify({ model: { type: "BPE", vocab: { a: 0 }, merges: [] } }),
+    });
+    expect(() => worldQuestion(bare, compact, "all")).toThrow(/<\|do\|>, which is no token/);
+  });
+});
+
+describe("in the full style", () => {
+  const { tokenizer: files, config = "{}" } = tokenizer.files;
+  const ended = { ...JSON.parse(config), eos_token: "<|end|>" };
+  const speaker = createTokenizer({ tokenizer: files, config: JSON.stringify(ended) });
+  const style = promptStyle("house", { style: "full" });
+  const question = worldQuestion(speaker, style, 2);
+  const end = speaker.endId!;
+  const read = (text: string, ...more: number[]) =>
+    question.read([...speaker.encode(text, { plain: true }), ...more]);
+
+  it("asks in prose, with the history and the action, to reason first", () => {
+    const text = speaker.decode(question.ask(triplets[1]!).ids);
+    for (const part of [episode.goal, episode.firstObservation, "open drawer 1", "<think>"]) {
+      expect(text).toContain(part);
+    }
+    expect(text).not.toContain("mug 1");
+  });
+
+  it("takes the next state out of the last tags", () => {
+    const answer =
+      "<think>a <next_state> comes</think><next_state> The drawer 1 is closed. </next_state>";
+    expect(read(answer, end)).toMatchObject({ text: "The drawer 1 is closed." });
+    expect(read(answer, end).problem).toBeUndefined();
+    expect(read("<think>so", end)).toMatchObject({ text: "", problem: "malformed" });
+    expect(read("<next_state></next_state>", end)).toMatchObject({ problem: "empty" });
+    expect(read(answer)).toMatchObject({ problem: "unended" });
+    expect(question.read(question.answer(triplets[0]!)).text).toBe("The drawer 1 is closed.");
+  });
+});

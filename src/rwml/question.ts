@@ -1,0 +1,154 @@
+/**
+ * How a model is asked what an action will do, and how its answer is read.
+ *
+ * In the compact style the question is the very stream the policy reads and goes on with: history, action,
+ * `<|see|>`; the answer is the observation, up to the `<|do|>` or `<|end|>` after it. So what is learnt about
+ * the world is learnt on the tokens that the policy acts on. In the full style the question is prose: the
+ * model reasons in `<think>` first, then writes the next state in `<next_state>`.
+ */
+import {
+  appendObservation,
+  decodeResponse,
+  encodePrompt,
+  encodeResponse,
+  responseEndId,
+} from "../text/encode.js";
+import { recentPairs } from "../text/history.js";
+import type { PromptPiece, PromptStyle } from "../text/prompt.js";
+import { markers } from "../text/prompt-compact.js";
+import type { Sequence } from "../text/sequence.js";
+import { type Tokenizer, TokenizerError } from "../text/tokenizer.js";
+import { actionOf, historyOf, isLast, nextStateOf, type Triplet } from "./triplet.js";
+
+/** What can be wrong with an answer before anyone looks at what it says. */
+export type AnswerProblem = "empty" | "unended" | "malformed";
+
+/** An answer, as it is read. */
+export interface Answer {
+  /** The predicted next state; empty where there is none. */
+  readonly text: string;
+  readonly problem?: AnswerProblem;
+}
+
+/** A way to ask for the next state. */
+export interface Question {
+  /** Token sequences that end an answer. */
+  readonly stop: readonly (readonly number[])[];
+  /** The question, as tokens. */
+  ask(triplet: Triplet): Sequence;
+  /** What the model wrote, as text, and the next state in it. */
+  read(tokens: readonly number[]): Answer & { readonly response: string };
+  /** The tokens of the right answer, for supervised learning. */
+  answer(triplet: Triplet): readonly number[];
+}
+
+/** The question that goes with a prompt style. */
+export function worldQuestion(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  history: HistoryLength,
+): Question {
+  return style.responseEnd === ""
+    ? proseQuestion(tokenizer, style, history)
+    : streamQuestion(tokenizer, style);
+}
+
+/** How many past steps the question shows. */
+export type HistoryLength = number | "all";
+
+function streamQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
+  const ends = [markers.action, markers.end].map((marker) => {
+    const id = tokenizer.id(marker);
+    if (id === undefined) {
+      throw new TokenizerError(
+        `An observation of the prompt style ${style.name} ends with ${marker}, which is no token of this tokenizer. Use a tokenizer made by buildTokenizer, or the full style.`,
+      );
+    }
+    return id;
+  });
+  return {
+    stop: ends.map((id) => [id]),
+    ask(triplet) {
+      const prompt = encodePrompt(tokenizer, style, style.render(historyOf(triplet)));
+      const action = encodeResponse(tokenizer, style, style.format(actionOf(triplet)));
+      const ids = [...prompt.ids, ...action];
+      const span = {
+        kind: "prompt",
+        start: prompt.ids.length,
+        end: ids.length,
+        origin: "policy",
+      } as const;
+      return { ids, spans: [...prompt.spans, span] };
+    },
+    read(tokens) {
+      const ended = ends.includes(tokens.at(-1)!);
+      const response = tokenizer.decode(ended ? tokens.slice(0, -1) : tokens);
+      return { response, ...judged(response.trim(), ended) };
+    },
+    answer(triplet) {
+      const none = { ids: [], spans: [] };
+      return appendObservation(none, tokenizer, style, nextStateOf(triplet), isLast(triplet)).ids;
+    },
+  };
+}
+
+function proseQuestion(tokenizer: Tokenizer, style: PromptStyle, history: HistoryLength): Question {
+  const end = responseEndId(tokenizer, style);
+  return {
+    stop: [[end]],
+    ask: (triplet) => encodePrompt(tokenizer, style, proseOf(triplet, history)),
+    read(tokens) {
+      const response = decodeResponse(tokenizer, style, tokens);
+      const ended = tokens.at(-1) === end;
+      const found = lastTagged(response);
+      if (ended && found === undefined) return { response, text: "", problem: "malformed" };
+      return { response, ...judged(found ?? "", ended) };
+    },
+    answer: (triplet) =>
+      encodeResponse(
+        tokenizer,
+        style,
+        `<think></think><next_state>${nextStateOf(triplet)}</next_state>`,
+      ),
+  };
+}
+
+function judged(text: string, ended: boolean): Answer {
+  if (!ended) return { text, problem: "unended" };
+  return text === "" ? { text, problem: "empty" } : { text };
+}
+
+/** The text of the last closed `<next_state>`: reasoning may name the tag before. */
+function lastTagged(response: string): string | undefined {
+  const close = response.lastIndexOf("</next_state>");
+  const open = close < 0 ? -1 : response.lastIndexOf("<next_state>", close);
+  return open < 0 ? undefined : response.slice(open + "<next_state>".length, close).trim();
+}
+
+function proseOf(triplet: Triplet, history: HistoryLength): readonly PromptPiece[] {
+  const view = historyOf(triplet);
+  const pieces: PromptPiece[] = [];
+  const say = (origin: PromptPiece["origin"], text: string): void => {
+    if (text !== "") pieces.push({ origin, text });
+  };
+  say(
+    "template",
+    "You foresee what happens in a simulated world. An agent acts in it by short text commands, one at a time, and the world answers each with an observation.\n\nThe agent's task:\n",
+  );
+  say("task", view.goal);
+  for (const pair of recentPairs(view, history)) {
+    say("template", `\n\nObservation ${pair.number}:\n`);
+    say("history", pair.observation);
+    say("template", `\nAction ${pair.number}:\n`);
+    say("history", pair.action);
+  }
+  say("template", `\n\nObservation ${view.index + 1}:\n`);
+  say("observation", view.observation);
+  say("template", `\nAction ${view.index + 1}:\n`);
+  say("history", actionOf(triplet));
+  say(
+    "template",
+    `\n\nWhat does the world answer? First reason step by step about what the action does, between <think> and </think>. Then write the next observation as the world would word it, and nothing else, between <next_state> and </next_state>.`,
+  );
+  return pieces;
+}

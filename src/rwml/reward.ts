@@ -1,0 +1,80 @@
+/** The sim-to-real reward: how near a predicted next state is to the real one, by a measure of choice. */
+import { z } from "zod";
+import { encoderOptions, openEncoder } from "../embeddings/open-encoder.js";
+import { chatClientOptions, createChatClient } from "../rollout/policies/chat-client.js";
+import { embeddingReward } from "./embedding-reward.js";
+import { judgeReward } from "./judge-reward.js";
+import { rougeL } from "./rouge.js";
+
+/** A predicted state and the real one, with the action between, which a judge wants to know. */
+export interface StatePair {
+  readonly predicted: string;
+  readonly real: string;
+  readonly action: string;
+}
+
+/** Rewards in [0, 1], and how many of them are 0 because the measure itself gave no answer. */
+export interface Rewards {
+  readonly values: readonly number[];
+  readonly unreadable: number;
+}
+
+/** A measure of predictions. */
+export interface StateReward {
+  /** What it is, for errors and to tell whether a resumed run measures as before. */
+  readonly name: string;
+  rate(pairs: readonly StatePair[], signal?: AbortSignal): Promise<Rewards>;
+}
+
+const judge = { ...chatClientOptions.shape, temperature: z.number().min(0).default(0) };
+
+/** Settings of each measure: types, defaults, help and errors come from here. */
+const variants = z.discriminatedUnion("name", [
+  z.strictObject({
+    name: z.literal("embedding").describe("how predictions are rewarded"),
+    threshold: z
+      .number()
+      .gt(0)
+      .max(2)
+      .default(0.05)
+      .describe("τ: a cosine distance below it is right; pawl wm threshold proposes one"),
+    graded: z
+      .boolean()
+      .default(false)
+      .describe("1 − distance / 2τ instead of 1 or 0: one half where the other jumps"),
+    encoder: encoderOptions,
+  }),
+  z.strictObject({ name: z.literal("rouge") }),
+  z.strictObject({ name: z.literal("judge"), ...judge }),
+]);
+
+/** The same, with embeddings where only their settings are given. */
+export const rewardOptions = z
+  .preprocess((raw) => ({ name: "embedding", ...(raw as object) }), variants)
+  .prefault({});
+
+/** Settings of the reward. */
+export type RewardOptions = z.output<typeof rewardOptions>;
+
+/** Opens the measure that settings name. */
+export async function openReward(
+  options: RewardOptions,
+  onNotice?: (message: string) => void,
+): Promise<StateReward> {
+  switch (options.name) {
+    case "embedding":
+      return embeddingReward(await openEncoder(options.encoder, onNotice), options);
+    case "rouge":
+      return {
+        name: "ROUGE-L",
+        rate: async (pairs) => ({
+          values: pairs.map(({ predicted, real }) => rougeL(predicted, real)),
+          unreadable: 0,
+        }),
+      };
+    case "judge": {
+      const { name: _, ...connection } = options;
+      return judgeReward(createChatClient(connection), connection.model);
+    }
+  }
+}

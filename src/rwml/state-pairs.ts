@@ -1,0 +1,112 @@
+/**
+ * Pairs of states that mean the same and pairs that do not, from an environment: what a threshold must tell
+ * apart. Right ones: the same text with other spacing and case, and paraphrases. Wrong ones: one fact altered,
+ * what another action would have brought, and what was seen at another moment.
+ */
+import type { Env, Environment } from "../envs/env.js";
+import { UserError } from "../errors.js";
+import { createRandom, mixSeed, type Random } from "../random.js";
+import { alter, paraphrase, respell } from "./rewording.js";
+
+/** Kinds of pairs that a reward should accept, and kinds that it should not. */
+export const pairKinds = {
+  right: ["same", "paraphrase"],
+  wrong: ["altered", "other action", "other moment"],
+} as const;
+
+/** The kind of a pair. */
+export type PairKind = (typeof pairKinds)["right" | "wrong"][number];
+
+/** A real state and another one. */
+export interface LabelledPair {
+  readonly kind: PairKind;
+  readonly real: string;
+  readonly predicted: string;
+}
+
+/** What to look at. */
+export interface StatePairOptions {
+  readonly split: string;
+  /** How many tasks to play, and at most how many steps of each. */
+  readonly tasks: number;
+  readonly steps: number;
+  readonly seed: number;
+  /** Paraphrases of one's own, instead of those by rule. */
+  readonly paraphrases?: readonly { readonly state: string; readonly paraphrase: string }[];
+}
+
+interface Moment {
+  readonly real: string;
+  /** What another action would have brought. */
+  readonly otherwise?: string;
+}
+
+/** Plays some episodes and pairs their states up. */
+export async function statePairs(
+  environment: Environment,
+  options: StatePairOptions,
+): Promise<readonly LabelledPair[]> {
+  const moments = await playMoments(environment, options);
+  const states = [...new Set(moments.map(({ real }) => real))];
+  if (states.length < 2) {
+    throw new UserError(
+      `${environment.name} showed ${states.length} different states in ${options.tasks} tasks: a threshold needs at least two. Play more tasks, or steps.`,
+    );
+  }
+  const random = createRandom(mixSeed(options.seed, "pairs"));
+  const pairs: LabelledPair[] = [];
+  const add = (kind: PairKind, real: string, predicted: string | undefined): void => {
+    if (predicted !== undefined && predicted !== real) pairs.push({ kind, real, predicted });
+  };
+  for (const { real, otherwise } of moments) {
+    add("same", real, respell(real));
+    if (options.paraphrases === undefined) add("paraphrase", real, paraphrase(real, random));
+    add("altered", real, alter(real, states, random));
+    add("other action", real, otherwise);
+    add("other moment", real, random.pick(states));
+  }
+  for (const one of options.paraphrases ?? []) add("paraphrase", one.state, one.paraphrase);
+  return pairs;
+}
+
+async function playMoments(
+  environment: Environment,
+  { split, tasks, steps, seed }: StatePairOptions,
+): Promise<readonly Moment[]> {
+  const moments: Moment[] = [];
+  for (const [number, task] of environment.tasks(split).slice(0, tasks).entries()) {
+    const random = createRandom(mixSeed(seed, number));
+    const env = environment.create();
+    try {
+      await env.reset(task, mixSeed(seed, number));
+      for (let step = 0; step < steps; step++) {
+        const action = chooseAction(environment, env as Env, random);
+        const otherwise = "clone" in env ? otherOutcome(env, action, random) : undefined;
+        const { observation, done } = await env.step(action);
+        moments.push({ real: observation, ...(otherwise !== undefined && { otherwise }) });
+        if (done) break;
+      }
+    } finally {
+      if ("close" in env) await env.close();
+    }
+  }
+  return moments;
+}
+
+/** Mostly what the expert would do, so that episodes get somewhere; else any admissible action. */
+function chooseAction({ expert, name }: Environment, env: Env, random: Random): string {
+  const admissible = env.admissibleActions?.() ?? [];
+  const stray = admissible.length > 0 && random.next() < 0.3;
+  if (expert !== undefined && "clone" in env && !stray) return expert(env);
+  if (admissible.length === 0) {
+    throw new UserError(
+      `${name} has neither an expert nor a list of actions to choose from: it cannot be played here.`,
+    );
+  }
+  return random.pick(admissible);
+}
+
+function otherOutcome(env: Env, action: string, random: Random): string | undefined {
+  const others = (env.admissibleActions?.() ?? []).filter((other) => other !== action);
+  return others.length === 0 ? undefined : env.clone().step(random.pick(others)).observation;
+}

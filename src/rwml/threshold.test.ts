@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest";
+import { findEnvKind } from "../envs/registry.js";
+import { createRandom } from "../random.js";
+import { distancesOf, thresholdPage } from "../report/threshold-page.js";
+import { stateDistances } from "./embedding-reward.js";
+import { alter, paraphrase, respell } from "./rewording.js";
+import { pairKinds, statePairs } from "./state-pairs.js";
+import { letters } from "./testing.js";
+import { effectOf, proposeThresholds } from "./threshold.js";
+
+const household = findEnvKind("household");
+const environment = household.open(household.options.parse({}));
+
+describe("rewording", () => {
+  const random = createRandom(1);
+  const text = "On shelf 1: bottle 1, knife 2, watch 1. You hold nothing.";
+
+  it("says the same in other words, lists in another order", () => {
+    const other = paraphrase(text, random)!;
+    expect(other).toMatch(/Your hands are empty\.$/);
+    for (const thing of ["bottle 1", "knife 2", "watch 1"]) expect(other).toContain(thing);
+    expect(paraphrase("zzz", random)).toBeUndefined();
+    expect(paraphrase("You see a bed 1, a desk 2, and a mug 3.", random)).toMatch(
+      /^You notice (a (bed|desk|mug) \d, ){2}and a (bed|desk|mug) \d\.$/,
+    );
+    expect(respell(text)).toBe(text.toLowerCase().slice(0, -1));
+  });
+
+  it("changes one fact to one of another state", () => {
+    const altered = alter(text, ["In sink 1: soap 3."], random)!;
+    expect(altered).toMatch(/sink 1|soap 3/);
+    expect(altered).not.toBe(text);
+    expect(alter("Alpha beta", ["Gamma delta"], random)).toMatch(/Gamma|delta/);
+    expect(alter(text, [text], random)).toBeUndefined();
+  });
+});
+
+describe("pairs of states", () => {
+  const options = { split: "train", tasks: 6, steps: 6, seed: 1 };
+
+  it("come in all kinds, differ, and can be had again", async () => {
+    const pairs = await statePairs(environment, options);
+    const kinds = new Set(pairs.map(({ kind }) => kind));
+    expect([...kinds].sort()).toEqual([...pairKinds.right, ...pairKinds.wrong].sort());
+    expect(pairs.filter(({ real, predicted }) => real === predicted)).toEqual([]);
+    expect(await statePairs(environment, options)).toEqual(pairs);
+  });
+
+  it("may have paraphrases of one's own", async () => {
+    const paraphrases = [{ state: "The lamp is on.", paraphrase: "It is bright." }];
+    const pairs = await statePairs(environment, { ...options, paraphrases });
+    expect(pairs.filter(({ kind }) => kind === "paraphrase")).toEqual([
+      { kind: "paraphrase", real: "The lamp is on.", predicted: "It is bright." },
+    ]);
+    await expect(statePairs(environment, { ...options, tasks: 1, steps: 1 })).rejects.toThrow(
+      /showed 1 different states in 1 tasks/,
+    );
+  });
+});
+
+describe("a threshold", () => {
+  const distances = {
+    same: [0, 0.01],
+    paraphrase: [0.1, 0.2, 0.2],
+    altered: [0.15, 0.6],
+    "other action": [0.5, 0.7],
+    "other moment": [],
+  };
+
+  it("is where right and wrong part best; the strict one refuses altered states", () => {
+    const { best, strict } = proposeThresholds(distances);
+    expect(best.threshold).toBeCloseTo(0.35, 12);
+    expect(best.accepted).toMatchObject({ paraphrase: 1, altered: 0.5, "other action": 0 });
+    expect(best.accuracy).toBeCloseTo((1 + 1 - 0.25) / 2, 12);
+    expect(strict.threshold).toBeCloseTo(0.125, 12);
+    expect(effectOf(distances, 0.125).accepted.paraphrase).toBeCloseTo(1 / 3, 12);
+    const none = { same: [], paraphrase: [], altered: [], "other action": [], "other moment": [] };
+    expect(() => proposeThresholds(none)).toThrow(/there are none/);
+  });
+
+  it("is shown with curves, shares and examples, all text escaped", async () => {
+    const pairs = await statePairs(environment, { split: "train", tasks: 4, steps: 5, seed: 1 });
+    const measured = await stateDistances(letters, pairs);
+    const labelled = pairs.map((pair, i) => ({ ...pair, distance: measured[i]! }));
+    const { best, strict } = proposeThresholds(distancesOf(labelled));
+    const page = thresholdPage({
+      environment: "<house>",
+      encoder: letters.name,
+      dimension: 26,
+      best,
+      strict,
+      pairs: labelled,
+    });
+    expect(page).toContain("&lt;house&gt;");
+    expect(page).not.toContain("<house>");
+    expect(page.match(/class="line"/g)).toHaveLength(6);
+    expect(page).toContain(">distance</text>");
+    expect(page).not.toMatch(/https?:\/\//);
+  });
+});

@@ -1,0 +1,71 @@
+/** The triplets of a run on disk: found whole or not at all, so that a resumed run learns from the same ones. */
+import { existsSync, renameSync, rmSync } from "node:fs";
+import type { Episode } from "../rollout/episode.js";
+import { openRecordWriter, readRecords } from "../runs/record-file.js";
+import { RunError } from "../runs/run-error.js";
+import type { Triplet } from "./triplet.js";
+
+/** What a run learns from and what it is held against. */
+export interface TripletData {
+  readonly train: readonly Triplet[];
+  readonly heldOut: readonly Triplet[];
+  /** How many there were at each stage, by name. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** The reward by which easy ones were told from hard ones. */
+  readonly reward: string;
+}
+
+/** Episode and step of a triplet, by the episode's place in the file. */
+type Place = readonly [episode: number, step: number];
+
+interface Head {
+  readonly train: readonly Place[];
+  readonly heldOut: readonly Place[];
+  readonly counts: TripletData["counts"];
+  readonly reward: string;
+}
+
+/** Writes the triplets and their episodes, without the tokens, which are made anew from the text. */
+export function saveTriplets(path: string, data: TripletData): void {
+  const episodes = [...new Set([...data.train, ...data.heldOut].map(({ source }) => source))];
+  const number = new Map(episodes.map((episode, i) => [episode, i]));
+  const placesOf = (triplets: readonly Triplet[]): readonly Place[] =>
+    triplets.map(({ source, step }) => [number.get(source)!, step]);
+  const head: Head = {
+    train: placesOf(data.train),
+    heldOut: placesOf(data.heldOut),
+    counts: data.counts,
+    reward: data.reward,
+  };
+  const temporary = `${path}.tmp`;
+  rmSync(temporary, { force: true });
+  const writer = openRecordWriter(temporary, ({ message }) => {
+    throw new RunError(message);
+  });
+  writer.append([head]);
+  writer.append(
+    episodes.map((episode) => ({
+      ...episode,
+      steps: episode.steps.map(({ sequence: _, ...step }) => ({ ...step, prompt: [] })),
+    })),
+  );
+  writer.close();
+  renameSync(temporary, path);
+}
+
+/** Reads what `saveTriplets` wrote; undefined where nothing was. */
+export function loadTriplets(path: string): TripletData | undefined {
+  if (!existsSync(path)) return undefined;
+  const records = readRecords(path, ({ message }) => {
+    throw new RunError(`${message}. Remove ${path}: the triplets are then collected anew.`);
+  });
+  const [head, ...episodes] = [...records] as [Head, ...Episode[]];
+  const tripletsAt = (places: readonly Place[]): readonly Triplet[] =>
+    places.map(([episode, step]) => ({ source: episodes[episode]!, step }));
+  return {
+    train: tripletsAt(head.train),
+    heldOut: tripletsAt(head.heldOut),
+    counts: head.counts,
+    reward: head.reward,
+  };
+}

@@ -1,0 +1,167 @@
+/** The triplets of an RWML run: played or read, cut, split, and freed of what is too easy. */
+import type { Engine } from "../engine/engine.js";
+import type { Environment, Task } from "../envs/env.js";
+import { UserError } from "../errors.js";
+import { createRandom, mixSeed } from "../random.js";
+import type { Episode } from "../rollout/episode.js";
+import { enginePolicy } from "../rollout/policies/engine.js";
+import { epsilonPolicy } from "../rollout/policies/random.js";
+import { rollout } from "../rollout/rollout.js";
+import { openRun } from "../runs/run-folder.js";
+import { answerSequence, type Filtered, keepHard, splitTriplets } from "../rwml/filter.js";
+import { fitting, predict } from "../rwml/predict.js";
+import { rewardPredictions } from "../rwml/prediction-groups.js";
+import { type Question, worldQuestion } from "../rwml/question.js";
+import type { StateReward } from "../rwml/reward.js";
+import { type Triplet, tripletsOf } from "../rwml/triplet.js";
+import type { TripletData } from "../rwml/triplet-file.js";
+import { historyLength, type PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { mergeContinuations } from "../update/merge.js";
+import type { RwmlConfig } from "./rwml-config.js";
+import { findSavedModel, loadSavedModel, type SavedModel } from "./saved-model.js";
+import { optimizerOptions } from "./schedule.js";
+import { fitSamples } from "./sft.js";
+
+/** What preparing triplets works with. */
+export interface TripletSetup {
+  readonly environment: Environment;
+  readonly style: PromptStyle;
+  readonly tokenizer: Tokenizer;
+  readonly engine: Engine;
+  readonly question: Question;
+  readonly reward: StateReward;
+  /** The model to train, as it starts. */
+  readonly start: SavedModel;
+  readonly signal?: AbortSignal;
+  readonly onProblem: (message: string) => void;
+  readonly onPhase?: (phase: "collect" | "filter") => void;
+}
+
+/** Collects, cuts, splits and filters. */
+export async function prepareTriplets(
+  setup: TripletSetup,
+  config: RwmlConfig,
+): Promise<TripletData> {
+  setup.onPhase?.("collect");
+  const episodes = await collectEpisodes(setup, config);
+  const random = createRandom(mixSeed(config.seed, "held out"));
+  const held = new Set(
+    random.shuffle([...episodes]).slice(0, Math.ceil(config.heldOut.share * episodes.length)),
+  );
+  const all = tripletsOf(episodes);
+  const fits = fitting(setup.engine, setup.question, all, config.predictionTokens);
+  const heldOut = fits.filter(({ source }) => held.has(source));
+  const candidates = fits.filter(({ source }) => !held.has(source));
+  setup.onPhase?.("filter");
+  const [fitted, rest] = splitTriplets(
+    candidates,
+    config.filter.share,
+    mixSeed(config.seed, "filter"),
+  );
+  const { kept, easy, hard } = await filterTriplets(setup, config, fitted, rest);
+  const counts = {
+    episodes: episodes.length,
+    broken: episodes.filter(({ stop }) => stop === "broken").length,
+    collected: all.length,
+    tooLong: all.length - fits.length,
+    heldOut: heldOut.length,
+    fitted: fitted.length,
+    easy,
+    hard,
+    kept: kept.length,
+  };
+  if (kept.length === 0 || heldOut.length === 0) {
+    const numbers = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
+    throw new UserError(
+      `there are not enough triplets to learn from (${numbers.join(", ")}): collect more episodes, raise filter.keep, or, where many are too long, lower predictionTokens.`,
+    );
+  }
+  return { train: kept, heldOut, counts, reward: setup.reward.name };
+}
+
+/** Episodes of recorded runs, or of the model itself. */
+async function collectEpisodes(
+  { environment, style, tokenizer, engine, signal, onProblem }: TripletSetup,
+  config: RwmlConfig,
+): Promise<readonly Episode[]> {
+  const { runs, epsilon } = config.collect;
+  if (runs.length > 0) {
+    // Episodes of several runs must stay apart, so each gets a number of its own.
+    return runs
+      .flatMap((folder) => [...openRun(folder, onProblem).episodes()])
+      .map((episode, group) => ({ ...episode, group }));
+  }
+  const { maxTokens, temperature, stepLimit } = config;
+  const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
+  const groups = await rollout({
+    environment,
+    style,
+    policy: epsilon === 0 ? policy : epsilonPolicy(policy, epsilon),
+    tasks: chooseTasks(environment, config),
+    groupSize: 1,
+    seed: mixSeed(config.seed, "collect"),
+    onProblem,
+    ...(stepLimit !== undefined && { stepLimit }),
+    ...(signal !== undefined && { signal }),
+  });
+  return groups.flatMap((group) => group.episodes);
+}
+
+function chooseTasks(environment: Environment, config: RwmlConfig): readonly Task[] {
+  const all = environment.tasks(config.split);
+  const order = createRandom(mixSeed(config.seed, "tasks")).shuffle([...all.keys()]);
+  return Array.from({ length: config.collect.episodes }, (_, i) => all[order[i % order.length]!]!);
+}
+
+/** Fits the filter model to `fitted`, lets it predict the `rest`, and keeps what it cannot. */
+async function filterTriplets(
+  setup: TripletSetup,
+  config: RwmlConfig,
+  fitted: readonly Triplet[],
+  rest: readonly Triplet[],
+): Promise<Filtered> {
+  const { filter, predictionTokens, seed } = config;
+  if (fitted.length === 0) return { kept: rest, easy: 0, hard: rest.length };
+  const { threads } = config.engine;
+  const saved = filter.model === "start" ? setup.start : findSavedModel(filter.model);
+  const { engine, tokenizer } = await loadSavedModel(
+    saved,
+    threads === undefined ? {} : { threads },
+  );
+  try {
+    const history = historyLength(setup.environment.promptFamily, config.prompt.history);
+    const question = worldQuestion(tokenizer, setup.style, history);
+    const samples = mergeContinuations(fitted.map((triplet) => answerSequence(question, triplet)));
+    await fitSamples(
+      engine,
+      samples.map((sample) => [sample]),
+      {
+        epochs: filter.epochs,
+        batch: filter.batch,
+        optimizer: optimizerOptions.parse({ learningRate: filter.learningRate }),
+        seed: mixSeed(seed, "fit"),
+        ...(setup.signal !== undefined && { signal: setup.signal }),
+      },
+    );
+    // A filter model with a shorter context says nothing of what it cannot read: that counts as hard.
+    const readable = new Set(fitting(engine, question, rest, predictionTokens));
+    const asked = rest.filter((triplet) => readable.has(triplet));
+    const predicted = await predict(engine, question, asked, {
+      count: 1,
+      maxTokens: predictionTokens,
+      temperature: 0,
+      seed,
+    });
+    const { rewards } = await rewardPredictions(asked, predicted, setup.reward, setup.signal);
+    const rewardOf = new Map(asked.map((triplet, i) => [triplet, rewards[i]![0]!]));
+    return keepHard(
+      rest,
+      rest.map((triplet) => rewardOf.get(triplet) ?? 0),
+      filter,
+      mixSeed(seed, "filter"),
+    );
+  } finally {
+    await engine.dispose();
+  }
+}

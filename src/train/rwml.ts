@@ -1,0 +1,236 @@
+/**
+ * RWML: reinforcement learning of a world model. The model foresees what an action will do and is rewarded by
+ * how near that is to what happened (sim-to-real reward); groups of predictions are compared as GRPO compares
+ * groups of episodes, with clipping and a KL penalty to the start. Task RL follows, or goes along.
+ *
+ * Left out of the textbook: one epoch per update, and old log-probabilities as recorded when sampled, as in
+ * `rl.ts`. A group whose rewards are all equal is left out, where GRPO would only let the KL penalty act.
+ */
+import {
+  type AdvantageOptions,
+  type Advantages,
+  advantageOptions,
+  computeAdvantages,
+} from "../advantages/advantages.js";
+import type { Engine } from "../engine/engine.js";
+import type { Environment } from "../envs/env.js";
+import { updateObjective } from "../objectives/objective.js";
+import { pawOptions } from "../objectives/paw-options.js";
+import { createRandom, mixSeed } from "../random.js";
+import type { Group } from "../rollout/episode.js";
+import { enginePolicy } from "../rollout/policies/engine.js";
+import { rollout } from "../rollout/rollout.js";
+import { predict } from "../rwml/predict.js";
+import {
+  hasContrast,
+  type PredictionSummary,
+  predictionGroups,
+  rewardPredictions,
+} from "../rwml/prediction-groups.js";
+import type { Question } from "../rwml/question.js";
+import type { StateReward } from "../rwml/reward.js";
+import type { Triplet } from "../rwml/triplet.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { prepareUpdate } from "../update/update.js";
+import { type Learnt, learn } from "./learn.js";
+import { drawTasks, updateSeed } from "./rl.js";
+import type { RwmlConfig } from "./rwml-config.js";
+import { scoreActions } from "./score.js";
+
+/** Settings of the loop. */
+export type RwmlOptions = Pick<
+  RwmlConfig,
+  | "updates"
+  | "triplets"
+  | "groupSize"
+  | "predictionTokens"
+  | "temperature"
+  | "minibatch"
+  | "objective"
+  | "optimizer"
+  | "task"
+  | "split"
+  | "stepLimit"
+  | "maxTokens"
+  | "seed"
+>;
+
+/** What the loop works with. */
+export interface RwmlContext {
+  readonly engine: Engine;
+  readonly environment: Environment;
+  readonly tokenizer: Tokenizer;
+  readonly style: PromptStyle;
+  readonly question: Question;
+  readonly reward: StateReward;
+  /** What to learn from. */
+  readonly pool: readonly Triplet[];
+  /** Where to begin: 0, or where an interrupted run stopped. */
+  readonly firstUpdate: number;
+  readonly optimizerSteps: number;
+  readonly signal?: AbortSignal;
+  /** Told of every update when it is done; the next one waits for it. */
+  onUpdate(done: FinishedRwmlUpdate): Promise<void>;
+}
+
+/** One update, done. */
+export interface FinishedRwmlUpdate {
+  readonly index: number;
+  /** Groups of predictions, a triplet each. */
+  readonly predictions: readonly Group[];
+  readonly summary: PredictionSummary;
+  /** Groups of episodes, where task RL goes along. */
+  readonly tasks: readonly Group[];
+  /** Groups of either kind that had nothing to teach, because their rewards were all equal. */
+  readonly equalGroups: number;
+  /** Absent where all groups were so: the weights did not change. */
+  readonly learnt: Learnt | undefined;
+  readonly optimizerSteps: number;
+  readonly seconds: Readonly<Record<"predict" | "reward" | "rollout" | "learn", number>>;
+}
+
+const GRPO: AdvantageOptions = advantageOptions.parse({ name: "grpo", penalty: 0 });
+const PREDICTIONS_ONLY = pawOptions.parse({ loss: "off" });
+
+/** Trains the engine's model to foresee what actions do. */
+export async function trainRwml(context: RwmlContext, options: RwmlOptions): Promise<void> {
+  const { engine, environment, question, reward, signal } = context;
+  const objective = updateObjective(options.objective, PREDICTIONS_ONLY, { critic: false });
+  let { optimizerSteps } = context;
+
+  for (let index = context.firstUpdate; index < options.updates; index++) {
+    signal?.throwIfAborted();
+    const { laps, lap } = createClock();
+    const seed = updateSeed(options, index);
+    const triplets = drawTriplets(context.pool, options, index);
+    const predicted = await predict(engine, question, triplets, {
+      count: options.groupSize,
+      maxTokens: options.predictionTokens,
+      temperature: options.temperature,
+      seed,
+    });
+    lap("predict");
+
+    const { rewards, summary } = await rewardPredictions(triplets, predicted, reward, signal);
+    const predictions = predictionGroups(triplets, predicted, rewards);
+    lap("reward");
+
+    const tasks = options.task.groups === 0 ? [] : await playTasks(context, options, seed);
+    lap("rollout");
+
+    const world = predictions.filter(hasContrast);
+    const acting = tasks.filter(hasContrast);
+    const groups = [...world, ...acting];
+    const advantages = joinAdvantages(
+      computeAdvantages(world, GRPO),
+      scaleAdvantages(computeAdvantages(acting, GRPO), options.task.weight),
+    );
+    const scored = await scoreActions(engine, groups, {
+      reference: options.objective.kl > 0,
+      entropies: false,
+      values: false,
+    });
+    const prepared = prepareUpdate(groups, advantages, {
+      paw: PREDICTIONS_ONLY,
+      normaliser: options.objective.normaliser,
+      maxReturn: environment.maxReturn,
+      results: scored.results,
+    });
+    const learnt =
+      groups.length === 0
+        ? undefined
+        : await learn(engine, prepared, {
+            objective,
+            normaliser: options.objective.normaliser,
+            minibatch: options.minibatch,
+            optimizer: options.optimizer,
+            stepsBefore: optimizerSteps,
+            stepsInAll: expectedSteps(optimizerSteps, index, options),
+            seed,
+          });
+    lap("learn");
+    optimizerSteps += learnt?.optimizerSteps ?? 0;
+    const equalGroups = predictions.length + tasks.length - groups.length;
+    await context.onUpdate({
+      index,
+      predictions,
+      summary,
+      tasks,
+      equalGroups,
+      learnt,
+      optimizerSteps,
+      seconds: laps,
+    });
+  }
+}
+
+/** The triplets of an update: the pool in a new random order each time it is through. */
+function drawTriplets(
+  pool: readonly Triplet[],
+  { triplets, seed }: Pick<RwmlOptions, "triplets" | "seed">,
+  index: number,
+): readonly Triplet[] {
+  const count = Math.min(triplets, pool.length);
+  const orders = new Map<number, readonly number[]>();
+  const orderOf = (pass: number): readonly number[] => {
+    const random = createRandom(mixSeed(seed, "pool", pass));
+    const order = orders.get(pass) ?? random.shuffle([...pool.keys()]);
+    orders.set(pass, order);
+    return order;
+  };
+  return Array.from({ length: count }, (_, k) => {
+    const place = index * count + k;
+    return pool[orderOf(Math.floor(place / pool.length))[place % pool.length]!]!;
+  });
+}
+
+/** Episodes with task rewards, as `rl.ts` plays them. */
+function playTasks(
+  { engine, environment, tokenizer, style, signal }: RwmlContext,
+  { task, split, stepLimit, maxTokens, temperature }: RwmlOptions,
+  seed: number,
+): Promise<readonly Group[]> {
+  return rollout({
+    environment,
+    policy: enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } }),
+    style,
+    tasks: drawTasks(environment, { split, groups: task.groups }, seed),
+    groupSize: task.groupSize,
+    seed,
+    ...(stepLimit !== undefined && { stepLimit }),
+    ...(signal !== undefined && { signal }),
+  });
+}
+
+const joinAdvantages = (...all: readonly Advantages[]): Advantages => ({
+  advantages: all.flatMap(({ advantages }) => advantages),
+});
+
+function scaleAdvantages({ advantages }: Advantages, factor: number): Advantages {
+  const scale = (x: number | readonly number[]) =>
+    typeof x === "number" ? factor * x : x.map((one) => factor * one);
+  return {
+    advantages: advantages.map((group) => group.map((episode) => episode.map(scale))),
+  };
+}
+
+/** How many optimiser steps the run will have, judged by the updates so far. */
+function expectedSteps(before: number, index: number, options: RwmlOptions): number {
+  const { updates, triplets, groupSize, minibatch } = options;
+  const perUpdate = index === 0 ? Math.ceil((triplets * groupSize) / minibatch) : before / index;
+  return Math.round(perUpdate * updates);
+}
+
+function createClock() {
+  const laps = { predict: 0, reward: 0, rollout: 0, learn: 0 };
+  let last = performance.now();
+  return {
+    laps,
+    lap(phase: keyof typeof laps): void {
+      const now = performance.now();
+      laps[phase] = (now - last) / 1000;
+      last = now;
+    },
+  };
+}
