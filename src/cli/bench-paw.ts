@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { laptop } from "../../recipes/laptop.js";
+import { quick } from "../../recipes/quick.js";
 import { algorithms, numbered, variants } from "../bench/arms.js";
 import { type ComparisonProgress, compare } from "../bench/compare.js";
 import { comparisonOptions } from "../bench/options.js";
@@ -25,7 +25,7 @@ export const benchPaw = defineCommand({
     "not repeated, and what was killed goes on: call it again. results.json, results.md (success with",
     "intervals, and paired differences to the arm without world modelling) and curves go to --out. With",
     "FOLDERs, nothing is run: the results of several --out folders, of several machines, are put together.",
-    "The runs are those of recipes/laptop.ts; --train.… changes what all of them share.",
+    "The runs are those of recipes/quick.ts; --train.… changes what all of them share.",
     "",
     "Settings, joined by + (noise+two-step):",
     ...listed(Object.entries(conditions).map(([name, { does }]) => [name, does])),
@@ -35,7 +35,7 @@ export const benchPaw = defineCommand({
       ...Object.entries(numbered).map(([name, { does }]) => [`${name}=NUMBER`, does] as const),
     ]),
   ].join("\n"),
-  recipe: { path: "recipes/laptop.ts", content: { train: laptop } },
+  recipe: { path: "recipes/quick.ts", content: { train: quick } },
   options: (peek) => comparisonOptions(findEnvKind(peek("train.env.name") ?? "household")),
   examples: [
     ["pawl bench paw --seeds 0,1,2,3,4 --jobs 8", "GRPO, with PaW, with fixed λ, with CE"],

@@ -111,7 +111,11 @@ function peekInto(args: readonly string[], file: RawConfig | undefined): Peek {
   return (path) => {
     const flags = [`--${path}`, `--${path.replace(/\.name$/, "")}`];
     for (const [i, arg] of args.entries()) {
-      if (flags.includes(arg)) return args[i + 1];
+      if (flags.includes(arg)) {
+        // A flag alone is a yes.
+        const next = args[i + 1];
+        return next === undefined || next.startsWith("--") ? "true" : next;
+      }
       const equals = arg.indexOf("=");
       if (equals > 0 && flags.includes(arg.slice(0, equals))) return arg.slice(equals + 1);
     }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { laptop } from "../../recipes/laptop.js";
+import { quick } from "../../recipes/quick.js";
 import { ConfigError } from "../config/config-error.js";
 import { findEnvKind } from "../envs/registry.js";
 import { readManifest } from "../runs/manifest.js";
@@ -15,11 +16,18 @@ export const train = defineCommand({
   name: "train",
   summary: "train an agent by RL with world-model co-training",
   details:
-    "Without --config, the settings of recipes/laptop.ts hold: a small model from scratch learns the\nhousehold world on two cores. Flags change single settings.",
-  recipe: { path: "recipes/laptop.ts", content: laptop },
+    "Without --config, the settings of recipes/laptop.ts hold: a small model from scratch learns the\nhousehold world on two cores; with --quick those of recipes/quick.ts, an easier world and a shorter run.\nFlags change single settings.",
+  base: (peek) =>
+    peek("quick") === "true"
+      ? { path: "recipes/quick.ts", content: quick }
+      : { path: "recipes/laptop.ts", content: laptop },
   options: (peek) =>
     trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
       out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      quick: z
+        .boolean()
+        .default(false)
+        .describe("a smaller world, to see an agent learn in a minute and a half"),
       resume: z
         .string()
         .optional()
@@ -27,11 +35,12 @@ export const train = defineCommand({
     }),
   examples: [
     ["pawl train", "watch a small agent learn"],
+    ["pawl train --quick", "the same in a minute and a half, in a smaller world"],
     ["pawl train --paw.loss off", "the same without world modelling"],
     ["pawl train --resume runs/…", "go on where a run was interrupted"],
   ],
   async run({ config, io, signal }) {
-    const { out, resume, ...given } = config;
+    const { out, resume, quick: _, ...given } = config;
     if (out !== undefined && resume !== undefined) {
       throw new ConfigError("--out: contradicts --resume, which goes on in the folder it names");
     }

@@ -1,0 +1,19 @@
+/**
+ * What `pawl train --quick` does: the laptop recipe in a world of one room, over in a minute and a half.
+ *
+ * Also the ground of `pawl bench paw`, where many seeds matter more than a hard task: episodes are short, so
+ * a whole run costs little, and the start is weak enough to leave room for what is compared.
+ */
+import { laptop } from "./laptop.js";
+
+export const quick = {
+  ...laptop,
+  env: { name: "household", rooms: 1, receptacles: 4, objects: 4 },
+  model: { start: "tiny", maxContext: 512 },
+  warmStart: { ...laptop.warmStart, episodes: 2800 },
+  updates: 20,
+  groups: 8,
+  stepLimit: 12,
+  minibatch: 256,
+  evaluation: { ...laptop.evaluation, every: 5, tasks: 64 },
+};
