@@ -67,6 +67,8 @@ export interface Learner {
  */
 const STEP_NUMBERS = 2 ** 20;
 const MAX_STEP_TOKENS = 1024;
+/** Each of several lanes holds a step's activations at the same time; for one thread this is large enough. */
+const MAX_LANE_STEP_TOKENS = 512;
 /** Programs kept; objectives change rarely. */
 const KEPT = 24;
 /** Upper bound of logits held at a time, for large vocabularies. */
@@ -94,7 +96,7 @@ export function createLearner(
     tokensPerStep: Math.max(
       32,
       Math.min(
-        MAX_STEP_TOKENS,
+        lanes.length > 1 ? MAX_LANE_STEP_TOKENS : MAX_STEP_TOKENS,
         Math.floor(STEP_NUMBERS / config.mlpSize),
         Math.floor(MAX_LOGITS / config.vocabularySize),
       ),
