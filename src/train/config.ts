@@ -49,7 +49,7 @@ const warmStartOptions = z
       .min(0)
       .max(1)
       .default(0)
-      .describe("share of steps at which the teacher acts at random"),
+      .describe("share of steps at which the teacher strays: acts at random or repeats itself"),
     sft: sftOptions,
   })
   .prefault({});

@@ -24,14 +24,16 @@ export function randomPolicy(seed = 0): Policy {
 }
 
 /**
- * Follows `policy`, but with probability `epsilon` acts at random and says so in the record: for episodes
- * that also show how to go on from states the policy itself would never get into.
+ * Follows `policy`, but with probability `epsilon` strays and says so in the record: for episodes that also
+ * show how to go on from states the policy itself would never get into. Every other time it strays by an
+ * admissible action, else by an action of the episode again, which is often refused: learners run into
+ * refusals, and must see how to get out of them.
  */
 export function epsilonPolicy(policy: Policy, epsilon: number, seed = 0): Policy {
   if (!(epsilon >= 0 && epsilon <= 1)) {
     throw new Error(`epsilon is a probability between 0 and 1, not ${epsilon}.`);
   }
-  const random = randomPolicy(seed);
+  const random = repeating(randomPolicy(seed), seed);
   return {
     ...policy,
     name: `${policy.name}+${epsilon}random`,
@@ -49,6 +51,23 @@ export function epsilonPolicy(policy: Policy, epsilon: number, seed = 0): Policy
       return strays.map((stray) =>
         stray ? { ...(chance.next().value as Reply), strayed: true } : (own.next().value as Reply),
       );
+    },
+  };
+}
+
+/** Every other time an action that was taken before in the episode, where there is one; else the policy's. */
+function repeating(policy: Policy, seed: number): Policy {
+  return {
+    ...policy,
+    act: async (situations, signal) => {
+      const replies = await policy.act(situations, signal);
+      return situations.map((situation, at) => {
+        const random = createRandom(mixSeed(seed, "again", situation.seed));
+        const { steps } = situation;
+        return random.next() < 0.5 || steps.length === 0
+          ? (replies[at] as Reply)
+          : { response: situation.format(random.pick(steps).action) };
+      });
     },
   };
 }
