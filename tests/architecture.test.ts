@@ -27,8 +27,20 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "text",
     "update",
   ],
+  worldmodel: ["config", "engine", "envs", "objectives", "rollout", "runs", "text", "train"],
   report: ["engine", "objectives", "rollout", "runs", "text"],
-  cli: ["config", "engine", "envs", "report", "rollout", "runs", "search", "text", "train"],
+  cli: [
+    "config",
+    "engine",
+    "envs",
+    "report",
+    "rollout",
+    "runs",
+    "search",
+    "text",
+    "train",
+    "worldmodel",
+  ],
 };
 
 const files = readdirSync("src", { recursive: true, encoding: "utf8" })

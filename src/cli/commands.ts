@@ -14,6 +14,8 @@ import { runs } from "./runs.js";
 import { serveRetriever } from "./serve.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
+import { wmData } from "./wm-data.js";
+import { wmTrain } from "./wm-train.js";
 
 /** The commands of `pawl`. */
 export const commands: readonly Command[] = [
@@ -29,6 +31,8 @@ export const commands: readonly Command[] = [
   envInfo,
   envCheck,
   envReplay,
+  wmData,
+  wmTrain,
   serveRetriever,
   completion,
   complete,

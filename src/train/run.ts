@@ -151,12 +151,12 @@ async function prepare(
   return { environment, style, tokenizer, engine };
 }
 
-type ModelStart = { readonly preset: PresetName } | { readonly folder: string };
+export type ModelStart = { readonly preset: PresetName } | { readonly folder: string };
 
 const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
 
 /** What the model starts from; a name that is no preset must be a folder with a checkpoint in it. */
-function startOf(config: TrainConfig): ModelStart {
+export function startOf(config: Pick<TrainConfig, "model">): ModelStart {
   const { start } = config.model;
   const preset = PRESETS.find((name) => name === start);
   if (preset !== undefined) return { preset };

@@ -97,7 +97,7 @@ function sequencesOf(
 }
 
 /** The batch with weights that sum to 1. */
-function asMean(batch: readonly TrainSequence[]): readonly TrainSequence[] {
+export function asMean(batch: readonly TrainSequence[]): readonly TrainSequence[] {
   let total = 0;
   for (const { inputs } of batch) for (const w of Array.from(inputs.weight!)) total += w;
   return batch.map((sequence) => ({
