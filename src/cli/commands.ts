@@ -15,6 +15,9 @@ import { serveRetriever } from "./serve.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
 import { wmData } from "./wm-data.js";
+import { wmEvalConsistency } from "./wm-eval-consistency.js";
+import { wmEvalFidelity } from "./wm-eval-fidelity.js";
+import { wmEvalVerifier } from "./wm-eval-verifier.js";
 import { wmTrain } from "./wm-train.js";
 
 /** The commands of `pawl`. */
@@ -33,6 +36,9 @@ export const commands: readonly Command[] = [
   envReplay,
   wmData,
   wmTrain,
+  wmEvalFidelity,
+  wmEvalConsistency,
+  wmEvalVerifier,
   serveRetriever,
   completion,
   complete,
