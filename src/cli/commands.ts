@@ -18,7 +18,10 @@ import { wmData } from "./wm-data.js";
 import { wmEvalConsistency } from "./wm-eval-consistency.js";
 import { wmEvalFidelity } from "./wm-eval-fidelity.js";
 import { wmEvalVerifier } from "./wm-eval-verifier.js";
+import { wmScale } from "./wm-scale.js";
+import { wmSynth } from "./wm-synth.js";
 import { wmTrain } from "./wm-train.js";
+import { wmWarmStart } from "./wm-warm-start.js";
 
 /** The commands of `pawl`. */
 export const commands: readonly Command[] = [
@@ -36,9 +39,12 @@ export const commands: readonly Command[] = [
   envReplay,
   wmData,
   wmTrain,
+  wmScale,
   wmEvalFidelity,
   wmEvalConsistency,
   wmEvalVerifier,
+  wmSynth,
+  wmWarmStart,
   serveRetriever,
   completion,
   complete,

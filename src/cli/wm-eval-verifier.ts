@@ -58,10 +58,7 @@ export const wmEvalVerifier = defineCommand({
     ["pawl wm eval verifier --model runs/… --policy runs/agent", "a trained verifier and agent"],
   ],
   async run({ config, io, signal }) {
-    const environment = openEnvironment({
-      ...config.env,
-      name: String(config.env.name ?? "webshop"),
-    });
+    const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
     const split = config.split ?? environment.splits.at(-1)!;
     const { tasks, seed, stepLimit } = config;
     if (config.model !== "exact" && config.model === config.policy)

@@ -13,7 +13,7 @@ export const wmTrain = defineCommand({
   name: "wm train",
   summary: "train a world model on trajectories (WM-SFT)",
   details:
-    "The model learns to answer actions as the world does: loss on the response tokens only, successes and\nfailures alike. Several data sets make one model of several environments. Its checkpoints are ordinary\nmodels: pawl train --model.start RUN/checkpoints/… goes on from one as a policy.",
+    "The model learns to answer actions as the world does: loss on the response tokens only, successes and\nfailures alike. Several data sets make one model of several environments. Its result is an\nordinary model: pawl train --model.start RUN/model goes on from it as a policy.",
   options: () =>
     worldTrainConfig.extend({
       data: worldTrainConfig.shape.data.optional(),

@@ -21,16 +21,42 @@ export const budgetOptions = z
 /** How much a world model may say. */
 export const maxTokensOption = count.default(256).describe("longest response, in tokens");
 
+// The settings of agents' training, with defaults for a model from scratch that only reads.
+const model = modelOptions.unwrap();
+const optimizer = optimizerOptions.unwrap();
+
+/** A setting with another default, and its help kept. */
+function withDefault<S extends z.ZodType>(
+  setting: z.ZodDefault<S>,
+  value: z.util.NoUndefined<z.output<S>>,
+): z.ZodDefault<S> {
+  return setting
+    .unwrap()
+    .default(value)
+    .describe(setting.description ?? "");
+}
+
 /** The schema of WM-SFT. */
 export const worldTrainConfig = z.strictObject({
   data: dataOptions,
   budget: budgetOptions,
   protocol: protocolOptions,
-  model: modelOptions.prefault({ start: "small", maxContext: 1024 }),
+  model: model
+    .extend({
+      start: withDefault(model.shape.start, "small"),
+      maxContext: withDefault(model.shape.maxContext, 1024),
+    })
+    .prefault({}),
   engine: engineOptions,
   epochs: count.default(5).describe("passes over the trajectories"),
   batch: count.default(8).describe("trajectories per optimiser step"),
-  optimizer: optimizerOptions.prefault({ learningRate: 1e-3, schedule: "cosine", warmup: 50 }),
+  optimizer: optimizer
+    .extend({
+      learningRate: withDefault(optimizer.shape.learningRate, 1e-3),
+      schedule: withDefault(optimizer.shape.schedule, "cosine"),
+      warmup: withDefault(optimizer.shape.warmup, 50),
+    })
+    .prefault({}),
   evaluation: z
     .strictObject({
       every: z.int().min(0).default(500).describe("optimiser steps between evaluations; 0: never"),

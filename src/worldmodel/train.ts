@@ -46,6 +46,9 @@ export interface WorldTrainOptions {
   readonly onMetrics?: (line: MetricsLine) => void;
 }
 
+/** The folder of a finished run that other training can start from. */
+export const MODEL = "model";
+
 /** Optimiser steps whose mean loss makes one line of metrics. */
 const METRICS_EVERY = 25;
 
@@ -77,6 +80,9 @@ export async function trainWorldModel(
       config,
       options,
     );
+    // Without the optimiser's state: what starts from here learns something else.
+    await engine.save(join(folder, MODEL), { optimizer: false });
+    await tokenizer.save(join(folder, MODEL));
   } catch (error) {
     const aborted = signal?.aborted === true;
     run.finish(
