@@ -113,7 +113,7 @@ function fidelityTable(report: FidelityReport): readonly string[] {
     percent(score.exactMatch),
     percent(score.f1),
     percent(score.successAccuracy),
-    percent(score.successRecall),
+    percent(score.successRecall ?? Number.NaN),
     number(Object.values(score.degenerate).reduce((sum, n) => sum + n, 0)),
   ];
   const section = (title: string, scores: Readonly<Record<string, FidelityScore>>) =>

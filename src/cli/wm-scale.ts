@@ -63,7 +63,7 @@ export const wmScale = defineCommand({
         number(size),
         percent(fidelity.all.exactMatch),
         percent(fidelity.all.f1),
-        percent(fidelity.all.successRecall),
+        percent(fidelity.all.successRecall ?? Number.NaN),
       ]);
       const header = ["model", "parameters", "trajectories", "exact match", "word F1", "recall"];
       for (const line of table(header, rows)) print(io, line);

@@ -28,8 +28,8 @@ export interface FidelityScore {
   readonly f1: number;
   /** Right about whether the goal is reached. */
   readonly successAccuracy: number;
-  /** Of the turns that reach the goal, the share the model calls so. */
-  readonly successRecall: number;
+  /** Of the turns that reach the goal, the share the model calls so; absent where none does. */
+  readonly successRecall?: number;
   /** Answers that are none, by kind. */
   readonly degenerate: Readonly<Record<string, number>>;
 }
@@ -137,7 +137,7 @@ function scoreOf(turns: readonly ScoredTurn[]): FidelityScore {
     exactMatch: share(turns, ({ exact }) => exact),
     f1: turns.reduce((sum, { f1 }) => sum + f1, 0) / turns.length,
     successAccuracy: share(turns, called),
-    successRecall: share(reaching, called),
+    ...(reaching.length > 0 && { successRecall: share(reaching, called) }),
     degenerate: Object.fromEntries(
       degenerations.map((kind) => [
         kind,
