@@ -45,7 +45,10 @@ function compactDialogue(
   const style = promptStyle("house", { style: "compact", history: "all", admissible: false });
   const goOn = tokenizer.id(markers.action)!;
   const end = tokenizer.id(markers.end)!;
-  const empty = { ids: [], spans: [] };
+  const encode = (done: boolean) => (text: string) =>
+    appendObservation({ ids: [], spans: [] }, tokenizer, style, text, done).ids;
+  const inner = remembered(encode(false));
+  const last = remembered(encode(true));
   return {
     opening(opening) {
       const { goal, context, firstObservation } = shown(opening);
@@ -57,14 +60,13 @@ function compactDialogue(
         style.render({ ...view, memory, admissible: undefined }),
       ).ids;
     },
-    action: (action) => encodeResponse(tokenizer, style, action),
-    response: (outcome) =>
-      appendObservation(empty, tokenizer, style, responseText(outcome, protocol), outcome.done).ids,
+    action: remembered((action) => encodeResponse(tokenizer, style, action)),
+    response: (outcome) => (outcome.done ? last : inner)(responseText(outcome, protocol)),
     read(ids) {
-      const last = ids.at(-1);
-      const ended = last === goOn || last === end;
+      const final = ids.at(-1);
+      const ended = final === goOn || final === end;
       const text = tokenizer.decode(ended ? ids.slice(0, -1) : ids);
-      return { ...readResponse(text, last === end, protocol), ended };
+      return { ...readResponse(text, final === end, protocol), ended };
     },
     stop: [[goOn], [end]],
   };
@@ -97,6 +99,22 @@ function chatDialogue(
       return { ...readResponse(text, false, protocol), ended };
     },
     stop: [[endId]],
+  };
+}
+
+/** Texts that are kept encoded. */
+const KEPT = 20_000;
+
+/** Worlds repeat themselves, and every question tells the whole history again: texts are encoded once. */
+function remembered(encode: (text: string) => readonly number[]) {
+  const known = new Map<string, readonly number[]>();
+  return (text: string): readonly number[] => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    if (known.size >= KEPT) known.clear();
+    const ids = encode(text);
+    known.set(text, ids);
+    return ids;
   };
 }
 
