@@ -7,9 +7,14 @@ import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
-import { parseBehaviours, playBehaviours } from "../worldmodel/behaviours.js";
+import {
+  type BehaviourOptions,
+  parseBehaviours,
+  playBehaviours,
+} from "../worldmodel/behaviours.js";
 import { budgetOptions } from "../worldmodel/config.js";
 import {
+  DataError,
   type DataSet,
   divideByTask,
   parseBudgets,
@@ -24,8 +29,9 @@ import { statisticsOf } from "../worldmodel/statistics.js";
 import { type Trajectory, trajectoryOf } from "../worldmodel/trajectory.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { number, percent, table } from "./format.js";
-import { print, warn } from "./io.js";
+import { type Io, print, warn } from "./io.js";
 import { problemLines } from "./wm-problems.js";
+import { countProgress } from "./wm-progress.js";
 
 const count = z.int().min(1);
 
@@ -83,18 +89,7 @@ export const wmData = defineCommand({
     if (existsSync(out) && readdirSync(out).length > 0)
       throw new ConfigError(`--out: ${out} is not empty; name another folder`);
     const problems = createProblems((message) => warn(io, message));
-    const played =
-      mix.length === 0
-        ? []
-        : await playBehaviours(
-            {
-              ...config,
-              environment: openEnvironment({ ...config.env, name: String(config.env.name) }),
-              behaviours: parseBehaviours(mix),
-              signal,
-            },
-            problems,
-          );
+    const played = mix.length === 0 ? [] : await playMixture(config, problems, io, signal);
     const recorded = from.filter(hasManifest).flatMap((run) => ofRun(run, problems));
     const files = from.filter((path) => !hasManifest(path));
     const read: DataSet = files.length === 0 ? NOTHING : readDataSets(files, problems);
@@ -107,6 +102,8 @@ export const wmData = defineCommand({
       train: withinBudgets([...divided.train, ...fresh.train], budgets, config.seed),
       test: withinBudgets([...divided.test, ...fresh.test], budgets, config.seed),
     };
+    if (data.train.length + data.test.length === 0)
+      throw new DataError("there is no trajectory to write; what was left out is named above");
     if (config.format === "pawl") writeDataSet(out, data);
     else {
       mkdirSync(out, { recursive: true });
@@ -131,12 +128,36 @@ export const wmData = defineCommand({
 
 const NOTHING: DataSet = { train: [], test: [] };
 
+async function playMixture(
+  config: Pick<BehaviourOptions, "split" | "stepLimit" | "temperature" | "threads" | "seed"> & {
+    readonly env: Readonly<Record<string, unknown>>;
+    readonly mix: readonly string[];
+  },
+  problems: Problems,
+  io: Io,
+  signal: AbortSignal,
+): Promise<readonly Trajectory[]> {
+  const behaviours = parseBehaviours(config.mix);
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  const total = behaviours.reduce((sum, { episodes }) => sum + episodes, 0);
+  const progress = countProgress(io, "episodes", total);
+  try {
+    const onTrajectory = progress.onCount;
+    const options = { ...config, environment, behaviours, signal, onTrajectory };
+    return await playBehaviours(options, problems);
+  } finally {
+    progress.end();
+  }
+}
+
 /** The trajectories of a recorded run, with the environment its manifest names. */
 function ofRun(folder: string, problems: Problems): readonly Trajectory[] {
   const run = openRun(folder, (message) => problems.add(message, folder));
   const { env } = run.manifest.config as { env?: { name?: unknown } };
   const name = typeof env?.name === "string" ? env.name : "unknown";
-  return [...run.episodes()].flatMap(
+  const episodes = [...run.episodes()];
+  if (episodes.length === 0) problems.add("the run recorded no episodes", folder);
+  return episodes.flatMap(
     (episode, at) => trajectoryOf(episode, name, `${folder}, episode ${at}`, problems) ?? [],
   );
 }

@@ -15,6 +15,7 @@ import { loadWorldModel } from "../worldmodel/saved.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
+import { countProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
 
 const count = z.int().min(1);
@@ -79,8 +80,11 @@ export const wmEvalConsistency = defineCommand({
         try {
           const { model } = world;
           const { seed, stepLimit } = config;
+          const progress = countProgress(io, `${text}: episodes`, 2 * tasks.length);
+          const onEpisodes = progress.onCount;
           const options = { environment, model, player, tasks, seed, stepLimit, anchor, signal };
-          results.push(await measureConsistency(options));
+          const measured = measureConsistency({ ...options, onEpisodes });
+          results.push(await measured.finally(progress.end));
         } finally {
           await player.dispose();
         }

@@ -18,6 +18,7 @@ import { loadWorldModel } from "../worldmodel/saved.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
+import { countProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
 
 const count = z.int().min(1);
@@ -85,7 +86,11 @@ export const wmEvalFidelity = defineCommand({
           protocol: config.protocol,
         });
       const started = performance.now();
-      const turns = await scoreTurns(model, chosen, { signal });
+      const total = chosen.reduce((sum, one) => sum + one.turns.length, 0);
+      const progress = countProgress(io, "turns", total);
+      const turns = await scoreTurns(model, chosen, { signal, onTurns: progress.onCount }).finally(
+        progress.end,
+      );
       const report = fidelityReport(turns);
       const seconds = (performance.now() - started) / 1000;
       const result = {

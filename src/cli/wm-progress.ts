@@ -44,3 +44,26 @@ export function worldProgress(io: Io, title = "world model"): WorldProgress {
     end: () => live.end(io.stderr.isTTY ? lines() : []),
   };
 }
+
+/** Shows how many of some things are done. */
+export interface CountProgress {
+  onCount(done: number): void;
+  end(): void;
+}
+
+/** Starts a count up to `total`; it is only shown on a terminal. */
+export function countProgress(io: Io, title: string, total: number): CountProgress {
+  const live = createLive(io);
+  const { bold, dim } = io.colors;
+  const startedAt = performance.now();
+  return {
+    onCount(done) {
+      const seconds = (performance.now() - startedAt) / 1000;
+      const left = duration((seconds / done) * (total - done));
+      live.draw(() => [
+        `${bold(title)} ${number(done)} of ${number(total)}  ${dim(`${left} left`)}`,
+      ]);
+    },
+    end: () => live.end([]),
+  };
+}

@@ -28,7 +28,8 @@ export interface ConsistencyOptions {
   readonly stepLimit?: number | undefined;
   readonly anchor?: Anchor | undefined;
   readonly signal?: AbortSignal | undefined;
-  readonly onEpisode?: (() => void) | undefined;
+  /** Told how many episodes, real and simulated, have ended. */
+  readonly onEpisodes?: ((done: number) => void) | undefined;
 }
 
 /** One task, played in the world, in the model, and again in the world. */
@@ -67,11 +68,16 @@ export async function measureConsistency(options: ConsistencyOptions): Promise<C
     shadow: player.looksInside,
     ...(anchor !== undefined && { anchor }),
   });
-  const real = await episodesOf(environment, player, options);
+  let done = 0;
+  const onEpisode = (): void => {
+    done += 1;
+    options.onEpisodes?.(done);
+  };
+  const real = await episodesOf(environment, player, { ...options, onEpisode });
   const wm = await episodesOf(
     simulator.environment,
     player.looksInside ? { ...player, policy: throughShadow(player.policy) } : player,
-    options,
+    { ...options, onEpisode },
   );
   const cases: ConsistencyCase[] = [];
   for (const [at, task] of tasks.entries()) {
@@ -101,7 +107,13 @@ export async function measureConsistency(options: ConsistencyOptions): Promise<C
 async function episodesOf(
   environment: Environment,
   { policy, style }: Pick<Player, "policy" | "style">,
-  { tasks, seed, stepLimit, signal, onEpisode }: ConsistencyOptions,
+  {
+    tasks,
+    seed,
+    stepLimit,
+    signal,
+    onEpisode,
+  }: ConsistencyOptions & { readonly onEpisode: () => void },
 ): Promise<ReadonlyMap<number, Episode>> {
   const episodes = new Map<number, Episode>();
   await play({
@@ -116,7 +128,7 @@ async function episodesOf(
     ...(signal !== undefined && { signal }),
     onEpisode(episode) {
       if (episode.stop !== "broken") episodes.set(episode.group, episode);
-      onEpisode?.();
+      onEpisode();
     },
   });
   return episodes;

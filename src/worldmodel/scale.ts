@@ -19,7 +19,6 @@ export interface ScaleOptions extends Omit<WorldTrainOptions, "resume"> {
   readonly models: readonly string[];
   /** Test trajectories to score each model on. */
   readonly testTrajectories: number;
-  readonly onPoint?: (point: ScalePoint) => void;
 }
 
 /** One trained model and its scores. */
@@ -60,7 +59,6 @@ export async function measureScaling(
         score(folder, chosen.slice(0, options.testTrajectories), settings, options.signal),
       );
       points.push(point);
-      options.onPoint?.(point);
     }
   }
   return points;
