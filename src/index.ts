@@ -148,3 +148,50 @@ export { type RwmlConfig, rwmlConfig } from "./train/rwml-config.js";
 export { type ForgettingReport, type RwmlRunOptions, rwmlRun } from "./train/rwml-run.js";
 export { type SftOptions, type SftStep, sft, sftOptions } from "./train/sft.js";
 export { prepareUpdate, type Update, type UpdateOptions } from "./update/update.js";
+export { parseBehaviours, playBehaviours } from "./worldmodel/behaviours.js";
+export { type WorldTrainConfig, worldTrainConfig } from "./worldmodel/config.js";
+export {
+  type ConsistencyCase,
+  type ConsistencyOptions,
+  type ConsistencyResult,
+  consistencyRates,
+  measureConsistency,
+  ratioInterval,
+} from "./worldmodel/consistency.js";
+export {
+  type DataSet,
+  divideByTask,
+  readDataSets,
+  withinBudgets,
+  writeDataSet,
+} from "./worldmodel/dataset.js";
+export { fewShotModel } from "./worldmodel/few-shot.js";
+export {
+  type FidelityReport,
+  type FidelityScore,
+  fidelityReport,
+  scoreTurns,
+} from "./worldmodel/fidelity.js";
+export {
+  engineWorldModel,
+  type Prediction,
+  type WorldModel,
+  type WorldQuery,
+} from "./worldmodel/model.js";
+export { openPlayer, type Player } from "./worldmodel/players.js";
+export { createProblems, type Problems } from "./worldmodel/problems.js";
+export { type Protocol, protocolOptions } from "./worldmodel/protocol.js";
+export { findWorldModel, loadWorldModel } from "./worldmodel/saved.js";
+export { exportChat, importChat } from "./worldmodel/sharegpt.js";
+export { type Anchor, createSimulator, type Simulator } from "./worldmodel/simulator.js";
+export { synthesise, variantEpisodes } from "./worldmodel/synthesis.js";
+export { trainWorldModel, type WorldTrainOptions } from "./worldmodel/train.js";
+export type { Outcome, Trajectory, Turn } from "./worldmodel/trajectory.js";
+export {
+  exactForesight,
+  type Foresight,
+  modelForesight,
+  type VerifierCounts,
+  verifiedPolicy,
+} from "./worldmodel/verifier.js";
+export { compareWarmStart, meanCurve } from "./worldmodel/warm-start.js";

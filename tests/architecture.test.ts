@@ -29,6 +29,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "text",
     "update",
   ],
+  worldmodel: ["config", "engine", "envs", "objectives", "rollout", "runs", "text", "train"],
   report: ["engine", "objectives", "rollout", "runs", "rwml", "text"],
   bench: ["config", "engine", "envs", "objectives", "report", "rollout", "runs", "text", "train"],
   cli: [
@@ -44,6 +45,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "search",
     "text",
     "train",
+    "worldmodel",
   ],
 };
 

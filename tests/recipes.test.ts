@@ -7,11 +7,13 @@ import { laptop } from "../recipes/laptop.js";
 import paperAlfworld from "../recipes/paper-alfworld.js";
 import paperSearch from "../recipes/paper-search.js";
 import paperWebshop from "../recipes/paper-webshop.js";
+import { warmStart } from "../recipes/warm-start.js";
 import { GAMES, officialDataThere, unpacked } from "../src/envs/alfworld/fixtures/official.js";
 import { findEnvKind } from "../src/envs/registry.js";
 import { openRun } from "../src/runs/run-folder.js";
 import { trainConfig } from "../src/train/config.js";
 import { trainRun } from "../src/train/run.js";
+import { worldTrainConfig } from "../src/worldmodel/config.js";
 
 const recipes = { laptop, paperAlfworld, paperWebshop, paperSearch };
 
@@ -21,6 +23,13 @@ describe.each(Object.entries(recipes))("%s", (_, recipe) => {
     expect(config.paw).toMatchObject({ alpha: 0.75, rho: 0.2, loss: "cmae", balance: "adaptive" });
     expect(config.groups * config.groupSize).toBeGreaterThanOrEqual(128);
   });
+});
+
+it("warm-start is accepted by the schemas of both its parts", () => {
+  const world = worldTrainConfig.parse({ ...warmStart.world, data: ["data"] });
+  expect(world.optimizer).toMatchObject({ schedule: "cosine", learningRate: 2e-3 });
+  const train = trainConfig(findEnvKind("household")).parse(warmStart.train);
+  expect(train.warmStart.episodes).toBeLessThan(laptop.warmStart.episodes);
 });
 
 /** Trains as a recipe says, cut down to what two cores do in seconds, and looks at the record. */

@@ -16,7 +16,7 @@ export interface Call<Config> {
 
 /** A command of the command line. */
 export interface Command<Schema extends z.ZodObject = z.ZodObject> {
-  /** One or two words, for example `env replay`. */
+  /** One to three words, for example `env replay`. */
   readonly name: string;
   readonly summary: string;
   /** What follows the name, for example `RUN [EPISODE]`. */

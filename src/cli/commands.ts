@@ -17,7 +17,15 @@ import { rwml } from "./rwml.js";
 import { serveRetriever } from "./serve.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
+import { wmData } from "./wm-data.js";
+import { wmEvalConsistency } from "./wm-eval-consistency.js";
+import { wmEvalFidelity } from "./wm-eval-fidelity.js";
+import { wmEvalVerifier } from "./wm-eval-verifier.js";
+import { wmScale } from "./wm-scale.js";
+import { wmSynth } from "./wm-synth.js";
 import { wmThreshold } from "./wm-threshold.js";
+import { wmTrain } from "./wm-train.js";
+import { wmWarmStart } from "./wm-warm-start.js";
 
 /** The commands of `pawl`. */
 export const commands: readonly Command[] = [
@@ -37,6 +45,14 @@ export const commands: readonly Command[] = [
   envInfo,
   envCheck,
   envReplay,
+  wmData,
+  wmTrain,
+  wmScale,
+  wmEvalFidelity,
+  wmEvalConsistency,
+  wmEvalVerifier,
+  wmSynth,
+  wmWarmStart,
   serveRetriever,
   completion,
   complete,

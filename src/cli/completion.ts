@@ -61,9 +61,9 @@ export const complete = defineCommand({
 export function candidates(words: readonly string[]): string[] {
   const begun = words.at(-1) ?? "";
   const before = words.slice(0, -1);
-  const command =
-    commands.find((one) => one.name === before.slice(0, 2).join(" ")) ??
-    commands.find((one) => one.name === before[0]);
+  const command = [3, 2, 1]
+    .map((words) => before.slice(0, words).join(" "))
+    .flatMap((name) => commands.filter((one) => one.name === name))[0];
   const all = command === undefined ? nextNames(before) : afterCommand(command, before);
   return [...new Set(all)].filter((candidate) => candidate.startsWith(begun)).sort();
 }

@@ -25,6 +25,28 @@ export function programHelp(commands: readonly Command[], io: Io): string {
   ].join("\n");
 }
 
+/** Help for the commands whose names begin alike. */
+export function familyHelp(words: readonly string[], commands: readonly Command[], io: Io): string {
+  const { bold, dim } = io.colors;
+  const width = Math.max(...commands.map((command) => command.name.length));
+  const name = `pawl ${words.join(" ")}`;
+  return [
+    bold("Usage"),
+    `  ${name} COMMAND [OPTIONS]`,
+    "",
+    bold("Commands"),
+    ...commands.map((command) => `  pawl ${command.name.padEnd(width)}  ${dim(command.summary)}`),
+    "",
+    bold("Examples"),
+    ...commands.flatMap(({ examples }) => {
+      const [line, does] = examples[0]!;
+      return [`  ${line}`, `      ${dim(does)}`];
+    }),
+    "",
+    dim(`${name} COMMAND --help tells everything about one of them.`),
+  ].join("\n");
+}
+
 /** Help for one command. */
 export function commandHelp(command: Command, peek: Peek, io: Io): string {
   const { bold, dim } = io.colors;

@@ -12,7 +12,7 @@ import { didYouMean } from "../text/nearest.js";
 import { packageVersion } from "../version.js";
 import { type Command, exitCodes, type Peek } from "./command.js";
 import { commands } from "./commands.js";
-import { commandHelp, programHelp } from "./help.js";
+import { commandHelp, familyHelp, programHelp } from "./help.js";
 import { type Io, print, processIo } from "./io.js";
 
 /** Runs one command line and returns its exit code. */
@@ -34,12 +34,17 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   }
   const command = findCommand(args);
   if (command === undefined) {
-    if (!["help", "--help", "-h"].includes(first)) throw unknownCommand(args);
-    const asked = findCommand(args.slice(1));
-    print(
-      io,
-      asked === undefined ? programHelp(commands, io) : commandHelp(asked, () => undefined, io),
-    );
+    const words = args.filter((arg) => !HELP.includes(arg));
+    const asked = findCommand(words);
+    if (words.length === args.length && words.length > 0) throw unknownCommand(args);
+    const family = familyOf(words);
+    if (asked !== undefined)
+      print(
+        io,
+        commandHelp(asked, () => undefined, io),
+      );
+    else if (words.length > 0 && family.length > 0) print(io, familyHelp(words, family, io));
+    else print(io, programHelp(commands, io));
     return exitCodes.done;
   }
   const rest = args.slice(command.name.split(" ").length);
@@ -67,19 +72,31 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   return command.run({ config, positionals, io, signal });
 }
 
-/** Commands have one or two words: the longest name that the line starts with is meant. */
+const HELP: readonly string[] = ["help", "--help", "-h"];
+
+/** Commands have one to three words: the longest name that the line starts with is meant. */
 function findCommand(args: readonly string[]): Command | undefined {
-  const names = [args.slice(0, 2).join(" "), args[0]];
+  const names = [3, 2, 1].map((words) => args.slice(0, words).join(" "));
   return names.flatMap((name) => commands.filter((command) => command.name === name))[0];
+}
+
+/** The commands whose names begin with these words. */
+function familyOf(words: readonly string[]): readonly Command[] {
+  return commands.filter(({ name }) => name.startsWith(`${words.join(" ")} `));
 }
 
 function unknownCommand(args: readonly string[]): ConfigError {
   const names = commands.map((command) => command.name);
-  const family = names.filter((name) => name.startsWith(`${args[0]} `));
-  if (family.length > 0)
+  // As many words as name a family: of "wm eval fidelty" the first two.
+  const words = [2, 1]
+    .map((count) => args.slice(0, count))
+    .find((some) => familyOf(some).length > 0);
+  if (words !== undefined) {
+    const next = familyOf(words).map(({ name }) => name.split(" ")[words.length]!);
     return new ConfigError(
-      `pawl ${args[0]} needs one of: ${family.map((name) => name.split(" ")[1]).join(", ")}`,
+      `pawl ${words.join(" ")} needs one of: ${[...new Set(next)].join(", ")}`,
     );
+  }
   return new ConfigError(
     `unknown command "${args[0]}".${didYouMean(args[0]!, names)} pawl --help lists them.`,
   );

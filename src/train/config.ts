@@ -12,7 +12,7 @@ import { sftOptions } from "./sft.js";
 const count = z.int().min(1);
 
 /** The model to train: one of a preset size from scratch, or a checkpoint. */
-const modelOptions = z
+export const modelOptions = z
   .strictObject({
     start: z
       .string()
@@ -26,7 +26,7 @@ const modelOptions = z
   .prefault({});
 
 /** The engine to train on. */
-const engineOptions = z
+export const engineOptions = z
   .strictObject({
     name: z
       .literal("embedded")

@@ -107,7 +107,7 @@ export function evaluationTasks(
 export function successInterval({
   successes,
   episodes,
-}: Counts): readonly [low: number, high: number] {
+}: Pick<Counts, "successes" | "episodes">): readonly [low: number, high: number] {
   if (episodes === 0) return [0, 1];
   const z = 1.959964;
   const share = successes / episodes;

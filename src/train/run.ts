@@ -152,14 +152,14 @@ async function prepare(
   return { environment, style, tokenizer, engine };
 }
 
-type ModelStart =
+export type ModelStart =
   | { readonly preset: PresetName }
   | { readonly folder: string; readonly tokenizer: string };
 
 const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
 
 /** What the model starts from; a name that is no preset must be a run, or a folder with a checkpoint in it. */
-function startOf(config: TrainConfig): ModelStart {
+export function startOf(config: Pick<TrainConfig, "model">): ModelStart {
   const { start } = config.model;
   const preset = PRESETS.find((name) => name === start);
   if (preset !== undefined) return { preset };

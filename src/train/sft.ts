@@ -124,7 +124,7 @@ export function imitationSequences(
 }
 
 /** The batch with weights that sum to 1. */
-function asMean(batch: readonly TrainSequence[]): readonly TrainSequence[] {
+export function asMean(batch: readonly TrainSequence[]): readonly TrainSequence[] {
   let total = 0;
   for (const { inputs } of batch) for (const w of Array.from(inputs.weight!)) total += w;
   return batch.map((sequence) => ({

@@ -1,0 +1,180 @@
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { writeFileAtomicallySync } from "../atomic-file.js";
+import { ConfigError } from "../config/config-error.js";
+import { envConfig, openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import { hasManifest } from "../runs/manifest.js";
+import { openRun } from "../runs/run-folder.js";
+import {
+  type BehaviourOptions,
+  parseBehaviours,
+  playBehaviours,
+} from "../worldmodel/behaviours.js";
+import { budgetOptions } from "../worldmodel/config.js";
+import {
+  DataError,
+  type DataSet,
+  divideByTask,
+  parseBudgets,
+  readDataSets,
+  withinBudgets,
+  writeDataSet,
+} from "../worldmodel/dataset.js";
+import { createProblems, type Problems } from "../worldmodel/problems.js";
+import { protocolOptions } from "../worldmodel/protocol.js";
+import { datasetInfo, exportChat } from "../worldmodel/sharegpt.js";
+import { statisticsOf } from "../worldmodel/statistics.js";
+import { type Trajectory, trajectoryOf } from "../worldmodel/trajectory.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { number, percent, table } from "./format.js";
+import { type Io, print, warn } from "./io.js";
+import { problemLines } from "./wm-problems.js";
+import { countProgress } from "./wm-progress.js";
+
+const count = z.int().min(1);
+
+/** `pawl wm data`: trajectories for world models, from play, runs and other people's files. */
+export const wmData = defineCommand({
+  name: "wm data",
+  summary: "make a world-model data set from play, recorded runs or chat JSON",
+  details:
+    "Trajectories come from a mixture of policies that play now (--mix), from run folders, data sets and chat\nJSON (--from), or from all of them. A task is wholly for training or wholly for testing.",
+  options: (peek) =>
+    z.strictObject({
+      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      mix: z
+        .array(z.string())
+        .default([])
+        .describe("who plays how many episodes: expert:500,random:200,epsilon=0.3:200,runs/…:100"),
+      from: z
+        .array(z.string())
+        .default([])
+        .describe("run folders, data sets, and chat JSON in the ShareGPT / LLaMA-Factory layout"),
+      split: z.string().default("train").describe("the split whose tasks are played"),
+      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+      test: z.number().min(0).max(1).default(0.1).describe("share of the tasks kept for testing"),
+      budget: budgetOptions,
+      temperature: z.number().min(0).optional().describe("of trained agents; default: their own"),
+      threads: count.optional().describe("threads of trained agents; default: one per core"),
+      format: z
+        .enum(["pawl", "sharegpt"])
+        .default("pawl")
+        .describe("files of ours, or chat JSON with a dataset_info.json for LLaMA-Factory"),
+      protocol: protocolOptions,
+      out: z.string().min(1).describe("the folder to write"),
+      seed: z.int().min(0).default(0).describe("seed of tasks and every draw"),
+      json: z.boolean().default(false).describe("print the statistics as one line of JSON"),
+    }),
+  examples: [
+    [
+      "pawl wm data --mix expert:1000,epsilon=0.3:1000,random:500 --out data/household",
+      "a behaviour mixture in the household world",
+    ],
+    ["pawl wm data --from runs/… --out data/agent", "what a trained agent lived through"],
+    [
+      "pawl wm data --from alfworld_train.json --budget alfworld=2000 --out data/alfworld",
+      "Word-to-World's own files",
+    ],
+    [
+      "pawl wm data --from data/household --format sharegpt --out data/export",
+      "for LLaMA-Factory; the parts for training and testing stay as they are",
+    ],
+  ],
+  async run({ config, io, signal }) {
+    const { mix, from, out } = config;
+    if (mix.length + from.length === 0)
+      throw new ConfigError("pawl wm data: give --mix, --from, or both");
+    if (existsSync(out) && readdirSync(out).length > 0)
+      throw new ConfigError(`--out: ${out} is not empty; name another folder`);
+    const problems = createProblems((message) => warn(io, message));
+    const played = mix.length === 0 ? [] : await playMixture(config, problems, io, signal);
+    const recorded = from.filter(hasManifest).flatMap((run) => ofRun(run, problems));
+    const files = from.filter((path) => !hasManifest(path));
+    const read: DataSet = files.length === 0 ? NOTHING : readDataSets(files, problems);
+    const fresh = divideByTask([...played, ...recorded], config.test, config.seed);
+    // A data set that was divided before stays so; a file without a test part is divided now.
+    const divided =
+      read.test.length > 0 ? read : divideByTask(read.train, config.test, config.seed);
+    const budgets = parseBudgets(config.budget);
+    const data: DataSet = {
+      train: withinBudgets([...divided.train, ...fresh.train], budgets, config.seed),
+      test: withinBudgets([...divided.test, ...fresh.test], budgets, config.seed),
+    };
+    if (data.train.length + data.test.length === 0)
+      throw new DataError("there is no trajectory to write; what was left out is named above");
+    if (config.format === "pawl") writeDataSet(out, data);
+    else {
+      mkdirSync(out, { recursive: true });
+      const names = { train: "train.json", test: "test.json" };
+      for (const part of ["train", "test"] as const) {
+        const text = exportChat(data[part], config.protocol);
+        writeFileAtomicallySync(join(out, names[part]), text);
+      }
+      writeFileAtomicallySync(join(out, "dataset_info.json"), datasetInfo(names));
+    }
+    if (config.json) {
+      const parts = { train: statisticsOf(data.train), test: statisticsOf(data.test) };
+      print(io, JSON.stringify({ ...parts, leftOut: Object.fromEntries(problems.counts), out }));
+      return exitCodes.done;
+    }
+    for (const line of statisticsTable(data)) print(io, line);
+    for (const line of problemLines(problems)) print(io, line);
+    print(io, `\nwritten to ${out}`);
+    return exitCodes.done;
+  },
+});
+
+const NOTHING: DataSet = { train: [], test: [] };
+
+async function playMixture(
+  config: Pick<BehaviourOptions, "split" | "stepLimit" | "temperature" | "threads" | "seed"> & {
+    readonly env: Readonly<Record<string, unknown>>;
+    readonly mix: readonly string[];
+  },
+  problems: Problems,
+  io: Io,
+  signal: AbortSignal,
+): Promise<readonly Trajectory[]> {
+  const behaviours = parseBehaviours(config.mix);
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  const total = behaviours.reduce((sum, { episodes }) => sum + episodes, 0);
+  const progress = countProgress(io, "episodes", total);
+  try {
+    const onTrajectory = progress.onCount;
+    const options = { ...config, environment, behaviours, signal, onTrajectory };
+    return await playBehaviours(options, problems);
+  } finally {
+    progress.end();
+  }
+}
+
+/** The trajectories of a recorded run, with the environment its manifest names. */
+function ofRun(folder: string, problems: Problems): readonly Trajectory[] {
+  const run = openRun(folder, (message) => problems.add(message, folder));
+  const { env } = run.manifest.config as { env?: { name?: unknown } };
+  const name = typeof env?.name === "string" ? env.name : "unknown";
+  const episodes = [...run.episodes()];
+  if (episodes.length === 0) problems.add("the run recorded no episodes", folder);
+  return episodes.flatMap(
+    (episode, at) => trajectoryOf(episode, name, `${folder}, episode ${at}`, problems) ?? [],
+  );
+}
+
+function statisticsTable(data: DataSet): readonly string[] {
+  const rows = (["train", "test"] as const).flatMap((part) =>
+    Object.entries(statisticsOf(data[part])).map(([env, some]) => [
+      env,
+      part,
+      number(some.trajectories),
+      number(some.tasks),
+      number(some.turns),
+      percent(some.successes / some.trajectories),
+      percent(some.withContext / some.trajectories),
+      number(some.meanResponseWords, 1),
+    ]),
+  );
+  const header = ["environment", "part", "trajectories", "tasks", "turns", "success"];
+  return table([...header, "with context", "words"], rows);
+}

@@ -1,0 +1,167 @@
+import { z } from "zod";
+import { envConfig, openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import { evaluationTasks, successInterval } from "../train/evaluate.js";
+import { maxTokensOption } from "../worldmodel/config.js";
+import {
+  type ConsistencyResult,
+  consistencyRates,
+  divergenceOf,
+  measureConsistency,
+  ratioInterval,
+} from "../worldmodel/consistency.js";
+import { openPlayer } from "../worldmodel/players.js";
+import { loadWorldModel } from "../worldmodel/saved.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { number, percent, table } from "./format.js";
+import { print, warn } from "./io.js";
+import { countProgress } from "./wm-progress.js";
+import { finiteJson, writeResult } from "./wm-result.js";
+
+const count = z.int().min(1);
+
+/** `pawl wm eval consistency`: whether what works in the model works in the world. */
+export const wmEvalConsistency = defineCommand({
+  name: "wm eval consistency",
+  summary: "Real, WM, W2R and the consistency ratio of policies inside a world model",
+  details:
+    "Real: success in the environment. WM: success inside the model, by its own judgement. W2R: the actions of\nthe WM episodes, replayed in the environment. CR = W2R / Real. Intervals are 95 %: Wilson's for shares, by\nresampling tasks for the ratio. Policies marked * look at the real world and not at what the model says, so\nthey only test its judgement of success.",
+  options: (peek) =>
+    z.strictObject({
+      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      model: z
+        .string()
+        .min(1)
+        .describe("a run of pawl wm train or pawl train, or a model's folder"),
+      policies: z
+        .array(z.string())
+        .min(1)
+        .default(["expert", "epsilon=0.3"])
+        .describe("who plays: expert, random, epsilon=SHARE, runs of pawl train"),
+      split: z.string().default("valid_seen").describe("the split to take tasks from"),
+      tasks: count.default(64).describe("the first tasks of the split"),
+      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+      anchor: z
+        .strictObject({
+          every: z.int().min(0).default(0).describe("put in the real answer every so many steps"),
+          actions: z
+            .array(z.string())
+            .default([])
+            .describe("put in the real answer to actions that begin so, for example search["),
+        })
+        .prefault({}),
+      temperature: z.number().min(0).optional().describe("of trained agents; default: their own"),
+      maxTokens: maxTokensOption,
+      threads: count.optional().describe("threads of each model; default: one per core"),
+      seed: z.int().min(0).default(0).describe("seed of every draw"),
+      out: z.string().optional().describe("a file to write the results to, as JSON"),
+      json: z.boolean().default(false).describe("print the results as one line of JSON"),
+    }),
+  examples: [
+    [
+      "pawl wm eval consistency --model runs/… --policies expert,epsilon=0.3,runs/agent",
+      "three policies",
+    ],
+    [
+      "pawl wm eval consistency --model runs/… --env webshop --anchor.actions 'search['",
+      "with real search results",
+    ],
+  ],
+  async run({ config, io, signal }) {
+    const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+    const tasks = evaluationTasks(environment, config.split, config.tasks);
+    const { every, actions } = config.anchor;
+    const anchor = every > 0 || actions.length > 0 ? config.anchor : undefined;
+    const world = await loadWorldModel(config.model, config);
+    const results: ConsistencyResult[] = [];
+    try {
+      for (const text of config.policies) {
+        const player = await openPlayer(text, environment, config);
+        try {
+          const { model } = world;
+          const { seed, stepLimit } = config;
+          const progress = countProgress(io, `${text}: episodes`, 2 * tasks.length);
+          const onEpisodes = progress.onCount;
+          const options = { environment, model, player, tasks, seed, stepLimit, anchor, signal };
+          const measured = measureConsistency({ ...options, onEpisodes });
+          results.push(await measured.finally(progress.end));
+        } finally {
+          await player.dispose();
+        }
+      }
+    } finally {
+      await world.dispose();
+    }
+    const result = {
+      model: config.model,
+      env: environment.name,
+      split: config.split,
+      tasks: tasks.length,
+      policies: results.map((one) => summaryOf(one)),
+    };
+    writeResult(config.out, {
+      ...result,
+      cases: Object.fromEntries(results.map(({ policy, cases }) => [policy, cases])),
+    });
+    if (config.json) {
+      print(io, finiteJson(result));
+      return exitCodes.done;
+    }
+    for (const line of consistencyTable(results)) print(io, line);
+    for (const { policy, endings, broken } of results) {
+      const told = Object.entries(endings).map(([ending, n]) => `${ending} ${n}`);
+      print(io, `${policy}: the model ended episodes by ${told.join(", ") || "nothing"}`);
+      if (broken > 0) warn(io, `${policy}: ${broken} tasks broke and are in no number`);
+    }
+    return exitCodes.done;
+  },
+});
+
+function intervalOf(result: ConsistencyResult, key: "real" | "wm" | "w2r") {
+  const successes = result.cases.filter((one) => one[key]).length;
+  return successInterval({ successes, episodes: result.cases.length });
+}
+
+function summaryOf(result: ConsistencyResult) {
+  const { policy, looksInside, cases, broken, endings, anchored } = result;
+  const { never, median } = divergenceOf(cases);
+  return {
+    policy,
+    looksInside,
+    ...consistencyRates(cases),
+    intervals: {
+      real: intervalOf(result, "real"),
+      wm: intervalOf(result, "wm"),
+      w2r: intervalOf(result, "w2r"),
+      cr: ratioInterval(cases),
+    },
+    neverDiverges: never,
+    medianDivergence: median,
+    broken,
+    endings,
+    anchored,
+  };
+}
+
+function consistencyTable(results: readonly ConsistencyResult[]): readonly string[] {
+  const rows = results.map((result) => {
+    const { real, wm, w2r, cr } = consistencyRates(result.cases);
+    const { never, median } = divergenceOf(result.cases);
+    const shown = (share: number, key: "real" | "wm" | "w2r"): string => {
+      const [low, high] = intervalOf(result, key);
+      return `${percent(share)} (${(100 * low).toFixed(0)}–${(100 * high).toFixed(0)})`;
+    };
+    const interval = ratioInterval(result.cases);
+    return [
+      `${result.policy}${result.looksInside ? " *" : ""}`,
+      shown(real, "real"),
+      shown(wm, "wm"),
+      shown(w2r, "w2r"),
+      `${number(cr, 2)}${interval === undefined ? "" : ` (${interval.map((x) => number(x, 2)).join("–")})`}`,
+      percent(never),
+      number(median),
+    ];
+  });
+  const header = ["policy", "Real", "WM", "W2R", "CR", "never diverges", "median divergence"];
+  return table(header, rows);
+}

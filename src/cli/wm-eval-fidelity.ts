@@ -1,0 +1,143 @@
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { createRandom, mixSeed } from "../random.js";
+import { chatClientOptions, createChatClient } from "../rollout/policies/chat-client.js";
+import { dataOptions, maxTokensOption } from "../worldmodel/config.js";
+import { readDataSets } from "../worldmodel/dataset.js";
+import { fewShotModel } from "../worldmodel/few-shot.js";
+import {
+  type FidelityReport,
+  type FidelityScore,
+  fidelityReport,
+  scoreTurns,
+} from "../worldmodel/fidelity.js";
+import type { WorldModel } from "../worldmodel/model.js";
+import { createProblems } from "../worldmodel/problems.js";
+import { protocolOptions } from "../worldmodel/protocol.js";
+import { loadWorldModel } from "../worldmodel/saved.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { number, percent, table } from "./format.js";
+import { print, warn } from "./io.js";
+import { countProgress } from "./wm-progress.js";
+import { finiteJson, writeResult } from "./wm-result.js";
+
+const count = z.int().min(1);
+
+/** `pawl wm eval fidelity`: a world model's answers held against the world's. */
+export const wmEvalFidelity = defineCommand({
+  name: "wm eval fidelity",
+  summary: "exact match and word F1 of a world model's answers, given the real history",
+  details:
+    "Scores overall and by environment, split (seen or unseen), task type, policy and step depth. With --chat, a\nchat model behind any OpenAI-compatible server is shown --shots training trajectories and asked instead.",
+  options: () =>
+    z.strictObject({
+      model: z
+        .string()
+        .optional()
+        .describe("a run of pawl wm train or pawl train, or a model's folder"),
+      data: dataOptions,
+      part: z.enum(["test", "train", "all"]).default("test").describe("which trajectories to ask"),
+      trajectories: count.optional().describe("a seeded choice of so many; default: all of them"),
+      maxTokens: maxTokensOption,
+      threads: count.optional().describe("threads; default: one per core"),
+      chat: z
+        .strictObject({ ...chatClientOptions.shape, temperature: z.number().min(0).default(0) })
+        .optional(),
+      shots: z.int().min(0).default(3).describe("training trajectories shown to a chat model"),
+      shotTurns: count.default(20).describe("turns of each that are shown"),
+      protocol: protocolOptions,
+      seed: z.int().min(0).default(0).describe("seed of the choice of trajectories"),
+      out: z.string().optional().describe("a file to write the scores to, as JSON"),
+      json: z.boolean().default(false).describe("print the scores as one line of JSON"),
+    }),
+  examples: [
+    ["pawl wm eval fidelity --model runs/… --data data/household", "on its test trajectories"],
+    [
+      "pawl wm eval fidelity --model runs/… --data data/unseen --part all",
+      "on houses of another kind",
+    ],
+    [
+      "pawl wm eval fidelity --chat.base-url http://localhost:8000/v1 --chat.model NAME --data data/household",
+      "few-shot prompting, the baseline",
+    ],
+  ],
+  async run({ config, io, signal }) {
+    const { model: folder, chat, seed, maxTokens, threads } = config;
+    if ((folder === undefined) === (chat === undefined))
+      throw new ConfigError("pawl wm eval fidelity: give --model or --chat.…, one of them");
+    const problems = createProblems((message) => warn(io, message));
+    const data = readDataSets(config.data, problems);
+    const all = { ...data, all: [...data.train, ...data.test] }[config.part];
+    if (all.length === 0)
+      throw new ConfigError(`--part: ${config.data.join(", ")} has no ${config.part} trajectories`);
+    const order = createRandom(mixSeed(seed, "fidelity")).shuffle([...all]);
+    const chosen = config.trajectories === undefined ? all : order.slice(0, config.trajectories);
+    const loaded =
+      folder === undefined ? undefined : await loadWorldModel(folder, { threads, maxTokens });
+    try {
+      const model: WorldModel =
+        loaded?.model ??
+        fewShotModel(createChatClient(chat!), {
+          name: chat!.model,
+          examples: createRandom(mixSeed(seed, "shots"))
+            .shuffle([...data.train])
+            .slice(0, config.shots),
+          turns: config.shotTurns,
+          protocol: config.protocol,
+        });
+      const started = performance.now();
+      const total = chosen.reduce((sum, one) => sum + one.turns.length, 0);
+      const progress = countProgress(io, "turns", total);
+      const turns = await scoreTurns(model, chosen, { signal, onTurns: progress.onCount }).finally(
+        progress.end,
+      );
+      const report = fidelityReport(turns);
+      const seconds = (performance.now() - started) / 1000;
+      const result = {
+        model: model.name,
+        data: config.data,
+        trajectories: chosen.length,
+        seconds,
+        leftOut: Object.fromEntries(problems.counts),
+        ...report,
+      };
+      writeResult(config.out, result);
+      if (config.json) print(io, finiteJson(result));
+      else for (const line of fidelityTable(report)) print(io, line);
+    } finally {
+      await loaded?.dispose();
+    }
+    return exitCodes.done;
+  },
+});
+
+function fidelityTable(report: FidelityReport): readonly string[] {
+  const row = (name: string, score: FidelityScore): readonly string[] => [
+    name,
+    number(score.turns),
+    percent(score.exactMatch),
+    percent(score.f1),
+    percent(score.successAccuracy),
+    percent(score.successRecall ?? Number.NaN),
+    number(Object.values(score.degenerate).reduce((sum, n) => sum + n, 0)),
+  ];
+  const section = (title: string, scores: Readonly<Record<string, FidelityScore>>) =>
+    Object.entries(scores).map(([name, score]) => row(`${title} ${name}`, score));
+  const header = [
+    "turns",
+    "number",
+    "exact match",
+    "word F1",
+    "success right",
+    "recall",
+    "no answer",
+  ];
+  return table(header, [
+    ...section("environment", report.byEnvironment),
+    ...section("split", report.bySplit),
+    ...section("type", report.byType),
+    ...section("policy", report.byPolicy),
+    ...section("step", report.byDepth),
+    row("all", report.all),
+  ]);
+}

@@ -1,0 +1,136 @@
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { envConfig, openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import { type Counts, rates } from "../rollout/tally.js";
+import { evaluate, successInterval } from "../train/evaluate.js";
+import { maxTokensOption } from "../worldmodel/config.js";
+import { openPlayer } from "../worldmodel/players.js";
+import { loadWorldModel } from "../worldmodel/saved.js";
+import {
+  exactForesight,
+  modelForesight,
+  type VerifierCounts,
+  verifiedPolicy,
+} from "../worldmodel/verifier.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { number, percent, table } from "./format.js";
+import { print, warn } from "./io.js";
+import { finiteJson, writeResult } from "./wm-result.js";
+
+const count = z.int().min(1);
+
+/** `pawl wm eval verifier`: a policy whose irreversible actions a world model checks first. */
+export const wmEvalVerifier = defineCommand({
+  name: "wm eval verifier",
+  summary: "success of a policy whose irreversible actions are checked first, by budget of checks",
+  details:
+    "Before an action that cannot be taken back (WebShop: a purchase; search: an answer) the world model is asked;\nthe action is carried out only if success is foreseen, else the policy chooses again. --model exact tries it\nin a copy of the world: the best any world model could do.",
+  options: (peek) =>
+    z.strictObject({
+      env: envConfig(findEnvKind(peek("env.name") ?? "webshop")).prefault({}),
+      model: z
+        .string()
+        .min(1)
+        .default("exact")
+        .describe("exact, a run of pawl wm train or pawl train, or a model's folder"),
+      policy: z
+        .string()
+        .default("epsilon=0.3")
+        .describe("who plays: expert, random, epsilon=SHARE, or a run of pawl train"),
+      budgets: z
+        .array(z.int().min(0))
+        .min(1)
+        .default([0, 2, 4, 10, 50])
+        .describe("checks per episode, one evaluation each"),
+      split: z.string().optional().describe("the split; default: the environment's last one"),
+      tasks: count.default(100).describe("the first tasks of the split, each once"),
+      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+      temperature: z.number().min(0).optional().describe("of a trained agent; default: its own"),
+      maxTokens: maxTokensOption,
+      threads: count.optional().describe("threads of each model; default: one per core"),
+      seed: z.int().min(0).default(0).describe("seed of every draw"),
+      out: z.string().optional().describe("a file to write the results to, as JSON"),
+      json: z.boolean().default(false).describe("print the results as one line of JSON"),
+    }),
+  examples: [
+    ["pawl wm eval verifier --policy random --tasks 200", "the upper bound, on WebShop"],
+    ["pawl wm eval verifier --model runs/… --policy runs/agent", "a trained verifier and agent"],
+  ],
+  async run({ config, io, signal }) {
+    const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+    const split = config.split ?? environment.splits.at(-1)!;
+    const { tasks, seed, stepLimit } = config;
+    if (config.model !== "exact" && config.model === config.policy)
+      throw new ConfigError("--model: a policy cannot be its own verifier; name a world model");
+    const world = config.model === "exact" ? undefined : await loadWorldModel(config.model, config);
+    const player = await openPlayer(config.policy, environment, config);
+    const rows: { budget: number; tally: Counts; counts: VerifierCounts }[] = [];
+    try {
+      const foresight = world === undefined ? exactForesight : modelForesight(world.model);
+      for (const budget of config.budgets) {
+        const { style } = player;
+        const { policy, counts } = verifiedPolicy(player.policy, { foresight, budget, style });
+        const tally = await evaluate({
+          environment,
+          policy,
+          style,
+          split,
+          tasks,
+          seed,
+          signal,
+          ...(stepLimit !== undefined && { stepLimit }),
+        });
+        rows.push({ budget, tally: tally.all, counts });
+      }
+    } finally {
+      await player.dispose();
+      await world?.dispose();
+    }
+    if (rows.every(({ counts }) => counts.irreversible === 0))
+      warn(io, `${environment.name}: no irreversible action was taken, so nothing was verified`);
+    const result = {
+      model: config.model,
+      policy: config.policy,
+      env: environment.name,
+      split,
+      budgets: rows.map(({ budget, tally, counts }) => ({
+        budget,
+        ...rates(tally),
+        interval: successInterval(tally),
+        episodes: tally.episodes,
+        broken: tally.broken,
+        ...counts,
+      })),
+    };
+    writeResult(config.out, result);
+    if (config.json) print(io, finiteJson(result));
+    else for (const line of verifierTable(rows)) print(io, line);
+    return exitCodes.done;
+  },
+});
+
+function verifierTable(
+  rows: readonly { budget: number; tally: Counts; counts: VerifierCounts }[],
+): readonly string[] {
+  const header = ["checks", "success", "95 % interval", "score", "steps", "asked"];
+  const more = ["vetoes", "prevented", "false alarms", "missed", "unchecked"];
+  return table(
+    [...header, ...more],
+    rows.map(({ budget, tally, counts }) => {
+      const { success, score, meanSteps } = rates(tally);
+      const [low, high] = successInterval(tally);
+      return [
+        number(budget),
+        percent(success),
+        `${(100 * low).toFixed(1)} – ${percent(high)}`,
+        number(100 * score, 1),
+        number(meanSteps, 1),
+        ...[counts.checks, counts.vetoes, counts.prevented, counts.falseAlarms].map((n) =>
+          number(n),
+        ),
+        ...[counts.missed, counts.unchecked].map((n) => number(n)),
+      ];
+    }),
+  );
+}

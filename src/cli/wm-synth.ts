@@ -1,0 +1,147 @@
+import { z } from "zod";
+import { envConfig, openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import { chooseTasks } from "../rollout/config.js";
+import { type Counts, rates } from "../rollout/tally.js";
+import { engineOptions, modelOptions } from "../train/config.js";
+import { successInterval } from "../train/evaluate.js";
+import { startOf } from "../train/run.js";
+import { sftOptions } from "../train/sft.js";
+import { maxTokensOption } from "../worldmodel/config.js";
+import { openPlayer } from "../worldmodel/players.js";
+import { loadWorldModel } from "../worldmodel/saved.js";
+import {
+  synthesise,
+  trainAndTest,
+  type Variant,
+  variantEpisodes,
+  variants,
+} from "../worldmodel/synthesis.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { number, percent, table } from "./format.js";
+import { print, warn } from "./io.js";
+import { finiteJson, writeResult } from "./wm-result.js";
+
+const count = z.int().min(1);
+
+/** `pawl wm synth`: does it help to learn from what happened only in a model? */
+export const wmSynth = defineCommand({
+  name: "wm synth",
+  summary: "make training episodes inside a world model, and compare agents that learn from them",
+  details:
+    "A policy plays in the environment and, on other tasks, inside the world model; the successes (there, by the\nmodel's own judgement) are imitated by agents of the same start: Real, Syn, Half of each, and 1+1. All are\nthen compared in the real environment.",
+  options: (peek) =>
+    z.strictObject({
+      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      world: z.string().min(1).describe("the world model: a run of pawl wm train, or a folder"),
+      policy: z
+        .string()
+        .default("expert")
+        .describe("who plays: a run of pawl train; or expert, random, epsilon=SHARE"),
+      split: z.string().default("train").describe("the split whose tasks are played"),
+      episodes: count.default(200).describe("tasks to try in each of the two worlds"),
+      most: count.optional().describe("at most so many successes of each; default: all"),
+      model: modelOptions,
+      engine: engineOptions,
+      sft: sftOptions,
+      evaluation: z
+        .strictObject({
+          splits: z.array(z.string()).min(1).default(["valid_seen"]).describe("each by itself"),
+          tasks: count.default(100).describe("the first tasks of each split"),
+          temperature: z.number().min(0).default(0).describe("of the compared agents"),
+          maxTokens: count.default(32).describe("longest response of the compared agents"),
+        })
+        .prefault({}),
+      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+      maxTokens: maxTokensOption,
+      seeds: z.array(z.int().min(0)).min(1).default([0]).describe("one comparison for each"),
+      out: z.string().optional().describe("a file to write the results to, as JSON"),
+      json: z.boolean().default(false).describe("print the results as one line of JSON"),
+    }),
+  examples: [
+    ["pawl wm synth --world runs/… --policy runs/agent --seeds 0,1,2", "three comparisons"],
+  ],
+  async run({ config, io, signal }) {
+    const { env, split, episodes, most, evaluation, stepLimit, maxTokens } = config;
+    const { threads } = config.engine;
+    const start = startOf(config);
+    const environment = openEnvironment({ ...env, name: String(env.name) });
+    const world = await loadWorldModel(config.world, { threads, maxTokens });
+    const results: { seed: number; variant: Variant; counts: Readonly<Record<string, Counts>> }[] =
+      [];
+    const made: object[] = [];
+    try {
+      const player = await openPlayer(config.policy, environment, { threads });
+      if (player.looksInside)
+        warn(io, `${config.policy} looks at the real world: only the model's judgement is tested`);
+      try {
+        for (const seed of config.seeds) {
+          const tasks = chooseTasks(environment, { split, groups: 2 * episodes, seed });
+          const half = Math.ceil(tasks.length / 2);
+          const data = await synthesise({
+            environment,
+            model: world.model,
+            player,
+            realTasks: tasks.slice(0, half),
+            synTasks: tasks.slice(half),
+            seed,
+            stepLimit,
+            signal,
+          });
+          const { real, syn, tried, precision, endings } = data;
+          made.push({ seed, real: real.length, syn: syn.length, tried, precision, endings });
+          for (const variant of variants) {
+            const chosen = variantEpisodes(variant, data, most);
+            const counts = await trainAndTest(chosen, {
+              ...evaluation,
+              environment,
+              style: player.style,
+              start,
+              maxContext: config.model.maxContext,
+              tokenizer: world.tokenizer,
+              sft: config.sft,
+              stepLimit,
+              threads,
+              seed,
+              signal,
+            });
+            results.push({ seed, variant, counts });
+          }
+        }
+      } finally {
+        await player.dispose();
+      }
+    } finally {
+      await world.dispose();
+    }
+    const summary = variants.flatMap((variant) =>
+      evaluation.splits.map((name) => {
+        const some = results
+          .filter((one) => one.variant === variant)
+          .map((one) => one.counts[name]!);
+        const successes = some.reduce((sum, one) => sum + one.successes, 0);
+        const played = some.reduce((sum, one) => sum + one.episodes, 0);
+        const interval = successInterval({ successes, episodes: played });
+        const bySeed = some.map((counts) => rates(counts).success);
+        return { variant, split: name, success: successes / played, interval, bySeed };
+      }),
+    );
+    const result = { world: config.world, policy: config.policy, made, variants: summary };
+    writeResult(config.out, result);
+    if (config.json) {
+      print(io, finiteJson(result));
+      return exitCodes.done;
+    }
+    const rows = summary.map((one) => [
+      one.variant,
+      one.split,
+      percent(one.success),
+      `${(100 * one.interval[0]).toFixed(1)} – ${percent(one.interval[1])}`,
+      one.bySeed.map((share) => number(100 * share, 1)).join(" "),
+    ]);
+    for (const line of table(["data", "split", "success", "95 % interval", "by seed"], rows))
+      print(io, line);
+    for (const one of made) print(io, finiteJson(one));
+    return exitCodes.done;
+  },
+});

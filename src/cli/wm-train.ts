@@ -1,0 +1,66 @@
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { readManifest } from "../runs/manifest.js";
+import { defaultRunFolder } from "../runs/run-folder.js";
+import { type WorldTrainConfig, worldTrainConfig } from "../worldmodel/config.js";
+import { trainWorldModel } from "../worldmodel/train.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { print, warn } from "./io.js";
+import { worldProgress } from "./wm-progress.js";
+
+/** `pawl wm train`: WM-SFT, recorded to a run folder. */
+export const wmTrain = defineCommand({
+  name: "wm train",
+  summary: "train a world model on trajectories (WM-SFT)",
+  details:
+    "The model learns to answer actions as the world does: loss on the response tokens only, successes and\nfailures alike. Several data sets make one model of several environments. Its result is an\nordinary model: pawl train --model.start RUN/model goes on from it as a policy.",
+  options: () =>
+    worldTrainConfig.extend({
+      data: worldTrainConfig.shape.data.optional(),
+      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      resume: z
+        .string()
+        .optional()
+        .describe("go on with this run, with the settings it was started with"),
+    }),
+  examples: [
+    ["pawl wm train --data data/household", "a small model from scratch"],
+    [
+      "pawl wm train --data data/household,data/webshop --budget household=1000,webshop=1000",
+      "one model of two environments",
+    ],
+    [
+      "pawl wm train --data data/household --model.start Qwen2.5-0.5B",
+      "from a checkpoint's folder",
+    ],
+    ["pawl wm train --resume runs/…", "go on where a run was interrupted"],
+  ],
+  async run({ config, io, signal }) {
+    const { out, resume, ...given } = config;
+    if (out !== undefined && resume !== undefined)
+      throw new ConfigError("--out: contradicts --resume, which goes on in the folder it names");
+    if (resume === undefined && given.data === undefined)
+      throw new ConfigError("--data: is needed and was not given; pawl wm data makes some");
+    const settings = (
+      resume === undefined ? given : readManifest(resume).config
+    ) as WorldTrainConfig;
+    const folder = resume ?? out ?? defaultRunFolder("wm-train", settings.model.start);
+    const progress = worldProgress(io);
+    try {
+      await trainWorldModel(settings, {
+        folder,
+        resume: resume !== undefined,
+        signal,
+        onProblem: (message) => warn(io, message),
+        ...progress,
+      });
+    } catch (error) {
+      if (signal.aborted) warn(io, `interrupted; pawl wm train --resume ${folder} goes on`);
+      throw error;
+    } finally {
+      progress.end();
+    }
+    print(io, `recorded to ${folder}`);
+    return exitCodes.done;
+  },
+});

@@ -1,0 +1,121 @@
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { oneRoomFlags } from "../worldmodel/testing.js";
+import { runCli } from "./testing.js";
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-wm-cli-"));
+const data = join(folder, "data");
+const model = join(folder, "model");
+
+/** Runs a command that must end well, and returns what it printed. */
+async function pawl(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await runCli(["wm", ...args]);
+  expect(stderr.replaceAll(/^(world model|warning): .*\n/gm, "")).toBe("");
+  expect(code).toBe(0);
+  return stdout;
+}
+
+beforeAll(async () => {
+  await pawl(
+    ...["data", ...oneRoomFlags, "--mix", "expert:12,epsilon=0.5:4", "--step-limit", "8"],
+    ...["--test", "0.3", "--out", data],
+  );
+  await pawl(
+    ...["train", "--data", data, "--model.start", "tiny", "--model.max-context", "192"],
+    ...["--epochs", "1", "--batch", "8", "--engine.threads", "1", "--evaluation.every", "0"],
+    ...["--out", model],
+  );
+});
+
+it("tells what there is", async () => {
+  const help = await pawl("--help");
+  expect(help).toContain("pawl wm eval consistency  Real, WM, W2R");
+  expect(help).toContain("pawl wm train --data data/household");
+  expect(await pawl("eval", "--help")).not.toContain("wm warm-start");
+  const { code, stderr } = await runCli(["wm", "eval", "fidelty"]);
+  expect(stderr).toContain("pawl wm eval needs one of: fidelity, consistency, verifier");
+  expect(code).toBe(2);
+  expect((await runCli(["wm"])).stderr).toContain("pawl wm needs one of: data, train, scale, eval");
+});
+
+describe("pawl wm data", () => {
+  it("prints statistics, exports chat JSON and reads it back", async () => {
+    const chat = join(folder, "chat");
+    const table = await pawl("data", "--from", data, "--format", "sharegpt", "--out", chat);
+    expect(table).toMatch(/^household +train +\d+/m);
+    expect(existsSync(join(chat, "dataset_info.json"))).toBe(true);
+    const again = join(folder, "again");
+    const files = ["train.json", "test.json"].map((file) => join(chat, file)).join(",");
+    const json = JSON.parse(await pawl("data", "--from", files, "--out", again, "--json"));
+    expect(json.train.household.trajectories + json.test.household.trajectories).toBe(16);
+    expect(json.leftOut).toEqual({});
+  });
+
+  it("takes the episodes of a run, within a budget", async () => {
+    const run = join(folder, "run");
+    await runCli(["rollout", ...oneRoomFlags, "--groups", "3", "--group-size", "2", "--out", run]);
+    const out = join(folder, "of-run");
+    const budget = ["--budget", "household=4", "--test", "0"];
+    const json = JSON.parse(await pawl("data", "--from", run, ...budget, "--out", out, "--json"));
+    expect(json.train.household).toMatchObject({ trajectories: 4, withContext: 4 });
+  });
+
+  it.each([
+    [["--out", "x"], "give --mix, --from, or both"],
+    [
+      ["--mix", "expert", "--out", "x"],
+      'for example expert:500, epsilon=0.3:200 or runs/…:100, got "expert"',
+    ],
+    [["--mix", "nobody:3", "--out", "x"], '"nobody" is no policy'],
+    [["--mix", "expert:1", "--out", "src"], "--out: src is not empty"],
+    [["--from", "nowhere", "--out", "x"], "nowhere does not exist"],
+  ])("refuses %j", async (args, message) => {
+    const { code, stderr } = await runCli(["wm", "data", ...args]);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toContain("    at ");
+    expect(code).toBeGreaterThan(0);
+  });
+});
+
+describe("pawl wm eval", () => {
+  it("fidelity prints and writes scores", async () => {
+    const out = join(folder, "results", "fidelity.json");
+    const args = ["--model", model, "--data", data, "--trajectories", "2", "--max-tokens", "16"];
+    const table = await pawl("eval", "fidelity", ...args, "--threads", "1", "--out", out);
+    expect(table).toMatch(/^turns +number +exact match +word F1/);
+    expect(table).toMatch(/^all +\d+/m);
+    const { all, trajectories } = JSON.parse(readFileSync(out, "utf8"));
+    expect(trajectories).toBe(2);
+    expect(all.exactMatch).toBeGreaterThanOrEqual(0);
+    const neither = await runCli(["wm", "eval", "fidelity", "--data", data]);
+    expect(neither.stderr).toContain("give --model or --chat");
+  });
+
+  it("consistency prints Real, WM, W2R and CR", async () => {
+    const flags = ["--tasks", "4", "--step-limit", "6", "--threads", "1", "--max-tokens", "16"];
+    const args = ["--model", model, ...oneRoomFlags, ...flags, "--policies", "expert,random"];
+    const json = JSON.parse(await pawl("eval", "consistency", ...args, "--json"));
+    expect(json.policies.map((one: { policy: string }) => one.policy)).toEqual([
+      "expert",
+      "random",
+    ]);
+    expect(json.policies[0]).toMatchObject({ real: 1, broken: 0, looksInside: true });
+    const table = await pawl("eval", "consistency", ...args);
+    expect(table).toMatch(/^expert \* +100\.0 % \(51–100\)/m);
+  });
+
+  it("verifier sweeps budgets with exact foresight", async () => {
+    const shop = ["--env.data", "made-up", "--env.products", "100"];
+    const args = [...shop, "--policy", "random", "--tasks", "10", "--budgets", "0,2"];
+    const json = JSON.parse(await pawl("eval", "verifier", ...args, "--json"));
+    expect(json.budgets.map((one: { budget: number }) => one.budget)).toEqual([0, 2]);
+    expect(json.budgets[0]).toMatchObject({ checks: 0, episodes: 10 });
+    const { stderr } = await runCli([
+      ...["wm", "eval", "verifier", "--env", "household", "--policy", "expert"],
+      ...["--tasks", "2", "--budgets", "2"],
+    ]);
+    expect(stderr).toContain("no irreversible action was taken");
+  });
+});

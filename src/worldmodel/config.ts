@@ -1,0 +1,72 @@
+/** The configuration of world-model training. */
+import { z } from "zod";
+import { engineOptions, modelOptions } from "../train/config.js";
+import { optimizerOptions } from "../train/schedule.js";
+import { protocolOptions } from "./protocol.js";
+
+const count = z.int().min(1);
+
+/** Where trajectories come from. */
+export const dataOptions = z
+  .array(z.string().min(1))
+  .min(1)
+  .describe("data sets of pawl wm data, or chat JSON; several are put together");
+
+/** Budgets by environment. */
+export const budgetOptions = z
+  .array(z.string())
+  .default([])
+  .describe("most trajectories of each environment, for example household=2000,alfworld=500");
+
+/** How much a world model may say. */
+export const maxTokensOption = count.default(256).describe("longest response, in tokens");
+
+// The settings of agents' training, with defaults for a model from scratch that only reads.
+const model = modelOptions.unwrap();
+const optimizer = optimizerOptions.unwrap();
+
+/** A setting with another default, and its help kept. */
+function withDefault<S extends z.ZodType>(
+  setting: z.ZodDefault<S>,
+  value: z.util.NoUndefined<z.output<S>>,
+): z.ZodDefault<S> {
+  return setting
+    .unwrap()
+    .default(value)
+    .describe(setting.description ?? "");
+}
+
+/** The schema of WM-SFT. */
+export const worldTrainConfig = z.strictObject({
+  data: dataOptions,
+  budget: budgetOptions,
+  protocol: protocolOptions,
+  model: model
+    .extend({
+      start: withDefault(model.shape.start, "small"),
+      maxContext: withDefault(model.shape.maxContext, 1024),
+    })
+    .prefault({}),
+  engine: engineOptions,
+  epochs: count.default(5).describe("passes over the trajectories"),
+  batch: count.default(8).describe("trajectories per optimiser step"),
+  optimizer: optimizer
+    .extend({
+      learningRate: withDefault(optimizer.shape.learningRate, 1e-3),
+      schedule: withDefault(optimizer.shape.schedule, "cosine"),
+      warmup: withDefault(optimizer.shape.warmup, 50),
+    })
+    .prefault({}),
+  evaluation: z
+    .strictObject({
+      every: z.int().min(0).default(500).describe("optimiser steps between evaluations; 0: never"),
+      trajectories: count.default(32).describe("test trajectories to evaluate on"),
+    })
+    .prefault({}),
+  maxTokens: maxTokensOption,
+  checkpointEvery: count.default(250).describe("optimiser steps between checkpoints"),
+  seed: z.int().min(0).default(0).describe("seed of weights and of every draw"),
+});
+
+/** The settings of WM-SFT. */
+export type WorldTrainConfig = z.output<typeof worldTrainConfig>;

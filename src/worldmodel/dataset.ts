@@ -1,0 +1,147 @@
+/**
+ * World-model data sets on disk: a folder with `train.jsonl`, `test.jsonl` (a trajectory a line) and
+ * `statistics.json`. A task is wholly in one of the two.
+ */
+import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { writeFileAtomicallySync } from "../atomic-file.js";
+import { ConfigError } from "../config/config-error.js";
+import { UserError } from "../errors.js";
+import { createRandom, mixSeed } from "../random.js";
+import { groupBy } from "./group-by.js";
+import type { Problems } from "./problems.js";
+import { importChat } from "./sharegpt.js";
+import { statisticsOf } from "./statistics.js";
+import { readTrajectory, type Trajectory } from "./trajectory.js";
+
+/** What to learn from, and what to be tested on. */
+export interface DataSet {
+  readonly train: readonly Trajectory[];
+  readonly test: readonly Trajectory[];
+}
+
+/** Most trajectories of each environment, by its name. */
+export type Budgets = ReadonlyMap<string, number>;
+
+/** A problem with a data set, told to the user as it is. */
+export class DataError extends UserError {
+  override readonly name = "DataError";
+}
+
+/** Divides trajectories by task: about `share` of the tasks of each environment are for testing. */
+export function divideByTask(
+  trajectories: readonly Trajectory[],
+  share: number,
+  seed: number,
+): DataSet {
+  const isTest = ({ env, task }: Trajectory): boolean =>
+    mixSeed(seed, "test", env, task) < share * 2 ** 32;
+  return {
+    train: trajectories.filter((one) => !isTest(one)),
+    test: trajectories.filter(isTest),
+  };
+}
+
+/** A seeded choice within the budgets; the chosen keep their order, and smaller budgets choose subsets. */
+export function withinBudgets(
+  trajectories: readonly Trajectory[],
+  budgets: Budgets,
+  seed: number,
+): readonly Trajectory[] {
+  const chosen = new Set<number>();
+  const byEnv = groupBy(trajectories.keys(), (at) => trajectories[at]!.env);
+  for (const [env, places] of byEnv) {
+    const order = createRandom(mixSeed(seed, "budget", env)).shuffle([...places]);
+    for (const at of order.slice(0, budgets.get(env) ?? order.length)) chosen.add(at);
+  }
+  return trajectories.filter((_, at) => chosen.has(at));
+}
+
+/** Reads budgets from `household=2000` and the like. */
+export function parseBudgets(texts: readonly string[]): Budgets {
+  return new Map(
+    texts.map((text): [string, number] => {
+      const [, env, count] = /^([a-z][a-z0-9-]*)=(\d+)$/.exec(text) ?? [];
+      if (env === undefined) {
+        throw new ConfigError(
+          `--budget: expected an environment and a number, for example household=2000, got "${text}"`,
+        );
+      }
+      return [env, Number(count)];
+    }),
+  );
+}
+
+/** Writes a data set with its statistics. */
+export function writeDataSet(folder: string, data: DataSet): void {
+  mkdirSync(folder, { recursive: true });
+  for (const part of ["train", "test"] as const) {
+    const lines = data[part].map((trajectory) => `${JSON.stringify(trajectory)}\n`);
+    writeFileAtomicallySync(join(folder, `${part}.jsonl`), lines.join(""));
+  }
+  const statistics = { train: statisticsOf(data.train), test: statisticsOf(data.test) };
+  writeFileAtomicallySync(
+    join(folder, "statistics.json"),
+    `${JSON.stringify(statistics, undefined, 2)}\n`,
+  );
+}
+
+/**
+ * Reads data sets and puts them together: folders of ours, or chat JSON. A single file has no part for
+ * testing: all of it is to learn from.
+ */
+export function readDataSets(paths: readonly string[], problems: Problems): DataSet {
+  const parts = paths.map((path) => readDataSet(path, problems));
+  const data = {
+    train: parts.flatMap(({ train }) => train),
+    test: parts.flatMap(({ test }) => test),
+  };
+  if (data.train.length + data.test.length === 0) {
+    throw new DataError(
+      `${paths.join(", ")}: no trajectory could be read; pawl wm data makes some`,
+    );
+  }
+  return data;
+}
+
+function readDataSet(path: string, problems: Problems): DataSet {
+  if (!existsSync(path)) {
+    throw new DataError(
+      `${path} does not exist: expected a folder of pawl wm data, a .jsonl file of it, or chat JSON`,
+    );
+  }
+  if (!statSync(path).isDirectory()) return { train: readFile(path, problems), test: [] };
+  const files = { train: join(path, "train.jsonl"), test: join(path, "test.jsonl") };
+  if (!existsSync(files.train) || !existsSync(files.test)) {
+    throw new DataError(
+      `${path} is no data set: expected train.jsonl and test.jsonl in it, as pawl wm data writes them`,
+    );
+  }
+  return { train: readFile(files.train, problems), test: readFile(files.test, problems) };
+}
+
+/** The trajectories of a file: `.jsonl` of ours, or chat JSON. */
+function readFile(path: string, problems: Problems): readonly Trajectory[] {
+  const text = readFileSync(path, "utf8");
+  const lines = text.split("\n");
+  const first = lines.find((line) => line.trim() !== "")?.trim();
+  // Ours is one object a line with a goal; everything else is read as chat JSON.
+  if (!path.endsWith(".jsonl") || (first !== undefined && !first.includes('"firstObservation"'))) {
+    return importChat(text, path, problems);
+  }
+  const trajectories: Trajectory[] = [];
+  for (const [at, line] of lines.entries()) {
+    if (line.trim() === "") continue;
+    const where = `${path}:${at + 1}`;
+    let record: unknown;
+    try {
+      record = JSON.parse(line);
+    } catch {
+      problems.add("not a JSON object", where);
+      continue;
+    }
+    const trajectory = readTrajectory(record, where, problems);
+    if (trajectory !== undefined) trajectories.push(trajectory);
+  }
+  return trajectories;
+}

@@ -1,0 +1,128 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { appendObservation, encodePrompt, encodeResponse } from "../text/encode.js";
+import { promptStyle } from "../text/prompt.js";
+import { createTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { degenerationOf, repeats } from "./degeneration.js";
+import { createDialogue, dialogueSequence } from "./dialogue.js";
+import { protocolOptions } from "./protocol.js";
+import { someTrajectories } from "./testing.js";
+import { textsOf } from "./train.js";
+import { succeeded, type Trajectory } from "./trajectory.js";
+import { wordF1 } from "./words.js";
+
+const protocol = protocolOptions.parse({});
+let trajectories: readonly Trajectory[];
+let tokenizer: Tokenizer;
+
+beforeAll(async () => {
+  trajectories = await someTrajectories();
+  tokenizer = buildTokenizer(textsOf(trajectories, protocol));
+});
+
+/** A tokenizer that knows no markers, with a chat template in ChatML. */
+function chatting(): Tokenizer {
+  const files = tokenizer.files;
+  const json = files.tokenizer
+    .replaceAll("<|see|>", "<|im_start|>")
+    .replaceAll("<|do|>", "<|im_end|>");
+  const chatTemplate =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  return createTokenizer({
+    tokenizer: json,
+    config: JSON.stringify({ eos_token: "<|im_end|>" }),
+    chatTemplate,
+  });
+}
+
+describe("the compact dialogue", () => {
+  it("is the stream that policies read, with the initial state as a note", () => {
+    const style = promptStyle("house", { style: "compact", history: "all" });
+    const bare = createDialogue(tokenizer, { context: false, marker: "" });
+    const trajectory = trajectories.find(succeeded)!;
+    const { goal, firstObservation, turns } = trajectory;
+    const last = turns.length - 1;
+    const prompt = encodePrompt(
+      tokenizer,
+      style,
+      style.render({
+        goal,
+        firstObservation,
+        observation: turns[last - 1]!.observation,
+        steps: turns.slice(0, last),
+        admissible: undefined,
+        index: last,
+      }),
+    );
+    const action = encodeResponse(tokenizer, style, turns[last]!.action);
+    const whole = appendObservation(
+      { ids: [...prompt.ids, ...action], spans: [] },
+      tokenizer,
+      style,
+      turns[last]!.observation,
+      true,
+    );
+    expect(dialogueSequence(bare, trajectory, 1000).ids).toEqual(whole.ids);
+    const noted = createDialogue(tokenizer, protocol).opening(trajectory);
+    expect(tokenizer.decode(noted)).toContain(`<|note|>${trajectory.context}<|see|>`);
+  });
+
+  it("cuts a trajectory before the first turn that does not fit", () => {
+    const dialogue = createDialogue(tokenizer, protocol);
+    const whole = dialogueSequence(dialogue, trajectories[0]!, 1000);
+    const cut = dialogueSequence(dialogue, trajectories[0]!, whole.ids.length - 1);
+    expect(cut.responses).toEqual(whole.responses.slice(0, -1));
+    expect(whole.ids.slice(0, cut.ids.length)).toEqual(cut.ids);
+    expect(dialogueSequence(dialogue, trajectories[0]!, 10).responses).toEqual([]);
+  });
+});
+
+describe.each([
+  ["compact", () => tokenizer],
+  ["chat", chatting],
+])("a response in the %s form", (name, make) => {
+  it("is read as it was written", () => {
+    const dialogue = createDialogue(make(), protocol);
+    for (const turn of trajectories.flatMap(({ turns }) => turns)) {
+      const ids = dialogue.response(turn);
+      const { observation, done, success } = turn;
+      expect(dialogue.read(ids)).toEqual({ observation, done, success, ended: true });
+      expect(dialogue.stop.map(([id]) => id)).toContain(ids.at(-1));
+      expect(dialogue.read(ids.slice(0, -1)).ended).toBe(false);
+    }
+  });
+
+  it("comes after prompts that continue one another", () => {
+    const dialogue = createDialogue(make(), protocol);
+    const { ids } = dialogueSequence(dialogue, trajectories[0]!, 2000);
+    const text = make().decode(ids);
+    expect(text).toContain(trajectories[0]!.goal);
+    if (name === "chat") expect(text).toMatch(/<\|im_end\|>\n<\|im_start\|>user\n/);
+  });
+});
+
+it("needs markers or a chat template", () => {
+  const bare = createTokenizer({
+    tokenizer: tokenizer.files.tokenizer.replaceAll("<|see|>", "<|other|>"),
+  });
+  expect(() => createDialogue(bare, protocol)).toThrow(/chat template/);
+});
+
+describe("degenerate output", () => {
+  it("is told by its kind", () => {
+    const outcome = { observation: "a", done: false, success: false };
+    expect(degenerationOf({ ...outcome, ended: true }, [1, 2])).toBeUndefined();
+    expect(degenerationOf({ ...outcome, observation: "", ended: true }, [2])).toBe("empty");
+    expect(degenerationOf({ ...outcome, ended: false }, [1, 5, 6, 5, 6, 5, 6])).toBe("loop");
+    expect(degenerationOf({ ...outcome, ended: false }, [1, 2, 3, 4, 5])).toBe("endless");
+    expect(repeats([7, 7])).toBe(false);
+    expect(repeats([7, 7, 7])).toBe(true);
+  });
+});
+
+it("counts common words", () => {
+  expect(wordF1("a b c", "a b d")).toBeCloseTo(2 / 3);
+  expect(wordF1("a a", "a")).toBeCloseTo(2 / 3);
+  expect(wordF1("", "")).toBe(1);
+  expect(wordF1("", "a")).toBe(0);
+});

@@ -1,0 +1,187 @@
+/**
+ * Dialogues in tokens: opening, action, response, action, response, … An episode is one sequence, and what
+ * a world model reads before a response is the beginning of what it reads before the next.
+ *
+ * Two forms. A tokenizer with the compact style's markers speaks the very stream that policies read
+ * (`<|goal|> <|note|> <|see|> <|do|>`), so that one model serves as both; the initial state is a note. Any
+ * other tokenizer needs a chat template: the world is the assistant, actions are the user's messages.
+ */
+import { appendObservation, encodePrompt, encodeResponse, responseEndId } from "../text/encode.js";
+import { promptStyle } from "../text/prompt.js";
+import { markers } from "../text/prompt-compact.js";
+import { type Tokenizer, TokenizerError } from "../text/tokenizer.js";
+import { type Opening, type Protocol, readResponse, responseText, systemText } from "./protocol.js";
+import type { Outcome, Trajectory } from "./trajectory.js";
+
+/** How a dialogue is written in tokens, and how a sampled response is read. */
+export interface Dialogue {
+  /** Everything before the first action. */
+  opening(opening: Opening): readonly number[];
+  /** An action, up to where the response begins. */
+  action(action: string): readonly number[];
+  /** A response with the token that ends it. */
+  response(outcome: Outcome): readonly number[];
+  /** What sampled tokens say; without an end they are a response that never ended. */
+  read(ids: readonly number[]): Outcome & { readonly ended: boolean };
+  /** Tokens after which sampling stops. */
+  readonly stop: readonly (readonly number[])[];
+}
+
+/** The dialogue that a tokenizer can speak. */
+export function createDialogue(tokenizer: Tokenizer, protocol: Protocol): Dialogue {
+  const shown = (opening: Opening): Opening =>
+    protocol.context ? opening : { ...opening, context: undefined };
+  return Object.values(markers).every((marker) => tokenizer.id(marker) !== undefined)
+    ? compactDialogue(tokenizer, protocol, shown)
+    : chatDialogue(tokenizer, protocol, shown);
+}
+
+function compactDialogue(
+  tokenizer: Tokenizer,
+  protocol: Protocol,
+  shown: (opening: Opening) => Opening,
+): Dialogue {
+  // The family changes how answers are parsed, never the stream.
+  const style = promptStyle("house", { style: "compact", history: "all", admissible: false });
+  const goOn = tokenizer.id(markers.action)!;
+  const end = tokenizer.id(markers.end)!;
+  const encode = (done: boolean) => (text: string) =>
+    appendObservation({ ids: [], spans: [] }, tokenizer, style, text, done).ids;
+  const inner = remembered(encode(false));
+  const last = remembered(encode(true));
+  return {
+    opening(opening) {
+      const { goal, context, firstObservation } = shown(opening);
+      const view = { goal, firstObservation, observation: firstObservation, steps: [], index: 0 };
+      const memory = context === undefined ? [] : [context];
+      return encodePrompt(
+        tokenizer,
+        style,
+        style.render({ ...view, memory, admissible: undefined }),
+      ).ids;
+    },
+    action: remembered((action) => encodeResponse(tokenizer, style, action)),
+    response: (outcome) => (outcome.done ? last : inner)(responseText(outcome, protocol)),
+    read(ids) {
+      const final = ids.at(-1);
+      const ended = final === goOn || final === end;
+      const text = tokenizer.decode(ended ? ids.slice(0, -1) : ids);
+      return { ...readResponse(text, final === end, protocol), ended };
+    },
+    stop: [[goOn], [end]],
+  };
+}
+
+function chatDialogue(
+  tokenizer: Tokenizer,
+  protocol: Protocol,
+  shown: (opening: Opening) => Opening,
+): Dialogue {
+  const frame = chatFrame(tokenizer);
+  const endId = responseEndId(tokenizer, promptStyle("house", { style: "full" }));
+  const template = (text: string) => tokenizer.encode(text);
+  const plain = (text: string) => tokenizer.encode(text, { plain: true });
+  return {
+    opening: (opening) => [
+      ...template(frame.beforeSystem),
+      ...plain(systemText(shown(opening), protocol)),
+      ...template(frame.afterSystem),
+    ],
+    action: (action) => [
+      ...template(frame.beforeUser),
+      ...plain(action),
+      ...template(frame.beforeAssistant),
+    ],
+    response: (outcome) => [...plain(responseText(outcome, protocol)), endId],
+    read(ids) {
+      const ended = ids.at(-1) === endId;
+      const text = tokenizer.decode(ended ? ids.slice(0, -1) : ids);
+      return { ...readResponse(text, false, protocol), ended };
+    },
+    stop: [[endId]],
+  };
+}
+
+/** Texts that are kept encoded. */
+const KEPT = 20_000;
+
+/** Worlds repeat themselves, and every question tells the whole history again: texts are encoded once. */
+function remembered(encode: (text: string) => readonly number[]) {
+  const known = new Map<string, readonly number[]>();
+  return (text: string): readonly number[] => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    if (known.size >= KEPT) known.clear();
+    const ids = encode(text);
+    known.set(text, ids);
+    return ids;
+  };
+}
+
+/** What a chat template writes around messages, found by rendering some it cannot know. */
+function chatFrame(tokenizer: Tokenizer) {
+  const said = ["the-system-speaks", "a-first-user", "an-assistant-answers", "a-second-user"];
+  const rendered = tokenizer.chat(
+    [
+      { role: "system", content: said[0]! },
+      { role: "user", content: said[1]! },
+      { role: "assistant", content: said[2]! },
+      { role: "user", content: said[3]! },
+    ],
+    { addGenerationPrompt: true },
+  );
+  let rest = rendered;
+  const between = said.map((text) => {
+    const at = rest.indexOf(text);
+    const before = at < 0 ? undefined : rest.slice(0, at);
+    rest = rest.slice(at + text.length);
+    return before;
+  });
+  const [beforeSystem, systemToUser, beforeAssistant, assistantToUser] = between;
+  const end = tokenizer.endId === undefined ? undefined : tokenizer.decode([tokenizer.endId]);
+  const beforeUser =
+    end !== undefined && assistantToUser?.startsWith(end)
+      ? assistantToUser.slice(end.length)
+      : undefined;
+  if (
+    beforeSystem === undefined ||
+    beforeUser === undefined ||
+    rest !== beforeAssistant ||
+    !systemToUser?.endsWith(beforeUser)
+  ) {
+    throw new TokenizerError(
+      `A world model needs a chat template that writes system, user and assistant messages one after another and ends an answer with the tokenizer's end token (${end ?? "it names none"}). It wrote: ${rendered.slice(0, 300)}`,
+    );
+  }
+  const afterSystem = systemToUser.slice(0, systemToUser.length - beforeUser.length);
+  return { beforeSystem, afterSystem, beforeUser, beforeAssistant: rest };
+}
+
+/** A trajectory in tokens, with the places of its responses. */
+export interface DialogueSequence {
+  readonly ids: readonly number[];
+  /** Of each turn that fitted, the response's tokens `[start, end)`. */
+  readonly responses: readonly { readonly start: number; readonly end: number }[];
+}
+
+/** A trajectory as one sequence, cut off before the first turn that does not fit. */
+export function dialogueSequence(
+  dialogue: Dialogue,
+  trajectory: Trajectory,
+  maxTokens: number,
+): DialogueSequence {
+  const ids = [...dialogue.opening(trajectory)];
+  const responses: { start: number; end: number }[] = [];
+  for (const turn of trajectory.turns) {
+    const action = dialogue.action(turn.action);
+    const response = dialogue.response(turn);
+    if (ids.length + action.length + response.length > maxTokens) break;
+    for (const id of action) ids.push(id);
+    const start = ids.length;
+    for (const id of response) ids.push(id);
+    responses.push({ start, end: ids.length });
+    // A finished episode has no next action, whatever the record says.
+    if (turn.done) break;
+  }
+  return { ids, responses };
+}

@@ -1,0 +1,75 @@
+/** Policies by a short text: `expert`, `random`, `epsilon=0.3`, or the folder of a trained agent. */
+import { existsSync } from "node:fs";
+import { ConfigError } from "../config/config-error.js";
+import type { Environment } from "../envs/env.js";
+import { enginePolicy } from "../rollout/policies/engine.js";
+import { expertPolicy } from "../rollout/policies/expert.js";
+import { epsilonPolicy, randomPolicy } from "../rollout/policies/random.js";
+import type { Policy } from "../rollout/policy.js";
+import { type PromptStyle, promptStyle } from "../text/prompt.js";
+import { findSavedModel, loadSavedModel } from "../train/saved-model.js";
+
+/** A policy with the prompts it reads. */
+export interface Player {
+  readonly name: string;
+  readonly policy: Policy;
+  readonly style: PromptStyle;
+  /** Whether it looks at the true state of the world, or at its list of actions. */
+  readonly looksInside: boolean;
+  dispose(): Promise<void>;
+}
+
+/** How trained agents act. */
+export interface PlayerOptions {
+  /** Default: that of the agent's own evaluation. */
+  readonly temperature?: number | undefined;
+  readonly threads?: number | undefined;
+}
+
+/** The player a text means; a text that means none is an error that says what there is. */
+export async function openPlayer(
+  text: string,
+  environment: Environment,
+  options: PlayerOptions = {},
+): Promise<Player> {
+  const scripted = scriptedPolicy(text, environment);
+  if (scripted !== undefined) {
+    return {
+      name: text,
+      policy: scripted,
+      style: promptStyle(environment.promptFamily, { style: "compact", history: "all" }),
+      looksInside: true,
+      dispose: async () => undefined,
+    };
+  }
+  if (!existsSync(text)) {
+    throw new ConfigError(
+      `"${text}" is no policy: expected expert, random, epsilon=SHARE, or the folder of a run of pawl train`,
+    );
+  }
+  const saved = findSavedModel(text);
+  const { threads } = options;
+  const model = await loadSavedModel(saved, threads === undefined ? {} : { threads });
+  const compact = { style: "compact", history: "all" } as const;
+  const style = promptStyle(environment.promptFamily, saved.config?.prompt ?? compact);
+  const temperature = options.temperature ?? saved.config?.evaluation.temperature ?? 0;
+  const maxTokens = saved.config?.maxTokens ?? 64;
+  return {
+    name: text,
+    policy: enginePolicy({ ...model, style, sampling: { temperature, maxTokens }, name: text }),
+    style,
+    looksInside: false,
+    dispose: () => model.engine.dispose(),
+  };
+}
+
+function scriptedPolicy(text: string, environment: Environment): Policy | undefined {
+  if (text === "random") return randomPolicy();
+  const share = /^epsilon=(0|1|0?\.\d+|1\.0+)$/.exec(text)?.[1];
+  if (text !== "expert" && share === undefined) return undefined;
+  if (environment.expert === undefined) {
+    throw new ConfigError(`"${text}": the ${environment.name} environment has no expert`);
+  }
+  const expert = expertPolicy(environment.expert);
+  return share === undefined ? expert : epsilonPolicy(expert, Number(share));
+}

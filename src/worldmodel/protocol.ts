@@ -1,0 +1,89 @@
+/**
+ * The interaction protocol of Word-to-World in words: what a world model is told before the first action,
+ * and how a response says that the goal is reached.
+ */
+import { z } from "zod";
+import type { Outcome } from "./trajectory.js";
+
+/** Settings of the protocol: types, defaults and help come from here. */
+export const protocolOptions = z
+  .strictObject({
+    context: z
+      .boolean()
+      .default(true)
+      .describe("tell the model the initial state, where the data has it"),
+    marker: z
+      .string()
+      .default("[SUCCESS]")
+      .describe("ends a response that reaches the goal; empty: the end of an episode itself does"),
+  })
+  .prefault({});
+
+/** Settings of the protocol. */
+export type Protocol = z.output<typeof protocolOptions>;
+
+/** What a world model knows before the first action. */
+export interface Opening {
+  readonly goal: string;
+  readonly context?: string | undefined;
+  readonly firstObservation: string;
+}
+
+/** The text of a response: what is seen, and the marker where the goal is reached. */
+export function responseText({ observation, success }: Outcome, { marker }: Protocol): string {
+  if (!success || marker === "") return observation;
+  return observation === "" ? marker : `${observation} ${marker}`;
+}
+
+/** A response taken apart; `ended` says that the model ended the episode by other means than the marker. */
+export function readResponse(text: string, ended: boolean, { marker }: Protocol): Outcome {
+  const trimmed = text.trim();
+  if (marker === "") return { observation: trimmed, done: ended, success: ended };
+  const success = trimmed.endsWith(marker);
+  return {
+    observation: success ? trimmed.slice(0, -marker.length).trimEnd() : trimmed,
+    done: ended || success,
+    success,
+  };
+}
+
+const HEADERS = {
+  goal: "Goal:\n",
+  context: "Initial state:\n",
+  firstObservation: "First observation:\n",
+} as const;
+
+/** The first message of a dialogue with a world model that reads prose. */
+export function systemText(opening: Opening, { marker }: Protocol): string {
+  const { goal, context, firstObservation } = opening;
+  const sections = [
+    `You are the environment of an agent. To each of its actions, reply with exactly what it sees next, and nothing else.${
+      marker === "" ? "" : ` When the action reaches the goal, end the reply with ${marker}.`
+    }`,
+    `${HEADERS.goal}${goal}`,
+    ...(context === undefined ? [] : [`${HEADERS.context}${context}`]),
+    `${HEADERS.firstObservation}${firstObservation}`,
+  ];
+  return sections.join("\n\n");
+}
+
+/** What `systemText` was made from; any other text is taken as context, because it tells of the world. */
+export function readSystemText(text: string): Opening {
+  const after = (header: string, from: number): number => {
+    const at = text.indexOf(`\n\n${header}`, from);
+    return at < 0 ? -1 : at + 2;
+  };
+  const goalAt = after(HEADERS.goal, 0);
+  const firstAt = goalAt < 0 ? -1 : after(HEADERS.firstObservation, goalAt);
+  if (firstAt < 0) {
+    return { goal: "", ...(text.trim() !== "" && { context: text.trim() }), firstObservation: "" };
+  }
+  const contextAt = after(HEADERS.context, goalAt);
+  const hasContext = contextAt >= 0 && contextAt < firstAt;
+  const goalEnd = hasContext ? contextAt : firstAt;
+  return {
+    goal: text.slice(goalAt + HEADERS.goal.length, goalEnd - 2),
+    ...(hasContext && { context: text.slice(contextAt + HEADERS.context.length, firstAt - 2) }),
+    firstObservation: text.slice(firstAt + HEADERS.firstObservation.length),
+  };
+}

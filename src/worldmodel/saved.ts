@@ -1,0 +1,76 @@
+/** World models on disk: runs of `pawl wm train`, agents that learnt their world, and plain checkpoints. */
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
+import type { Engine } from "../engine/engine.js";
+import { latestCheckpoint } from "../runs/checkpoints.js";
+import { hasManifest, readManifest } from "../runs/manifest.js";
+import { RunError } from "../runs/run-error.js";
+import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { findSavedModel } from "../train/saved-model.js";
+import type { WorldTrainConfig } from "./config.js";
+import { engineWorldModel, type WorldModel } from "./model.js";
+import { type Protocol, protocolOptions } from "./protocol.js";
+
+/** The kind of run that `pawl wm train` makes. */
+export const WORLD_RUN = "wm-train";
+
+/** A world model's files, and the protocol it learnt. */
+export interface SavedWorldModel {
+  readonly weights: string;
+  readonly tokenizer: string;
+  readonly protocol: Protocol;
+}
+
+/**
+ * Finds a world model. An agent trained by `pawl train` is one too: it saw the world's answers without initial
+ * state, and the end of an episode is its only mark of success.
+ */
+export function findWorldModel(folder: string): SavedWorldModel {
+  const run = [folder, dirname(resolve(folder)), dirname(dirname(resolve(folder)))].find(
+    (place) => hasManifest(place) && readManifest(place).kind === WORLD_RUN,
+  );
+  if (run === undefined) {
+    const { weights, tokenizer, config } = findSavedModel(folder);
+    const learnt = config === undefined ? {} : { context: false, marker: "" };
+    return { weights, tokenizer, protocol: protocolOptions.parse(learnt) };
+  }
+  const { protocol } = readManifest(run).config as WorldTrainConfig;
+  if (run !== folder && existsSync(join(folder, "config.json"))) {
+    return { weights: folder, tokenizer: join(run, "tokenizer"), protocol };
+  }
+  const checkpoint = latestCheckpoint(run);
+  if (checkpoint === undefined) {
+    throw new RunError(`${run} has no checkpoint yet: wait for its first one, or train it again`);
+  }
+  return { weights: checkpoint.folder, tokenizer: join(run, "tokenizer"), protocol };
+}
+
+/** A world model that is ready to answer. */
+export interface LoadedWorldModel {
+  readonly model: WorldModel;
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  dispose(): Promise<void>;
+}
+
+/** Starts an engine with a world model's weights. */
+export async function loadWorldModel(
+  folder: string,
+  options: { readonly threads?: number | undefined; readonly maxTokens: number },
+): Promise<LoadedWorldModel> {
+  const { threads, maxTokens } = options;
+  const saved = findWorldModel(folder);
+  const tokenizer = await loadTokenizer(saved.tokenizer);
+  const engine = await createEmbeddedEngine({
+    model: { folder: saved.weights },
+    ...(threads !== undefined && { threads }),
+  });
+  const { protocol } = saved;
+  return {
+    engine,
+    tokenizer,
+    model: engineWorldModel({ engine, tokenizer, protocol, maxTokens, name: folder }),
+    dispose: () => engine.dispose(),
+  };
+}

@@ -1,0 +1,93 @@
+/** Learning curves: the same world-model training over numbers of trajectories and sizes of models. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeFileAtomicallySync } from "../atomic-file.js";
+import { createRandom, mixSeed } from "../random.js";
+import type { WorldTrainConfig } from "./config.js";
+import { DataError, readDataSets } from "./dataset.js";
+import { type FidelityReport, fidelityReport, scoreTurns } from "./fidelity.js";
+import { createProblems } from "./problems.js";
+import { loadWorldModel } from "./saved.js";
+import { stage } from "./stage.js";
+import { trainWorldModel, type WorldTrainOptions } from "./train.js";
+
+/** The grid, and where to put it. */
+export interface ScaleOptions extends Omit<WorldTrainOptions, "resume"> {
+  /** Most trajectories of each environment. */
+  readonly sizes: readonly number[];
+  /** Presets, or checkpoint folders. */
+  readonly models: readonly string[];
+  /** Test trajectories to score each model on. */
+  readonly testTrajectories: number;
+}
+
+/** One trained model and its scores. */
+export interface ScalePoint {
+  readonly model: string;
+  readonly parameters: number;
+  /** Trajectories of each environment that it learnt from, at most. */
+  readonly size: number;
+  readonly fidelity: FidelityReport;
+}
+
+/** Trains and scores every point of the grid; points that are done already are kept. */
+export async function measureScaling(
+  config: Omit<WorldTrainConfig, "budget">,
+  options: ScaleOptions,
+): Promise<readonly ScalePoint[]> {
+  const { test, train } = readDataSets(config.data, createProblems(options.onProblem));
+  if (test.length === 0) {
+    throw new DataError(
+      `${config.data.join(", ")} has no test trajectories to score models on: make it with pawl wm data --test 0.1`,
+    );
+  }
+  const environments = [...new Set(train.map(({ env }) => env))];
+  const chosen = createRandom(mixSeed(config.seed, "scale")).shuffle([...test]);
+  const points: ScalePoint[] = [];
+  for (const [index, start] of options.models.entries()) {
+    for (const size of options.sizes) {
+      const folder = join(options.folder, `model-${index}-${size}`);
+      const settings = {
+        ...config,
+        model: { ...config.model, start },
+        budget: environments.map((env) => `${env}=${size}`),
+      };
+      await stage(folder, (place, resume) =>
+        trainWorldModel(settings, { ...options, folder: place, resume }),
+      );
+      const point = await scored(folder, { start, size }, () =>
+        score(folder, chosen.slice(0, options.testTrajectories), settings, options.signal),
+      );
+      points.push(point);
+    }
+  }
+  return points;
+}
+
+/** The score in the run's folder, made if it is not there. */
+async function scored(
+  folder: string,
+  { start, size }: { readonly start: string; readonly size: number },
+  make: () => Promise<{ readonly parameters: number; readonly fidelity: FidelityReport }>,
+): Promise<ScalePoint> {
+  const path = join(folder, "fidelity.json");
+  if (existsSync(path)) return JSON.parse(readFileSync(path, "utf8")) as ScalePoint;
+  const point = { model: start, size, ...(await make()) };
+  writeFileAtomicallySync(path, `${JSON.stringify(point, undefined, 2)}\n`);
+  return point;
+}
+
+async function score(
+  folder: string,
+  test: Parameters<typeof scoreTurns>[1],
+  { maxTokens, engine: { threads } }: WorldTrainConfig,
+  signal: AbortSignal | undefined,
+) {
+  const world = await loadWorldModel(folder, { maxTokens, threads });
+  try {
+    const fidelity = fidelityReport(await scoreTurns(world.model, test, { signal }));
+    return { parameters: world.engine.capabilities.parameters, fidelity };
+  } finally {
+    await world.dispose();
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * A world model as an environment: any policy can act in it.
+ *
+ * The real world gives the goal and the first observation; from there on the model answers. An episode ends
+ * when the model says that the goal is reached or that it is over, when its output is no answer (named and
+ * counted), or at the rollout's step limit. Anchoring puts the real answer in the model's place now and then.
+ */
+import { type Env, EnvError, type Environment, type RemoteEnv } from "../envs/env.js";
+import type { Policy, Reply } from "../rollout/policy.js";
+import type { Degeneration } from "./degeneration.js";
+import type { WorldModel } from "./model.js";
+import { askTogether } from "./together.js";
+
+/** How a simulated episode ended, where the model ended it. */
+export type Ending = "success" | "over" | Degeneration;
+
+/** When the real answer takes the place of the model's. */
+export interface Anchor {
+  /** At every so many steps; 0 is never. */
+  readonly every: number;
+  /** At actions that begin so, for example `search[`. */
+  readonly actions: readonly string[];
+}
+
+/** What to simulate. */
+export interface SimulatorOptions {
+  readonly environment: Environment;
+  readonly model: WorldModel;
+  readonly anchor?: Anchor;
+  /** Keep the real world beside the simulated one, for policies that look inside. */
+  readonly shadow?: boolean;
+}
+
+/** A running simulation. */
+export interface SimulatorEnv extends RemoteEnv {
+  /** The real world after the same actions, where it is kept and not over. */
+  readonly shadow: Env | RemoteEnv | undefined;
+}
+
+/** An environment whose answers are a model's. */
+export interface Simulator {
+  readonly environment: Environment;
+  /** How many episodes the model ended in each way. */
+  readonly endings: ReadonlyMap<Ending, number>;
+  /** Steps at which the real answer was put in. */
+  readonly anchored: () => number;
+}
+
+/** Makes a simulator of an environment. */
+export function createSimulator(options: SimulatorOptions): Simulator {
+  const { environment } = options;
+  const model = askTogether(options.model);
+  const endings = new Map<Ending, number>();
+  let anchored = 0;
+  const { expert: _, traceWorld: __, replayRecords: ___, ...facts } = environment;
+  const create = (): SimulatorEnv =>
+    createEnv({ ...options, model }, endings, () => {
+      anchored += 1;
+    });
+  return {
+    environment: { ...facts, name: `${environment.name} (simulated)`, create },
+    endings,
+    anchored: () => anchored,
+  };
+}
+
+function createEnv(
+  { environment, model, anchor, shadow = false }: SimulatorOptions,
+  endings: Map<Ending, number>,
+  onAnchor: () => void,
+): SimulatorEnv {
+  let real: Env | RemoteEnv | undefined;
+  let realOver = false;
+  let over = true;
+  let opening = { goal: "", firstObservation: "", context: undefined as string | undefined };
+  let turns: { action: string; observation: string }[] = [];
+  const followed = shadow || anchor !== undefined;
+  const close = async (): Promise<void> => {
+    if (real !== undefined && "close" in real) await real.close();
+    real = undefined;
+  };
+  const end = (ending: Ending): void => {
+    over = true;
+    endings.set(ending, (endings.get(ending) ?? 0) + 1);
+  };
+  const started = (): Env | RemoteEnv => {
+    if (real === undefined) {
+      throw new EnvError(`${environment.name} (simulated): call reset(task) first.`);
+    }
+    return real;
+  };
+  return {
+    get goal() {
+      started();
+      return opening.goal;
+    },
+    get taskType() {
+      return started().taskType;
+    },
+    get shadow() {
+      return followed && !realOver ? real : undefined;
+    },
+    async reset(task, seed) {
+      await close();
+      real = environment.create();
+      const firstObservation = await real.reset(task, seed);
+      opening = { goal: real.goal, firstObservation, context: real.initialContext?.() };
+      turns = [];
+      realOver = false;
+      over = false;
+      return firstObservation;
+    },
+    async step(action) {
+      if (over) {
+        throw new EnvError(
+          `${environment.name} (simulated): step was called after the end of the episode; call reset(task).`,
+        );
+      }
+      const truth = followed && !realOver ? await started().step(action) : undefined;
+      realOver ||= truth?.done === true;
+      const isAnchor =
+        anchor !== undefined &&
+        ((anchor.every > 0 && (turns.length + 1) % anchor.every === 0) ||
+          anchor.actions.some((prefix) => action.startsWith(prefix)));
+      if (isAnchor && truth !== undefined) {
+        onAnchor();
+        turns.push({ action, observation: truth.observation });
+        if (truth.done) end(truth.info.success ? "success" : "over");
+        return truth;
+      }
+      const [prediction] = await model.predict([{ ...opening, turns, action, continued: true }]);
+      const { observation, done, success, degeneration } = prediction!;
+      turns = [...turns, { action, observation }];
+      const ended = done || degeneration !== undefined;
+      if (ended) end(success ? "success" : (degeneration ?? "over"));
+      return {
+        observation,
+        reward: success ? environment.maxReturn : 0,
+        done: ended,
+        info: { valid: true, success },
+      };
+    },
+    close,
+  };
+}
+
+/**
+ * A policy that looks inside the world (an expert, or one that chooses among its actions), for a simulator
+ * that keeps a shadow: it sees the real world after the same actions. When that is over and the simulation
+ * goes on, there is nothing left to do, and it repeats itself.
+ */
+export function throughShadow(policy: Policy): Policy {
+  return {
+    ...policy,
+    async act(situations, signal) {
+      const seen = situations.flatMap((situation) => {
+        const { shadow } = situation.env as SimulatorEnv;
+        if (shadow === undefined) return [];
+        return [{ ...situation, env: shadow, admissible: shadow.admissibleActions?.() }];
+      });
+      const replies = (seen.length === 0 ? [] : await policy.act(seen, signal)).values();
+      return situations.map(({ env, steps, format }): Reply => {
+        if ((env as SimulatorEnv).shadow !== undefined) return replies.next().value!;
+        return { response: format(steps.at(-1)?.action ?? "") };
+      });
+    },
+  };
+}

@@ -1,0 +1,218 @@
+import { existsSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { openRun } from "../runs/run-folder.js";
+import { loadTokenizer } from "../text/tokenizer.js";
+import { tinyConfig } from "../train/testing.js";
+import { worldTrainConfig } from "./config.js";
+import { writeDataSet } from "./dataset.js";
+import { sameOutcome, scoreTurns } from "./fidelity.js";
+import { openPlayer } from "./players.js";
+import { findWorldModel, loadWorldModel } from "./saved.js";
+import { measureScaling } from "./scale.js";
+import { synthesise, trainAndTest, variantEpisodes, variants } from "./synthesis.js";
+import { oneRoom, oracleModel, someTrajectories } from "./testing.js";
+import { trainWorldModel } from "./train.js";
+import type { Trajectory } from "./trajectory.js";
+import { compareWarmStart, meanCurve } from "./warm-start.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-wm-train-"));
+const data = join(parent, "data");
+let trajectories: readonly Trajectory[];
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+
+const config = (changes: object = {}) =>
+  worldTrainConfig.parse({
+    data: [data],
+    model: { start: "tiny", maxContext: 192 },
+    // Test files run side by side: threads that wait for one another would only be in each other's way.
+    engine: { threads: 1 },
+    epochs: 2,
+    batch: 4,
+    optimizer: { learningRate: 3e-3, warmup: 2 },
+    evaluation: { every: 5, trajectories: 1 },
+    checkpointEvery: 3,
+    maxTokens: 24,
+    ...changes,
+  });
+
+beforeAll(async () => {
+  trajectories = await someTrajectories(["expert:8", "epsilon=0.5:4"]);
+  writeDataSet(data, { train: trajectories.slice(2), test: trajectories.slice(0, 2) });
+});
+
+describe("a world model's training", () => {
+  const whole = join(parent, "whole");
+
+  it("records metrics, checkpoints and a model to start from", async () => {
+    const problems: string[] = [];
+    const folder = whole;
+    await trainWorldModel(config(), { folder, onProblem: (message) => problems.push(message) });
+    const run = openRun(folder, fail);
+    expect(run.manifest).toMatchObject({ status: "done", kind: "wm-train" });
+    const lines = run.metrics();
+    expect(lines.map(({ update }) => update)).toEqual([2, 4, 5]);
+    expect(lines.at(-1)!["wm.loss"]).toBeLessThan(lines[0]!["wm.loss"]!);
+    expect(lines[1]).toHaveProperty(["wm.exactMatch"]);
+    for (const file of ["config.json", "tokenizer.json"])
+      expect(existsSync(join(folder, "model", file))).toBe(true);
+  });
+
+  it("goes on after an interruption to the same numbers", async () => {
+    const folder = join(parent, "cut");
+    const controller = new AbortController();
+    const interrupted = trainWorldModel(config(), {
+      folder,
+      signal: controller.signal,
+      onStep: ({ step }) => step === 3 && controller.abort(),
+    });
+    await expect(interrupted).rejects.toThrow(/abort/);
+    expect(openRun(folder, fail).manifest.status).toBe("interrupted");
+    await trainWorldModel(config(), { folder, resume: true });
+    // The mean loss of the line after the cut is over fewer steps; what was learnt is the same.
+    const [expected, found] = [whole, folder].map((place) => openRun(place, fail).metrics());
+    expect(found!.at(-1)).toEqual(expected!.at(-1));
+    expect(found!.map(({ gradNorm }) => gradNorm)).toEqual(
+      expected!.map(({ gradNorm }) => gradNorm),
+    );
+  });
+
+  it("says what does not fit, and refuses data of which nothing does", async () => {
+    const told: string[] = [];
+    const folder = join(parent, "short");
+    const short = config({ model: { start: "tiny", maxContext: 16 } });
+    await expect(
+      trainWorldModel(short, { folder, onProblem: (message) => told.push(message) }),
+    ).rejects.toThrow(/no trajectory fits into the model's 16 tokens: set --model.max-context/);
+    expect(told[0]).toMatch(/no turn fits into the model's 16 tokens; left out/);
+    const nothing = trainWorldModel(config({ budget: ["household=0"] }), { folder: `${folder}-2` });
+    await expect(nothing).rejects.toThrow(/nothing to learn from within --budget/);
+    expect(existsSync(`${folder}-2`)).toBe(false);
+  });
+
+  it("gives a world model whose certain answers are those it samples", async () => {
+    const { model, dispose } = await loadWorldModel(whole, { threads: 1, maxTokens: 24 });
+    try {
+      const certain = await model.certain!(trajectories.slice(0, 4));
+      const { certain: _, ...sampling } = model;
+      const sampled = await scoreTurns(sampling, trajectories.slice(0, 4));
+      for (const { trajectory, index, exact } of sampled) {
+        if (certain[trajectories.indexOf(trajectory)]![index]) expect(exact).toBe(true);
+      }
+      // Certainty only spares work: the scores are the same without it.
+      const scored = await scoreTurns(model, trajectories.slice(0, 4));
+      const count = (turns: typeof scored) => turns.filter(({ exact }) => exact).length;
+      expect(count(scored)).toBe(count(sampled));
+      expect(scored).toHaveLength(sampled.length);
+      const query = { ...trajectories[0]!, turns: [], action: "look ".repeat(200) };
+      const [overlong] = await model.predict([query]);
+      expect(overlong).toMatchObject({ degeneration: "context", success: false });
+      expect(sameOutcome(overlong!, trajectories[0]!.turns[0]!)).toBe(false);
+    } finally {
+      await dispose();
+    }
+  });
+
+  it("is found by its run, its model and its checkpoints", () => {
+    for (const place of [whole, join(whole, "model"), join(whole, "checkpoints", "000006")])
+      expect(findWorldModel(place).protocol.marker).toBe("[SUCCESS]");
+  });
+});
+
+it("scales over data and models, keeping what is done", async () => {
+  const folder = join(parent, "scale");
+  const { budget: _, ...settings } = config({ epochs: 1, evaluation: { every: 0 } });
+  let steps = 0;
+  const options = {
+    folder,
+    sizes: [2, 8],
+    models: ["tiny"],
+    testTrajectories: 1,
+    onStep: () => void steps++,
+  };
+  const points = await measureScaling(settings, options);
+  expect(points.map(({ size, model }) => [size, model])).toEqual([
+    [2, "tiny"],
+    [8, "tiny"],
+  ]);
+  expect(points[0]!.fidelity.all.turns).toBe(points[1]!.fidelity.all.turns);
+  expect(points[0]!.parameters).toBeGreaterThan(100_000);
+  expect(steps).toBe(3);
+  expect(await measureScaling(settings, options)).toEqual(points);
+  expect(steps).toBe(3);
+});
+
+describe("synthetic data", () => {
+  it("of a perfect model is as real as real data, and agents learn from every variant", async () => {
+    const environment = oneRoom();
+    const player = await openPlayer("expert", environment);
+    const tasks = environment.tasks("train").slice(0, 12);
+    const made = await synthesise({
+      environment,
+      model: oracleModel(environment, "train"),
+      player,
+      realTasks: tasks.slice(0, 6),
+      synTasks: tasks.slice(6),
+      seed: 0,
+      stepLimit: 12,
+    });
+    expect(made).toMatchObject({ precision: 1, tried: 6, endings: { success: 6 } });
+    const sizes = variants.map((variant) => variantEpisodes(variant, made, 5).length);
+    expect(sizes).toEqual([5, 5, 5, 10]);
+    const half = variantEpisodes("Half", made, 5);
+    expect(half.filter((episode) => made.syn.includes(episode))).toHaveLength(3);
+    const tokenizer = await loadTokenizer(findWorldModel(join(parent, "whole")).tokenizer);
+    const counts = await trainAndTest(half, {
+      environment,
+      style: player.style,
+      start: { preset: "tiny" },
+      maxContext: 192,
+      tokenizer,
+      sft: tinyConfig().warmStart.sft,
+      splits: ["valid_seen"],
+      tasks: 2,
+      temperature: 0,
+      maxTokens: 8,
+      stepLimit: 3,
+      threads: 1,
+      seed: 0,
+    });
+    expect(counts.valid_seen).toMatchObject({ episodes: 2, broken: 0 });
+  });
+
+  it("that does not exist is refused", () => {
+    expect(() => variantEpisodes("Syn", { real: [], syn: [] })).toThrow(/nothing to compare/);
+  });
+});
+
+it("compares a warm start with a cold one, from the same weights", async () => {
+  const { model: _, engine: __, seed: ___, ...world } = config({ epochs: 1 });
+  const train = tinyConfig({ model: { start: "tiny", maxContext: 256 }, updates: 1 });
+  const folder = join(parent, "arms");
+  const stages: string[] = [];
+  const options = {
+    folder,
+    onStage: (name: string) => {
+      stages.push(name);
+      return {};
+    },
+  };
+  const curves = await compareWarmStart({ world, train, seeds: [4] }, options);
+  expect(stages).toEqual(["seed 4: world model", "seed 4: warm", "seed 4: cold"]);
+  expect(curves.map(({ arm, evaluations }) => [arm, evaluations.length])).toEqual([
+    ["warm", 2],
+    ["cold", 2],
+  ]);
+  expect([...meanCurve(curves, "warm").get("valid_seen")!.keys()]).toEqual([-1, 0]);
+  expect(await compareWarmStart({ world, train, seeds: [4] }, options)).toEqual(curves);
+  expect(stages).toHaveLength(3);
+  // An agent is a world model too, and a player.
+  const agent = curves[0]!.folder;
+  expect(findWorldModel(agent).protocol).toEqual({ context: false, marker: "" });
+  const player = await openPlayer(agent, oneRoom(), { threads: 1 });
+  expect(player.looksInside).toBe(false);
+  await player.dispose();
+});

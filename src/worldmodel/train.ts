@@ -1,0 +1,254 @@
+/**
+ * WM-SFT: a model learns to answer actions as the world does.
+ *
+ * Cross-entropy on the response tokens alone, an episode as one sequence, successes and failures alike. Where
+ * it leaves the paper's settings (batch 128, constant 1e-5, gradients cut at 100), it is for models that start
+ * from nothing; with a pretrained model those can be set.
+ */
+import { join } from "node:path";
+import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
+import type { Engine, TrainSequence } from "../engine/engine.js";
+import { supervisedObjective } from "../objectives/supervised.js";
+import { createRandom, mixSeed } from "../random.js";
+import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
+import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { type ModelStart, startOf } from "../train/run.js";
+import { learningRate } from "../train/schedule.js";
+import { asMean } from "../train/sft.js";
+import type { WorldTrainConfig } from "./config.js";
+import { DataError, type DataSet, parseBudgets, readDataSets, withinBudgets } from "./dataset.js";
+import { createDialogue, dialogueSequence } from "./dialogue.js";
+import { fidelityReport, scoreTurns } from "./fidelity.js";
+import { engineWorldModel } from "./model.js";
+import { createProblems, type Problems } from "./problems.js";
+import type { Protocol } from "./protocol.js";
+import { WORLD_RUN } from "./saved.js";
+import type { Trajectory } from "./trajectory.js";
+
+/** What happened at one optimiser step. */
+export interface WorldTrainStep {
+  readonly step: number;
+  readonly steps: number;
+  readonly loss: number;
+}
+
+/** Where to train, and who is told of it. */
+export interface WorldTrainOptions {
+  readonly folder: string;
+  /** Go on with the run that is in the folder. */
+  readonly resume?: boolean;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProblem?: (message: string) => void;
+  readonly onStep?: (step: WorldTrainStep) => void;
+  readonly onMetrics?: (line: MetricsLine) => void;
+}
+
+/** The folder of a finished run that other training can start from. */
+export const MODEL = "model";
+
+/** Optimiser steps whose mean loss makes one line of metrics. */
+const METRICS_EVERY = 25;
+
+/** Trains as configured and records everything to the run folder. */
+export async function trainWorldModel(
+  config: WorldTrainConfig,
+  options: WorldTrainOptions,
+): Promise<void> {
+  const { folder, signal } = options;
+  const problems = createProblems(options.onProblem);
+  // What cannot work is refused before there is a run.
+  const start = startOf(config);
+  const data = readDataSets(config.data, problems);
+  const train = withinBudgets(data.train, parseBudgets(config.budget), config.seed);
+  if (train.length === 0) {
+    throw new DataError(
+      `${config.data.join(", ")}: there is nothing to learn from within --budget`,
+    );
+  }
+  const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
+  const run = openRun(config, checkpoint, options);
+  let engine: Engine | undefined;
+  try {
+    const tokenizer = await openTokenizer(folder, start, checkpoint, { ...data, train }, config);
+    engine = await openEngine(config, start, tokenizer, checkpoint);
+    const sequences = toSequences(train, tokenizer, config.protocol, engine, problems);
+    await learn(
+      { engine, tokenizer, sequences, test: data.test, run, checkpoint },
+      config,
+      options,
+    );
+    // Without the optimiser's state: what starts from here learns something else.
+    await engine.save(join(folder, MODEL), { optimizer: false });
+    await tokenizer.save(join(folder, MODEL));
+  } catch (error) {
+    const aborted = signal?.aborted === true;
+    run.finish(
+      aborted ? "interrupted" : "failed",
+      aborted ? {} : { error: (error as Error).message },
+    );
+    throw error;
+  } finally {
+    await engine?.dispose();
+  }
+  run.finish("done");
+}
+
+function openRun(
+  config: WorldTrainConfig,
+  checkpoint: Checkpoint | undefined,
+  { folder, resume, onProblem = () => undefined }: WorldTrainOptions,
+): Run {
+  if (resume !== true) {
+    return createRun({ folder, kind: WORLD_RUN, seed: config.seed, config }, onProblem);
+  }
+  const done = checkpoint?.state.updates ?? 0;
+  return resumeRun(
+    folder,
+    { episode: () => true, metrics: (line) => line.update! < done },
+    onProblem,
+  );
+}
+
+async function openTokenizer(
+  folder: string,
+  start: ModelStart,
+  checkpoint: Checkpoint | undefined,
+  data: DataSet,
+  { protocol }: WorldTrainConfig,
+): Promise<Tokenizer> {
+  const place = join(folder, "tokenizer");
+  if (checkpoint !== undefined) return loadTokenizer(place);
+  const tokenizer =
+    "folder" in start
+      ? await loadTokenizer(start.folder)
+      : buildTokenizer(textsOf([...data.train, ...data.test], protocol));
+  await tokenizer.save(place);
+  return tokenizer;
+}
+
+/** Every text of the trajectories once, for a tokenizer of their own: words are given, not to be learnt. */
+export function textsOf(trajectories: readonly Trajectory[], { marker }: Protocol): Set<string> {
+  const texts = new Set([` ${marker}`]);
+  for (const { goal, context = "", firstObservation, turns } of trajectories) {
+    for (const text of [goal, context, firstObservation]) texts.add(text);
+    for (const { action, observation } of turns) texts.add(action).add(observation);
+  }
+  return texts;
+}
+
+async function openEngine(
+  { model, engine: { threads }, seed }: WorldTrainConfig,
+  start: ModelStart,
+  { vocabularySize }: Tokenizer,
+  checkpoint: Checkpoint | undefined,
+): Promise<Engine> {
+  const { maxContext } = model;
+  const engine = await createEmbeddedEngine({
+    model: "folder" in start ? start : { ...start, vocabularySize, maxContext },
+    seed,
+    ...(threads !== undefined && { threads }),
+  });
+  if (checkpoint !== undefined) await engine.load(checkpoint.folder);
+  return engine;
+}
+
+function toSequences(
+  trajectories: readonly Trajectory[],
+  tokenizer: Tokenizer,
+  protocol: Protocol,
+  { capabilities: { maxContext } }: Engine,
+  problems: Problems,
+): readonly TrainSequence[] {
+  const dialogue = createDialogue(tokenizer, protocol);
+  const sequences = trajectories.flatMap((trajectory): readonly TrainSequence[] => {
+    const { ids, responses } = dialogueSequence(dialogue, trajectory, maxContext);
+    const where = `task ${trajectory.task} of ${trajectory.env}`;
+    if (responses.length < trajectory.turns.length) {
+      const whole = responses.length === 0 ? "no turn fits" : "later turns do not fit";
+      problems.add(`${whole} into the model's ${maxContext} tokens`, where);
+    }
+    if (responses.length === 0) return [];
+    const weight = new Float32Array(ids.length);
+    for (const { start, end } of responses) weight.fill(1, start, end);
+    return [{ ids, targets: Uint8Array.from(weight), inputs: { weight } }];
+  });
+  if (sequences.length === 0) {
+    throw new DataError(
+      `no trajectory fits into the model's ${maxContext} tokens: set --model.max-context higher, or leave the initial state out with --no-protocol.context`,
+    );
+  }
+  return sequences;
+}
+
+interface Training {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  readonly sequences: readonly TrainSequence[];
+  readonly test: readonly Trajectory[];
+  readonly run: Run;
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+async function learn(
+  training: Training,
+  config: WorldTrainConfig,
+  options: WorldTrainOptions,
+): Promise<void> {
+  const { engine, tokenizer, sequences, run } = training;
+  const { epochs, batch, optimizer, evaluation, checkpointEvery, seed } = config;
+  const perEpoch = Math.ceil(sequences.length / batch);
+  const steps = epochs * perEpoch;
+  const losses: number[] = [];
+  let order: readonly TrainSequence[] = [];
+  for (let step = training.checkpoint?.state.updates ?? 0; step < steps; step++) {
+    options.signal?.throwIfAborted();
+    const within = step % perEpoch;
+    // Every epoch has a seed of its own, so that a resumed run finds the same order.
+    if (within === 0 || order.length === 0) {
+      order = createRandom(mixSeed(seed, "epoch", Math.floor(step / perEpoch))).shuffle([
+        ...sequences,
+      ]);
+    }
+    const some = order.slice(within * batch, (within + 1) * batch);
+    const { loss } = await engine.forwardBackward(asMean(some), supervisedObjective);
+    const { gradNorm } = await engine.optimStep({
+      ...optimizer,
+      learningRate: learningRate(optimizer, step, steps),
+    });
+    losses.push(loss);
+    options.onStep?.({ step, steps, loss });
+    const last = step + 1 === steps;
+    const due = (every: number): boolean => every > 0 && ((step + 1) % every === 0 || last);
+    const evaluated = due(evaluation.every) ? await evaluate(training, config, options) : {};
+    if (due(METRICS_EVERY) || Object.keys(evaluated).length > 0 || due(checkpointEvery)) {
+      const mean = losses.reduce((sum, one) => sum + one, 0) / losses.length;
+      losses.length = 0;
+      const line = { update: step, "wm.loss": mean, gradNorm, ...evaluated };
+      run.recordMetrics(line);
+      options.onMetrics?.(line);
+    }
+    if (due(checkpointEvery)) {
+      const state = { updates: step + 1, optimizerSteps: step + 1 };
+      await saveCheckpoint(run.folder, state, async (folder) => {
+        await engine.save(folder);
+        await tokenizer.save(folder);
+      });
+    }
+  }
+}
+
+async function evaluate(
+  { engine, tokenizer, test }: Training,
+  { protocol, maxTokens, evaluation, seed }: WorldTrainConfig,
+  { signal }: WorldTrainOptions,
+): Promise<MetricsLine> {
+  if (test.length === 0) return {};
+  const model = engineWorldModel({ engine, tokenizer, protocol, maxTokens });
+  const some = createRandom(mixSeed(seed, "evaluation")).shuffle([...test]);
+  const turns = await scoreTurns(model, some.slice(0, evaluation.trajectories), { signal });
+  const { exactMatch, f1, successAccuracy } = fidelityReport(turns).all;
+  return { "wm.exactMatch": exactMatch, "wm.f1": f1, "wm.successAccuracy": successAccuracy };
+}

@@ -1,0 +1,164 @@
+/**
+ * Warm start: does it help an agent to have been a world model first?
+ *
+ *   warm  WM-SFT → Agent-SFT → RL
+ *   cold           Agent-SFT → RL
+ *
+ * Both arms start from the same weights and the same tokenizer, and take the same training from Agent-SFT on.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
+import { openEnvironment } from "../envs/open.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import { openRun } from "../runs/run-folder.js";
+import { promptStyle } from "../text/prompt.js";
+import { buildTokenizer } from "../text/tokenizer-builder.js";
+import type { TrainConfig } from "../train/config.js";
+import { startOf, type TrainOptions, trainRun } from "../train/run.js";
+import { worldTexts } from "../train/world-text.js";
+import type { WorldTrainConfig } from "./config.js";
+import { readDataSets } from "./dataset.js";
+import { createProblems } from "./problems.js";
+import { stage } from "./stage.js";
+import { MODEL, textsOf, trainWorldModel, type WorldTrainOptions } from "./train.js";
+
+/** The two arms. */
+export const arms = ["warm", "cold"] as const;
+export type Arm = (typeof arms)[number];
+
+/** What both arms do. */
+export interface WarmStartConfig {
+  readonly world: Omit<WorldTrainConfig, "model" | "engine" | "seed">;
+  readonly train: TrainConfig;
+  readonly seeds: readonly number[];
+}
+
+/** Where to work, and who is told of it. */
+export interface WarmStartOptions {
+  readonly folder: string;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProblem?: (message: string) => void;
+  /** Told of every stage that begins; returns who hears of its progress. */
+  readonly onStage?: (
+    name: string,
+  ) => Pick<WorldTrainOptions, "onStep" | "onMetrics"> &
+    Pick<TrainOptions, "onPhase" | "onWarmStart" | "onMetrics">;
+}
+
+/** The curve of one arm with one seed. */
+export interface ArmCurve {
+  readonly arm: Arm;
+  readonly seed: number;
+  readonly folder: string;
+  /** The lines that hold evaluations; update −1 is after Agent-SFT. */
+  readonly evaluations: readonly MetricsLine[];
+}
+
+/** Runs both arms with every seed; stages that are done already are kept. */
+export async function compareWarmStart(
+  config: WarmStartConfig,
+  options: WarmStartOptions,
+): Promise<readonly ArmCurve[]> {
+  const { signal, onProblem, onStage } = options;
+  const curves: ArmCurve[] = [];
+  for (const seed of config.seeds) {
+    const parent = join(options.folder, `seed-${seed}`);
+    const start = await commonStart(join(parent, "start"), config, seed);
+    const model = { ...config.train.model, start };
+    const { engine } = config.train;
+    await stage(join(parent, "world"), (folder, resume) =>
+      trainWorldModel(
+        { ...config.world, model, engine, seed },
+        {
+          folder,
+          resume,
+          signal,
+          ...(onProblem && { onProblem }),
+          ...onStage?.(`seed ${seed}: world model`),
+        },
+      ),
+    );
+    const starts = { warm: join(parent, "world", MODEL), cold: start };
+    for (const arm of arms) {
+      const folder = join(parent, arm);
+      await stage(folder, (place, resume) =>
+        trainRun(
+          { ...config.train, seed, model: { ...model, start: starts[arm] } },
+          {
+            folder: place,
+            resume,
+            ...(signal && { signal }),
+            ...(onProblem && { onProblem }),
+            ...onStage?.(`seed ${seed}: ${arm}`),
+          },
+        ),
+      );
+      const lines = openRun(folder, onProblem ?? (() => undefined)).metrics();
+      const evaluations = lines.filter((line) =>
+        Object.keys(line).some((name) => name.startsWith("eval.")),
+      );
+      curves.push({ arm, seed, folder, evaluations });
+    }
+  }
+  return curves;
+}
+
+/** Weights and tokenizer that both arms start from; a tokenizer of its own knows the words of both. */
+async function commonStart(
+  folder: string,
+  { world, train }: WarmStartConfig,
+  seed: number,
+): Promise<string> {
+  const start = startOf(train);
+  if ("folder" in start) return start.folder;
+  if (existsSync(join(folder, "tokenizer.json"))) return folder;
+  const environment = openEnvironment({ ...train.env, name: String(train.env.name) });
+  const style = promptStyle(environment.promptFamily, train.prompt);
+  const data = readDataSets(world.data, createProblems());
+  const tokenizer = buildTokenizer([
+    ...textsOf([...data.train, ...data.test], world.protocol),
+    ...(await worldTexts(environment, style)),
+  ]);
+  const { vocabularySize } = tokenizer;
+  const { maxContext } = train.model;
+  const engine = await createEmbeddedEngine({
+    model: { ...start, vocabularySize, maxContext },
+    seed,
+    valueHead: train.advantage.name === "ppo",
+  });
+  try {
+    await engine.save(folder, { optimizer: false });
+    // Written last: it says that the folder is whole.
+    await tokenizer.save(folder);
+  } finally {
+    await engine.dispose();
+  }
+  return folder;
+}
+
+/** The mean success of an arm by split and update, over its seeds. */
+export function meanCurve(
+  curves: readonly ArmCurve[],
+  arm: Arm,
+): ReadonlyMap<string, ReadonlyMap<number, number>> {
+  const sums = new Map<string, Map<number, { sum: number; count: number }>>();
+  for (const { evaluations } of curves.filter((curve) => curve.arm === arm)) {
+    for (const line of evaluations) {
+      for (const [name, value] of Object.entries(line)) {
+        const split = /^eval\.(\w+)\.success$/.exec(name)?.[1];
+        if (split === undefined) continue;
+        const byUpdate = sums.get(split) ?? new Map<number, { sum: number; count: number }>();
+        const before = byUpdate.get(line.update!) ?? { sum: 0, count: 0 };
+        byUpdate.set(line.update!, { sum: before.sum + value, count: before.count + 1 });
+        sums.set(split, byUpdate);
+      }
+    }
+  }
+  return new Map(
+    [...sums].map(([split, byUpdate]) => [
+      split,
+      new Map([...byUpdate].map(([update, { sum, count }]) => [update, sum / count])),
+    ]),
+  );
+}
