@@ -2,7 +2,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
-import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { PresetName } from "../engine/embedded/init.js";
 import type { Engine } from "../engine/engine.js";
 import { EnvError, type Environment } from "../envs/env.js";
@@ -20,6 +19,7 @@ import { type PromptStyle, promptStyle } from "../text/prompt.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import type { TrainConfig } from "./config.js";
+import { type EngineModel, isRemote, openEngine, refuseMissing } from "./engines.js";
 import { evaluate } from "./evaluate.js";
 import { evaluationMetrics, updateMetrics } from "./metrics.js";
 import { type FinishedUpdate, trainRl } from "./rl.js";
@@ -64,7 +64,8 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     if (checkpoint === undefined) await warmStart(setup, config, run, options);
     options.onPhase?.("rl");
     await engine.load(join(folder, REFERENCE));
-    await engine.snapshotReference();
+    // Nobody else asks for it, and it takes as much memory as the weights.
+    if (config.objective.kl > 0) await engine.snapshotReference();
     if (checkpoint !== undefined) await engine.load(checkpoint.folder);
     await trainRl(
       {
@@ -127,31 +128,68 @@ async function prepare(
   const { folder } = options;
   const style = promptStyle(environment.promptFamily, config.prompt);
   options.onPhase?.("tokenizer");
-  const tokenizer =
+  const saved = join(folder, TOKENIZER);
+  const read =
     checkpoint !== undefined
-      ? await loadTokenizer(join(folder, TOKENIZER))
-      : "folder" in start
-        ? await loadTokenizer(start.folder)
-        : buildTokenizer(await worldTexts(environment, style));
-  if (checkpoint === undefined) await tokenizer.save(join(folder, TOKENIZER));
+      ? await loadTokenizer(saved)
+      : "served" in start
+        ? undefined
+        : "folder" in start
+          ? await loadTokenizer(start.folder)
+          : buildTokenizer(await worldTexts(environment, style));
   options.onPhase?.("model");
-  const engine = await createEmbeddedEngine({
-    model:
-      "folder" in start
-        ? start
-        : {
-            ...start,
-            vocabularySize: tokenizer.vocabularySize,
-            maxContext: config.model.maxContext,
-          },
+  const engine = await openEngine(config.engine, modelOf(config, start, read, checkpoint, folder), {
     seed: config.seed,
     valueHead: config.advantage.name === "ppo",
-    ...(config.engine.threads !== undefined && { threads: config.engine.threads }),
+    ...(options.onProblem !== undefined && { onNotice: options.onProblem }),
   });
-  return { environment, style, tokenizer, engine };
+  try {
+    refuseMissing(needsOf(config), engine.capabilities);
+    const tokenizer = read ?? (await servedTokenizer(engine, join(folder, REFERENCE)));
+    if (checkpoint === undefined) await tokenizer.save(saved);
+    return { environment, style, tokenizer, engine };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
 }
 
-type ModelStart = { readonly preset: PresetName } | { readonly folder: string };
+/** What the engine starts from; a run on a server goes on from what it saved there. */
+function modelOf(
+  config: TrainConfig,
+  start: ModelStart,
+  tokenizer: Tokenizer | undefined,
+  checkpoint: Checkpoint | undefined,
+  folder: string,
+): EngineModel {
+  if (checkpoint !== undefined && isRemote(config.engine))
+    return { folder: join(folder, REFERENCE) };
+  if (!("preset" in start)) return start;
+  return {
+    ...start,
+    vocabularySize: tokenizer!.vocabularySize,
+    maxContext: config.model.maxContext,
+  };
+}
+
+/** The tokenizer that a server's model comes with: a saved model has it beside its weights. */
+async function servedTokenizer(engine: Engine, folder: string): Promise<Tokenizer> {
+  await engine.save(folder, { optimizer: false });
+  return loadTokenizer(folder);
+}
+
+function needsOf({ advantage, objective, paw, gradientSample }: TrainConfig) {
+  return {
+    values: advantage.name === "ppo",
+    entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
+    discardGradients: paw.loss !== "off" && gradientSample > 0,
+  };
+}
+
+type ModelStart =
+  | { readonly preset: PresetName }
+  | { readonly folder: string }
+  | { readonly served: true };
 
 const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
 
@@ -160,9 +198,10 @@ function startOf(config: TrainConfig): ModelStart {
   const { start } = config.model;
   const preset = PRESETS.find((name) => name === start);
   if (preset !== undefined) return { preset };
+  if (start === "served" && isRemote(config.engine)) return { served: true };
   if (!existsSync(join(start, "config.json"))) {
     throw new ConfigError(
-      `model.start: there is no checkpoint in ${start} (a folder with config.json, model.safetensors and tokenizer.json). Put one there, name another folder, or start from scratch with --model.start ${PRESETS.join(", ")}.`,
+      `model.start: there is no checkpoint in ${start} (a folder with config.json, model.safetensors and tokenizer.json). Put one there, name another folder, or start from scratch with --model.start ${PRESETS.join(", ")}; served is the model of an engine server, named with --engine http://….`,
     );
   }
   return { folder: start };

@@ -7,12 +7,12 @@
  * its siblings point to, so that what nobody points to any more is deleted from the server.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createReadStream, openAsBlob } from "node:fs";
 import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { z } from "zod";
-import { writeFileAtomicallySync } from "../../atomic-file.js";
+import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
 import type { Transport } from "./transport.js";
 
@@ -30,12 +30,12 @@ const pointerSchema = z.object({
 /** What a pointer file says. */
 export type Pointer = z.output<typeof pointerSchema>;
 
+/** The file of a checkpoint that describes its model. */
+export const CONFIG_FILE = "config.json";
 /** The files of a checkpoint, the one that says it is whole last. */
-const OPTIMIZER_FILE = "optimizer.safetensors";
-const CONFIG_FILE = "config.json";
 const FILES = [
   "model.safetensors",
-  OPTIMIZER_FILE,
+  "optimizer.safetensors",
   "tokenizer.json",
   "tokenizer_config.json",
   "special_tokens_map.json",
@@ -115,8 +115,40 @@ export async function writePointer(folder: string, pointer: Omit<Pointer, "versi
   writeFileAtomicallySync(join(folder, POINTER_FILE), `${JSON.stringify(content)}\n`);
 }
 
+/** The path of a folder's checkpoint on the server: where its pointer says, or where its files were sent. */
+export async function onServer(
+  transport: Transport,
+  folder: string,
+  pointer: Pointer | undefined,
+): Promise<string> {
+  if (pointer === undefined) return uploadCheckpoint(transport, folder);
+  // A server that lost its disk, or another server, is given the copy that is here.
+  const copied =
+    (await stat(join(folder, "model.safetensors")).catch(() => undefined)) !== undefined;
+  if (!copied || (await exists(transport, `${pointer.path}/${CONFIG_FILE}`))) return pointer.path;
+  return uploadCheckpoint(transport, folder);
+}
+
+/** Copies a checkpoint from the server, or its small files only. */
+export async function downloadCheckpoint(
+  transport: Transport,
+  path: string,
+  folder: string,
+  which: "all" | "all but weights",
+): Promise<void> {
+  for (const name of FILES) {
+    if (which === "all but weights" && name.endsWith(".safetensors")) continue;
+    const response = await transport.download(`files/${path}/${name}`);
+    if (response?.body == null) continue;
+    const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
+    await writeFileAtomically(join(folder, name), async (handle) => {
+      for await (const chunk of body) await writeFully(handle, chunk as Buffer);
+    });
+  }
+}
+
 /** Sends a checkpoint folder to the server, unless it is there already; returns its path. */
-export async function uploadCheckpoint(transport: Transport, folder: string): Promise<string> {
+async function uploadCheckpoint(transport: Transport, folder: string): Promise<string> {
   const present: { readonly name: string; readonly size: number }[] = [];
   for (const name of FILES) {
     const found = await stat(join(folder, name)).catch(() => undefined);
@@ -130,7 +162,7 @@ export async function uploadCheckpoint(transport: Transport, folder: string): Pr
   const path = `uploads/${await fingerprint(folder, present)}`;
   if (await exists(transport, `${path}/${CONFIG_FILE}`)) return path;
   for (const { name } of present)
-    await transport.put(`files/${path}/${name}`, () => bodyOf(join(folder, name)));
+    await transport.put(`files/${path}/${name}`, () => openAsBlob(join(folder, name)));
   return path;
 }
 
@@ -151,9 +183,4 @@ async function exists(transport: Transport, file: string): Promise<boolean> {
   const response = await transport.download(`files/${file}`);
   await response?.arrayBuffer();
   return response !== undefined;
-}
-
-/** Streamed, because a checkpoint may be larger than memory. */
-function bodyOf(file: string): RequestInit["body"] {
-  return Readable.toWeb(createReadStream(file)) as unknown as RequestInit["body"];
 }

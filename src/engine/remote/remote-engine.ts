@@ -1,13 +1,20 @@
 /** An engine on another machine: an `Engine` whose work a server does, over HTTP. */
 import { randomUUID } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { copyFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { checkAdamParams } from "../embedded/adam.js";
 import { checkRequests } from "../embedded/checks.js";
 import { type Capabilities, type Engine, EngineError, type OptimResult } from "../engine.js";
 import { parseModelConfig } from "../weights/model-config.js";
-import { planSave, readPointer, uploadCheckpoint, writePointer } from "./checkpoints.js";
+import {
+  CONFIG_FILE,
+  downloadCheckpoint,
+  onServer,
+  planSave,
+  readPointer,
+  writePointer,
+} from "./checkpoints.js";
 import { forward, forwardBackward, type Learning } from "./learning.js";
 import { probeSignedWeights } from "./probe.js";
 import { sampleBatch, sampleEach } from "./sampling.js";
@@ -25,6 +32,8 @@ export interface RemoteOptions extends Omit<TransportOptions, "key"> {
   readonly model?: string;
   /** Rank of low-rank adapters to train instead of all weights; 0: all weights. Default 0. */
   readonly loraRank?: number;
+  /** Whether checkpoints are copied into their folders here, weights and all. Default false. */
+  readonly copy?: boolean;
   readonly valueHead?: boolean;
   readonly seed?: number;
   /** Where the key is looked up: PAWL_API_KEY, then TINKER_API_KEY. Default: the process's environment. */
@@ -122,9 +131,7 @@ async function sourceOf({ server, transport }: Session, { folder }: RemoteOption
       `the engine server at ${transport.shownUrl} takes no files, so the model in ${folder} cannot be sent to it; start the server with that model`,
     );
   const pointer = await readPointer(folder);
-  return {
-    base_model: `checkpoint:${pointer?.path ?? (await uploadCheckpoint(transport, folder))}`,
-  };
+  return { base_model: `checkpoint:${await onServer(transport, folder, pointer)}` };
 }
 
 /** On a plain server the folder can only be a pointer to what was saved there; else it describes the model. */
@@ -159,7 +166,7 @@ async function capabilitiesOf(
     throw new EngineError(
       `the engine server at ${transport.shownUrl} does not tell its model's vocabulary and context: set model.start to a folder with that model's config.json and tokenizer.json`,
     );
-  const file = join(options.folder, "config.json");
+  const file = join(options.folder, CONFIG_FILE);
   const config = parseModelConfig(JSON.parse(await readFile(file, "utf8")), file);
   return {
     name,
@@ -293,7 +300,17 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
           path,
           live: plan.live.map((other) => (other === plan.path ? path : other)),
         });
-        if (pawl === undefined) return;
+        if (pawl === undefined) {
+          // A plain server does not describe its model, so that a later connection needs this.
+          if (options.folder !== undefined && !optimizer)
+            await copyFile(join(options.folder, CONFIG_FILE), join(folder, CONFIG_FILE));
+          return;
+        }
+        // A model that is handed on has its tokenizer beside it; checkpoints in between need none.
+        if (pawl.files && options.copy === true)
+          await downloadCheckpoint(transport, path, folder, "all");
+        else if (pawl.files && !optimizer)
+          await downloadCheckpoint(transport, path, folder, "all but weights");
         for (const gone of plan.gone) await transport.post("delete_weights", { path: gone });
       }),
     load: (folder) =>
@@ -303,7 +320,7 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
           throw new EngineError(
             `${folder} holds no pointer to a checkpoint on the engine server, and that server takes no files`,
           );
-        const path = pointer?.path ?? (await uploadCheckpoint(transport, folder));
+        const path = await onServer(transport, folder, pointer);
         const loaded = await change("load_weights", {
           path,
           ...(pawl !== undefined && { optimizer: true }),

@@ -44,8 +44,8 @@ export interface Transport {
     body: unknown,
     options?: RequestOptions & { readonly accept?: readonly number[] },
   ): Promise<Answer>;
-  /** Sends a file; `open` gives its content anew for each attempt. */
-  put(path: string, open: () => RequestInit["body"], options?: RequestOptions): Promise<void>;
+  /** Sends a file, read from the disk as it goes; `open` gives its content anew for each attempt. */
+  put(path: string, open: () => Promise<Blob>, options?: RequestOptions): Promise<void>;
   /** A file, or undefined where the server has none by that name. */
   download(path: string, options?: RequestOptions): Promise<Response | undefined>;
 }
@@ -95,7 +95,7 @@ export function createTransport(options: TransportOptions): Transport {
   /** One answer, whatever its status, after as many attempts as patience allows. */
   const ask = async (
     path: string,
-    init: () => RequestInit,
+    init: () => RequestInit | Promise<RequestInit>,
     { repeatable = true, signal, ...request }: RequestOptions,
     isAnswer: (status: number) => boolean,
   ): Promise<Response> => {
@@ -107,7 +107,7 @@ export function createTransport(options: TransportOptions): Transport {
       try {
         const timeout = AbortSignal.timeout(ANSWER_MS);
         const response = await fetch(`${shownUrl}/api/v1/${path}`, {
-          ...init(),
+          ...(await init()),
           redirect: "manual",
           signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
         });
@@ -196,8 +196,9 @@ export function createTransport(options: TransportOptions): Transport {
         : refuse(response, path);
     },
     async put(path, open, request = {}) {
-      const init = () => ({ method: "PUT", headers: auth, body: open(), duplex: "half" });
-      const response = await ask(path, init as () => RequestInit, request, () => false);
+      const headers = { ...auth, "content-type": "application/octet-stream" };
+      const init = async () => ({ method: "PUT", headers, body: await open() });
+      const response = await ask(path, init, request, () => false);
       if (!response.ok) await refuse(response, path);
       await response.arrayBuffer();
     },
