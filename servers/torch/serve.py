@@ -14,14 +14,16 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import torch
 
+from pawl_server.api import Api
 from pawl_server.engine import EngineOptions
+from pawl_server.folders import Folders
 from pawl_server.futures import Futures
-from pawl_server.http_api import Api, create_http_server
-from pawl_server.messages import Limits
+from pawl_server.http_server import HttpOptions, create_http_server
 from pawl_server.model_config import read_config
 from pawl_server.ranks import join_ranks
 from pawl_server.service import Service
@@ -40,7 +42,6 @@ def main() -> None:
         config = read_config(arguments.model)
     except ValueError as error:
         sys.exit(str(error))
-    limits = Limits(config.vocabulary_size, config.max_context)
     options = EngineOptions(
         dtype=getattr(torch, arguments.dtype or ("bfloat16" if cuda else "float32")),
         batch_tokens=arguments.batch_tokens or (16_384 if cuda else 4096),
@@ -48,11 +49,12 @@ def main() -> None:
         compiled=cuda and not arguments.eager,
     )
     futures = Futures()
-    service = Service(arguments.model, arguments.checkpoints, ranks, options, limits, futures)
+    folders = Folders(arguments.model, arguments.name or arguments.model.resolve().name, arguments.checkpoints)
+    service = Service(folders, ranks, options, futures)
     if not ranks.first:
         service.follow()
     capabilities = {
-        "supported_models": [{"model_name": arguments.name or arguments.model.resolve().name}],
+        "supported_models": [{"model_name": folders.name}],
         "pawl": {
             "version": 1,
             "vocabulary_size": config.vocabulary_size,
@@ -62,6 +64,8 @@ def main() -> None:
             "values": True,
             "lora": True,
             "reference": True,
+            "discard": True,
+            "files": True,
             "sampled_logprobs": True,
             "sample_batch": True,
             "base64": True,
@@ -70,9 +74,11 @@ def main() -> None:
             "ranks": ranks.size,
         },
     }
-    api = Api(futures, limits, capabilities, key, arguments.max_request_mib * 2**20)
-    server = create_http_server(api, arguments.host, arguments.port)
+    api = Api(futures, folders, capabilities)
+    http = HttpOptions(arguments.host, arguments.port, key, arguments.max_request_mib * 2**20, arguments.max_file_gib * 2**30)
+    server = create_http_server(api, http)
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=watch_sessions, args=(api,), daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     print(json.dumps({"listening": f"http://{arguments.host}:{server.server_address[1]}"}), flush=True)
     service.lead()
@@ -90,8 +96,15 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--activation-checkpointing", action="store_true", help="less memory, a third more computing")
     parser.add_argument("--eager", action="store_true", help="do not compile the model on a GPU")
     parser.add_argument("--threads", type=int, help="CPU threads")
-    parser.add_argument("--max-request-mib", type=int, default=256)
+    parser.add_argument("--max-request-mib", type=int, default=512, help="largest request")
+    parser.add_argument("--max-file-gib", type=int, default=64, help="largest file of an uploaded checkpoint")
     return parser.parse_args()
+
+
+def watch_sessions(api: Api) -> None:
+    while True:
+        time.sleep(10)
+        api.free_silent_sessions()
 
 
 def is_loopback(host: str) -> bool:

@@ -15,7 +15,7 @@ from .errors import RequestError
 from .expression import Objective
 from .model import Model, layout
 from .model_config import read_config
-from .output_head import learn, score
+from .output_head import Outcome, learn, score
 from .ranks import Ranks
 from .sampler import Job, Row, SampleRequest, Sampler
 from .sequences import Batch, Sequences, divide, pack
@@ -104,26 +104,33 @@ class Engine:
     def learn(self, sequences: Sequences, objective: Objective) -> Learned:
         """One forward and one backward pass; gradients accumulate."""
         device = self.ranks.device
-        totals = torch.zeros(1 + len(objective.metrics), dtype=torch.float64, device=device)
-        logprobs = torch.zeros(len(sequences.tokens))
-        found: list[tuple[Tensor, Tensor]] = []
+        metrics = torch.zeros(len(objective.metrics), dtype=torch.float64, device=device)
+        logprobs, losses = torch.zeros(len(sequences.tokens)), torch.zeros(len(sequences.tokens))
+        found: list[tuple[Tensor, Tensor, Tensor]] = []
         for batch in self._batches(sequences):
-            outcome = self.model(
-                batch.ids,
-                batch.positions,
-                PackedAttention(batch.lengths, device),
-                lambda hidden, weight, head: learn(
-                    hidden[batch.rows], weight, head, batch.targets, batch.inputs, objective
-                ),
+            outcome = Outcome(
+                *self.model(
+                    batch.ids,
+                    batch.positions,
+                    PackedAttention(batch.lengths, device),
+                    lambda hidden, weight, head: tuple(
+                        learn(hidden[batch.rows], weight, head, batch.targets, batch.inputs, objective)
+                    ),
+                )
             )
             # FSDP averages gradients over ranks; ours are sums.
-            (outcome[0] * (self.ranks.size if self.sharded else 1)).backward()
-            totals += torch.cat([outcome[0].detach()[None], outcome[2]]).double()
-            found.append((batch.places, outcome[1]))
-        for places, values in found:
-            logprobs[places] = values.cpu()
-        loss, *metrics = self.ranks.sum(totals.cpu()).tolist()
-        return Learned(loss, dict(zip(objective.metrics, metrics)), self.ranks.sum(logprobs))
+            (outcome.loss * (self.ranks.size if self.sharded else 1)).backward()
+            metrics += outcome.metrics
+            found.append((batch.places, outcome.logprobs, outcome.losses))
+        # Looked at only now, so that the GPU never waits for the host between batches.
+        for places, *values in found:
+            logprobs[places], losses[places] = (x.cpu() for x in values)
+        self.ranks.sum(losses)
+        if not torch.isfinite(losses).all():
+            self.weights.clear()
+            raise RequestError(f"{_place_of(losses, sequences)}; the gradient is cleared and the weights are as before")
+        totals = self.ranks.sum(metrics.cpu()).tolist()
+        return Learned(float(losses.double().sum()), dict(zip(objective.metrics, totals)), self.ranks.sum(logprobs))
 
     def step(self, params: AdamParams) -> float:
         """Applies the accumulated gradient; returns its norm."""
@@ -191,3 +198,11 @@ class Engine:
             yield
         finally:
             self.weights.exchange(policy)
+
+
+def _place_of(losses: Tensor, sequences: Sequences) -> str:
+    """Names the first token whose loss is not finite; the target of entry e is token e + 1 of its sequence."""
+    entry = int((~torch.isfinite(losses)).nonzero()[0])
+    sequence = max(i for i, start in enumerate(sequences.starts[:-1]) if start <= entry)
+    token = entry - sequences.starts[sequence] + 1
+    return f"the loss at token {token} of sequence {sequence} is {float(losses[entry])}; expected a finite number"

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Any, Callable, Hashable, Optional
 
 from .errors import RequestError
 
-# Results are kept until this many newer ones exist: a client that lost an answer can ask again.
-KEPT = 1024
+# Results are kept this long: a client that lost an answer can ask again.
+KEPT_S = 900.0
 MAX_WAITING = 4096
 
 
@@ -23,15 +24,16 @@ class Future:
     work: Any
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     done: threading.Event = field(default_factory=threading.Event)
+    done_at: float = 0.0
     result: Optional[dict[str, Any]] = None
     error: Optional[RequestError] = None
 
     def succeed(self, result: dict[str, Any]) -> None:
-        self.result = result
+        self.result, self.done_at = result, time.monotonic()
         self.done.set()
 
     def fail(self, error: RequestError) -> None:
-        self.error = error
+        self.error, self.done_at = error, time.monotonic()
         self.done.set()
 
 
@@ -55,7 +57,7 @@ class Futures:
             if once is not None:
                 self._repeatable[once] = future
             for kept in (self._known, self._repeatable):
-                while len(kept) > KEPT and next(iter(kept.values())).done.is_set():
+                while kept and _is_old(next(iter(kept.values()))):
                     kept.popitem(last=False)
             self._waiting.append(future)
             self._condition.notify_all()
@@ -81,3 +83,7 @@ class Futures:
             while self._waiting and fits(self._waiting[0]):
                 taken.append(self._waiting.popleft())
         return taken
+
+
+def _is_old(future: Future) -> bool:
+    return future.done.is_set() and time.monotonic() - future.done_at > KEPT_S

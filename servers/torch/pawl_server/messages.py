@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 import secrets
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Union
@@ -24,7 +23,6 @@ from .weights import AdamParams
 
 Json = dict[str, Any]
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32}
-PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class CreateModel:
+    base_model: str
     lora_rank: int
     value_head: bool
     seed: int
@@ -80,7 +79,8 @@ def _create_model(body: Json, limits: Limits) -> CreateModel:
     lora = _optional(body, "lora_config", dict) or {}
     rank = _number(lora.get("rank", 0), "lora_config.rank", 0, 4096, whole=True)
     seed = lora.get("seed", body.get("seed", 0))
-    return CreateModel(int(rank), bool(body.get("value_head")), int(_number(seed or 0, "seed", -(2**53), 2**53, whole=True)))
+    whole_seed = int(_number(seed or 0, "seed", -(2**53), 2**53, whole=True))
+    return CreateModel(_required(body, "base_model", str), int(rank), bool(body.get("value_head")), whole_seed)
 
 
 def _forward(body: Json, limits: Limits) -> Forward:
@@ -167,12 +167,7 @@ def _stops(value: object, where: str, limits: Limits) -> tuple[tuple[int, ...], 
 
 
 def _checkpoint(body: Json, limits: Limits) -> Checkpoint:
-    path = _required(body, "path", str)
-    if len(path) > 512 or not PATH.fullmatch(path):
-        raise RequestError(
-            f"path: expected a relative path of letters, digits, . _ - and /, no part beginning with a dot, found {path[:80]!r}"
-        )
-    return Checkpoint(path, bool(body.get("optimizer", True)))
+    return Checkpoint(_required(body, "path", str), bool(body.get("optimizer", True)))
 
 
 PARSERS: Mapping[str, Callable[[Json, Limits], Work]] = {
@@ -218,7 +213,7 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
             array = _array(values[name], f'{where}: input "{name}"', torch.float32)
             if len(array) != len(ids):
                 raise RequestError(f'input "{name}" of {where} has {len(array)} numbers; expected one per token: {len(ids)}')
-            bad = (~torch.isfinite(array)).nonzero()
+            bad = (~torch.isfinite(array) & (mask != 0)).nonzero()
             if len(bad):
                 raise RequestError(f'input "{name}": token {int(bad[0]) + 1} of {where} is {float(array[bad[0]])}; expected a finite number')
             inputs[name].append(array)

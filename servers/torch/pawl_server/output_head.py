@@ -29,6 +29,8 @@ class Outcome(NamedTuple):
     loss: Tensor
     logprobs: Tensor
     metrics: Tensor
+    # The loss of each token.
+    losses: Tensor
 
 
 def score(
@@ -70,12 +72,12 @@ class _Learn(torch.autograd.Function):
         targets: Tensor,
         inputs: Mapping[str, Tensor],
         objective: Objective,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         kernels = _kernels(hidden.device.type)
         needs_entropy, needs_value = objective.uses("entropy"), objective.uses("value")
-        loss = hidden.new_zeros((), dtype=torch.float32)
         metrics = hidden.new_zeros(len(objective.metrics), dtype=torch.float32)
         logprobs = hidden.new_empty(len(targets), dtype=torch.float32)
+        losses = torch.empty_like(logprobs)
         d_hidden = torch.empty_like(hidden)
         d_weight: Optional[Tensor] = None
         d_value = None if value_head is None else torch.zeros_like(value_head)
@@ -94,7 +96,7 @@ class _Learn(torch.autograd.Function):
             slopes = dict.fromkeys(leaves)
             if total.requires_grad:
                 slopes = dict(zip(leaves, torch.autograd.grad(total, list(leaves.values()), allow_unused=True)))
-            loss += total.detach()
+            losses[rows] = tokens.detach()
             if measured:
                 metrics += torch.stack([x.sum() for x in measured.values()])
             logprobs[rows] = logprob.detach()
@@ -112,8 +114,8 @@ class _Learn(torch.autograd.Function):
         if d_weight is None and weight.requires_grad:
             d_weight = torch.zeros_like(weight)
         ctx.gradients = (d_hidden, None if d_weight is None else d_weight.to(weight.dtype), d_value)
-        ctx.mark_non_differentiable(logprobs, metrics)
-        return loss, logprobs, metrics
+        ctx.mark_non_differentiable(logprobs, metrics, losses)
+        return losses.sum(), logprobs, metrics, losses
 
     @staticmethod
     def backward(ctx: Any, d_loss: Tensor, *_: Tensor) -> tuple[Optional[Tensor], ...]:

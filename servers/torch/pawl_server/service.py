@@ -4,11 +4,11 @@ from __future__ import annotations
 import sys
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Iterable
 
 from .engine import Engine, EngineOptions
 from .errors import RequestError
+from .folders import Folders
 from .futures import Future, Futures
 from .messages import (
     Checkpoint,
@@ -20,6 +20,7 @@ from .messages import (
     Work,
     parse,
 )
+from .model_config import ModelConfig
 from .ranks import Ranks
 from .sampler import Job, Row
 from .sequences import Sequences
@@ -35,11 +36,9 @@ SAMPLING = ("asample", "sample_batch")
 class Service:
     """Does the work that `futures` holds."""
 
-    folder: Path
-    checkpoints: Path
+    folders: Folders
     ranks: Ranks
     options: EngineOptions
-    limits: Limits
     futures: Futures
 
     def __post_init__(self) -> None:
@@ -62,10 +61,14 @@ class Service:
                 continue
             operation, body = message
             try:
-                self.run(operation, body, parse(operation, body, self.limits))
+                self.run(operation, body, parse(operation, body, self._limits(body)))
             except RequestError:
                 # The first rank fails in the same way, and it is the one that tells.
                 continue
+
+    def _limits(self, body: Json) -> Limits:
+        engine = self.models.get(body.get("model_id") or body.get("sampling_session_id"))
+        return Limits(0, 0) if engine is None else limits_of(engine.config)
 
     def _answer(self, future: Future) -> None:
         try:
@@ -111,11 +114,18 @@ class Service:
         raise RequestError(f"unknown operation {operation}", 404)
 
     def _create(self, model_id: str, work: CreateModel) -> Json:
-        engine = Engine(
-            self.folder, self.ranks, self.options, lora_rank=work.lora_rank, value_head=work.value_head, seed=work.seed
-        )
-        self.models[model_id] = engine
-        return {"model_id": model_id, "type": "create_model", "parameters": engine.parameters}
+        try:
+            self.models[model_id] = engine = Engine(
+                self.folders.base(work.base_model),
+                self.ranks,
+                self.options,
+                lora_rank=work.lora_rank,
+                value_head=work.value_head,
+                seed=work.seed,
+            )
+        except (ValueError, KeyError, OSError) as error:
+            raise RequestError(f"cannot create the model: {error}") from error
+        return {"model_id": model_id, "type": "create_model", "pawl": _describe(engine)}
 
     def _forward(self, engine: Engine, work: Forward) -> Json:
         self._check_values(engine, work.values)
@@ -148,7 +158,7 @@ class Service:
 
     def _prompt_logprobs(self, engine: Engine, prompt: tuple[int, ...]) -> list[Any]:
         body = {"model_input": list(prompt[:-1]), "loss_fn_inputs": {"target_tokens": list(prompt[1:])}}
-        work = parse("forward", {"forward_input": {"data": [body]}}, self.limits)
+        work = parse("forward", {"forward_input": {"data": [body]}}, limits_of(engine.config))
         assert isinstance(work, Forward)
         scored = engine.score(work.sequences, reference=False, entropies=False, values=False)
         return [None, *scored.logprobs.tolist()]
@@ -201,18 +211,30 @@ class Service:
                     future.fail(failure)
 
     def _checkpoint(self, engine: Engine, operation: str, work: Checkpoint) -> Json:
-        root = self.checkpoints.resolve()
-        folder = (root / work.path).resolve()
-        if not folder.is_relative_to(root) or folder == root:
-            raise RequestError(f"path: {work.path!r} leads out of the checkpoint folder")
         if operation == "save_weights":
+            folder = self.folders.confined(work.path)
             folder.parent.mkdir(parents=True, exist_ok=True)
             engine.save(folder, optimizer=work.optimizer)
-        elif not folder.is_dir():
-            raise RequestError(f"path: there is no checkpoint {work.path!r} on this server")
-        else:
-            engine.load(folder, optimizer=work.optimizer)
-        return {"path": work.path, "type": operation}
+            return {"path": work.path, "type": operation}
+        engine.load(self.folders.existing(work.path), optimizer=work.optimizer)
+        return {"path": work.path, "type": operation, "pawl": _describe(engine)}
+
+
+def limits_of(config: ModelConfig) -> Limits:
+    """What requests for a model of this shape are checked against."""
+    return Limits(config.vocabulary_size, config.max_context)
+
+
+def _describe(engine: Engine) -> Json:
+    return {
+        "vocabulary_size": engine.config.vocabulary_size,
+        "max_context": engine.config.max_context,
+        "parameters": engine.parameters,
+        "entropies": True,
+        "values": engine.model.value_head is not None,
+        "lora": engine.lora_rank > 0,
+        "reference": True,
+    }
 
 
 def _spans(sequences: Sequences) -> list[tuple[int, int]]:
