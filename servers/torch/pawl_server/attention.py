@@ -1,0 +1,52 @@
+"""Causal attention inside each of several packed sequences."""
+from __future__ import annotations
+
+from typing import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# Padded lengths on a CPU are multiples of this, so that a little more text does not change how sums are rounded.
+ROUND = 64
+
+
+class PackedAttention:
+    """Attention for one packing: flash attention over variable lengths on a GPU, padded rows on a CPU."""
+
+    def __init__(self, lengths: Sequence[int], device: torch.device) -> None:
+        self.longest = max(lengths)
+        ends = torch.tensor([0, *lengths]).cumsum(0)
+        if device.type == "cuda":
+            self.ends = ends.to(device, torch.int32)
+            return
+        self.ends = ends
+        width = -(-self.longest // ROUND) * ROUND
+        self.shape = (len(lengths), width)
+        # Where each packed token stands in the padded rows.
+        self.places = torch.cat([i * width + torch.arange(length) for i, length in enumerate(lengths)])
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if q.is_cuda:
+            run = torch.ops.aten._flash_attention_forward
+            return run(q, k, v, self.ends, self.ends, self.longest, self.longest, 0.0, True, False)[0]
+        group = q.shape[1] // k.shape[1]
+        padded = [self._pad(x) for x in (q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1))]
+        attended = causal_attention(*padded)
+        return attended.transpose(1, 2).reshape(-1, *q.shape[1:])[self.places]
+
+    def _pad(self, x: Tensor) -> Tensor:
+        """[tokens, heads, size] as [sequences, heads, width, size]."""
+        rows, width = self.shape
+        padded = x.new_zeros(rows * width, *x.shape[1:]).index_copy(0, self.places, x)
+        return padded.view(rows, width, *x.shape[1:]).transpose(1, 2)
+
+
+def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention of [rows, heads, length, size], each token to itself and those before it."""
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    # PyTorch before 2.0 has no fused attention.
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).triu(1)
+    return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v
