@@ -12,6 +12,7 @@ import { report } from "./report.js";
 import { rollout } from "./rollout.js";
 import { runs } from "./runs.js";
 import { serveRetriever } from "./serve.js";
+import { serveEngine } from "./serve-engine.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
 
@@ -29,6 +30,7 @@ export const commands: readonly Command[] = [
   envInfo,
   envCheck,
   envReplay,
+  serveEngine,
   serveRetriever,
   completion,
   complete,
