@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .sequences import send
+
 # Padded lengths on a CPU are multiples of this, so that a little more text does not change how sums are rounded.
 ROUND = 64
 
@@ -18,7 +20,7 @@ class PackedAttention:
         self.longest = max(lengths)
         ends = torch.tensor([0, *lengths]).cumsum(0)
         if device.type == "cuda":
-            self.ends = ends.to(device, torch.int32)
+            self.ends = send(ends.int(), device)
             return
         self.ends = ends
         width = -(-self.longest // ROUND) * ROUND

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from .compiling import compile_rows
 from .model_config import ModelConfig
 
 T = TypeVar("T")
@@ -173,8 +174,8 @@ class Model(nn.Module):
 
     def compile(self) -> None:
         """Compiles what surrounds attention: once for all layers, whatever the number of tokens."""
-        before = torch.compile(before_attention, dynamic=True)
-        after = torch.compile(after_attention, dynamic=True)
+        before = compile_rows(before_attention, (0, 4, 5))
+        after = compile_rows(after_attention, (0, 1))
         for block in self.blocks:
             block.before, block.after = before, after
 
