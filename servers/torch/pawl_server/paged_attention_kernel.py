@@ -37,6 +37,24 @@ def paged_attention_gpu(q: Tensor, keys: Tensor, values: Tensor, tables: Tensor,
     return out
 
 
+def store_gpu(keys: Tensor, values: Tensor, slots: Tensor, k: Tensor, v: Tensor) -> None:
+    """Writes keys and values of some tokens to their slots in the pages."""
+    numbers = k.shape[1] * k.shape[2]
+    _store[(k.shape[0],)](
+        keys, values, slots, k, v, k.stride(0), v.stride(0), NUMBERS=numbers,
+        WIDTH=triton.next_power_of_2(numbers), num_warps=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def _store(keys, values, slots, k, v, k_stride, v_stride, NUMBERS: tl.constexpr, WIDTH: tl.constexpr):
+    token = tl.program_id(0)
+    slot = tl.load(slots + token)
+    i = tl.arange(0, WIDTH)
+    tl.store(keys + slot * NUMBERS + i, tl.load(k + token * k_stride + i, mask=i < NUMBERS), mask=i < NUMBERS)
+    tl.store(values + slot * NUMBERS + i, tl.load(v + token * v_stride + i, mask=i < NUMBERS), mask=i < NUMBERS)
+
+
 @triton.jit
 def _attend_part(
     q, keys, values, tables, lengths, parts, sums, tops,
