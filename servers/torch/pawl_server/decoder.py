@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .choose import Choice, choose, choose_cut, uniforms
+from .compiling import compile_rows
 from .model import Model
 from .output_head import product
 from .paged_attention import paged_attention
@@ -54,6 +55,7 @@ class Decoder:
         self.chosen = whole(count, rows)
         self.logprobs = whole(count, rows, dtype=torch.float32)
         self.sampled_logprobs = whole(count, rows, dtype=torch.float32)
+        self.choose = compile_rows(choose, (0, 1, 2)) if recorded else choose
         self.graphs: dict[bool, Callable[[], None]] = {}
         self.width = width
         self.cut = False
@@ -80,12 +82,12 @@ class Decoder:
         self.width = self.tables.shape[1] if self.recorded else used
 
     def run(self) -> Choice:
-        """The next tokens of each row: [steps, rows]."""
+        """The next tokens of each row: [rows, steps]."""
         self.at.zero_()
         step = self._recorded_step(self.cut) if self.recorded else self._step
         for _ in range(self.chosen.shape[0]):
             step()
-        return Choice(self.chosen.cpu(), self.logprobs.cpu(), self.sampled_logprobs.cpu())
+        return Choice(self.chosen.t().cpu(), self.logprobs.t().cpu(), self.sampled_logprobs.t().cpu())
 
     def _recorded_step(self, cut: bool) -> Callable[[], None]:
         if cut not in self.graphs:
@@ -111,17 +113,18 @@ class Decoder:
         tables = self.tables[:, : self.width]
         page = tables.gather(1, (self.positions // PAGE)[:, None])[:, 0].long()
         slots = page * PAGE + self.positions % PAGE
+        lengths = self.positions + 1
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             self.pages.write(layer, slots, k, v)
-            return paged_attention(q, self.pages.keys[layer], self.pages.values[layer], tables, self.positions + 1)
+            return paged_attention(q, self.pages.keys[layer], self.pages.values[layer], tables, lengths)
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
             uniform = uniforms(self.streams, self.steps)
             logits = product(hidden, weight.t())
             if self.cut:
                 return choose_cut(logits, self.temperatures, uniform, self.top_k, self.top_p)
-            return choose(logits, self.temperatures, uniform)
+            return self.choose(logits, self.temperatures, uniform)
 
         choice = self.model(self.tokens, self.positions, attend, finish)
         for buffer, values in zip((self.chosen, self.logprobs, self.sampled_logprobs), choice):

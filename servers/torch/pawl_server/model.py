@@ -1,8 +1,8 @@
 """A decoder of the Llama and Qwen2 family over packed tokens: sequences stand one after another, unpadded.
 
 Projections that read the same input are one matrix here (query, key, value; gate and up); `layout` says
-which rows belong to which tensor of a checkpoint. A layer's arithmetic around attention is two pure
-functions, so that one compilation serves all layers, in training and in sampling.
+which rows belong to which tensor of a checkpoint. A layer's arithmetic is made of pure functions, so that one
+compilation serves all layers.
 """
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from .attention import PackedAttention, flash_attention
+from .compiling import compile_rows
 from .model_config import ModelConfig
 
 T = TypeVar("T")
@@ -45,6 +47,17 @@ class Attend(Protocol):
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor: ...
 
 
+class LayerWeights(NamedTuple):
+    """All that a layer computes with."""
+
+    attention_norm: Tensor
+    qkv: Projection
+    out: Projection
+    mlp_norm: Tensor
+    gate_up: Projection
+    down: Projection
+
+
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
@@ -65,21 +78,35 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def before_attention(
-    x: Tensor, norm: Tensor, eps: float, qkv: Projection, cos: Tensor, sin: Tensor, kv_heads: int, size: int
+    x: Tensor, cos: Tensor, sin: Tensor, w: LayerWeights, config: ModelConfig
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of a layer, rotated."""
-    y = project(rms_norm(x, norm, eps), qkv).view(x.shape[0], -1, size)
-    q, k, v = y.split((y.shape[1] - 2 * kv_heads, kv_heads, kv_heads), 1)
+    y = project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv).view(x.shape[0], -1, config.head_size)
+    q, k, v = y.split((config.heads, config.kv_heads, config.kv_heads), 1)
     return rotate(q, cos, sin), rotate(k, cos, sin), v.contiguous()
 
 
-def after_attention(
-    x: Tensor, attended: Tensor, out: Projection, norm: Tensor, eps: float, gate_up: Projection, down: Projection
-) -> Tensor:
+def after_attention(x: Tensor, attended: Tensor, w: LayerWeights, config: ModelConfig) -> Tensor:
     """The rest of a layer: output projection, SwiGLU, and both residual connections."""
-    x = x + project(attended.flatten(1), out)
-    gate, up = project(rms_norm(x, norm, eps), gate_up).chunk(2, -1)
-    return x + project(F.silu(gate) * up, down)
+    x = x + project(attended.flatten(1), w.out)
+    gate, up = project(rms_norm(x, w.mlp_norm, config.norm_eps), w.gate_up).chunk(2, -1)
+    return x + project(F.silu(gate) * up, w.down)
+
+
+def packed_layer(
+    x: Tensor, cos: Tensor, sin: Tensor, ends: Tensor, longest: int, w: LayerWeights, config: ModelConfig
+) -> Tensor:
+    """A whole layer over packed sequences on a GPU."""
+    q, k, v = before_attention(x, cos, sin, w, config)
+    return after_attention(x, flash_attention(q, k, v, ends, longest), w, config)
+
+
+class Compiled(NamedTuple):
+    """The parts of a layer, each compiled once for all layers, whatever the number of tokens."""
+
+    before: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    after: Callable[..., Tensor]
+    packed: Callable[..., Tensor]
 
 
 class Block(nn.Module):
@@ -103,8 +130,7 @@ class Block(nn.Module):
             self.register_parameter(f"{name}_lora_down", make(rank, inputs) if rank else None)
             self.register_parameter(f"{name}_lora_up", make(outputs, rank) if rank else None)
         self.qkv_bias = make(queries + 2 * keys) if config.qkv_bias else None
-        self.before: Callable[..., tuple[Tensor, Tensor, Tensor]] = before_attention
-        self.after: Callable[..., Tensor] = after_attention
+        self.compiled: Optional[Compiled] = None
 
     def projection(self, name: str) -> Projection:
         bias = self.qkv_bias if name == "qkv" else None
@@ -112,12 +138,15 @@ class Block(nn.Module):
         return Projection(getattr(self, f"{name}_weight"), bias, down, up, LORA_ALPHA / max(1, self.rank))
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-        config, eps = self.config, self.config.norm_eps
-        qkv = self.projection("qkv")
-        q, k, v = self.before(x, self.attention_norm, eps, qkv, cos, sin, config.kv_heads, config.head_size)
-        attended = attend(self.layer, q, k, v)
-        out, gate_up, down = self.projection("out"), self.projection("gate_up"), self.projection("down")
-        return self.after(x, attended, out, self.mlp_norm, eps, gate_up, down)
+        config, p = self.config, self.projection
+        weights = LayerWeights(self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"))
+        if self.compiled is not None and x.is_cuda and isinstance(attend, PackedAttention):
+            return self.compiled.packed(x, cos, sin, attend.ends, attend.longest, weights, config)
+        before, after = (self.compiled or UNCOMPILED)[:2]
+        return after(x, attend(self.layer, *before(x, cos, sin, weights, config)), weights, config)
+
+
+UNCOMPILED = Compiled(before_attention, after_attention, packed_layer)
 
 
 class Model(nn.Module):
@@ -172,11 +201,14 @@ class Model(nn.Module):
         return angles.cos(), angles.sin()
 
     def compile(self) -> None:
-        """Compiles what surrounds attention: once for all layers, whatever the number of tokens."""
-        before = torch.compile(before_attention, dynamic=True)
-        after = torch.compile(after_attention, dynamic=True)
+        """Compiles the layers' arithmetic."""
+        compiled = Compiled(
+            compile_rows(before_attention, (0, 1, 2)),
+            compile_rows(after_attention, (0, 1)),
+            compile_rows(packed_layer, (0, 1, 2, 3)),
+        )
         for block in self.blocks:
-            block.before, block.after = before, after
+            block.compiled = compiled
 
 
 def layout(config: ModelConfig, value_head: bool) -> Iterator[Piece]:

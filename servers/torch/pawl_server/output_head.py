@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional
 import torch
 from torch import Tensor
 
+from .compiling import compile_rows
 from .expression import Objective, evaluate
 
 
@@ -157,8 +158,9 @@ class _Kernels(NamedTuple):
 
 @lru_cache
 def _kernels(device: str) -> _Kernels:
-    plain = _Kernels(_statistics, _gradient)
-    return plain if device == "cpu" else _Kernels(*(torch.compile(kernel, dynamic=True) for kernel in plain))
+    if device == "cpu":
+        return _Kernels(_statistics, _gradient)
+    return _Kernels(compile_rows(_statistics, (0, 1)), compile_rows(_gradient, (0, 1, 2, 3, 4, 5)))
 
 
 def _statistics(logits: Tensor, targets: Tensor, entropies: bool) -> tuple[Tensor, Tensor, Optional[Tensor]]:

@@ -27,6 +27,11 @@ class Pages:
 
     def write(self, layer: int, slots: Tensor, k: Tensor, v: Tensor) -> None:
         """Stores keys and values of some tokens; a slot is page × PAGE + place in the page."""
+        if k.is_cuda:
+            from .paged_attention_kernel import store_gpu
+
+            store_gpu(self.keys[layer], self.values[layer], slots, k, v)
+            return
         for pages, new in ((self.keys, k), (self.values, v)):
             pages[layer].view(-1, *new.shape[1:]).index_copy_(0, slots, new)
 

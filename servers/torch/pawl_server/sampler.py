@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .attention import PackedAttention
-from .choose import Choice, choose_cut, stream_of, uniforms
+from .choose import Choice, choose, choose_cut, stream_of, uniforms
 from .decoder import STEPS, Decoder, RowState
 from .errors import RequestError
 from .model import Model
@@ -59,7 +59,8 @@ class Row:
         self.tokens.append(token)
         self.logprobs.append(logprob)
         self.sampled_logprobs.append(sampled_logprob)
-        if any(tuple(self.tokens[-len(stop) :]) == stop for stop in self.request.stop):
+        stops = self.request.stop
+        if stops and any(tuple(self.tokens[-len(stop) :]) == stop for stop in stops):
             self.stop_reason = "stop"
         elif len(self.tokens) >= self.request.max_tokens:
             self.stop_reason = "length"
@@ -199,13 +200,13 @@ class Sampler:
         tensor = lambda values, dtype: torch.tensor(values, dtype=dtype, device=self.device)
         requests = [row.request for row in rows]
         streams = tensor([stream_of(row.request.seed, row.index) for row in rows], torch.int64)
-        return choose_cut(
-            logits,
-            tensor([request.temperature for request in requests], torch.float32),
-            uniforms(streams, torch.zeros_like(streams)),
-            tensor([request.top_k for request in requests], torch.int64),
-            tensor([request.top_p for request in requests], torch.float32),
-        )
+        uniform = uniforms(streams, torch.zeros_like(streams))
+        temperatures = tensor([request.temperature for request in requests], torch.float32)
+        if all(request.top_k == 0 and request.top_p >= 1 for request in requests):
+            return choose(logits, temperatures, uniform)
+        top_k = tensor([request.top_k for request in requests], torch.int64)
+        top_p = tensor([request.top_p for request in requests], torch.float32)
+        return choose_cut(logits, temperatures, uniform, top_k, top_p)
 
     def _decode(self, rows: Sequence[Row], changed: bool) -> None:
         size = 8
@@ -216,11 +217,11 @@ class Sampler:
         decoder = self.decoders[size]
         if changed:
             decoder.set_rows([row.state() for row in rows])
-        choice = decoder.run()
-        for i, row in enumerate(rows):
-            for token, logprob, sampled in zip(*(x[:, i].tolist() for x in choice)):
-                if not row.stop_reason:
-                    row.extend(token, logprob, sampled)
+        for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run())):
+            for token, logprob, sampled in zip(*chosen):
+                if row.stop_reason:
+                    break
+                row.extend(token, logprob, sampled)
 
     def reset(self) -> None:
         """Forgets all rows and pages, after an error in the middle of sampling."""

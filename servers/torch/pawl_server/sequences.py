@@ -75,11 +75,16 @@ def pack(sequences: Sequences, chosen: Sequence[int], device: torch.device) -> B
     rows = sequences.mask[places].nonzero().squeeze(1)
     places = places[rows]
     return Batch(
-        ids=ids.to(device),
-        positions=torch.cat([torch.arange(length) for length in lengths]).to(device),
+        ids=send(ids, device),
+        positions=send(torch.cat([torch.arange(length) for length in lengths]), device),
         lengths=tuple(lengths),
-        rows=rows.to(device),
+        rows=send(rows, device),
         places=places,
-        targets=sequences.targets[places].to(device),
-        inputs={name: values[places].to(device) for name, values in sequences.inputs.items()},
+        targets=send(sequences.targets[places], device),
+        inputs={name: send(values[places], device) for name, values in sequences.inputs.items()},
     )
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on the device, without waiting for the work that is queued there."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

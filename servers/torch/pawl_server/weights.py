@@ -81,7 +81,7 @@ class Weights:
         if not self.sharded:
             for gradient in gradients.values():
                 self.ranks.sum(gradient)
-        squares = torch.stack([local(gradient).float().square().sum() for gradient in gradients.values()])
+        squares = torch.stack(torch._foreach_norm([local(gradient) for gradient in gradients.values()])).square()
         if self.sharded:
             self.ranks.sum(squares)
         found = dict(zip(gradients, squares.tolist()))
