@@ -10,8 +10,16 @@ import { dirname, join } from "node:path";
 import { input, logprob, mul, neg, type Objective } from "../../objectives/expression.js";
 import { parseObjective } from "../../objectives/expression-parse.js";
 import { createCore, type EmbeddedOptions } from "../embedded/core.js";
-import { type Engine, EngineError, type Sample, type TrainSequence } from "../engine.js";
-import { numbersOf, tensorOf } from "./wire.js";
+import { type Engine, EngineError } from "../engine.js";
+import {
+  type Asked,
+  type Input,
+  normalise,
+  samplingOf,
+  sent,
+  sequenceOf,
+  shifted,
+} from "./wire-testing.js";
 
 /** What to do with a request instead of answering it. */
 export type Fault =
@@ -388,74 +396,6 @@ async function inProcess(options: EmbeddedOptions): Promise<Engine> {
 }
 
 type Reply = { readonly json: Json } | { readonly bytes: Buffer };
-
-interface Input {
-  readonly data: readonly SentDatum[];
-  readonly loss_fn: string;
-  readonly loss_fn_config?: Json;
-}
-
-interface SentDatum {
-  readonly model_input: { readonly chunks: readonly { readonly tokens: readonly number[] }[] };
-  readonly loss_fn_inputs: Readonly<Record<string, Parameters<typeof numbersOf>[0]>>;
-}
-
-interface Asked {
-  readonly prompt: unknown;
-  readonly num_samples: number;
-  readonly sampling_params: Readonly<Record<string, unknown>>;
-}
-
-function samplingOf(params: Asked["sampling_params"]) {
-  const { max_tokens, seed, temperature, top_k, top_p } = params as Readonly<
-    Record<string, number>
-  >;
-  return {
-    maxTokens: max_tokens!,
-    seed: seed!,
-    temperature: temperature!,
-    topK: Math.max(0, top_k!),
-    topP: top_p!,
-  };
-}
-
-function sent({ tokens, logprobs, sampledLogprobs, stopReason }: Sample): Json {
-  return { tokens, logprobs, sampled_logprobs: sampledLogprobs, stop_reason: stopReason };
-}
-
-/** Entry j of what is sent belongs to token j + 1. */
-function shifted(values: Float32Array) {
-  return tensorOf(values.subarray(1), "float32", true);
-}
-
-function sequenceOf({ model_input, loss_fn_inputs }: SentDatum): TrainSequence {
-  const { target_tokens, mask, ...others } = loss_fn_inputs;
-  const tokens = model_input.chunks.flatMap((chunk) => chunk.tokens);
-  const targets = integersOf(target_tokens!);
-  const whole = (values: Float32Array) => [0, ...values];
-  return {
-    ids: [...tokens, targets.at(-1)!],
-    ...(mask !== undefined && { targets: whole(numbersOf(mask)) }),
-    inputs: Object.fromEntries(
-      Object.entries(others).map(([name, values]) => [name, whole(numbersOf(values))]),
-    ),
-  };
-}
-
-function integersOf(tensor: Parameters<typeof numbersOf>[0]): readonly number[] {
-  if (!("base64" in tensor)) return Array.from(numbersOf(tensor));
-  const bytes = Uint8Array.from(Buffer.from(tensor.base64, "base64"));
-  return Array.from(new BigInt64Array(bytes.buffer), Number);
-}
-
-function normalise(sequences: readonly TrainSequence[]): TrainSequence[] {
-  const weights = sequences.map(({ inputs }) => Array.from(inputs.weights!));
-  const total = weights.flat().reduce((sum, weight) => sum + weight, 0);
-  return sequences.map((sequence, i) => ({
-    ...sequence,
-    inputs: { weights: weights[i]!.map((weight) => weight / total) },
-  }));
-}
 
 function listen(server: Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
