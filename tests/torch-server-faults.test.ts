@@ -1,4 +1,4 @@
-/** The PyTorch server killed by real signals in the middle of real work, and what becomes of the run. */
+/** The PyTorch server killed by real signals, and what becomes of the run. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

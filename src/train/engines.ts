@@ -55,10 +55,12 @@ export function isRemote({ name }: Pick<EngineOptions, "name">): boolean {
 
 /** Starts the engine with this model. */
 export async function openEngine(
-  options: EngineOptions,
+  settings: EngineOptions,
   model: EngineModel,
   { seed = 0, valueHead = false, onNotice }: OpenEngineOptions = {},
 ): Promise<Engine> {
+  // Runs that were recorded before there were engine servers have fewer settings.
+  const options = engineOptions.parse(settings);
   const { name, threads, loraRank, copy } = options;
   if (!isRemote(options)) {
     refuseRemoteOnly(options);

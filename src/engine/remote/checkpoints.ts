@@ -10,7 +10,6 @@ import { createHash, randomUUID } from "node:crypto";
 import { createReadStream, openAsBlob } from "node:fs";
 import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { Readable } from "node:stream";
 import { z } from "zod";
 import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
@@ -138,11 +137,11 @@ export async function downloadCheckpoint(
 ): Promise<void> {
   for (const name of FILES) {
     if (which === "all but weights" && name.endsWith(".safetensors")) continue;
-    const response = await transport.download(`files/${path}/${name}`);
-    if (response?.body == null) continue;
-    const body = Readable.fromWeb(response.body as Parameters<typeof Readable.fromWeb>[0]);
-    await writeFileAtomically(join(folder, name), async (handle) => {
-      for await (const chunk of body) await writeFully(handle, chunk as Buffer);
+    await transport.download(`files/${path}/${name}`, async ({ body }) => {
+      const source = body === null ? [] : (body as AsyncIterable<Uint8Array>);
+      await writeFileAtomically(join(folder, name), async (handle) => {
+        for await (const chunk of source) await writeFully(handle, chunk);
+      });
     });
   }
 }
@@ -180,7 +179,7 @@ async function fingerprint(
 }
 
 async function exists(transport: Transport, file: string): Promise<boolean> {
-  const response = await transport.download(`files/${file}`);
-  await response?.arrayBuffer();
-  return response !== undefined;
+  return transport.download(`files/${file}`, async (response) => {
+    await response.arrayBuffer();
+  });
 }

@@ -9,8 +9,9 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { input, logprob, mul, neg, type Objective } from "../../objectives/expression.js";
 import { parseObjective } from "../../objectives/expression-parse.js";
-import { createCore, type EmbeddedOptions } from "../embedded/core.js";
+import type { EmbeddedOptions } from "../embedded/core.js";
 import { type Engine, EngineError } from "../engine.js";
+import { inProcess } from "./model-testing.js";
 import {
   type Asked,
   type Input,
@@ -380,17 +381,6 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
       await closed;
       for (const { engine } of models.values()) await engine.dispose();
       for (const engine of samplers.values()) await engine.dispose();
-    },
-  };
-}
-
-/** An engine in this thread: small models start sooner without one of their own. */
-async function inProcess(options: EmbeddedOptions): Promise<Engine> {
-  const core = await createCore(options, 1);
-  return {
-    ...core,
-    get capabilities() {
-      return core.capabilities();
     },
   };
 }

@@ -71,6 +71,7 @@ export async function openSession(
   });
   const { session_id } = parse(z.object({ session_id: z.string() }), opened.body, "create_session");
   const closed = new AbortController();
+  const alive = { signal: closed.signal, patienceMs: 0 };
   const timer = setInterval(() => {
     // A heartbeat that fails is no news: the next call finds out, and tells what to do about it.
     transport
@@ -78,7 +79,6 @@ export async function openSession(
       .catch(() => undefined);
   }, options.heartbeatMs ?? HEARTBEAT_MS);
   timer.unref();
-  const alive = { signal: closed.signal, patienceMs: 0 };
   const trusted = server.pawl !== undefined;
 
   const resolve = async (path: string, requestId: unknown): Promise<Result> => {

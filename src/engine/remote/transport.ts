@@ -46,8 +46,12 @@ export interface Transport {
   ): Promise<Answer>;
   /** Sends a file, read from the disk as it goes; `open` gives its content anew for each attempt. */
   put(path: string, open: () => Promise<Blob>, options?: RequestOptions): Promise<void>;
-  /** A file, or undefined where the server has none by that name. */
-  download(path: string, options?: RequestOptions): Promise<Response | undefined>;
+  /** Copies a file through `write`, which may be called again; false where the server has none by that name. */
+  download(
+    path: string,
+    write: (response: Response) => Promise<void>,
+    options?: RequestOptions,
+  ): Promise<boolean>;
 }
 
 /** The server was restarted, or freed the model: what it was asked about it no longer knows. */
@@ -57,6 +61,8 @@ const DEFAULT_PATIENCE_MS = 60_000;
 const LONGEST_BACKOFF_MS = 5000;
 /** Longer than a server holds a long poll, shorter than a dead connection goes unnoticed. */
 const ANSWER_MS = 120_000;
+/** Checkpoints are large, and networks slow. */
+const FILE_MS = 6 * 3_600_000;
 const TRY_AGAIN = [408, 429, 502, 503, 504];
 /** The connection could not be made, so that the request cannot have arrived. */
 const NOT_ARRIVED = [
@@ -96,23 +102,27 @@ export function createTransport(options: TransportOptions): Transport {
   const ask = async (
     path: string,
     init: () => RequestInit | Promise<RequestInit>,
-    { repeatable = true, signal, ...request }: RequestOptions,
-    isAnswer: (status: number) => boolean,
-  ): Promise<Response> => {
+    { repeatable = true, signal, ...request }: RequestOptions & { readonly answerMs?: number },
+    isAnswer: (status: number) => boolean = () => false,
+  ): Promise<Reply> => {
     const patienceMs = request.patienceMs ?? options.patienceMs ?? DEFAULT_PATIENCE_MS;
     // From the first failure on: a poll that was held for long was no absence.
     let since: number | undefined;
     for (let tries = 0; ; tries++) {
       let reason: string;
       try {
-        const timeout = AbortSignal.timeout(ANSWER_MS);
+        const timeout = AbortSignal.timeout(request.answerMs ?? ANSWER_MS);
         const response = await fetch(`${shownUrl}/api/v1/${path}`, {
           ...(await init()),
           redirect: "manual",
           signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
         });
-        if (isAnswer(response.status) || !TRY_AGAIN.includes(response.status)) return response;
-        reason = `status ${response.status}: ${await errorOf(response, shown)}`;
+        const { status } = response;
+        const location = response.headers.get("location");
+        // Read here, because a connection may also break in the middle of an answer.
+        const bytes = Buffer.from(await response.arrayBuffer());
+        if (isAnswer(status) || !TRY_AGAIN.includes(status)) return { status, location, bytes };
+        reason = `status ${status}: ${errorOf(bytes, shown)}`;
       } catch (error) {
         signal?.throwIfAborted();
         const { code, text } = networkReason(error);
@@ -136,12 +146,11 @@ export function createTransport(options: TransportOptions): Transport {
     }
   };
 
-  const refuse = async (response: Response, path: string): Promise<never> => {
-    const text = await errorOf(response, shown);
-    const { status } = response;
+  const refuse = ({ status, location, bytes }: Reply, path: string): never => {
+    const text = errorOf(bytes, shown);
     if (status === 404)
       throw new ForgottenError(
-        `the engine server at ${shownUrl} answers ${path} with 404: ${text}. Either it was restarted or it freed the model because it heard nothing from us for too long; its checkpoints are still there: go on from the last one`,
+        `the engine server at ${shownUrl} answers ${path} with 404: ${text}. Either it was restarted, or it freed the model because it heard nothing from us for too long, or it has no such call. Its checkpoints are still there: go on from the last one`,
       );
     if (status === 401 || status === 403)
       throw new EngineError(
@@ -150,19 +159,19 @@ export function createTransport(options: TransportOptions): Transport {
     if (status === 400 || status === 422) throw new EngineError(text);
     if (status >= 300 && status < 400)
       throw new EngineError(
-        `the engine server at ${shownUrl} answers ${path} with status ${status}, a redirection to ${shown(response.headers.get("location") ?? "nowhere")}: use the address it is really at`,
+        `the engine server at ${shownUrl} answers ${path} with status ${status}, a redirection to ${shown(location ?? "nowhere")}: use the address it is really at`,
       );
     throw new EngineError(
       `the engine server at ${shownUrl} answers ${path} with status ${status}: ${text}`,
     );
   };
 
-  const json = async (response: Response, path: string): Promise<Answer> => {
-    const text = await response.text();
+  const json = ({ status, bytes }: Reply, path: string): Answer => {
+    const text = bytes.toString();
     try {
       const body: unknown = JSON.parse(text);
       if (typeof body === "object" && body !== null && !Array.isArray(body))
-        return { status: response.status, body: body as Answer["body"] };
+        return { status, body: body as Answer["body"] };
     } catch {
       // Told below, with what came instead.
     }
@@ -170,51 +179,69 @@ export function createTransport(options: TransportOptions): Transport {
       `what answers at ${shownUrl} is no engine server: ${path} gave ${JSON.stringify(shown(text).slice(0, 100))}, expected a JSON object`,
     );
   };
+  const isGood = ({ status }: Reply) => status >= 200 && status < 300;
 
   return {
     shownUrl,
     async get(path, request = {}) {
-      const response = await ask(
-        path,
-        () => ({ headers: auth }),
-        request,
-        () => false,
-      );
-      return response.ok ? json(response, path) : refuse(response, path);
+      const reply = await ask(path, () => ({ headers: auth }), request);
+      return isGood(reply) ? json(reply, path) : refuse(reply, path);
     },
     async post(path, body, { accept = [], ...request } = {}) {
       const text = JSON.stringify(body);
       const headers = { ...auth, "content-type": "application/json", "x-pawl-binary": "1" };
-      const response = await ask(
-        path,
-        () => ({ method: "POST", headers, body: text }),
-        request,
-        (status) => accept.includes(status),
-      );
-      return response.ok || accept.includes(response.status)
-        ? json(response, path)
-        : refuse(response, path);
+      const init = () => ({ method: "POST", headers, body: text });
+      const reply = await ask(path, init, request, (status) => accept.includes(status));
+      return isGood(reply) || accept.includes(reply.status)
+        ? json(reply, path)
+        : refuse(reply, path);
     },
     async put(path, open, request = {}) {
       const headers = { ...auth, "content-type": "application/octet-stream" };
       const init = async () => ({ method: "PUT", headers, body: await open() });
-      const response = await ask(path, init, request, () => false);
-      if (!response.ok) await refuse(response, path);
-      await response.arrayBuffer();
+      const reply = await ask(path, init, { ...request, answerMs: FILE_MS });
+      if (!isGood(reply)) refuse(reply, path);
     },
-    async download(path, request = {}) {
-      const response = await ask(
-        path,
-        () => ({ headers: auth }),
-        request,
-        () => false,
-      );
-      if (response.ok) return response;
-      if (response.status !== 404) return refuse(response, path);
-      await response.arrayBuffer();
-      return undefined;
+    async download(path, write, request = {}) {
+      const patienceMs = request.patienceMs ?? options.patienceMs ?? DEFAULT_PATIENCE_MS;
+      const deadline = performance.now() + patienceMs;
+      for (;;) {
+        try {
+          const response = await fetch(`${shownUrl}/api/v1/${path}`, {
+            headers: auth,
+            redirect: "manual",
+            signal: AbortSignal.timeout(FILE_MS),
+          });
+          if (response.ok) {
+            await write(response);
+            return true;
+          }
+          const { status } = response;
+          const reply = {
+            status,
+            location: null,
+            bytes: Buffer.from(await response.arrayBuffer()),
+          };
+          return status === 404 ? false : refuse(reply, path);
+        } catch (error) {
+          if (error instanceof EngineError) throw error;
+          if (performance.now() >= deadline)
+            throw new EngineError(
+              `${path} could not be copied from the engine server at ${shownUrl}: ${shown(networkReason(error).text)}`,
+              { cause: error },
+            );
+          await wait(Math.min(LONGEST_BACKOFF_MS, 10 * backoffMs));
+        }
+      }
     },
   };
+}
+
+/** An answer as it came. */
+interface Reply {
+  readonly status: number;
+  readonly location: string | null;
+  readonly bytes: Buffer;
 }
 
 function baseOf(url: string): URL {
@@ -231,8 +258,8 @@ function baseOf(url: string): URL {
 }
 
 /** What a server says went wrong: `error` from ours, `detail` from SkyRL, otherwise the text itself. */
-async function errorOf(response: Response, shown: (text: string) => string): Promise<string> {
-  const text = await response.text();
+function errorOf(bytes: Buffer, shown: (text: string) => string): string {
+  const text = bytes.toString();
   let said: unknown = text;
   try {
     const body = JSON.parse(text) as Readonly<Record<string, unknown>>;
