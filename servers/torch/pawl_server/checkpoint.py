@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import zlib
 from collections import defaultdict
 from pathlib import Path
 from typing import Callable, Iterable, Iterator
@@ -48,7 +49,7 @@ def open_tensors(folder: Path) -> dict[str, SafetensorsFile]:
 def load_weights(weights: Weights, config: ModelConfig, folder: Path, seed: int) -> None:
     """Fills all parameters from a folder; one without weights gives first weights from a seed."""
     tensors = open_tensors(folder)
-    generator = torch.Generator(device=weights.ranks.device).manual_seed(seed)
+    generator = torch.Generator(device=weights.ranks.device)
     pieces = _by_parameter(config, "value_head" in weights.parameters)
     if tensors:
         _check(pieces, tensors, weights, folder)
@@ -60,6 +61,8 @@ def load_weights(weights: Weights, config: ModelConfig, folder: Path, seed: int)
         elif parts and all(piece.name in tensors for piece in parts):
             weights.assign(name, torch.cat([tensors[piece.name].read(piece.name) for piece in parts]))
         else:
+            # Seeded by name, so that an adapter or a value head leaves the other weights as they are.
+            generator.manual_seed((seed << 32) ^ zlib.crc32(name.encode()))
             weights.assign(name, initial_value(name, parameter.shape, config.layers, generator))
 
 

@@ -19,6 +19,10 @@ class Pages:
     values: Tensor
     free: list[int]
 
+    @property
+    def count(self) -> int:
+        return self.keys.shape[1] - 1
+
     def take(self, count: int) -> list[int]:
         return [self.free.pop() for _ in range(count)]
 

@@ -15,7 +15,6 @@ from torch import Tensor
 from .attention import PackedAttention
 from .choose import Choice, choose, choose_cut, stream_of, uniforms
 from .decoder import STEPS, Decoder, RowState
-from .errors import RequestError
 from .model import Model
 from .output_head import product
 from .pages import PAGE, Pages, create_pages, pages_for
@@ -76,12 +75,29 @@ class Row:
 
 @dataclass(eq=False)
 class Job:
-    """A request with its rows; done when all of them have stopped."""
+    """A request and what to do with its rows when all of them have stopped."""
 
     request: SampleRequest
     finished: Callable[[list[Row]], None]
     rows: list[Row] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.rows) == self.request.count and all(row.stop_reason for row in self.rows)
+
+
+@dataclass(eq=False)
+class Part:
+    """Some rows of a job that are read and decoded together: all of them, unless they are too many."""
+
+    job: Job
+    indices: range
+    rows: list[Row] = field(default_factory=list)
     shared: list[int] = field(default_factory=list)
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        return self.job.request.prompt
 
     @property
     def is_done(self) -> bool:
@@ -99,29 +115,52 @@ class Sampler:
     def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
         """Continues all requests, and those that `arrivals` brings meanwhile."""
         results: list[list[Row]] = [[] for _ in requests]
-        waiting = deque(Job(request, lambda rows, i=i: results.__setitem__(i, rows)) for i, request in enumerate(requests))
-        running: list[Job] = []
+        jobs = [Job(request, lambda rows, i=i: results.__setitem__(i, rows)) for i, request in enumerate(requests)]
+        waiting = deque(part for job in jobs for part in self._parts(job))
+        running: list[Part] = []
         rows: list[Row] = []
         while True:
-            waiting.extend(arrivals())
+            waiting.extend(part for job in arrivals() for part in self._parts(job))
             if not waiting and not running:
                 return results
             admitted = self._admit(waiting, len(rows))
             if admitted:
                 self._read_prompts(admitted)
                 running.extend(admitted)
-            ended = [row for job in running for row in job.rows if row.stop_reason and row.own]
-            for row in ended:
-                self._pages().give(row.own)
-                row.own = []
-            for job in [job for job in running if job.is_done]:
-                self._pages().give(job.shared)
-                running.remove(job)
-                job.finished(job.rows)
-            active = [row for job in running for row in job.rows if not row.stop_reason]
+            self._release(running)
+            running = [part for part in running if not part.is_done]
+            active = [row for part in running for row in part.rows if not row.stop_reason]
             if active:
                 self._decode(active, changed=active != rows)
             rows = active
+
+    def _release(self, running: Sequence[Part]) -> None:
+        """Gives back the pages of what has ended, and hands over jobs that are done."""
+        pages = self._pages()
+        for part in running:
+            for row in part.rows:
+                if row.stop_reason:
+                    pages.give(row.own)
+                    row.own = []
+            if part.is_done:
+                pages.give(part.shared)
+                if part.job.is_done:
+                    part.job.finished(part.job.rows)
+
+    def _parts(self, job: Job) -> list[Part]:
+        """A job in parts that fit when nothing else is there."""
+        request, pages = job.request, self._pages()
+        shared, own = self._needs(request)
+        most = min(MAX_ROWS[self.device.type], max(1, (pages.count - shared) // own))
+        return [Part(job, range(i, min(i + most, request.count))) for i in range(0, request.count, most)]
+
+    def _needs(self, request: SampleRequest) -> tuple[int, int]:
+        """The pages that all rows of a request share, and those each has for itself."""
+        length = len(request.prompt)
+        # Decoding may run past the last wanted token until the host looks.
+        total = pages_for(length + request.max_tokens + STEPS[self.device.type])
+        shared = length // PAGE if request.count > 1 else 0
+        return shared, total - shared
 
     def _pages(self) -> Pages:
         if self.pages is None:
@@ -134,45 +173,37 @@ class Sampler:
             self.pages = create_pages(config, count, self.device, self.dtype)
         return self.pages
 
-    def _admit(self, waiting: deque[Job], active: int) -> list[Job]:
-        """Takes jobs that fit: rows, pages and prompt tokens are counted, the first always fits when all is idle."""
-        admitted: list[Job] = []
+    def _admit(self, waiting: deque[Part], active: int) -> list[Part]:
+        """Takes parts that fit beside what is running: their rows, pages and prompt tokens are counted."""
+        admitted: list[Part] = []
         tokens = 0
         pages = self._pages()
         while waiting:
-            job = waiting[0]
-            request = job.request
-            length = len(request.prompt)
-            # Decoding may run past the last wanted token until the host looks.
-            total = pages_for(length + request.max_tokens + STEPS[self.device.type])
-            shared = length // PAGE if request.count > 1 else 0
-            needed = shared + request.count * (total - shared)
-            if active + request.count > MAX_ROWS[self.device.type] and (active or admitted):
-                break
-            if needed > len(pages.free) or (admitted and tokens + length > PREFILL_TOKENS[self.device.type]):
-                if not admitted and active == 0:
-                    raise RequestError(
-                        f"a request of {request.count} samples of {length} + {request.max_tokens} tokens needs {needed} pages of keys and values, but there are {len(pages.free)}; ask for fewer samples at once"
-                    )
+            part = waiting[0]
+            shared, own = self._needs(part.job.request)
+            count = len(part.indices)
+            fits = active + count <= MAX_ROWS[self.device.type] and shared + count * own <= len(pages.free)
+            if not fits or (admitted and tokens + len(part.prompt) > PREFILL_TOKENS[self.device.type]):
                 break
             waiting.popleft()
-            job.shared = pages.take(shared)
-            for index in range(request.count):
-                own = pages.take(total - shared)
-                job.rows.append(Row(request, index, [*job.shared, *own], own))
-            admitted.append(job)
-            active += request.count
-            tokens += length
+            part.shared = pages.take(shared)
+            for index in part.indices:
+                mine = pages.take(own)
+                part.rows.append(Row(part.job.request, index, [*part.shared, *mine], mine))
+            part.job.rows.extend(part.rows)
+            admitted.append(part)
+            active += count
+            tokens += len(part.prompt)
         return admitted
 
     @torch.no_grad()
-    def _read_prompts(self, jobs: Sequence[Job]) -> None:
+    def _read_prompts(self, parts: Sequence[Part]) -> None:
         """Reads all prompts, packed, and chooses the first token of each row."""
         pages = self._pages()
-        lengths = [len(job.request.prompt) for job in jobs]
-        ids = torch.tensor([token for job in jobs for token in job.request.prompt])
+        lengths = [len(part.prompt) for part in parts]
+        ids = torch.tensor([token for part in parts for token in part.prompt])
         positions = torch.cat([torch.arange(length) for length in lengths])
-        tables = [torch.tensor(job.rows[0].pages) for job in jobs]
+        tables = [torch.tensor(part.rows[0].pages) for part in parts]
         places = [torch.arange(length) for length in lengths]
         slots = torch.cat([table[at // PAGE] * PAGE + at % PAGE for table, at in zip(tables, places)]).to(self.device)
         attention = PackedAttention(lengths, self.device)
@@ -181,8 +212,8 @@ class Sampler:
             pages.write(layer, slots, k, v)
             return attention(layer, q, k, v)
 
-        rows = [row for job in jobs for row in job.rows]
-        owners = torch.tensor([i for i, job in enumerate(jobs) for _ in job.rows])
+        rows = [row for part in parts for row in part.rows]
+        owners = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
         last = (torch.tensor(lengths).cumsum(0) - 1)[owners].to(self.device)
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
@@ -190,8 +221,8 @@ class Sampler:
 
         choice = self.model(ids.to(self.device), positions.to(self.device), attend, finish)
         # The page a prompt ends in belongs to its first sample; the others get copies of it.
-        partial = [job for job in jobs if len(job.request.prompt) % PAGE]
-        copies = [(job.rows[0].own[0], row.own[0]) for job in partial for row in job.rows[1:]]
+        partial = [part for part in parts if len(part.prompt) % PAGE]
+        copies = [(part.rows[0].own[0], row.own[0]) for part in partial for row in part.rows[1:]]
         pages.copy([source for source, _ in copies], [destination for _, destination in copies])
         for row, *chosen in zip(rows, *(x.tolist() for x in choice)):
             row.extend(*chosen)
