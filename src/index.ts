@@ -27,6 +27,7 @@ export type {
   TrainSequence,
 } from "./engine/engine.js";
 export { EngineError } from "./engine/engine.js";
+export { connectRemoteEngine, type RemoteOptions } from "./engine/remote/remote-engine.js";
 export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
 export {
   defineEnv,

@@ -15,6 +15,7 @@ import { rollout } from "./rollout.js";
 import { runs } from "./runs.js";
 import { rwml } from "./rwml.js";
 import { serveRetriever } from "./serve.js";
+import { serveEngine } from "./serve-engine.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
 import { wmData } from "./wm-data.js";
@@ -53,6 +54,7 @@ export const commands: readonly Command[] = [
   wmEvalVerifier,
   wmSynth,
   wmWarmStart,
+  serveEngine,
   serveRetriever,
   completion,
   complete,

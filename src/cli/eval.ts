@@ -3,13 +3,12 @@ import { ConfigError } from "../config/config-error.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { createPolicy, type PolicyConfig, policyConfig } from "../rollout/policies/config.js";
-import { enginePolicy } from "../rollout/policies/engine.js";
 import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { promptOptions, promptStyle } from "../text/prompt.js";
 import { evaluationTasks } from "../train/evaluate.js";
-import { findSavedModel, loadSavedModel } from "../train/saved-model.js";
 import { createAsker } from "./asker.js";
+import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
 import { askPerson } from "./human.js";
@@ -17,8 +16,6 @@ import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
 
 const count = z.int().min(1);
-/** Episodes of a checkpoint that move in step: what the engine keeps of so many prompts fits its memory. */
-const BATCH = 256;
 
 /** `pawl eval`: a policy or a checkpoint on a split, each task once. */
 export const evaluate = defineCommand({
@@ -30,47 +27,24 @@ export const evaluate = defineCommand({
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
       policy: policyConfig.optional(),
-      checkpoint: z
-        .string()
-        .optional()
-        .describe("instead of a policy: a run folder (its latest checkpoint), or a model's folder"),
+      ...checkpointOptions,
       split: z.string().default("valid_seen").describe("the split to take tasks from"),
       tasks: count.optional().describe("the first tasks of the split; default: all of them"),
       prompt: promptOptions.prefault({}),
-      temperature: z
-        .number()
-        .min(0)
-        .default(0)
-        .describe("of a checkpoint; 0 takes the most probable token"),
-      maxTokens: count.default(512).describe("longest response of a checkpoint, in tokens"),
       stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
       lanes: count
         .optional()
         .describe("episodes side by side; default 1, for chat models policy.concurrency"),
-      threads: count.optional().describe("threads of a checkpoint's engine; default: one per core"),
       seed: z.int().min(0).default(0).describe("seed of every draw"),
       out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
-  base(peek) {
-    const folder = peek("checkpoint");
-    const config = folder === undefined ? undefined : findSavedModel(folder).config;
-    if (folder === undefined || config === undefined) return undefined;
-    const { env, prompt, stepLimit, maxTokens, evaluation, engine } = config;
-    const content = { env, prompt, maxTokens, temperature: evaluation.temperature };
-    return {
-      path: `the run of ${folder}`,
-      content: {
-        ...content,
-        ...(stepLimit !== undefined && { stepLimit }),
-        ...(engine.threads !== undefined && { threads: engine.threads }),
-      },
-    };
-  },
+  base: settingsOfCheckpoint,
   examples: [
     ["pawl eval --checkpoint runs/…", "the trained agent on all tasks of valid_seen"],
     ["pawl eval --checkpoint runs/… --split valid_unseen --temperature 0", "greedily, elsewhere"],
     ["pawl eval --checkpoint runs/…/reference --tasks 128", "what RL started from"],
+    ["pawl eval --checkpoint runs/… --engine http://gpu:8000", "the same, computed by a server"],
     ["pawl eval --policy random --split valid_unseen", "how hard is it by chance?"],
     ["pawl eval --policy expert --json", "one line of JSON, for other programs"],
   ],
@@ -85,14 +59,8 @@ export const evaluate = defineCommand({
     const style = promptStyle(environment.promptFamily, settings.prompt);
     const folder = out ?? defaultRunFolder("eval", environment.name);
     const asker = checkpoint === undefined && chosen.name === "human" ? createAsker(io) : undefined;
-    const { threads, temperature, maxTokens } = settings;
     const model =
-      checkpoint === undefined
-        ? undefined
-        : await loadSavedModel(
-            findSavedModel(checkpoint),
-            threads === undefined ? {} : { threads },
-          );
+      checkpoint === undefined ? undefined : await checkpointPolicy(checkpoint, settings, style);
     const progress = asker === undefined ? rolloutProgress(io, tasks.length, 1) : undefined;
     try {
       const policy =
@@ -102,7 +70,7 @@ export const evaluate = defineCommand({
               style,
               ask: (situation) => askPerson(situation, asker!, io, signal),
             })
-          : enginePolicy({ ...model, style, batch: BATCH, sampling: { temperature, maxTokens } });
+          : model.policy;
       const tally = await recordRollout(
         {
           environment,
@@ -132,7 +100,7 @@ export const evaluate = defineCommand({
       throw error;
     } finally {
       asker?.close();
-      await model?.engine.dispose();
+      await model?.close();
     }
     return exitCodes.done;
   },

@@ -69,13 +69,9 @@ async function predict(
   episodes: readonly SampledEpisode[],
 ): Promise<NonNullable<ReportGroup["predictions"]>> {
   const { folder } = group.runs[0]!;
-  const { paw, engine: options } = trainConfigOf(folder);
-  const { threads } = options;
+  const { paw } = trainConfigOf(folder);
   const saved = findSavedModel(folder);
-  const { engine, tokenizer } = await loadSavedModel(
-    saved,
-    threads === undefined ? {} : { threads },
-  );
+  const { engine, tokenizer } = await loadSavedModel(saved);
   try {
     const weights = [
       { name: "before RL", folder: join(folder, REFERENCE) },

@@ -1,13 +1,15 @@
 import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { chooseTasks, rolloutConfig } from "../rollout/config.js";
-import { createPolicy } from "../rollout/policies/config.js";
+import { createPolicy, type PolicyConfig } from "../rollout/policies/config.js";
 import type { Situation } from "../rollout/policy.js";
 import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { type Asker, createAsker } from "./asker.js";
+import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
@@ -20,14 +22,20 @@ export const rollout = defineCommand({
   summary: "let a policy play groups of episodes and record them",
   options: (peek) =>
     rolloutConfig(findEnvKind(peek("env.name") ?? "household")).safeExtend({
+      ...checkpointOptions,
       out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
     }),
+  base: settingsOfCheckpoint,
   examples: [
     ["pawl rollout", "16 household tasks, 8 episodes each, by the expert"],
     ["pawl rollout --policy random --groups 4 --split valid_unseen", "how hard is it by chance?"],
     [
       "pawl rollout --policy chat --policy.base-url http://localhost:8000/v1 --policy.model NAME",
       "a chat model behind any OpenAI-compatible server; --policy.prompting react or reflexion",
+    ],
+    [
+      "pawl rollout --checkpoint runs/… --temperature 1 --engine http://gpu:8000",
+      "a trained agent, computed by an engine server",
     ],
     ["pawl rollout --policy human --groups 1 --group-size 1", "you play, and it is recorded"],
     ["pawl rollout --config run.yaml --seed 7", "settings from a file, one of them changed"],
@@ -43,9 +51,15 @@ export const rollout = defineCommand({
       return askPerson(situation, asker, io, signal);
     };
     const style = promptStyle(environment.promptFamily, settings.prompt);
-    const policy = createPolicy(settings.policy, { environment, style, ask });
+    const { checkpoint } = settings;
+    if (checkpoint !== undefined && settings.policy !== undefined)
+      throw new ConfigError("--checkpoint: contradicts --policy; give one of them");
+    const chosen: PolicyConfig = settings.policy ?? { name: "expert", epsilon: 0 };
+    const model =
+      checkpoint === undefined ? undefined : await checkpointPolicy(checkpoint, settings, style);
+    const policy = model?.policy ?? createPolicy(chosen, { environment, style, ask });
     const progress =
-      settings.policy.name === "human"
+      model === undefined && chosen.name === "human"
         ? undefined
         : rolloutProgress(io, tasks.length, settings.groupSize);
     const tally = await recordRollout(
@@ -56,8 +70,7 @@ export const rollout = defineCommand({
         style,
         groupSize: settings.groupSize,
         seed: settings.seed,
-        lanes:
-          settings.lanes ?? (settings.policy.name === "chat" ? settings.policy.concurrency : 1),
+        lanes: settings.lanes ?? (chosen.name === "chat" ? chosen.concurrency : 1),
         signal,
         onProblem: (message) => warn(io, message),
         ...(settings.stepLimit !== undefined && { stepLimit: settings.stepLimit }),
@@ -72,6 +85,7 @@ export const rollout = defineCommand({
       .finally(() => {
         progress?.end();
         asker?.close();
+        return model?.close();
       });
     print(io);
     for (const line of tallyTable(tally)) print(io, line);

@@ -6,6 +6,7 @@ import { findEnvKind } from "../envs/registry.js";
 import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
+import { isRemote } from "../train/engines.js";
 import { trainRun } from "../train/run.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
@@ -31,13 +32,14 @@ export const train = defineCommand({
       resume: z
         .string()
         .optional()
-        .describe("go on with this run, with the settings it was started with"),
+        .describe("go on with this run and its settings; --engine http://… says where it goes on"),
     }),
   examples: [
     ["pawl train", "watch a small agent learn"],
     ["pawl train --quick", "the same in a minute and a half, in a smaller world"],
     ["pawl train --paw.loss off", "the same without world modelling"],
     ["pawl train --resume runs/…", "go on where a run was interrupted"],
+    ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
   async run({ config, io, signal }) {
     const { out, resume, quick: _, ...given } = config;
@@ -45,7 +47,7 @@ export const train = defineCommand({
       throw new ConfigError("--out: contradicts --resume, which goes on in the folder it names");
     }
     const settings =
-      resume === undefined ? (given as TrainConfig) : (readManifest(resume).config as TrainConfig);
+      resume === undefined ? (given as TrainConfig) : moved(resume, (given as TrainConfig).engine);
     const folder = resume ?? out ?? defaultRunFolder("train", String(settings.env.name));
     const progress = trainProgress(io, settings.updates);
     try {
@@ -66,3 +68,9 @@ export const train = defineCommand({
     return exitCodes.done;
   },
 });
+
+/** The settings of a run that goes on; its server may have moved, or the run moves to one. */
+function moved(run: string, engine: TrainConfig["engine"]): TrainConfig {
+  const config = readManifest(run).config as TrainConfig;
+  return isRemote(engine) ? { ...config, engine: { ...config.engine, name: engine.name } } : config;
+}

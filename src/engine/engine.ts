@@ -21,6 +21,8 @@ export interface Capabilities {
   /** The objective runs inside the forward and backward pass, at no second forward. */
   readonly fusedObjective: boolean;
   readonly lora: boolean;
+  /** Accumulated gradients can be dropped again and their norm told, so that gradients can be measured. */
+  readonly discardGradients: boolean;
 }
 
 /** How to choose the next tokens. */

@@ -19,7 +19,7 @@ export function rolloutConfig(kind: EnvKind) {
         .optional()
         .describe("these tasks instead, by id, for example train/0,train/17"),
       groupSize: z.int().min(1).default(8).describe("episodes per group, all of one task"),
-      policy: policyConfig.prefault({ name: "expert" }),
+      policy: policyConfig.optional(),
       prompt: promptOptions.prefault({}),
       stepLimit: z
         .int()

@@ -6,6 +6,7 @@ import { envConfig } from "../envs/open.js";
 import { objectiveOptions } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
 import { promptOptions } from "../text/prompt.js";
+import { engineOptions } from "./engines.js";
 import { optimizerOptions } from "./schedule.js";
 import { sftOptions } from "./sft.js";
 
@@ -19,20 +20,9 @@ export const modelOptions = z
       .min(1)
       .default("tiny")
       .describe(
-        "tiny, small or base: from scratch; else a run, or a checkpoint folder in Hugging Face layout",
+        "tiny, small or base: from scratch; served: the engine server's model; else a run, or a checkpoint folder",
       ),
     maxContext: count.default(512).describe("longest sequence of a model from scratch, in tokens"),
-  })
-  .prefault({});
-
-/** The engine to train on. */
-export const engineOptions = z
-  .strictObject({
-    name: z
-      .literal("embedded")
-      .default("embedded")
-      .describe("what computes: this process, on its CPU"),
-    threads: count.optional().describe("threads; default: as many as there are cores"),
   })
   .prefault({});
 

@@ -6,6 +6,7 @@ import { createRandom } from "../random.js";
 import { type MergedSequence, mergeContinuations } from "../update/merge.js";
 import type { Update } from "../update/update.js";
 import { minibatchWeights, type Normaliser } from "../update/weights.js";
+import { type Mismatch, mismatchOf } from "./mismatch.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
 
 /** How an update is learnt. */
@@ -38,8 +39,12 @@ export async function learn(
   const sums: Record<string, number> = {};
   let tokens = 0;
   let gradNorm = 0;
+  let mismatch: Mismatch | undefined;
   for (const [index, batch] of batches.entries()) {
-    add(sums, await engine.forwardBackward(batch, options.objective));
+    const pass = await engine.forwardBackward(batch, options.objective);
+    add(sums, pass);
+    // Only the first batch is learnt with the weights that sampled it.
+    mismatch ??= mismatchOf(batch, pass);
     const step = options.stepsBefore + index;
     const result = await engine.optimStep({
       ...options.optimizer,
@@ -53,7 +58,7 @@ export async function learn(
   for (const name of Object.keys(metrics)) {
     if (name.endsWith(".loss") || name === "loss") metrics[name]! /= batches.length;
   }
-  return { metrics: { ...metrics, gradNorm }, optimizerSteps: batches.length, tokens };
+  return { metrics: { ...metrics, ...mismatch, gradNorm }, optimizerSteps: batches.length, tokens };
 }
 
 /** The update's sequences in random order and in mini-batches, with weights for a step of each one's own. */

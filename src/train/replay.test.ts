@@ -183,7 +183,14 @@ describe("the replay of a run", () => {
     const moved = await runCli([
       "eval",
       ...["--checkpoint", elsewhere, "--tasks", "1", "--step-limit", "1", "--max-tokens", "4"],
-      ...["--prompt.style", "compact", "--threads", "1", "--out", join(parent, "eval-moved")],
+      ...[
+        "--prompt.style",
+        "compact",
+        "--engine.threads",
+        "1",
+        "--out",
+        join(parent, "eval-moved"),
+      ],
     ]);
     expect(moved.stdout).toMatch(/^all +1 /m);
     expect(start.stdout).toMatch(/^pick +2 +[\d.]+ % +[\d.]+ – [\d.]+ %/m);

@@ -13,11 +13,11 @@
  * are measured on a sample; a cap on λ is computed again from the recorded ones. PPO's advantages and
  * selection by full entropy need the weights, so without them what depends on those is left out too.
  */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Advantages, computeAdvantages } from "../advantages/advantages.js";
-import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Engine, TrainSequence } from "../engine/engine.js";
-import { openCheckpoint } from "../engine/weights/checkpoint.js";
+import { parseModelConfig } from "../engine/weights/model-config.js";
 import { openEnvironment } from "../envs/open.js";
 import { evaluateObjective } from "../objectives/expression-evaluate.js";
 import { updateObjective } from "../objectives/objective.js";
@@ -27,6 +27,7 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
+import { openEngine } from "./engines.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
@@ -158,7 +159,11 @@ async function createReplayer(
 ): Promise<Replayer> {
   const { maxReturn } = openEnvironment({ ...config.env, name: String(config.env.name) });
   const reference = join(folder, REFERENCE);
-  const maxTokens = (await openCheckpoint(reference)).config.maxContext;
+  const configFile = join(reference, "config.json");
+  const maxTokens = parseModelConfig(
+    JSON.parse(readFileSync(configFile, "utf8")),
+    configFile,
+  ).maxContext;
   const critic = config.advantage.name === "ppo";
   let engine: Engine | undefined;
 
@@ -257,15 +262,10 @@ async function createReplayer(
 
 async function startEngine(
   reference: string,
-  { engine: { threads } }: TrainConfig,
+  { engine: options }: TrainConfig,
   valueHead: boolean,
 ): Promise<Engine> {
-  const model = { folder: reference };
-  const engine = await createEmbeddedEngine({
-    model,
-    valueHead,
-    ...(threads !== undefined && { threads }),
-  });
+  const engine = await openEngine(options, { folder: reference }, { valueHead });
   await engine.snapshotReference();
   return engine;
 }

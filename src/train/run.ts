@@ -2,7 +2,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
-import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { PresetName } from "../engine/embedded/init.js";
 import type { Engine } from "../engine/engine.js";
 import { EnvError, type Environment } from "../envs/env.js";
@@ -16,10 +15,11 @@ import { hasManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
-import { loadTokenizer } from "../text/tokenizer.js";
+import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkConfig } from "./checks.js";
 import type { TrainConfig } from "./config.js";
+import { type EngineModel, isRemote, openEngine, refuseMissing } from "./engines.js";
 import { type EvaluatedModel, evaluateSplits } from "./evaluate.js";
 import type { GradientCap } from "./gradient-cap.js";
 import { describeLeftOut } from "./left-out.js";
@@ -63,7 +63,8 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     if (checkpoint === undefined) await warmStart(setup, config, run, options);
     options.onPhase?.("rl");
     await engine.load(join(folder, REFERENCE));
-    await engine.snapshotReference();
+    // Nobody else asks for it, and it takes as much memory as the weights.
+    if (config.objective.kl > 0) await engine.snapshotReference();
     if (checkpoint !== undefined) await engine.load(checkpoint.folder);
     await trainRl(
       {
@@ -128,41 +129,82 @@ async function prepare(
   const { folder } = options;
   const style = promptStyle(environment.promptFamily, config.prompt);
   options.onPhase?.("tokenizer");
-  const tokenizer =
+  const saved = join(folder, TOKENIZER);
+  const read =
     checkpoint !== undefined
-      ? await loadTokenizer(join(folder, TOKENIZER))
-      : "folder" in start
-        ? await loadTokenizer(start.tokenizer)
-        : buildTokenizer(await worldTexts(environment, style));
-  if (checkpoint === undefined) await tokenizer.save(join(folder, TOKENIZER));
+      ? await loadTokenizer(saved)
+      : "served" in start
+        ? undefined
+        : "folder" in start
+          ? await loadTokenizer(start.tokenizer)
+          : buildTokenizer(await worldTexts(environment, style));
   options.onPhase?.("model");
-  const engine = await createEmbeddedEngine({
-    model:
-      "folder" in start
-        ? { folder: start.folder }
-        : {
-            ...start,
-            vocabularySize: tokenizer.vocabularySize,
-            maxContext: config.model.maxContext,
-          },
+  const engine = await openEngine(config.engine, modelOf(config, start, read, checkpoint, folder), {
     seed: config.seed,
     valueHead: config.advantage.name === "ppo",
-    ...(config.engine.threads !== undefined && { threads: config.engine.threads }),
+    ...(options.onProblem !== undefined && { onNotice: options.onProblem }),
   });
-  return { environment, style, tokenizer, engine };
+  try {
+    refuseMissing(needsOf(config), engine.capabilities);
+    const tokenizer = read ?? (await servedTokenizer(engine, join(folder, REFERENCE)));
+    if (checkpoint === undefined) await tokenizer.save(saved);
+    return { environment, style, tokenizer, engine };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+/** What the engine starts from; a run on a server goes on from what it saved there. */
+function modelOf(
+  config: TrainConfig,
+  start: ModelStart,
+  tokenizer: Tokenizer | undefined,
+  checkpoint: Checkpoint | undefined,
+  folder: string,
+): EngineModel {
+  if (checkpoint !== undefined && isRemote(config.engine))
+    return { folder: join(folder, REFERENCE) };
+  return engineModel(start, tokenizer?.vocabularySize ?? 0, config.model.maxContext);
+}
+
+/** A start as engines take it; a model from scratch needs to know its vocabulary and context. */
+export function engineModel(
+  start: ModelStart,
+  vocabularySize: number,
+  maxContext: number,
+): EngineModel {
+  if ("served" in start) return start;
+  return "folder" in start ? { folder: start.folder } : { ...start, vocabularySize, maxContext };
+}
+
+/** The tokenizer that a server's model comes with: a saved model has it beside its weights. */
+async function servedTokenizer(engine: Engine, folder: string): Promise<Tokenizer> {
+  await engine.save(folder, { optimizer: false });
+  return loadTokenizer(folder);
+}
+
+function needsOf({ advantage, objective, paw, gradientSample }: TrainConfig) {
+  return {
+    values: advantage.name === "ppo",
+    entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
+    discardGradients: paw.loss !== "off" && gradientSample > 0,
+  };
 }
 
 export type ModelStart =
   | { readonly preset: PresetName }
-  | { readonly folder: string; readonly tokenizer: string };
+  | { readonly folder: string; readonly tokenizer: string }
+  | { readonly served: true };
 
 const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
 
 /** What the model starts from; a name that is no preset must be a run, or a folder with a checkpoint in it. */
-export function startOf(config: Pick<TrainConfig, "model">): ModelStart {
+export function startOf(config: Pick<TrainConfig, "model" | "engine">): ModelStart {
   const { start } = config.model;
   const preset = PRESETS.find((name) => name === start);
   if (preset !== undefined) return { preset };
+  if (start === "served" && isRemote(config.engine)) return { served: true };
   if (hasManifest(start)) {
     const { weights, tokenizer } = findSavedModel(start);
     return { folder: weights, tokenizer };

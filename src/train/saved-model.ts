@@ -1,13 +1,14 @@
 /** A model on disk: the checkpoint of a run, or any folder with weights and a tokenizer. */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Engine } from "../engine/engine.js";
+import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
+import { type EngineOptions, engineOptions, openEngine } from "./engines.js";
 
 /** The weights that a run starts from, and stays near where a KL penalty asks for it. */
 export const REFERENCE = "reference";
@@ -31,7 +32,7 @@ export interface SavedModel {
 export function findSavedModel(folder: string): SavedModel {
   if (hasManifest(folder)) return modelOfRun(folder);
   const run = [dirname(resolve(folder)), dirname(dirname(resolve(folder)))].find(hasManifest);
-  if (!existsSync(join(folder, "config.json"))) {
+  if (!["config.json", POINTER_FILE].some((file) => existsSync(join(folder, file)))) {
     throw new RunError(
       `${folder} holds no model: expected a run folder of pawl train or pawl rwml, or a folder with config.json, model.safetensors and tokenizer.json`,
     );
@@ -70,14 +71,12 @@ export function trainConfigOf(run: string): TrainConfig {
   return config as unknown as TrainConfig;
 }
 
-/** Starts an engine with the model's weights and reads its tokenizer. */
+/** Starts an engine with the model's weights and reads its tokenizer; default: the engine of its run. */
 export async function loadSavedModel(
-  { weights, tokenizer }: SavedModel,
-  options: { readonly threads?: number; readonly valueHead?: boolean } = {},
+  { weights, tokenizer, config }: SavedModel,
+  { valueHead = false, ...engine }: Partial<EngineOptions> & { readonly valueHead?: boolean } = {},
 ): Promise<{ readonly engine: Engine; readonly tokenizer: Tokenizer }> {
   const read = await loadTokenizer(tokenizer);
-  return {
-    engine: await createEmbeddedEngine({ ...options, model: { folder: weights } }),
-    tokenizer: read,
-  };
+  const options = engineOptions.parse({ ...config?.engine, ...engine });
+  return { engine: await openEngine(options, { folder: weights }, { valueHead }), tokenizer: read };
 }

@@ -1,6 +1,7 @@
 /** The configuration of world-model training. */
 import { z } from "zod";
-import { engineOptions, modelOptions } from "../train/config.js";
+import { modelOptions } from "../train/config.js";
+import { engineOptions } from "../train/engines.js";
 import { optimizerOptions } from "../train/schedule.js";
 import { protocolOptions } from "./protocol.js";
 

@@ -5,7 +5,6 @@
  * all of both (1+1), and are compared in the real environment. Real and synthetic episodes are of different
  * tasks, so that 1+1 is more than the same twice.
  */
-import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Environment, Task } from "../envs/env.js";
 import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
@@ -15,8 +14,9 @@ import { play } from "../rollout/rollout.js";
 import type { Counts } from "../rollout/tally.js";
 import type { PromptStyle } from "../text/prompt.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { engineOptions, openEngine } from "../train/engines.js";
 import { evaluate } from "../train/evaluate.js";
-import type { ModelStart } from "../train/run.js";
+import { engineModel, type ModelStart } from "../train/run.js";
 import { type SftOptions, sft } from "../train/sft.js";
 import { replay } from "./consistency.js";
 import type { WorldModel } from "./model.js";
@@ -143,12 +143,11 @@ export async function trainAndTest(
   options: TraineeOptions,
 ): Promise<Readonly<Record<string, Counts>>> {
   const { environment, style, start, maxContext, seed, threads, signal, stepLimit } = options;
-  const tokenizer = "folder" in start ? await loadTokenizer(start.folder) : options.tokenizer;
+  const tokenizer = "folder" in start ? await loadTokenizer(start.tokenizer) : options.tokenizer;
   const { vocabularySize } = tokenizer;
-  const engine = await createEmbeddedEngine({
-    model: "folder" in start ? start : { ...start, vocabularySize, maxContext },
+  const settings = engineOptions.parse(threads === undefined ? {} : { threads });
+  const engine = await openEngine(settings, engineModel(start, vocabularySize, maxContext), {
     seed,
-    ...(threads !== undefined && { threads }),
   });
   try {
     const text = { tokenizer, style };

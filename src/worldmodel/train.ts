@@ -6,7 +6,6 @@
  * from nothing; with a pretrained model those can be set.
  */
 import { join } from "node:path";
-import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Engine, TrainSequence } from "../engine/engine.js";
 import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom, mixSeed } from "../random.js";
@@ -15,7 +14,8 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
-import { type ModelStart, startOf } from "../train/run.js";
+import { openEngine } from "../train/engines.js";
+import { engineModel, type ModelStart, startOf } from "../train/run.js";
 import { learningRate } from "../train/schedule.js";
 import { asMean } from "../train/sft.js";
 import type { WorldTrainConfig } from "./config.js";
@@ -73,7 +73,7 @@ export async function trainWorldModel(
   let engine: Engine | undefined;
   try {
     const tokenizer = await openTokenizer(folder, start, checkpoint, { ...data, train }, config);
-    engine = await openEngine(config, start, tokenizer, checkpoint);
+    engine = await startEngine(config, start, tokenizer, checkpoint);
     const sequences = toSequences(train, tokenizer, config.protocol, engine, problems);
     await learn(
       { engine, tokenizer, sequences, test: data.test, run, checkpoint },
@@ -123,7 +123,7 @@ async function openTokenizer(
   if (checkpoint !== undefined) return loadTokenizer(place);
   const tokenizer =
     "folder" in start
-      ? await loadTokenizer(start.folder)
+      ? await loadTokenizer(start.tokenizer)
       : buildTokenizer(textsOf([...data.train, ...data.test], protocol));
   await tokenizer.save(place);
   return tokenizer;
@@ -139,17 +139,15 @@ export function textsOf(trajectories: readonly Trajectory[], { marker }: Protoco
   return texts;
 }
 
-async function openEngine(
-  { model, engine: { threads }, seed }: WorldTrainConfig,
+async function startEngine(
+  { model, engine: settings, seed }: WorldTrainConfig,
   start: ModelStart,
   { vocabularySize }: Tokenizer,
   checkpoint: Checkpoint | undefined,
 ): Promise<Engine> {
   const { maxContext } = model;
-  const engine = await createEmbeddedEngine({
-    model: "folder" in start ? start : { ...start, vocabularySize, maxContext },
+  const engine = await openEngine(settings, engineModel(start, vocabularySize, maxContext), {
     seed,
-    ...(threads !== undefined && { threads }),
   });
   if (checkpoint !== undefined) await engine.load(checkpoint.folder);
   return engine;

@@ -8,14 +8,14 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import { openEnvironment } from "../envs/open.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { openRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import type { TrainConfig } from "../train/config.js";
-import { startOf, type TrainOptions, trainRun } from "../train/run.js";
+import { engineOptions, openEngine } from "../train/engines.js";
+import { engineModel, startOf, type TrainOptions, trainRun } from "../train/run.js";
 import { worldTexts } from "../train/world-text.js";
 import type { WorldTrainConfig } from "./config.js";
 import { readDataSets } from "./dataset.js";
@@ -122,11 +122,11 @@ async function commonStart(
   ]);
   const { vocabularySize } = tokenizer;
   const { maxContext } = train.model;
-  const engine = await createEmbeddedEngine({
-    model: { ...start, vocabularySize, maxContext },
-    seed,
-    valueHead: train.advantage.name === "ppo",
-  });
+  const engine = await openEngine(
+    engineOptions.parse({}),
+    engineModel(start, vocabularySize, maxContext),
+    { seed, valueHead: train.advantage.name === "ppo" },
+  );
   try {
     await engine.save(folder, { optimizer: false });
     // Written last: it says that the folder is whole.

@@ -66,6 +66,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       values: model.parameters.has(VALUE_HEAD),
       fusedObjective: true,
       lora: false,
+      discardGradients: true,
     }),
     sample: (requests) => model.sampler.sample(requests),
     forward: (sequences, { weights = "policy", ...wanted } = {}) => {

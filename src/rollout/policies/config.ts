@@ -18,7 +18,7 @@ const epsilon = z
 
 /** The schema of a policy: its name and the options of that kind. */
 export const policyConfig = z.discriminatedUnion("name", [
-  z.strictObject({ name: z.literal("expert").describe("who plays"), epsilon }),
+  z.strictObject({ name: z.literal("expert").describe("who plays; default: the expert"), epsilon }),
   z.strictObject({ name: z.literal("seeker"), epsilon }),
   z.strictObject({ name: z.literal("random") }),
   z.strictObject({ name: z.literal("human") }),

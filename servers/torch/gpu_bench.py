@@ -1,0 +1,408 @@
+"""Speed of the server's engine beside plain transformers on the same GPU, in the same run.
+
+    python gpu_bench.py --objectives FILE [--shape qwen2.5-1.5b] [SECTION …]
+
+Each section runs in a process of its own and prints one line of JSON as soon as it is done; the last line has
+all fields. FILE holds the objectives {"grpo", "paw"} as bench/gpu.ts writes them, from their one definition.
+"""
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import torch
+
+from pawl_server.engine import Engine, EngineOptions
+from pawl_server.expression import Objective, parse_objective
+from pawl_server.losses import standard_objective
+from pawl_server.ranks import join_ranks
+from pawl_server.sampler import SampleRequest
+from pawl_server.sequences import Sequences
+from pawl_server.weights import AdamParams
+
+Json = dict[str, Any]
+SHAPES: dict[str, Json] = {
+    "qwen2.5-1.5b": {
+        "vocab_size": 151_936, "hidden_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 12,
+        "num_key_value_heads": 2, "intermediate_size": 8960, "max_position_embeddings": 4096,
+    },
+    "tiny": {
+        "vocab_size": 512, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 4096,
+    },
+}  # fmt: skip
+COMMON = {
+    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "rope_theta": 1_000_000.0, "rms_norm_eps": 1e-6,
+    "hidden_act": "silu", "tie_word_embeddings": True,
+}  # fmt: skip
+# Tokens of ALFWorld's prompts and next observations: deciles of 6,385 steps recorded from the original
+# (valid_seen; characters / 4). Responses: a short thought and an action.
+PROMPTS = (392, 408, 424, 442, 467, 491, 515, 544, 603)
+OBSERVATIONS = (6, 9, 10, 11, 12, 13, 15, 18, 23, 60)
+RESPONSES = (40, 160)
+# The share of transitions whose observation PaW learns from.
+SELECTED = 0.75
+# The GPU's memory bandwidth by its datasheet, for the bound on sampling.
+BANDWIDTH = 4.8e12
+GPU = torch.cuda.is_available()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sections", nargs="*", help=f"some of: {', '.join(SECTIONS)} (default: all)")
+    parser.add_argument("--objectives", type=Path, required=True)
+    parser.add_argument("--shape", choices=SHAPES, default="qwen2.5-1.5b")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each section")
+    parser.add_argument("--here", action="store_true", help="run one section in this process")
+    arguments = parser.parse_args()
+    if arguments.here:
+        objectives = {name: parse_objective(value) for name, value in json.loads(arguments.objectives.read_text()).items()}
+        with tempfile.TemporaryDirectory() as folder:
+            shape = {**COMMON, **SHAPES[arguments.shape]}
+            (Path(folder) / "config.json").write_text(json.dumps(shape))
+            print(json.dumps(SECTIONS[arguments.sections[0]](Bench(Path(folder), shape, objectives))), flush=True)
+        return
+    fields: Json = {"device": torch.cuda.get_device_name() if GPU else "cpu", "torch": torch.__version__}
+    for section in arguments.sections or SECTIONS:
+        found = run_section(section, arguments)
+        fields.update(found)
+        print(json.dumps(found), flush=True)
+    print(json.dumps(fields), flush=True)
+
+
+def run_section(section: str, arguments: argparse.Namespace) -> Json:
+    """One section in a process of its own: what it leaves in memory or breaks, the next does not see."""
+    command = [sys.executable, __file__, "--here", "--shape", arguments.shape, "--objectives", str(arguments.objectives), section]
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=arguments.timeout)
+    except subprocess.TimeoutExpired:
+        return {f"{section}_status": f"not done in {arguments.timeout} s"}
+    seconds = round(time.monotonic() - begin, 1)
+    if done.returncode != 0:
+        return {f"{section}_status": f"failed with {done.returncode} after {seconds} s"}
+    return {**json.loads(done.stdout.splitlines()[-1]), f"{section}_status": f"done in {seconds} s"}
+
+
+class Bench:
+    """A model's shape, the objectives, and how to make an engine and sequences for it."""
+
+    def __init__(self, folder: Path, shape: Json, objectives: dict[str, Objective]) -> None:
+        self.folder, self.shape, self.objectives = folder, shape, objectives
+        self.device = torch.device("cuda", 0) if GPU else torch.device("cpu")
+        self.random = random.Random(0)
+        self.small = shape["vocab_size"] < 10_000
+
+    def engine(self, **changes: Any) -> Engine:
+        options: Json = {"dtype": torch.bfloat16 if GPU else torch.float32, "batch_tokens": 16_384, "checkpointing": False, "compiled": GPU}
+        return Engine(self.folder, join_ranks(), EngineOptions(**{**options, **changes}), lora_rank=0, value_head=False, seed=0)
+
+    def tokens(self, count: int) -> list[int]:
+        return [self.random.randrange(self.shape["vocab_size"]) for _ in range(count)]
+
+    def steps(self, count: int) -> list[tuple[int, int, int]]:
+        """Lengths of prompt, response and next observation of some steps of an agent."""
+        return [
+            (
+                self.random.choice(PROMPTS) + self.random.randrange(-8, 9),
+                self.random.randint(*RESPONSES),
+                self.random.choice(OBSERVATIONS) if self.random.random() < SELECTED else 0,
+            )
+            for _ in range(count)
+        ]
+
+    def flops(self, lengths: list[int], targets: int) -> float:
+        """Floating-point operations of a forward and backward pass: matrices and causal attention, nothing twice."""
+        s = self.shape
+        size = s["hidden_size"] // s["num_attention_heads"]
+        kv = s["num_key_value_heads"] * size
+        layer = s["hidden_size"] * (2 * s["hidden_size"] + 2 * kv + 3 * s["intermediate_size"])
+        matrices = 6 * s["num_hidden_layers"] * layer * sum(lengths)
+        attention = 6 * s["num_hidden_layers"] * s["hidden_size"] * sum(length * length for length in lengths)
+        return matrices + attention + 6 * s["vocab_size"] * s["hidden_size"] * targets
+
+
+def rollout(bench: Bench, steps: list[tuple[int, int, int]], paw: bool) -> Sequences:
+    """The sequences of an update: prompt and response, and with PaW the next observation behind them."""
+    lengths = [p + r + (o if paw else 0) - 1 for p, r, o in steps]
+    total = sum(lengths)
+    mask = torch.cat([torch.arange(n) >= p - 1 for n, (p, _, _) in zip(lengths, steps)])
+    world = torch.cat([torch.arange(n) >= p + r - 1 for n, (p, r, _) in zip(lengths, steps)])
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(bench.shape["vocab_size"], (total,), generator=generator)
+    level = -torch.log(torch.tensor(float(bench.shape["vocab_size"])))
+    inputs = {
+        "advantage": torch.randn(total, generator=generator),
+        "oldLogprob": level.expand(total),
+        "referenceLogprob": level.expand(total),
+        "policyWeight": (mask & ~world) / total,
+        "worldWeight": (mask & world) / total,
+    }
+    return Sequences(tuple(lengths), ids, ids.roll(-1), mask, inputs)
+
+
+def timed(work: Callable[[], object], repeat: int = 3, warm: int = 1) -> float:
+    """The median seconds of some repetitions, after warming up."""
+    for _ in range(warm):
+        work()
+    seconds = []
+    for _ in range(repeat):
+        synchronize()
+        begin = time.perf_counter()
+        work()
+        synchronize()
+        seconds.append(time.perf_counter() - begin)
+    return sorted(seconds)[len(seconds) // 2]
+
+
+def synchronize() -> None:
+    if GPU:
+        torch.cuda.synchronize()
+
+
+def peak_gib(work: Callable[[], object]) -> float:
+    if not GPU:
+        return 0.0
+    torch.cuda.reset_peak_memory_stats()
+    work()
+    return torch.cuda.max_memory_allocated() / 2**30
+
+
+def free(*_: object) -> None:
+    gc.collect()
+    if GPU:
+        torch.cuda.empty_cache()
+
+
+def measured_peak(bench: Bench) -> float:
+    """The matrix peak, in FLOP/s: a large bfloat16 product of random numbers."""
+    n = 8192 if GPU else 256
+    dtype = torch.bfloat16 if GPU else torch.float32
+    a, b = (torch.randn(n, n, device=bench.device, dtype=dtype) for _ in range(2))
+    return 2 * n**3 * 10 / timed(lambda: [a @ b for _ in range(10)], warm=2)
+
+
+def peak_section(bench: Bench) -> Json:
+    peak = measured_peak(bench)
+    x = torch.randn(2**30 if GPU else 2**20, device=bench.device)
+    y = torch.empty_like(x)
+    bandwidth = 2 * x.numel() * 4 / timed(lambda: y.copy_(x), repeat=5)
+    return {"matmul_tflops": round(peak / 1e12, 1), "copy_gb_per_s": round(bandwidth / 1e9)}
+
+
+def check_section(bench: Bench) -> Json:
+    """Does the GPU compute what the CPU does? Attention, gradients, and sampling against training."""
+    from gpu_check import check
+
+    return check(bench.folder)
+
+
+def train_section(bench: Bench) -> Json:
+    """One optimiser step over 8 × 1,024 tokens, all of them targets; and over sequences like ALFWorld's."""
+    peak = measured_peak(bench)
+    rows, length = (8, 1024) if not bench.small else (4, 64)
+    full = _plain_sequences(bench, rows, length)
+    steps = bench.steps(256 if not bench.small else 8)
+    agent = rollout(bench, steps, paw=True)
+    adam = AdamParams(1e-6)
+    results: Json = {}
+    engine = bench.engine()
+    for name, sequences, objective in (
+        ("train_full", full, standard_objective("cross_entropy", {})),
+        ("train", agent, bench.objectives["paw"]),
+    ):
+        work = lambda: (engine.learn(sequences, objective), engine.step(adam))
+        seconds = timed(work, warm=2)
+        flops = bench.flops(list(sequences.lengths), int(sequences.mask.sum()))
+        results[f"{name}_tokens_per_s"] = round(len(sequences.tokens) / seconds)
+        results[f"{name}_peak_share"] = round(flops / seconds / peak, 4)
+        results[f"{name}_gib"] = round(peak_gib(work), 1)
+    del engine, work
+    free()
+    print(json.dumps(results), file=sys.stderr, flush=True)
+    plain = plain_loop(bench, [[length] * rows])
+    # The plain loop pads: batches of 16 sequences, sorted by length, which is kind to it.
+    lengths = sorted(agent.lengths)
+    padded = plain_loop(bench, [lengths[i : i + 16] for i in range(0, len(lengths), 16)])
+    results.update(plain_full_tokens_per_s=round(plain["tokens_per_s"]), plain_full_gib=plain["gib"])
+    results.update(plain_tokens_per_s=round(padded["tokens_per_s"]), plain_gib=padded["gib"])
+    results["train_full_ratio"] = round(results["train_full_tokens_per_s"] / plain["tokens_per_s"], 3)
+    results["train_ratio"] = round(results["train_tokens_per_s"] / padded["tokens_per_s"], 3)
+    results["matmul_tflops_beside"] = round(peak / 1e12, 1)
+    return results
+
+
+def _plain_sequences(bench: Bench, rows: int, length: int) -> Sequences:
+    ids = torch.randint(bench.shape["vocab_size"], (rows * length,), generator=torch.Generator().manual_seed(2))
+    ones = torch.ones(rows * length)
+    return Sequences((length,) * rows, ids, ids.roll(-1), ones.bool(), {"weights": ones / len(ids)})
+
+
+def plain_loop(bench: Bench, batches: list[list[int]]) -> Json:
+    """A plain transformers loop: bfloat16 autocast, 32-bit weights, padded batches, fused AdamW."""
+    model = plain_model(bench, torch.float32).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
+    data = []
+    for lengths in batches:
+        ids = torch.randint(bench.shape["vocab_size"], (len(lengths), max(lengths)), device=bench.device)
+        mask = (torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]).to(bench.device)
+        data.append({"input_ids": ids, "attention_mask": None if mask.all() else mask, "labels": ids.masked_fill(~mask, -100)})
+
+    def work() -> None:
+        for batch in data:
+            with torch.autocast(bench.device.type, torch.bfloat16, enabled=GPU):
+                loss = model(**batch, use_cache=False).loss
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    seconds = timed(work, warm=1)
+    gib = round(peak_gib(work), 1)
+    del model, optimizer, data
+    free()
+    return {"tokens_per_s": sum(map(sum, batches)) / seconds, "gib": gib}
+
+
+def plain_model(bench: Bench, dtype: torch.dtype) -> Any:
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    with torch.device(bench.device):
+        model = Qwen2ForCausalLM(Qwen2Config(**bench.shape))
+    return model.to(dtype)
+
+
+def sample_section(bench: Bench) -> Json:
+    """128 sequences with prompts of 512 tokens, 128 new tokens each: all prompts distinct, and 16 groups of 8."""
+    rows, prompt, new = (128, 512, 128) if not bench.small else (8, 16, 8)
+    engine = bench.engine()
+    results: Json = {}
+
+    def measure(name: str, groups: int, length: int) -> float:
+        requests = [
+            SampleRequest(tuple(bench.tokens(prompt)), rows // groups, length, seed) for seed in range(groups)
+        ]
+        seconds = timed(lambda: engine.sample(requests), repeat=3, warm=1)
+        results[name] = round(rows * length / seconds)
+        return rows * length / seconds
+
+    rate = measure("sample_tokens_per_s", rows, new)
+    measure("sample_groups_tokens_per_s", rows // 8, new)
+    measure("sample_long_tokens_per_s", rows // 8, 4 * new)
+    decode = timed(lambda: engine.sampler.decoders[max(engine.sampler.decoders)].run()) / 16
+    results["decode_step_ms"] = round(decode * 1000, 3)
+    s = bench.shape
+    size = s["hidden_size"] // s["num_attention_heads"]
+    cache = rows * (prompt + new / 2) * 2 * s["num_key_value_heads"] * size * 2 * s["num_hidden_layers"]
+    bound = rows / ((2 * engine.parameters + cache) / BANDWIDTH)
+    results["sample_bound_tokens_per_s"] = round(bound)
+    results["sample_bound_share"] = round(rate / bound, 4)
+    del engine
+    free()
+    print(json.dumps(results), file=sys.stderr, flush=True)
+    model = plain_model(bench, torch.bfloat16 if GPU else torch.float32).eval()
+    ids = torch.randint(s["vocab_size"], (rows, prompt), device=bench.device)
+    generate = lambda count: model.generate(
+        ids, attention_mask=torch.ones_like(ids), do_sample=True, max_new_tokens=count, min_new_tokens=count, pad_token_id=0
+    )
+    generate(4)
+    seconds = timed(lambda: generate(new), repeat=1, warm=0)
+    results["generate_tokens_per_s"] = round(rows * new / seconds)
+    results["sample_ratio"] = round(rate / (rows * new / seconds), 2)
+    return results
+
+
+def paw_section(bench: Bench) -> Json:
+    """A mini-batch of 256 steps, learnt from with GRPO's objective and with PaW's, alternately."""
+    steps = bench.steps(256 if not bench.small else 8)
+    engine = bench.engine()
+    adam = AdamParams(1e-6)
+    works = {}
+    for name, paw in (("grpo", False), ("paw", True)):
+        sequences = rollout(bench, steps, paw)
+        works[name] = lambda s=sequences, n=name: (engine.learn(s, bench.objectives[n]), engine.step(adam))
+    memory = {}
+    for name, work in works.items():
+        work()
+        memory[name] = peak_gib(work)
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(5):
+        for name, work in works.items():
+            seconds[name].append(timed(work, repeat=1, warm=0))
+    median = {name: sorted(values)[2] for name, values in seconds.items()}
+    extra = sum(o for _, _, o in steps) / sum(p + r for p, r, _ in steps)
+    return {
+        "paw_training_time_ratio": round(median["paw"] / median["grpo"], 4),
+        "paw_memory_ratio": round(memory["paw"] / max(memory["grpo"], 1e-9), 4),
+        "paw_extra_tokens": round(extra, 4),
+        "grpo_training_s": round(median["grpo"], 3),
+    }
+
+
+def update_section(bench: Bench) -> Json:
+    """A PaW and a GRPO update of 128 episodes, from a slice: some rounds of acting, scoring and learning from them.
+
+    There are no worlds here: a step's prompt has a recorded length and random tokens, so this is the engine's
+    time. An update of 128 episodes of 50 steps has 50 / ROUNDS as much of everything but the optimiser's step.
+    """
+    rounds, rows, whole = (3, 128, 50) if not bench.small else (1, 8, 50)
+    engine = bench.engine()
+    engine.snapshot_reference()
+    steps = [step for _ in range(rounds) for step in bench.steps(rows)]
+    times: dict[str, float] = {}
+
+    def phase(name: str, work: Callable[[], object]) -> None:
+        synchronize()
+        begin = time.perf_counter()
+        work()
+        synchronize()
+        times[name] = time.perf_counter() - begin
+
+    def act() -> None:
+        for i in range(rounds):
+            batch = steps[i * rows : (i + 1) * rows]
+            engine.sample([SampleRequest(tuple(bench.tokens(p)), 1, r, i) for p, r, _ in batch])
+
+    def learn(name: str) -> None:
+        engine.learn(rollouts[name], bench.objectives[name])
+        engine.step(AdamParams(1e-6))
+
+    rollouts = {name: rollout(bench, steps, name == "paw") for name in ("grpo", "paw")}
+    score = lambda reference: engine.score(rollouts["grpo"], reference=reference, entropies=False, values=False)
+    # The first time is the warm-up.
+    for _ in range(2):
+        phase("acting", act)
+        phase("old", lambda: score(False))
+        phase("reference", lambda: score(True))
+        phase("grpo", lambda: learn("grpo"))
+        phase("paw", lambda: learn("paw"))
+    common = times["acting"] + times["old"] + times["reference"]
+    scale = whole / rounds
+    return {
+        **{f"update_{name}_s": round(seconds * scale, 1) for name, seconds in times.items()},
+        "update_s": round((common + times["paw"]) * scale, 1),
+        "paw_time_ratio": round((common + times["paw"]) / (common + times["grpo"]), 4),
+        "update_measured_share": round(1 / scale, 3),
+    }
+
+
+SECTIONS: dict[str, Callable[[Bench], Json]] = {
+    "peak": peak_section,
+    "check": check_section,
+    "train": train_section,
+    "sample": sample_section,
+    "paw": paw_section,
+    "update": update_section,
+}
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    main()

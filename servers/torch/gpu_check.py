@@ -1,0 +1,127 @@
+"""Checks that need a GPU: that it computes what the CPU does, and that sampling agrees with training."""
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pawl_server.attention import PackedAttention
+from pawl_server.engine import Engine, EngineOptions
+from pawl_server.losses import standard_objective
+from pawl_server.paged_attention import paged_attention
+from pawl_server.ranks import Ranks
+from pawl_server.sampler import SampleRequest
+from pawl_server.sequences import Sequences
+from pawl_server.weights import AdamParams
+
+CONFIG = {
+    "architectures": ["Qwen2ForCausalLM"], "vocab_size": 1000, "hidden_size": 256, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 512,
+    "max_position_embeddings": 1024, "tie_word_embeddings": True,
+}  # fmt: skip
+CPU = torch.device("cpu")
+
+
+def check(folder: Path) -> dict[str, Any]:
+    """Runs all checks; raises where one fails, and returns how far apart things were."""
+    device = torch.device("cuda", 0) if torch.cuda.is_available() else CPU
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "config.json").write_text(json.dumps(CONFIG))
+        found = {**check_attention(device), **check_paged(device), **check_engine(Path(name), device)}
+    for what, (distance, limit) in found.items():
+        assert distance <= limit, f"{what}: {distance} is more than {limit}"
+    return {what: float(f"{distance:.3g}") for what, (distance, _) in found.items()}
+
+
+def distance(a: torch.Tensor, b: torch.Tensor) -> float:
+    """‖a − b‖ / ‖b‖, in double precision."""
+    a, b = a.detach().double().cpu(), b.detach().double().cpu()
+    return float((a - b).norm() / b.norm())
+
+
+def check_attention(device: torch.device) -> dict[str, tuple[float, float]]:
+    """Packed attention and its gradient against the CPU's, grouped heads included."""
+    lengths = (37, 128, 5, 300)
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    q, k, v, slope = (torch.randn(sum(lengths), heads, 64).to(dtype) for heads in (4, 2, 2, 4))
+    results = []
+    for where, kind in ((device, dtype), (CPU, torch.float32)):
+        inputs = [x.to(where, kind).requires_grad_() for x in (q, k, v)]
+        out = PackedAttention(lengths, where)(0, *inputs)
+        results.append([out, *torch.autograd.grad(out, inputs, slope.to(where, kind))])
+    names = ("attention", "attention_dq", "attention_dk", "attention_dv")
+    return {name: (distance(a, b), 1e-2) for name, a, b in zip(names, *results)}
+
+
+def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
+    """Attention to pages against the CPU's."""
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    worst = 0.0
+    for rows, heads, kv_heads, size in ((128, 12, 2, 128), (3, 4, 4, 64)):
+        q = torch.randn(rows, heads, size).to(dtype)
+        keys, values = (torch.randn(40, 64, kv_heads, size).to(dtype) for _ in range(2))
+        tables = torch.randint(40, (rows, 10), dtype=torch.int32)
+        lengths = torch.randint(1, 640, (rows,))
+        arguments = (q, keys, values, tables, lengths)
+        there = paged_attention(*(x.to(device) for x in arguments))
+        here = paged_attention(*(x.float() if x.is_floating_point() else x for x in arguments))
+        worst = max(worst, distance(there, here))
+    return {"paged_attention": (worst, 1e-2)}
+
+
+def check_engine(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
+    """Log-probabilities, gradients and updates in bfloat16 against 32 bits on the CPU; sampling against both."""
+    gpu = device.type == "cuda"
+    there = _engine(folder, device, torch.bfloat16 if gpu else torch.float32, compiled=gpu)
+    here = _engine(folder, CPU, torch.float32, compiled=False)
+    for name, parameter in here.weights.parameters.items():
+        there.weights.assign(name, parameter.detach())
+    ids = torch.randint(1000, (600,))
+    lengths = (100, 250, 30, 220)
+    mask = torch.rand(600) < 0.7
+    sequences = Sequences(lengths, ids, ids.roll(-1), mask, {"weights": torch.randn(600) / 600})
+    objective = standard_objective("cross_entropy", {})
+    learned = [engine.learn(sequences, objective) for engine in (there, here)]
+    gradients = [engine.weights.gradients for engine in (there, here)]
+    found = {
+        "logprobs": (distance(learned[0].logprobs, learned[1].logprobs), 1e-2),
+        "gradient": (max(distance(gradients[0][name], gradients[1][name]) for name in gradients[1]), 5e-2),
+    }
+    norms = [engine.step(AdamParams(1e-3)) for engine in (there, here)]
+    found["gradient_norm"] = (abs(norms[0] / norms[1] - 1), 2e-2)
+    scored = [engine.score(sequences, reference=False, entropies=True, values=False) for engine in (there, here)]
+    found["logprobs_after_update"] = (distance(scored[0].logprobs, scored[1].logprobs), 1e-2)
+    found["entropies"] = (distance(scored[0].entropies, scored[1].entropies), 1e-2)
+    found.update(_check_sampling(there))
+    return found
+
+
+def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
+    requests = [
+        SampleRequest(tuple((7 * i + j) % 1000 for j in range(20 + 13 * i)), 4, 40, i, 0.8 if i % 2 else 1.0)
+        for i in range(6)
+    ]
+    groups = engine.sample(requests)
+    again = engine.sample(list(reversed(requests)))[::-1]
+    rows = [row for group in groups for row in group]
+    changed = [a.tokens != b.tokens for a, b in zip(rows, (row for group in again for row in group))]
+    worst = mean = count = 0.0
+    for group in groups:
+        for row in group:
+            ids = torch.tensor([*row.request.prompt, *row.tokens])
+            mask = torch.arange(len(ids) - 1) >= len(row.request.prompt) - 1
+            sequences = Sequences((len(ids) - 1,), ids[:-1], ids[1:], mask, {})
+            scored = engine.score(sequences, reference=False, entropies=False, values=False).logprobs[mask]
+            gap = (scored - torch.tensor(row.logprobs)).abs()
+            worst, mean, count = max(worst, float(gap.max())), mean + float(gap.sum()), count + len(gap)
+    # In 16 bits a draw may fall on the other side of a border when the order of the batch changes.
+    changes = sum(changed) / len(changed)
+    return {"samples_changed": (changes, 0.25), "sampling_gap_max": (worst, 0.05), "sampling_gap_mean": (mean / count, 0.01)}
+
+
+def _engine(folder: Path, device: torch.device, dtype: torch.dtype, compiled: bool) -> Engine:
+    options = EngineOptions(dtype=dtype, batch_tokens=4096, checkpointing=False, compiled=compiled)
+    return Engine(folder, Ranks(0, 1, device, None), options, lora_rank=0, value_head=False, seed=0)

@@ -1,0 +1,90 @@
+"""The choice of the next token of each row, from its logits and its own stream of random numbers."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# Tokens are drawn in two steps, a group of neighbours and then one of them: a short sum instead of a long one.
+GROUP = 128
+
+
+class Choice(NamedTuple):
+    """A token a row, its log-probability under the model, and under the distribution it was drawn from."""
+
+    tokens: Tensor
+    logprobs: Tensor
+    sampled_logprobs: Tensor
+
+
+def uniforms(streams: Tensor, steps: Tensor) -> Tensor:
+    """A number in [0, 1) for each row, that depends on the row's stream and step alone (splitmix64)."""
+    x = streams + (steps + 1) * -7046029254386353131
+    x = (x ^ _shift(x, 30)) * -4658895280553007687
+    x = (x ^ _shift(x, 27)) * -7723592293110705685
+    x = x ^ _shift(x, 31)
+    return _shift(x, 40).float() * 2.0**-24
+
+
+def stream_of(seed: int, index: int) -> int:
+    """The stream of a request's sample: different seeds and samples have unrelated ones."""
+    x = (seed * 0x9E3779B97F4A7C15 + index * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & (2**64 - 1)
+    x = ((x ^ (x >> 31)) * 0x7FB5D329728EA185) & (2**64 - 1)
+    x = ((x ^ (x >> 27)) * 0x81DADEF4BC2DD44D) & (2**64 - 1)
+    x ^= x >> 33
+    return x - 2**64 if x >= 2**63 else x
+
+
+def choose(logits: Tensor, temperatures: Tensor, uniform: Tensor) -> Choice:
+    """Draws from the whole distribution of each row; temperature 0 takes the most probable token."""
+    greedy = temperatures == 0
+    scaled = logits / torch.where(greedy, 1.0, temperatures)[:, None]
+    top, best = scaled.max(-1)
+    p = (scaled - top[:, None]).exp()
+    groups = F.pad(p, (0, -p.shape[1] % GROUP)).view(p.shape[0], -1, GROUP)
+    sums = groups.sum(-1).cumsum(-1)
+    threshold = uniform * sums[:, -1]
+    group = (sums <= threshold[:, None]).sum(-1, keepdim=True).clamp(max=sums.shape[1] - 1)
+    below = F.pad(sums, (1, 0)).gather(1, group)
+    inside = groups.gather(1, group[:, :, None].expand(-1, -1, GROUP))[:, 0].cumsum(-1) + below
+    place = (inside <= threshold[:, None]).sum(-1, keepdim=True).clamp(max=GROUP - 1)
+    drawn = (group * GROUP + place)[:, 0].clamp(max=logits.shape[1] - 1)
+    tokens = torch.where(greedy, best, drawn)
+    chosen = tokens[:, None]
+    sampled = scaled.gather(1, chosen)[:, 0] - top - sums[:, -1].log()
+    return Choice(tokens, _logprobs(logits, chosen), torch.where(greedy, 0.0, sampled))
+
+
+def choose_cut(logits: Tensor, temperatures: Tensor, uniform: Tensor, top_k: Tensor, top_p: Tensor) -> Choice:
+    """As `choose`, from the top-k most probable tokens (0: all) and the fewest whose probability reaches top-p.
+
+    Rows that cut nothing get what `choose` gives them, so that a row does not depend on its neighbours.
+    """
+    plain = choose(logits, temperatures, uniform)
+    greedy = temperatures == 0
+    scaled = logits / torch.where(greedy, 1.0, temperatures)[:, None]
+    p, order = scaled.softmax(-1).sort(stable=True, dim=-1, descending=True)
+    ranks = torch.arange(p.shape[1], device=p.device)
+    # The token that reaches top-p is kept, so at least one always is.
+    kept = (ranks < torch.where(top_k == 0, p.shape[1], top_k)[:, None]) & (p.cumsum(-1) - p < top_p[:, None])
+    p = torch.where(kept | (ranks == 0), p, 0.0)
+    sums = p.cumsum(-1)
+    last = (p > 0).sum(-1, keepdim=True) - 1
+    place = torch.minimum((sums <= (uniform * sums[:, -1])[:, None]).sum(-1, keepdim=True), last)
+    place = torch.where(greedy[:, None], 0, place)
+    tokens = order.gather(1, place)
+    sampled = p.gather(1, place)[:, 0].log() - sums[:, -1].log()
+    cut = Choice(tokens[:, 0], _logprobs(logits, tokens), torch.where(greedy, 0.0, sampled))
+    is_whole = (top_k == 0) & (top_p >= 1)
+    return Choice(*(torch.where(is_whole, a, b) for a, b in zip(plain, cut)))
+
+
+def _logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
+    return logits.gather(1, tokens)[:, 0] - logits.logsumexp(-1)
+
+
+def _shift(x: Tensor, bits: int) -> Tensor:
+    # PyTorch shifts signed numbers, so the copies of the sign are cut off.
+    return (x >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,0 +1,135 @@
+"""One decoding step for many rows: read each row's newest token, choose its next.
+
+All that a step reads and writes stays in the same buffers on the device, so that on a GPU a step is a
+recorded graph, and several steps run without the host in between.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from .choose import Choice, choose, choose_cut, uniforms
+from .compiling import compile_rows
+from .model import Model
+from .output_head import product
+from .paged_attention import paged_attention
+from .pages import PAGE, Pages
+
+# Steps between two looks of the host at what was sampled.
+STEPS = {"cuda": 16, "cpu": 1}
+
+
+@dataclass(frozen=True)
+class RowState:
+    """What a step needs to know of one row."""
+
+    token: int
+    # Place of the newest token, which has been chosen but not read yet.
+    position: int
+    # Tokens chosen so far.
+    step: int
+    stream: int
+    temperature: float
+    top_k: int
+    top_p: float
+    pages: Sequence[int]
+
+
+class Decoder:
+    """Buffers and step for a number of rows; idle rows are computed and ignored."""
+
+    def __init__(self, model: Model, pages: Pages, rows: int, recorded: bool) -> None:
+        device = pages.keys.device
+        whole = lambda *shape, dtype=torch.int64: torch.zeros(shape, dtype=dtype, device=device)
+        self.model, self.pages, self.rows, self.recorded = model, pages, rows, recorded
+        self.tokens, self.positions, self.steps, self.streams = whole(rows), whole(rows), whole(rows), whole(rows)
+        self.temperatures, self.top_p = whole(rows, dtype=torch.float32), whole(rows, dtype=torch.float32)
+        self.top_k = whole(rows)
+        width = -(-model.config.max_context // PAGE) + 1
+        self.tables = whole(rows, width, dtype=torch.int32)
+        self.at = whole(1)
+        count = STEPS[device.type]
+        self.chosen = whole(count, rows)
+        self.logprobs = whole(count, rows, dtype=torch.float32)
+        self.sampled_logprobs = whole(count, rows, dtype=torch.float32)
+        self.choose = compile_rows(choose, (0, 1, 2)) if recorded else choose
+        self.graphs: dict[bool, Callable[[], None]] = {}
+        self.width = width
+        self.cut = False
+
+    def set_rows(self, rows: Sequence[RowState]) -> None:
+        """Says which rows are decoded from now on."""
+        idle = RowState(0, 0, 0, 0, 1.0, 0, 1.0, ())
+        every = [*rows, *[idle] * (self.rows - len(rows))]
+        for buffer, values in (
+            (self.tokens, [row.token for row in every]),
+            (self.positions, [row.position for row in every]),
+            (self.steps, [row.step for row in every]),
+            (self.streams, [row.stream for row in every]),
+            (self.temperatures, [row.temperature for row in every]),
+            (self.top_k, [row.top_k for row in every]),
+            (self.top_p, [row.top_p for row in every]),
+        ):
+            buffer.copy_(torch.tensor(values, dtype=buffer.dtype))
+        used = max(1, *(len(row.pages) for row in every))
+        tables = torch.tensor([[*row.pages, *[0] * (used - len(row.pages))] for row in every], dtype=torch.int32)
+        self.tables[:, :used].copy_(tables)
+        self.cut = any(row.top_k > 0 or row.top_p < 1 for row in rows)
+        # A recorded step always sees the whole table; it reads no further than a row is long.
+        self.width = self.tables.shape[1] if self.recorded else used
+
+    def run(self) -> Choice:
+        """The next tokens of each row: [rows, steps]."""
+        self.at.zero_()
+        step = self._recorded_step(self.cut) if self.recorded else self._step
+        for _ in range(self.chosen.shape[0]):
+            step()
+        return Choice(self.chosen.t().cpu(), self.logprobs.t().cpu(), self.sampled_logprobs.t().cpu())
+
+    def _recorded_step(self, cut: bool) -> Callable[[], None]:
+        if cut not in self.graphs:
+            state = [x.clone() for x in (self.tokens, self.positions, self.steps)]
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(2):
+                    self._step()
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._step()
+            self.graphs[cut] = graph.replay
+            # Recording ran the step for real before; what it read is read again, to the same effect.
+            for buffer, value in zip((self.tokens, self.positions, self.steps), state):
+                buffer.copy_(value)
+            self.at.zero_()
+        return self.graphs[cut]
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        tables = self.tables[:, : self.width]
+        page = tables.gather(1, (self.positions // PAGE)[:, None])[:, 0].long()
+        slots = page * PAGE + self.positions % PAGE
+        lengths = self.positions + 1
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            self.pages.write(layer, slots, k, v)
+            return paged_attention(q, self.pages.keys[layer], self.pages.values[layer], tables, lengths)
+
+        def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
+            uniform = uniforms(self.streams, self.steps)
+            logits = product(hidden, weight.t())
+            if self.cut:
+                return choose_cut(logits, self.temperatures, uniform, self.top_k, self.top_p)
+            return self.choose(logits, self.temperatures, uniform)
+
+        choice = self.model(self.tokens, self.positions, attend, finish)
+        for buffer, values in zip((self.chosen, self.logprobs, self.sampled_logprobs), choice):
+            buffer.index_copy_(0, self.at, values[None])
+        self.tokens.copy_(choice.tokens)
+        self.positions.add_(1)
+        self.steps.add_(1)
+        self.at.add_(1)

@@ -1,0 +1,208 @@
+"""A model with everything that can be done with it: sample, score, learn, save and load."""
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Iterable, Iterator, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from .attention import PackedAttention
+from .checkpoint import load_moments, load_trained, load_weights, save_folder
+from .errors import RequestError
+from .expression import Objective
+from .model import Model, layout
+from .model_config import read_config
+from .output_head import Outcome, learn, score
+from .ranks import Ranks
+from .sampler import Job, Row, SampleRequest, Sampler
+from .sequences import Batch, Sequences, divide, pack
+from .sharding import can_shard, shard, unsharded
+from .weights import AdamParams, Weights
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How models are computed on this server."""
+
+    dtype: torch.dtype
+    batch_tokens: int
+    checkpointing: bool
+    compiled: bool
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Results by flat entry of the request's sequences; 0 where nothing was wanted."""
+
+    logprobs: Tensor
+    entropies: Optional[Tensor] = None
+    values: Optional[Tensor] = None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The summed loss and metrics, and log-probabilities by flat entry."""
+
+    loss: float
+    metrics: dict[str, float]
+    logprobs: Tensor
+
+
+class Engine:
+    """One model. Every rank calls the same methods with the same arguments and gets the same results."""
+
+    def __init__(
+        self, folder: Path, ranks: Ranks, options: EngineOptions, *, lora_rank: int, value_head: bool, seed: int
+    ) -> None:
+        self.folder, self.ranks, self.options, self.lora_rank = folder, ranks, options, lora_rank
+        self.config = read_config(folder)
+        self.sharded = ranks.size > 1 and can_shard()
+        # FSDP keeps 32-bit shards and casts them when it gathers; everywhere else we cast.
+        self.model = Model(
+            self.config,
+            device=torch.device("meta") if self.sharded else ranks.device,
+            dtype=torch.float32 if self.sharded else options.dtype,
+            lora_rank=lora_rank,
+            value_head=value_head,
+            checkpointing=options.checkpointing,
+        )
+        if self.sharded:
+            shard(self.model, ranks, options.dtype)
+        if options.compiled:
+            self.model.compile()
+        labels = {piece.parameter: piece.name for piece in layout(self.config, value_head)}
+        self.weights = Weights(self.model, ranks, self.sharded, labels)
+        load_weights(self.weights, self.config, folder, seed)
+        self.sampler = Sampler(self.model, ranks.device, options.dtype, ranks.device.type == "cuda" and not self.sharded)
+        self.reference: Optional[dict[str, Tensor]] = None
+
+    @property
+    def parameters(self) -> int:
+        return sum(p.numel() for p in self.weights.parameters.values())
+
+    def score(self, sequences: Sequences, *, reference: bool, entropies: bool, values: bool) -> Scored:
+        """Log-probabilities of the wanted tokens, of the policy or of the reference."""
+        names = ["logprobs", *(["entropies"] if entropies else []), *(["values"] if values else [])]
+        results = {name: torch.zeros(len(sequences.tokens)) for name in names}
+        with torch.no_grad(), self._weights_of(reference):
+            for batch in self._batches(sequences):
+                found = self.model(
+                    batch.ids,
+                    batch.positions,
+                    PackedAttention(batch.lengths, self.ranks.device),
+                    lambda hidden, weight, head: score(
+                        hidden.index_select(0, batch.rows), weight, head, batch.targets, entropies=entropies, values=values
+                    ),
+                )
+                for name in names:
+                    results[name][batch.places] = getattr(found, name).cpu()
+        return Scored(**{name: self.ranks.sum(result) for name, result in results.items()})
+
+    def learn(self, sequences: Sequences, objective: Objective) -> Learned:
+        """One forward and one backward pass; gradients accumulate."""
+        device = self.ranks.device
+        metrics = torch.zeros(len(objective.metrics), dtype=torch.float64, device=device)
+        logprobs, losses = torch.zeros(len(sequences.tokens)), torch.zeros(len(sequences.tokens))
+        found: list[tuple[Tensor, Tensor, Tensor]] = []
+        for batch in self._batches(sequences):
+            outcome = Outcome(
+                *self.model(
+                    batch.ids,
+                    batch.positions,
+                    PackedAttention(batch.lengths, device),
+                    lambda hidden, weight, head: tuple(
+                        learn(hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.inputs, objective)
+                    ),
+                )
+            )
+            # FSDP averages gradients over ranks; ours are sums.
+            (outcome.loss * (self.ranks.size if self.sharded else 1)).backward()
+            metrics += outcome.metrics
+            found.append((batch.places, outcome.logprobs, outcome.losses))
+        # Looked at only now, so that the GPU never waits for the host between batches.
+        for places, *values in found:
+            logprobs[places], losses[places] = (x.cpu() for x in values)
+        self.ranks.sum(losses)
+        if not torch.isfinite(losses).all():
+            self.weights.clear()
+            raise RequestError(f"{_place_of(losses, sequences)}; the gradient is cleared and the weights are as before")
+        totals = self.ranks.sum(metrics.cpu()).tolist()
+        return Learned(float(losses.double().sum()), dict(zip(objective.metrics, totals)), self.ranks.sum(logprobs))
+
+    def step(self, params: AdamParams) -> float:
+        """Applies the accumulated gradient; returns its norm."""
+        return self.weights.step(params)
+
+    def discard(self) -> float:
+        """Drops the accumulated gradient; returns its norm."""
+        norm = self.weights.gradient_norm()
+        self.weights.clear()
+        return norm
+
+    def snapshot_reference(self) -> None:
+        """Freezes a copy of the trained weights; with an adapter, that is a copy of the adapter alone."""
+        self.reference = self.weights.snapshot()
+
+    def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
+        """Continues prompts with the weights as they are, each rank some of them."""
+        mine = range(self.ranks.rank, len(requests), self.ranks.size)
+        with torch.no_grad(), unsharded(self.model, self.sharded):
+            rows = self.sampler.sample([requests[i] for i in mine], arrivals)
+        if self.ranks.size == 1:
+            return rows
+        fields = [[(row.tokens, row.logprobs, row.sampled_logprobs, row.stop_reason) for row in group] for group in rows]
+        results: list[list[Row]] = [[] for _ in requests]
+        for rank, groups in enumerate(self.ranks.gather(fields)):
+            for i, group in zip(range(rank, len(requests), self.ranks.size), groups):
+                for index, (tokens, logprobs, sampled, reason) in enumerate(group):
+                    row = Row(requests[i], index, tokens=tokens, logprobs=logprobs, sampled_logprobs=sampled)
+                    row.stop_reason = reason
+                    results[i].append(row)
+        return results
+
+    def save(self, folder: Path, *, optimizer: bool) -> None:
+        """Writes a checkpoint folder."""
+        save_folder(
+            self.weights, self.config, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank
+        )
+
+    def load(self, folder: Path, *, optimizer: bool) -> None:
+        """Goes on from a checkpoint folder of the same shape of model."""
+        try:
+            if read_config(folder) != self.config:
+                raise ValueError(f"{folder.name}: its model has another shape than this one")
+            load_trained(self.weights, self.config, folder)
+            if optimizer:
+                load_moments(self.weights, self.config, folder)
+        except (ValueError, OSError, KeyError) as error:
+            raise RequestError(f"cannot load: {error}") from error
+        self.weights.clear()
+
+    def _batches(self, sequences: Sequences) -> Iterator[Batch]:
+        groups = divide(sequences.lengths, self.options.batch_tokens, self.ranks.size)
+        for chosen in groups[self.ranks.rank :: self.ranks.size]:
+            yield pack(sequences, chosen, self.ranks.device)
+
+    @contextmanager
+    def _weights_of(self, reference: bool) -> Iterator[None]:
+        if not reference:
+            yield
+            return
+        if self.reference is None:
+            raise RequestError("there is no reference yet; call snapshot_reference first")
+        policy = self.weights.exchange(self.reference)
+        try:
+            yield
+        finally:
+            self.weights.exchange(policy)
+
+
+def _place_of(losses: Tensor, sequences: Sequences) -> str:
+    """Names the first token whose loss is not finite; the target of entry e is token e + 1 of its sequence."""
+    entry = int((~torch.isfinite(losses)).nonzero()[0])
+    sequence = max(i for i, start in enumerate(sequences.starts[:-1]) if start <= entry)
+    token = entry - sequences.starts[sequence] + 1
+    return f"the loss at token {token} of sequence {sequence} is {float(losses[entry])}; expected a finite number"

@@ -1,0 +1,74 @@
+"""The folder that saving, loading and uploading are confined to."""
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import RequestError
+
+PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+# What a checkpoint consists of; nothing else is taken or given out.
+FILES = (
+    "config.json",
+    "model.safetensors",
+    "optimizer.safetensors",
+    "adapter.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+)
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The served model's folder, and the one that clients' checkpoints are in."""
+
+    model: Path
+    name: str
+    checkpoints: Path
+
+    def base(self, base_model: str) -> Path:
+        """The folder a new model starts from: the served one, or `checkpoint:PATH`."""
+        if base_model.startswith("checkpoint:"):
+            return self.existing(base_model.removeprefix("checkpoint:"))
+        if base_model != self.name:
+            raise RequestError(
+                f'base_model: this server has "{self.name}", not {base_model[:80]!r}; name that, or "checkpoint:PATH" after an upload'
+            )
+        return self.model
+
+    def confined(self, path: str) -> Path:
+        """A checkpoint's folder; links cannot lead out either."""
+        if len(path) > 512 or not PATH.fullmatch(path):
+            raise RequestError(
+                f"path: expected a relative path of letters, digits, . _ - and /, no part beginning with a dot, found {path[:80]!r}"
+            )
+        root = self.checkpoints.resolve()
+        folder = (root / path).resolve()
+        if root not in folder.parents:
+            raise RequestError(f"path: {path!r} leads out of the checkpoint folder")
+        return folder
+
+    def existing(self, path: str) -> Path:
+        """The folder of a checkpoint that must be there."""
+        folder = self.confined(path)
+        if not folder.is_dir():
+            raise RequestError(f"path: there is no checkpoint {path!r} on this server")
+        return folder
+
+    def file(self, path: str) -> Path:
+        """One file of a checkpoint, from PATH/NAME."""
+        folder, _, name = path.rpartition("/")
+        if name not in FILES:
+            raise RequestError(f"expected one of {', '.join(FILES)} after the checkpoint's path, found {name[:80]!r}")
+        return self.confined(folder) / name
+
+    def delete(self, path: str) -> bool:
+        """Removes a checkpoint; says whether there was one."""
+        folder = self.confined(path)
+        if not folder.is_dir():
+            return False
+        shutil.rmtree(folder)
+        return True

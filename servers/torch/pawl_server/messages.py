@@ -1,0 +1,306 @@
+"""What clients may ask for: requests checked field by field before anything is computed.
+
+Every error says where it is, what was expected and what came.
+"""
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import secrets
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Union
+
+import torch
+from torch import Tensor
+
+from .errors import RequestError
+from .expression import Objective, parse_objective
+from .losses import standard_objective
+from .sampler import SampleRequest
+from .sequences import Sequences
+from .weights import AdamParams
+
+Json = dict[str, Any]
+DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What token ids and lengths are checked against."""
+
+    vocabulary_size: int
+    max_context: int
+
+
+@dataclass(frozen=True)
+class CreateModel:
+    base_model: str
+    lora_rank: int
+    value_head: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class Forward:
+    sequences: Sequences
+    reference: bool
+    entropies: bool
+    values: bool
+
+
+@dataclass(frozen=True)
+class ForwardBackward:
+    sequences: Sequences
+    objective: Objective
+
+
+@dataclass(frozen=True)
+class SampleBatch:
+    requests: tuple[SampleRequest, ...]
+    prompt_logprobs: bool = False
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    path: str
+    optimizer: bool
+
+
+Work = Union[CreateModel, Forward, ForwardBackward, AdamParams, SampleBatch, Checkpoint, None]
+
+
+def parse(operation: str, body: Json, limits: Limits) -> Work:
+    """The work a request's body describes."""
+    return PARSERS[operation](body, limits)
+
+
+def _create_model(body: Json, limits: Limits) -> CreateModel:
+    lora = _optional(body, "lora_config", dict) or {}
+    rank = _number(lora.get("rank", 0), "lora_config.rank", 0, 4096, whole=True)
+    seed = lora.get("seed", body.get("seed", 0))
+    whole_seed = int(_number(seed or 0, "seed", -(2**53), 2**53, whole=True))
+    return CreateModel(_required(body, "base_model", str), int(rank), bool(body.get("value_head")), whole_seed)
+
+
+def _forward(body: Json, limits: Limits) -> Forward:
+    given = _required(body, "forward_input", dict)
+    config = _optional(given, "loss_fn_config", dict) or {}
+    weights = config.get("weights", "policy")
+    if weights not in ("policy", "reference"):
+        raise RequestError(f'loss_fn_config.weights: expected "policy" or "reference", found {str(weights)[:60]!r}')
+    return Forward(
+        _sequences(given, (), limits), weights == "reference", bool(config.get("entropies")), bool(config.get("values"))
+    )
+
+
+def _forward_backward(body: Json, limits: Limits) -> ForwardBackward:
+    given = _required(body, "forward_backward_input", dict)
+    loss = _required(given, "loss_fn", str)
+    config = _optional(given, "loss_fn_config", dict) or {}
+    objective = parse_objective(config.get("objective")) if loss == "objective" else standard_objective(loss, config)
+    return ForwardBackward(_sequences(given, objective.inputs, limits), objective)
+
+
+def _adam(body: Json, limits: Limits) -> AdamParams:
+    given = _required(body, "adam_params", dict)
+    defaults = AdamParams(0.0)
+    number = lambda name, label, low, high, fallback: _number(given.get(name, fallback), label, low, high)
+    clip = given.get("grad_clip_norm")
+    return AdamParams(
+        learning_rate=number("learning_rate", "learningRate", 0, 100, None),
+        beta1=number("beta1", "beta1", 0, 0.999999, defaults.beta1),
+        beta2=number("beta2", "beta2", 0, 0.9999999, defaults.beta2),
+        eps=number("eps", "eps", 1e-16, 1, defaults.eps),
+        weight_decay=number("weight_decay", "weightDecay", 0, 1e3, defaults.weight_decay),
+        # Tinker's clients send 0 for no clipping.
+        grad_clip_norm=None if clip in (None, 0) else _number(clip, "gradClipNorm", 1e-12, 1e300),
+    )
+
+
+def _sample_batch(body: Json, limits: Limits) -> SampleBatch:
+    requests = _required(body, "requests", list)
+    return SampleBatch(tuple(_sample(request, f"request {i}", limits) for i, request in enumerate(requests)))
+
+
+def _asample(body: Json, limits: Limits) -> SampleBatch:
+    return SampleBatch((_sample(body, "request 0", limits),), bool(body.get("prompt_logprobs")))
+
+
+def _sample(request: object, where: str, limits: Limits) -> SampleRequest:
+    if not isinstance(request, dict):
+        raise RequestError(f"{where}: expected an object, found {type(request).__name__}")
+    params = _optional(request, "sampling_params", dict) or {}
+    prompt = _tokens(request.get("prompt"), f"{where}'s prompt")
+    _check_ids(prompt, f"{where}'s prompt", limits)
+    number = lambda name, label, low, high, fallback, whole: _number(
+        params[name] if params.get(name) is not None else fallback, f"{where}: {label}", low, high, whole=whole
+    )
+    max_tokens = int(number("max_tokens", "maxTokens", 1, 2**31, limits.max_context - len(prompt), True))
+    if len(prompt) + max_tokens > limits.max_context:
+        raise RequestError(
+            f"{where}: a prompt of {len(prompt)} tokens and {max_tokens} new ones exceed the model's context of {limits.max_context}; shorten the prompt or lower maxTokens"
+        )
+    top_k = number("top_k", "topK", -1, 2**31, 0, True)
+    return SampleRequest(
+        prompt=tuple(prompt.tolist()),
+        count=int(_number(request.get("num_samples", 1), f"{where}: num_samples", 1, 65_536, whole=True)),
+        max_tokens=max_tokens,
+        seed=int(number("seed", "seed", -(2**53), 2**53, secrets.randbelow(2**53), True)),
+        temperature=number("temperature", "temperature", 0, 1e6, 1.0, False),
+        # Tinker's clients send -1 for all tokens.
+        top_k=max(0, int(top_k)),
+        top_p=number("top_p", "topP", 0, 1, 1.0, False),
+        stop=_stops(params.get("stop"), where, limits),
+    )
+
+
+def _stops(value: object, where: str, limits: Limits) -> tuple[tuple[int, ...], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or any(not isinstance(stop, (int, list)) for stop in value):
+        raise RequestError(f"{where}: stop: expected token ids or lists of token ids; this server does not read text")
+    stops = [[stop] if isinstance(stop, int) else stop for stop in value]
+    for stop in stops:
+        _check_ids(_tokens(stop, f"{where}: a stop sequence"), f"{where}: a stop sequence", limits)
+    return tuple(tuple(stop) for stop in stops)
+
+
+def _checkpoint(body: Json, limits: Limits) -> Checkpoint:
+    return Checkpoint(_required(body, "path", str), bool(body.get("optimizer", True)))
+
+
+PARSERS: Mapping[str, Callable[[Json, Limits], Work]] = {
+    "create_model": _create_model,
+    "unload_model": lambda body, limits: None,
+    "forward": _forward,
+    "forward_backward": _forward_backward,
+    "optim_step": _adam,
+    "discard_gradients": lambda body, limits: None,
+    "snapshot_reference": lambda body, limits: None,
+    "asample": _asample,
+    "sample_batch": _sample_batch,
+    "save_weights": _checkpoint,
+    "load_weights": _checkpoint,
+}
+
+
+def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences:
+    """The data of a request: each datum's model_input, target_tokens, mask and the inputs of the objective."""
+    data = _required(given, "data", list)
+    tokens, targets, masks = [], [], []
+    inputs: dict[str, list[Tensor]] = {name: [] for name in names}
+    for i, datum in enumerate(data):
+        where = f"sequence {i}"
+        if not isinstance(datum, dict):
+            raise RequestError(f"{where}: expected an object, found {type(datum).__name__}")
+        ids = _tokens(datum.get("model_input"), where)
+        values = _required(datum, "loss_fn_inputs", dict)
+        target = _array(values.get("target_tokens"), f"{where}: target_tokens", torch.int64)
+        if len(target) != len(ids):
+            raise RequestError(f"{where} has {len(ids)} tokens but {len(target)} target_tokens; expected one each")
+        if len(ids) > 0:
+            _check_ids(ids, where, limits)
+            # Told as a token of the sequence, which the first target is the second of.
+            _check_ids(target, where, limits, first=1)
+        mask = torch.ones(len(ids)) if "mask" not in values else _array(values["mask"], f"{where}: mask", torch.float32)
+        if len(mask) != len(ids):
+            raise RequestError(f"{where} has {len(ids)} targets but {len(mask)} mask entries; expected one each")
+        for name in names:
+            if name not in values:
+                given_names = ", ".join(sorted(set(values) - {"target_tokens", "mask"})) or "none"
+                raise RequestError(f'{where} has no input "{name}", which the objective reads; given: {given_names}')
+            array = _array(values[name], f'{where}: input "{name}"', torch.float32)
+            if len(array) != len(ids):
+                raise RequestError(f'input "{name}" of {where} has {len(array)} numbers; expected one per token: {len(ids)}')
+            bad = (~torch.isfinite(array) & (mask != 0)).nonzero()
+            if len(bad):
+                raise RequestError(f'input "{name}": token {int(bad[0]) + 1} of {where} is {float(array[bad[0]])}; expected a finite number')
+            inputs[name].append(array)
+        tokens.append(ids)
+        targets.append(target)
+        masks.append(mask != 0)
+    join = lambda parts, dtype: torch.cat([torch.zeros(0, dtype=dtype), *parts])
+    return Sequences(
+        lengths=tuple(len(ids) for ids in tokens),
+        tokens=join(tokens, torch.int64),
+        targets=join(targets, torch.int64),
+        mask=join(masks, torch.bool),
+        inputs={name: join(parts, torch.float32) for name, parts in inputs.items()},
+    )
+
+
+def _tokens(value: object, where: str) -> Tensor:
+    """Token ids, as a list, as a tensor, or in the protocol's chunks."""
+    if isinstance(value, dict) and "chunks" in value:
+        chunks = _required(value, "chunks", list)
+        for chunk in chunks:
+            if not isinstance(chunk, dict) or chunk.get("type", "encoded_text") != "encoded_text":
+                raise RequestError(f"{where}: expected chunks of type encoded_text; this server reads token ids only")
+        parts = [_array(chunk.get("tokens"), where, torch.int64) for chunk in chunks]
+        return torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
+    return _array(value, where, torch.int64)
+
+
+def _array(value: object, where: str, dtype: torch.dtype) -> Tensor:
+    """Numbers, as a list, as {data, dtype, shape}, or as {base64, dtype, shape}."""
+    if isinstance(value, dict) and "base64" in value:
+        return _decoded(value, where).to(dtype)
+    data = value.get("data") if isinstance(value, dict) else value
+    if not isinstance(data, list):
+        raise RequestError(f"{where}: expected an array of numbers, found {type(value).__name__}")
+    try:
+        array = torch.tensor(data, dtype=torch.float64 if dtype.is_floating_point else None)
+        if len(data) == 0:
+            array = array.to(dtype)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise RequestError(f"{where}: expected an array of numbers: {error}") from error
+    if array.dim() != 1 or array.dtype == torch.bool:
+        raise RequestError(f"{where}: expected a flat array of numbers")
+    if dtype == torch.int64 and array.dtype != torch.int64:
+        bad = (array != array.trunc()).nonzero()
+        if len(bad):
+            raise RequestError(f"{where}: token {int(bad[0])} is {float(array[bad[0]])}; expected a whole number")
+    return array.to(dtype)
+
+
+def _decoded(value: Json, where: str) -> Tensor:
+    dtype = DTYPES.get(str(value.get("dtype")))
+    if dtype is None:
+        raise RequestError(f"{where}: dtype: expected one of {', '.join(DTYPES)}, found {str(value.get('dtype'))[:40]!r}")
+    try:
+        data = bytearray(base64.b64decode(_required(value, "base64", str), validate=True))
+        return torch.frombuffer(data, dtype=dtype) if data else torch.zeros(0, dtype=dtype)
+    except (binascii.Error, ValueError) as error:
+        raise RequestError(f"{where}: expected base64 of {value['dtype']} numbers: {error}") from error
+
+
+def _check_ids(ids: Tensor, where: str, limits: Limits, first: int = 0) -> None:
+    if len(ids) == 0:
+        raise RequestError(f"{where} is empty; expected at least one token")
+    if len(ids) > limits.max_context:
+        raise RequestError(f"{where} has {len(ids)} tokens; the model's context is {limits.max_context}")
+    bad = ((ids < 0) | (ids >= limits.vocabulary_size)).nonzero()
+    if len(bad):
+        raise RequestError(
+            f"{where}: token {int(bad[0]) + first} is {int(ids[bad[0]])}; expected an id from 0 to {limits.vocabulary_size - 1}"
+        )
+
+
+def _number(value: object, where: str, low: float, high: float, whole: bool = False) -> float:
+    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
+    if not ok or (whole and value != int(value)):
+        kind = "a whole number" if whole else "a number"
+        raise RequestError(f"{where} must be {kind} between {low} and {high}, but it is {str(value)[:60]}")
+    return value
+
+
+def _required(record: Json, name: str, kind: type) -> Any:
+    value = record.get(name)
+    if not isinstance(value, kind):
+        raise RequestError(f"{name}: expected {kind.__name__}, found {'nothing' if value is None else type(value).__name__}")
+    return value
+
+
+def _optional(record: Json, name: str, kind: type) -> Any:
+    return None if record.get(name) is None else _required(record, name, kind)

@@ -1,0 +1,254 @@
+"""A decoder of the Llama and Qwen2 family over packed tokens: sequences stand one after another, unpadded.
+
+Projections that read the same input are one matrix here (query, key, value; gate and up); `layout` says
+which rows belong to which tensor of a checkpoint. A layer's arithmetic is made of pure functions, so that one
+compilation serves all layers.
+"""
+from __future__ import annotations
+
+import math
+from typing import Callable, Iterator, NamedTuple, Optional, Protocol, Sequence, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from .attention import PackedAttention, flash_attention
+from .compiling import compile_rows
+from .model_config import ModelConfig
+
+T = TypeVar("T")
+LORA_ALPHA = 32.0
+
+
+class Piece(NamedTuple):
+    """Rows `begin` to `end` of one of our parameters: a tensor of a Hugging Face checkpoint."""
+
+    parameter: str
+    name: str
+    begin: int
+    end: int
+
+
+class Projection(NamedTuple):
+    """A linear layer; `down` and `up` are its low-rank adapter, where it has one."""
+
+    weight: Tensor
+    bias: Optional[Tensor]
+    down: Optional[Tensor]
+    up: Optional[Tensor]
+    scale: float
+
+
+class Attend(Protocol):
+    """Attention of one layer: from queries, keys and values [tokens, heads, size] to [tokens, heads, size]."""
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor: ...
+
+
+class LayerWeights(NamedTuple):
+    """All that a layer computes with."""
+
+    attention_norm: Tensor
+    qkv: Projection
+    out: Projection
+    mlp_norm: Tensor
+    gate_up: Projection
+    down: Projection
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+
+
+def project(x: Tensor, p: Projection) -> Tensor:
+    y = F.linear(x, p.weight, p.bias)
+    if p.down is None or p.up is None:
+        return y
+    return y + F.linear(F.linear(x, p.down), p.up) * p.scale
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary position embedding of [tokens, heads, size], over the pairs (i, i + size / 2)."""
+    a, b = x.float().chunk(2, -1)
+    cos, sin = cos[:, None], sin[:, None]
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+
+def before_attention(
+    x: Tensor, cos: Tensor, sin: Tensor, w: LayerWeights, config: ModelConfig
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values of a layer, rotated."""
+    y = project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv).view(x.shape[0], -1, config.head_size)
+    q, k, v = y.split((config.heads, config.kv_heads, config.kv_heads), 1)
+    return rotate(q, cos, sin), rotate(k, cos, sin), v.contiguous()
+
+
+def after_attention(x: Tensor, attended: Tensor, w: LayerWeights, config: ModelConfig) -> Tensor:
+    """The rest of a layer: output projection, SwiGLU, and both residual connections."""
+    x = x + project(attended.flatten(1), w.out)
+    gate, up = project(rms_norm(x, w.mlp_norm, config.norm_eps), w.gate_up).chunk(2, -1)
+    return x + project(F.silu(gate) * up, w.down)
+
+
+def packed_layer(
+    x: Tensor, cos: Tensor, sin: Tensor, ends: Tensor, longest: int, w: LayerWeights, config: ModelConfig
+) -> Tensor:
+    """A whole layer over packed sequences on a GPU."""
+    q, k, v = before_attention(x, cos, sin, w, config)
+    return after_attention(x, flash_attention(q, k, v, ends, longest), w, config)
+
+
+class Compiled(NamedTuple):
+    """The parts of a layer, each compiled once for all layers, whatever the number of tokens."""
+
+    before: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    after: Callable[..., Tensor]
+    packed: Callable[..., Tensor]
+
+
+class Block(nn.Module):
+    """One layer."""
+
+    def __init__(self, config: ModelConfig, layer: int, rank: int, device: torch.device, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.config, self.layer, self.rank = config, layer, rank
+        hidden, mlp = config.hidden_size, config.mlp_size
+        queries, keys = config.heads * config.head_size, config.kv_heads * config.head_size
+        make = lambda *shape: nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        self.attention_norm, self.mlp_norm = make(hidden), make(hidden)
+        shapes = {
+            "qkv": (queries + 2 * keys, hidden),
+            "out": (hidden, queries),
+            "gate_up": (2 * mlp, hidden),
+            "down": (hidden, mlp),
+        }
+        for name, (outputs, inputs) in shapes.items():
+            self.register_parameter(f"{name}_weight", make(outputs, inputs))
+            self.register_parameter(f"{name}_lora_down", make(rank, inputs) if rank else None)
+            self.register_parameter(f"{name}_lora_up", make(outputs, rank) if rank else None)
+        self.qkv_bias = make(queries + 2 * keys) if config.qkv_bias else None
+        self.compiled: Optional[Compiled] = None
+
+    def projection(self, name: str) -> Projection:
+        bias = self.qkv_bias if name == "qkv" else None
+        down, up = getattr(self, f"{name}_lora_down"), getattr(self, f"{name}_lora_up")
+        return Projection(getattr(self, f"{name}_weight"), bias, down, up, LORA_ALPHA / max(1, self.rank))
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+        config, p = self.config, self.projection
+        weights = LayerWeights(self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"))
+        if self.compiled is not None and x.is_cuda and isinstance(attend, PackedAttention):
+            return self.compiled.packed(x, cos, sin, attend.ends, attend.longest, weights, config)
+        before, after = (self.compiled or UNCOMPILED)[:2]
+        return after(x, attend(self.layer, *before(x, cos, sin, weights, config)), weights, config)
+
+
+UNCOMPILED = Compiled(before_attention, after_attention, packed_layer)
+
+
+class Model(nn.Module):
+    """The whole model, except what is done with its last hidden states: the caller's `finish` does that."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+        lora_rank: int = 0,
+        value_head: bool = False,
+        checkpointing: bool = False,
+    ) -> None:
+        super().__init__()
+        self.config, self.checkpointing = config, checkpointing
+        make = lambda *shape: nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        self.embedding = make(config.vocabulary_size, config.hidden_size)
+        self.blocks = nn.ModuleList(
+            Block(config, layer, lora_rank, device, dtype) for layer in range(config.layers)
+        )
+        self.norm = make(config.hidden_size)
+        self.head = None if config.tied_embeddings else make(config.vocabulary_size, config.hidden_size)
+        self.value_head = make(1, config.hidden_size) if value_head else None
+        if lora_rank:
+            for name, parameter in self.named_parameters():
+                parameter.requires_grad_("lora" in name or name == "value_head")
+
+    def forward(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        attend: Attend,
+        finish: Callable[[Tensor, Tensor, Optional[Tensor]], T],
+    ) -> T:
+        """Reads packed tokens; `finish` gets the last hidden states, the output matrix and the value head."""
+        x = F.embedding(ids, self.embedding)
+        cos, sin = self.rotary(positions)
+        for block in self.blocks:
+            if self.checkpointing and torch.is_grad_enabled():
+                x = checkpoint(block, x, cos, sin, attend, use_reentrant=False)
+            else:
+                x = block(x, cos, sin, attend)
+        x = rms_norm(x, self.norm, self.config.norm_eps)
+        return finish(x, self.embedding if self.head is None else self.head, self.value_head)
+
+    def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        half = self.config.head_size // 2
+        exponents = torch.arange(half, device=positions.device, dtype=torch.float32) / half
+        angles = positions[:, None].float() * torch.pow(self.config.rope_theta, -exponents)
+        return angles.cos(), angles.sin()
+
+    def compile(self) -> None:
+        """Compiles the layers' arithmetic."""
+        compiled = Compiled(
+            compile_rows(before_attention, (0, 1, 2)),
+            compile_rows(after_attention, (0, 1)),
+            compile_rows(packed_layer, (0, 1, 2, 3)),
+        )
+        for block in self.blocks:
+            block.compiled = compiled
+
+
+def layout(config: ModelConfig, value_head: bool) -> Iterator[Piece]:
+    """Every tensor of a checkpoint, in the order of the model's arithmetic."""
+    queries, keys = config.heads * config.head_size, config.kv_heads * config.head_size
+    hidden, mlp, vocabulary = config.hidden_size, config.mlp_size, config.vocabulary_size
+    yield Piece("embedding", "model.embed_tokens.weight", 0, vocabulary)
+    for layer in range(config.layers):
+        ours, theirs = f"blocks.{layer}", f"model.layers.{layer}"
+        yield Piece(f"{ours}.attention_norm", f"{theirs}.input_layernorm.weight", 0, hidden)
+        for kind in ("weight", "bias") if config.qkv_bias else ("weight",):
+            parts = (("q", queries), ("k", keys), ("v", keys))
+            yield from _pieces(f"{ours}.qkv_{kind}", [(f"{theirs}.self_attn.{p}_proj.{kind}", n) for p, n in parts])
+        yield Piece(f"{ours}.out_weight", f"{theirs}.self_attn.o_proj.weight", 0, hidden)
+        yield Piece(f"{ours}.mlp_norm", f"{theirs}.post_attention_layernorm.weight", 0, hidden)
+        halves = [(f"{theirs}.mlp.{part}_proj.weight", mlp) for part in ("gate", "up")]
+        yield from _pieces(f"{ours}.gate_up_weight", halves)
+        yield Piece(f"{ours}.down_weight", f"{theirs}.mlp.down_proj.weight", 0, hidden)
+    yield Piece("norm", "model.norm.weight", 0, hidden)
+    if not config.tied_embeddings:
+        yield Piece("head", "lm_head.weight", 0, vocabulary)
+    if value_head:
+        yield Piece("value_head", "value_head.weight", 0, 1)
+
+
+def _pieces(parameter: str, parts: Sequence[tuple[str, int]]) -> Iterator[Piece]:
+    begin = 0
+    for name, rows in parts:
+        yield Piece(parameter, name, begin, begin + rows)
+        begin += rows
+
+
+def initial_value(name: str, shape: torch.Size, layers: int, generator: torch.Generator) -> Tensor:
+    """First numbers of a parameter: normal, smaller where a residual branch ends; norms 1; biases and heads 0."""
+    if name.endswith("norm"):
+        return torch.ones(shape)
+    if len(shape) == 1 or name == "value_head" or name.endswith("lora_up"):
+        return torch.zeros(shape)
+    ends = name.endswith(("out_weight", "down_weight"))
+    deviation = 0.02 / math.sqrt(2 * layers) if ends else 0.02
+    if name.endswith("lora_down"):
+        deviation = 1 / math.sqrt(shape[1])
+    return torch.randn(shape, generator=generator, device=generator.device) * deviation

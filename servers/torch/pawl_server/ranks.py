@@ -1,0 +1,69 @@
+"""The processes that share a model: one, or as many as torchrun started."""
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+# Ranks wait for work much longer than for each other; torchrun ends them all when one dies.
+PATIENCE = datetime.timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process's place among all; messages go over the CPU, so they never meet a busy GPU's stream."""
+
+    rank: int
+    size: int
+    device: torch.device
+    messages: Optional["dist.ProcessGroup"]
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def broadcast(self, value: Any = None) -> Any:
+        """The first rank's JSON value, on every rank."""
+        return value if self.size == 1 else self._from(0, value)
+
+    def gather(self, value: Any) -> list[Any]:
+        """The JSON values of all ranks, on every rank."""
+        if self.size == 1:
+            return [value]
+        return [self._from(source, value) for source in range(self.size)]
+
+    def _from(self, source: int, value: Any) -> Any:
+        data = json.dumps(value).encode() if source == self.rank else b""
+        length = torch.tensor([len(data)])
+        dist.broadcast(length, source, group=self.messages)
+        content = torch.empty(int(length), dtype=torch.uint8)
+        if source == self.rank:
+            content = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        dist.broadcast(content, source, group=self.messages)
+        return json.loads(bytes(content.numpy()))
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum over all ranks of a tensor, in place."""
+        if self.size > 1:
+            dist.all_reduce(tensor, group=None if tensor.is_cuda else self.messages)
+        return tensor
+
+
+def join_ranks() -> Ranks:
+    """This process alone, or its place in the job that torchrun started."""
+    cuda = torch.cuda.is_available()
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        return Ranks(0, 1, torch.device("cuda", 0) if cuda else torch.device("cpu"), None)
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    device = torch.device("cuda", local) if cuda else torch.device("cpu")
+    if cuda:
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if cuda else "gloo", timeout=PATIENCE)
+    return Ranks(dist.get_rank(), size, device, dist.new_group(backend="gloo", timeout=PATIENCE))

@@ -1,0 +1,259 @@
+"""Sampling with continuous batching: rows join when there is room and leave when they stop.
+
+The samples of one prompt share one reading of it and its full pages; only the last page, which each goes on
+to fill with its own tokens, is copied.
+"""
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Callable, Iterable, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from .attention import PackedAttention
+from .choose import Choice, choose, choose_cut, stream_of, uniforms
+from .decoder import STEPS, Decoder, RowState
+from .model import Model
+from .output_head import product
+from .pages import PAGE, Pages, create_pages, pages_for
+
+MAX_ROWS = {"cuda": 256, "cpu": 64}
+# Prompt tokens read at a time.
+PREFILL_TOKENS = {"cuda": 32_768, "cpu": 4096}
+# Share of the GPU's free memory that pages may take, and their bytes on a CPU.
+MEMORY_SHARE, CPU_BYTES = 0.5, 2**28
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """One prompt to continue, `count` times."""
+
+    prompt: tuple[int, ...]
+    count: int
+    max_tokens: int
+    seed: int
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    stop: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(eq=False)
+class Row:
+    """One continuation in progress."""
+
+    request: SampleRequest
+    index: int
+    pages: list[int] = field(default_factory=list)
+    # Those of its pages that no other row has.
+    own: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    sampled_logprobs: list[float] = field(default_factory=list)
+    stop_reason: str = ""
+
+    def extend(self, token: int, logprob: float, sampled_logprob: float) -> None:
+        self.tokens.append(token)
+        self.logprobs.append(logprob)
+        self.sampled_logprobs.append(sampled_logprob)
+        stops = self.request.stop
+        if stops and any(tuple(self.tokens[-len(stop) :]) == stop for stop in stops):
+            self.stop_reason = "stop"
+        elif len(self.tokens) >= self.request.max_tokens:
+            self.stop_reason = "length"
+
+    def state(self) -> RowState:
+        request = self.request
+        position = len(request.prompt) + len(self.tokens) - 1
+        return RowState(
+            self.tokens[-1], position, len(self.tokens), stream_of(request.seed, self.index),
+            request.temperature, request.top_k, request.top_p, self.pages,
+        )  # fmt: skip
+
+
+@dataclass(eq=False)
+class Job:
+    """A request and what to do with its rows when all of them have stopped."""
+
+    request: SampleRequest
+    finished: Callable[[list[Row]], None]
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.rows) == self.request.count and all(row.stop_reason for row in self.rows)
+
+
+@dataclass(eq=False)
+class Part:
+    """Some rows of a job that are read and decoded together: all of them, unless they are too many."""
+
+    job: Job
+    indices: range
+    rows: list[Row] = field(default_factory=list)
+    shared: list[int] = field(default_factory=list)
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        return self.job.request.prompt
+
+    @property
+    def is_done(self) -> bool:
+        return all(row.stop_reason for row in self.rows)
+
+
+class Sampler:
+    """Samples from a model as its weights are at the time."""
+
+    def __init__(self, model: Model, device: torch.device, dtype: torch.dtype, recorded: bool) -> None:
+        self.model, self.device, self.dtype, self.recorded = model, device, dtype, recorded
+        self.pages: Optional[Pages] = None
+        self.decoders: dict[int, Decoder] = {}
+
+    def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
+        """Continues all requests, and those that `arrivals` brings meanwhile."""
+        results: list[list[Row]] = [[] for _ in requests]
+        jobs = [Job(request, lambda rows, i=i: results.__setitem__(i, rows)) for i, request in enumerate(requests)]
+        waiting = deque(part for job in jobs for part in self._parts(job))
+        running: list[Part] = []
+        rows: list[Row] = []
+        while True:
+            waiting.extend(part for job in arrivals() for part in self._parts(job))
+            if not waiting and not running:
+                return results
+            admitted = self._admit(waiting, len(rows))
+            if admitted:
+                self._read_prompts(admitted)
+                running.extend(admitted)
+            self._release(running)
+            running = [part for part in running if not part.is_done]
+            active = [row for part in running for row in part.rows if not row.stop_reason]
+            if active:
+                self._decode(active, changed=active != rows)
+            rows = active
+
+    def _release(self, running: Sequence[Part]) -> None:
+        """Gives back the pages of what has ended, and hands over jobs that are done."""
+        pages = self._pages()
+        for part in running:
+            for row in part.rows:
+                if row.stop_reason:
+                    pages.give(row.own)
+                    row.own = []
+            if part.is_done:
+                pages.give(part.shared)
+                if part.job.is_done:
+                    part.job.finished(part.job.rows)
+
+    def _parts(self, job: Job) -> list[Part]:
+        """A job in parts that fit when nothing else is there."""
+        request, pages = job.request, self._pages()
+        shared, own = self._needs(request)
+        most = min(MAX_ROWS[self.device.type], max(1, (pages.count - shared) // own))
+        return [Part(job, range(i, min(i + most, request.count))) for i in range(0, request.count, most)]
+
+    def _needs(self, request: SampleRequest) -> tuple[int, int]:
+        """The pages that all rows of a request share, and those each has for itself."""
+        length = len(request.prompt)
+        # Decoding may run past the last wanted token until the host looks.
+        total = pages_for(length + request.max_tokens + STEPS[self.device.type])
+        shared = length // PAGE if request.count > 1 else 0
+        return shared, total - shared
+
+    def _pages(self) -> Pages:
+        if self.pages is None:
+            config = self.model.config
+            width = torch.empty(0, dtype=self.dtype).element_size()
+            size = 2 * config.layers * PAGE * config.kv_heads * config.head_size * width
+            bytes_free = MEMORY_SHARE * torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else CPU_BYTES
+            most = MAX_ROWS[self.device.type] * (pages_for(config.max_context) + 1)
+            count = max(min(int(bytes_free // size), most), 2 * pages_for(config.max_context + PAGE))
+            self.pages = create_pages(config, count, self.device, self.dtype)
+        return self.pages
+
+    def _admit(self, waiting: deque[Part], active: int) -> list[Part]:
+        """Takes parts that fit beside what is running: their rows, pages and prompt tokens are counted."""
+        admitted: list[Part] = []
+        tokens = 0
+        pages = self._pages()
+        while waiting:
+            part = waiting[0]
+            shared, own = self._needs(part.job.request)
+            count = len(part.indices)
+            fits = active + count <= MAX_ROWS[self.device.type] and shared + count * own <= len(pages.free)
+            if not fits or (admitted and tokens + len(part.prompt) > PREFILL_TOKENS[self.device.type]):
+                break
+            waiting.popleft()
+            part.shared = pages.take(shared)
+            for index in part.indices:
+                mine = pages.take(own)
+                part.rows.append(Row(part.job.request, index, [*part.shared, *mine], mine))
+            part.job.rows.extend(part.rows)
+            admitted.append(part)
+            active += count
+            tokens += len(part.prompt)
+        return admitted
+
+    @torch.no_grad()
+    def _read_prompts(self, parts: Sequence[Part]) -> None:
+        """Reads all prompts, packed, and chooses the first token of each row."""
+        pages = self._pages()
+        lengths = [len(part.prompt) for part in parts]
+        ids = torch.tensor([token for part in parts for token in part.prompt])
+        positions = torch.cat([torch.arange(length) for length in lengths])
+        tables = [torch.tensor(part.rows[0].pages) for part in parts]
+        places = [torch.arange(length) for length in lengths]
+        slots = torch.cat([table[at // PAGE] * PAGE + at % PAGE for table, at in zip(tables, places)]).to(self.device)
+        attention = PackedAttention(lengths, self.device)
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            pages.write(layer, slots, k, v)
+            return attention(layer, q, k, v)
+
+        rows = [row for part in parts for row in part.rows]
+        owners = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
+        last = (torch.tensor(lengths).cumsum(0) - 1)[owners].to(self.device)
+
+        def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
+            return self._first_tokens(product(hidden[last], weight.t()), rows)
+
+        choice = self.model(ids.to(self.device), positions.to(self.device), attend, finish)
+        # The page a prompt ends in belongs to its first sample; the others get copies of it.
+        partial = [part for part in parts if len(part.prompt) % PAGE]
+        copies = [(part.rows[0].own[0], row.own[0]) for part in partial for row in part.rows[1:]]
+        pages.copy([source for source, _ in copies], [destination for _, destination in copies])
+        for row, *chosen in zip(rows, *(x.tolist() for x in choice)):
+            row.extend(*chosen)
+
+    def _first_tokens(self, logits: Tensor, rows: Sequence[Row]) -> Choice:
+        tensor = lambda values, dtype: torch.tensor(values, dtype=dtype, device=self.device)
+        requests = [row.request for row in rows]
+        streams = tensor([stream_of(row.request.seed, row.index) for row in rows], torch.int64)
+        uniform = uniforms(streams, torch.zeros_like(streams))
+        temperatures = tensor([request.temperature for request in requests], torch.float32)
+        if all(request.top_k == 0 and request.top_p >= 1 for request in requests):
+            return choose(logits, temperatures, uniform)
+        top_k = tensor([request.top_k for request in requests], torch.int64)
+        top_p = tensor([request.top_p for request in requests], torch.float32)
+        return choose_cut(logits, temperatures, uniform, top_k, top_p)
+
+    def _decode(self, rows: Sequence[Row], changed: bool) -> None:
+        size = 8
+        while size < len(rows):
+            size *= 2
+        if size not in self.decoders:
+            self.decoders[size] = Decoder(self.model, self._pages(), size, self.recorded)
+        decoder = self.decoders[size]
+        if changed:
+            decoder.set_rows([row.state() for row in rows])
+        for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run())):
+            for token, logprob, sampled in zip(*chosen):
+                if row.stop_reason:
+                    break
+                row.extend(token, logprob, sampled)
+
+    def reset(self) -> None:
+        """Forgets all rows and pages, after an error in the middle of sampling."""
+        self.pages, self.decoders = None, {}

@@ -1,0 +1,90 @@
+"""The sequences of one request as flat tensors, and their division into packed batches."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+# Packed batches are padded to whole blocks of tokens: few shapes for kernels, and equal rounding for equal shapes.
+BLOCK = 128
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Tokens of all sequences, one after another, with one entry each for what they predict."""
+
+    lengths: tuple[int, ...]
+    tokens: Tensor
+    targets: Tensor
+    # Where a prediction is wanted.
+    mask: Tensor
+    inputs: Mapping[str, Tensor]
+
+    @property
+    def starts(self) -> list[int]:
+        starts = [0]
+        for length in self.lengths:
+            starts.append(starts[-1] + length)
+        return starts
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some sequences, packed and on the device. `places` are their entries in the flat tensors."""
+
+    ids: Tensor
+    positions: Tensor
+    # Lengths of the packed sequences, the padding at the end being one of them.
+    lengths: tuple[int, ...]
+    # The packed tokens whose predictions are wanted, and their entries in the flat tensors.
+    rows: Tensor
+    places: Tensor
+    targets: Tensor
+    inputs: Mapping[str, Tensor]
+
+
+def divide(lengths: Sequence[int], max_tokens: int, ranks: int) -> list[list[int]]:
+    """Sequence numbers for each batch: about equally many tokens each, and equally many batches a rank."""
+    order = sorted((i for i, length in enumerate(lengths) if length > 0), key=lambda i: -lengths[i])
+    limit = max([max_tokens, *(lengths[i] for i in order[:1])])
+    rounds = max(1, -(-sum(lengths) // (limit * ranks)))
+    while True:
+        batches: list[list[int]] = [[] for _ in range(rounds * ranks)]
+        loads = [0] * len(batches)
+        for i in order:
+            lightest = loads.index(min(loads))
+            batches[lightest].append(i)
+            loads[lightest] += lengths[i]
+        if max(loads) <= limit:
+            return batches
+        rounds += 1
+
+
+def pack(sequences: Sequences, chosen: Sequence[int], device: torch.device) -> Batch:
+    """The chosen sequences as one batch; no sequence at all gives a batch of padding that predicts nothing."""
+    starts = sequences.starts
+    spans = [torch.arange(starts[i], starts[i + 1]) for i in chosen]
+    places = torch.cat([*spans, torch.zeros(0, dtype=torch.int64)])
+    lengths = [sequences.lengths[i] for i in chosen]
+    padding = -len(places) % BLOCK if lengths else BLOCK
+    ids = torch.cat([sequences.tokens[places], torch.zeros(padding, dtype=torch.int64)])
+    if padding:
+        lengths.append(padding)
+    rows = sequences.mask[places].nonzero().squeeze(1)
+    places = places[rows]
+    return Batch(
+        ids=send(ids, device),
+        positions=send(torch.cat([torch.arange(length) for length in lengths]), device),
+        lengths=tuple(lengths),
+        rows=send(rows, device),
+        places=places,
+        targets=send(sequences.targets[places], device),
+        inputs={name: send(values[places], device) for name, values in sequences.inputs.items()},
+    )
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on the device, without waiting for the work that is queued there."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

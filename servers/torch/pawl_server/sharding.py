@@ -1,0 +1,51 @@
+"""FSDP2: every rank holds a part of each weight, its gradient and its moments."""
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Iterator
+
+import torch
+
+from .model import Model
+from .ranks import Ranks
+
+try:
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+except ImportError:
+    # PyTorch before 2.6 has it elsewhere, before 2.4 nowhere: there each rank holds the whole model.
+    try:
+        from torch.distributed._composable.fsdp import MixedPrecisionPolicy, fully_shard
+    except ImportError:
+        fully_shard = None
+
+
+def can_shard() -> bool:
+    """Whether this PyTorch has FSDP2."""
+    return fully_shard is not None
+
+
+def shard(model: Model, ranks: Ranks, dtype: torch.dtype) -> None:
+    """Shards a model that has no storage yet, layer by layer, and gives each rank its part."""
+    policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32, cast_forward_inputs=False)
+    for block in model.blocks:
+        fully_shard(block, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)
+    model.to_empty(device=ranks.device)
+
+
+@contextmanager
+def unsharded(model: Model, sharded: bool) -> Iterator[None]:
+    """Gathers all weights once, for many passes without a backward one; no rank then waits for another."""
+    if not sharded:
+        yield
+        return
+    modules = [*model.blocks, model]
+    for module in modules:
+        module.set_reshard_after_forward(False, recurse=False)
+        module.unshard()
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.reshard()
+            module.set_reshard_after_forward(module is not model, recurse=False)

@@ -1,0 +1,78 @@
+"""Two processes give what one gives; a checkpoint of two is gone on from by one; a lost rank ends them all."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import torch
+
+from .losses import standard_objective
+from .sampler import SampleRequest
+from .testing import model_folder, random_sequences, tiny_engine
+from .weights import AdamParams
+
+HERE = Path(__file__).resolve().parent
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
+
+
+def two_ranks(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments]
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def updates(engine, count):
+    """Some updates, with fewer sequences than ranks in one of them; what they gave."""
+    found = []
+    for step in range(count):
+        lengths = (20, 31, 7) if step % 2 == 0 else (25,)
+        learned = engine.learn(random_sequences(lengths, seed=step), standard_objective("cross_entropy", {}))
+        found.append([learned.loss, float(learned.logprobs.sum()), engine.step(AdamParams(1e-2, grad_clip_norm=1.0))])
+    return found
+
+
+def samples(engine):
+    groups = engine.sample([SampleRequest((1, 2, i), 2, 6, i) for i in range(3)])
+    return [[row.tokens for row in group] for group in groups]
+
+
+class RanksTest(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+        self.model, self.root = model_folder(), tempfile.TemporaryDirectory()
+        self.addCleanup(self.model.cleanup)
+        self.addCleanup(self.root.cleanup)
+
+    def test_two_ranks_give_what_one_gives(self):
+        job = two_ranks(str(HERE / "testing_ranks.py"), self.model.name, self.root.name)
+        output, errors = job.communicate(timeout=600)
+        self.assertEqual(job.returncode, 0, errors[-2000:])
+        there = json.loads(output.splitlines()[-1])
+        alone = tiny_engine(self.model.name)
+        for ours, theirs in zip(updates(alone, 4), there["updates"]):
+            torch.testing.assert_close(torch.tensor(theirs), torch.tensor(ours), rtol=1e-4, atol=1e-4)
+        self.assertEqual(there["samples"], samples(alone))
+        resumed = tiny_engine(self.model.name)
+        resumed.load(Path(self.root.name) / "two", optimizer=True)
+        for name, p in alone.weights.parameters.items():
+            torch.testing.assert_close(resumed.weights.parameters[name], p, rtol=1e-3, atol=1e-4, msg=name)
+        for ours, theirs in zip(updates(resumed, 2), there["later"]):
+            torch.testing.assert_close(torch.tensor(theirs), torch.tensor(ours), rtol=1e-3, atol=1e-3)
+
+    def test_a_lost_rank_ends_the_server(self):
+        job = two_ranks(str(HERE.parent / "serve.py"), "--model", self.model.name, "--checkpoints", self.root.name)
+        self.assertIn("listening", job.stdout.readline())
+        ranks = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.pid)], capture_output=True, text=True).stdout.split()
+        os.kill(int(ranks[-1]), signal.SIGKILL)
+        begin = time.monotonic()
+        job.communicate(timeout=300)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertLess(time.monotonic() - begin, 300)
+
+
+if __name__ == "__main__":
+    unittest.main()

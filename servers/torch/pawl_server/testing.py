@@ -1,0 +1,54 @@
+"""What tests share: a tiny model, an engine for it, and sequences."""
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, Optional, Sequence
+
+import torch
+
+from .engine import Engine, EngineOptions
+from .ranks import Ranks
+from .sequences import Sequences
+
+CONFIG = {
+    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 40, "hidden_size": 16,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
+    "intermediate_size": 24, "max_position_embeddings": 256, "rope_theta": 10000.0, "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": True,
+}  # fmt: skip
+ALONE = Ranks(0, 1, torch.device("cpu"), None)
+
+
+def model_folder(**changes: Any) -> tempfile.TemporaryDirectory[str]:
+    """A folder with the configuration of a tiny model; weights come from a seed."""
+    folder = tempfile.TemporaryDirectory()
+    (Path(folder.name) / "config.json").write_text(json.dumps({**CONFIG, **changes}))
+    return folder
+
+
+def tiny_engine(
+    folder: str,
+    ranks: Ranks = ALONE,
+    *,
+    batch_tokens: int = 4096,
+    checkpointing: bool = False,
+    lora_rank: int = 0,
+    value_head: bool = False,
+) -> Engine:
+    options = EngineOptions(dtype=torch.float32, batch_tokens=batch_tokens, checkpointing=checkpointing, compiled=False)
+    engine = Engine(Path(folder), ranks, options, lora_rank=lora_rank, value_head=value_head, seed=3)
+    if value_head:
+        engine.weights.assign("value_head", torch.linspace(-1, 1, 16)[None])
+    return engine
+
+
+def random_sequences(lengths: Sequence[int], seed: int = 0, mask: Optional[float] = 0.7) -> Sequences:
+    """Random tokens; about this share of them is wanted."""
+    generator = torch.Generator().manual_seed(seed)
+    total = sum(lengths)
+    ids = torch.randint(CONFIG["vocab_size"], (total,), generator=generator)
+    wanted = torch.rand(total, generator=generator) < mask
+    inputs = {"weights": torch.randn(total, generator=generator), "old": -3 + torch.rand(total, generator=generator)}
+    return Sequences(tuple(lengths), ids, ids.roll(-1), wanted, inputs)

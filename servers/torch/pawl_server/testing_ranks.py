@@ -1,0 +1,20 @@
+"""One rank of the job that test_ranks.py starts: updates, samples, a checkpoint, and more updates."""
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from pawl_server.ranks import join_ranks
+from pawl_server.test_ranks import samples, updates
+from pawl_server.testing import tiny_engine
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    ranks = join_ranks()
+    engine = tiny_engine(sys.argv[1], ranks)
+    found = {"updates": updates(engine, 4), "samples": samples(engine)}
+    engine.save(Path(sys.argv[2]) / "two", optimizer=True)
+    found["later"] = updates(engine, 2)
+    if ranks.first:
+        print(json.dumps(found), flush=True)

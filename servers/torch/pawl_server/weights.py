@@ -1,0 +1,185 @@
+"""The trained weights: 32-bit masters, their gradients, and AdamW.
+
+On one GPU the model computes in bfloat16 with copies of the masters, and gradients are collected in 32 bits;
+sampling reads the very same copies. In 32 bits, and where FSDP shards and casts by itself, a parameter is
+its own master.
+"""
+from __future__ import annotations
+
+import math
+from typing import Iterator, Mapping, NamedTuple, Optional
+
+import torch
+from torch import Tensor, nn
+
+from .errors import RequestError
+from .ranks import Ranks
+
+
+class AdamParams(NamedTuple):
+    """Settings of one step."""
+
+    learning_rate: float
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 0.01
+    grad_clip_norm: Optional[float] = None
+
+
+class Weights:
+    """All parameters of a model by name, and what is needed to train those that are trained."""
+
+    def __init__(self, model: nn.Module, ranks: Ranks, sharded: bool, labels: Mapping[str, str]) -> None:
+        self.ranks, self.sharded, self.labels = ranks, sharded, labels
+        self.parameters: dict[str, nn.Parameter] = dict(model.named_parameters())
+        self.trained = {name: p for name, p in self.parameters.items() if p.requires_grad}
+        self.masters: dict[str, Tensor] = {
+            name: p if p.dtype == torch.float32 else p.detach().float() for name, p in self.trained.items()
+        }
+        self.collected: dict[str, Tensor] = {}
+        for name, p in self.trained.items():
+            if self.masters[name] is not p:
+                p.register_post_accumulate_grad_hook(lambda p, name=name: self._collect(name, p))
+        self.adam = self._optimizer()
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        # Weight decay spares vectors: norms and biases.
+        groups = [{"params": [p for p in self.masters.values() if (p.dim() > 1) == matrix]} for matrix in (True, False)]
+        groups = [group for group in groups if group["params"]]
+        try:
+            return torch.optim.AdamW(groups, fused=True)
+        except (RuntimeError, TypeError):
+            # PyTorch before 2.4 has no fused AdamW on a CPU.
+            return torch.optim.AdamW(groups, foreach=True)
+
+    def _collect(self, name: str, parameter: nn.Parameter) -> None:
+        if name in self.collected:
+            self.collected[name].add_(parameter.grad)
+        else:
+            self.collected[name] = parameter.grad.float()
+        parameter.grad = None
+
+    @property
+    def gradients(self) -> dict[str, Tensor]:
+        """Gradients so far; none where there was no backward pass."""
+        if self.collected:
+            return self.collected
+        return {name: p.grad for name, p in self.trained.items() if p.grad is not None}
+
+    def clear(self) -> None:
+        """Forgets the gradients."""
+        self.collected = {}
+        for p in self.trained.values():
+            p.grad = None
+
+    def gradient_norm(self) -> float:
+        """The global norm of the accumulated gradient, summed over ranks first; an error where it is not finite."""
+        gradients = self.gradients
+        if not gradients:
+            raise RequestError("there is no gradient yet; call forward_backward first")
+        if not self.sharded:
+            for gradient in gradients.values():
+                self.ranks.sum(gradient)
+        squares = torch.stack(torch._foreach_norm([local(gradient) for gradient in gradients.values()])).square()
+        if self.sharded:
+            self.ranks.sum(squares)
+        found = dict(zip(gradients, squares.tolist()))
+        for name, square in found.items():
+            if not math.isfinite(square):
+                self.clear()
+                raise RequestError(
+                    f"the gradient of {self.labels.get(name, name)} is not finite; the gradient is cleared and the weights are as before"
+                )
+        return math.sqrt(sum(found.values()))
+
+    def step(self, params: AdamParams) -> float:
+        """Applies the accumulated gradient, clears it, and returns its norm before clipping."""
+        norm = self.gradient_norm()
+        scale = 1.0
+        if params.grad_clip_norm is not None and norm > params.grad_clip_norm:
+            scale = params.grad_clip_norm / norm
+        for name, gradient in self.gradients.items():
+            self.masters[name].grad = gradient if scale == 1.0 else gradient.mul_(scale)
+        for group in self.adam.param_groups:
+            group["lr"], group["betas"], group["eps"] = params.learning_rate, (params.beta1, params.beta2), params.eps
+            group["weight_decay"] = params.weight_decay if group["params"][0].dim() > 1 else 0.0
+        self.adam.step()
+        for name, master in self.masters.items():
+            master.grad = None
+            self._publish(name)
+        self.clear()
+        return norm
+
+    @torch.no_grad()
+    def _publish(self, name: str) -> None:
+        if self.masters[name] is not self.trained[name]:
+            self.trained[name].copy_(self.masters[name])
+
+    @torch.no_grad()
+    def assign(self, name: str, value: Tensor) -> None:
+        """Sets a parameter, and its master, from the full tensor."""
+        if name in self.masters:
+            place(value, self.masters[name])
+            self._publish(name)
+        else:
+            place(value, self.parameters[name])
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """A copy of the numbers the model computes with, as far as they are trained."""
+        return {name: local(p.detach()).clone() for name, p in self.trained.items()}
+
+    @torch.no_grad()
+    def exchange(self, snapshot: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Computes with a snapshot from now on, and returns one of what was there."""
+        before = self.snapshot()
+        for name, p in self.trained.items():
+            local(p.detach()).copy_(snapshot[name])
+        return before
+
+    @property
+    def steps(self) -> int:
+        return max((int(state["step"]) for state in self.adam.state.values()), default=0)
+
+    def moments(self) -> Iterator[tuple[str, str, Tensor]]:
+        """Adam's moments: (first or second, parameter, tensor)."""
+        for name, master in self.masters.items():
+            state = self.adam.state.get(master)
+            if state:
+                yield "first", name, state["exp_avg"]
+                yield "second", name, state["exp_avg_sq"]
+
+    @torch.no_grad()
+    def assign_moments(self, moments: Mapping[str, tuple[Tensor, Tensor]], steps: int) -> None:
+        """Replaces Adam's state; parameters that have none start afresh."""
+        self.adam.state.clear()
+        fused = bool(self.adam.defaults.get("fused"))
+        for name, (first, second) in moments.items():
+            master = self.masters[name]
+            state = {"step": torch.tensor(float(steps), device=master.device if fused else "cpu")}
+            for key, value in (("exp_avg", first), ("exp_avg_sq", second)):
+                state[key] = torch.zeros_like(master, requires_grad=False)
+                place(value, state[key])
+            self.adam.state[master] = state
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part of a sharded tensor; any other tensor itself."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The full tensor, gathered from all ranks where it is sharded."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def place(value: Tensor, into: Tensor) -> None:
+    """Copies a full tensor into one that may be sharded by rows."""
+    if not hasattr(into, "to_local"):
+        into.copy_(value)
+        return
+    part = into.to_local()
+    mesh = into.device_mesh
+    rows = -(-into.shape[0] // mesh.size())
+    begin = min(mesh.get_local_rank() * rows, into.shape[0])
+    part.copy_(value[begin : begin + part.shape[0]])

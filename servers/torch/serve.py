@@ -1,0 +1,120 @@
+"""Serves a model for training and sampling.
+
+    python serve.py --model FOLDER [--checkpoints FOLDER] [--host ADDRESS] [--port N] [--dtype float32|bfloat16]
+    torchrun --nproc-per-node N serve.py --model FOLDER …
+
+Prints one line of JSON, {"listening": "http://…"}, when it is ready. PAWL_API_KEY holds the key clients must show.
+"""
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import torch
+
+from pawl_server.api import Api
+from pawl_server.engine import EngineOptions
+from pawl_server.folders import Folders
+from pawl_server.futures import Futures
+from pawl_server.http_server import HttpOptions, create_http_server
+from pawl_server.model_config import read_config
+from pawl_server.ranks import join_ranks
+from pawl_server.service import Service
+
+
+def main() -> None:
+    arguments = read_arguments()
+    key = os.environ.get("PAWL_API_KEY") or None
+    if not is_loopback(arguments.host) and key is None:
+        sys.exit(f"--host {arguments.host} can be reached from other machines: set PAWL_API_KEY to a secret first")
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    ranks = join_ranks()
+    cuda = ranks.device.type == "cuda"
+    try:
+        config = read_config(arguments.model)
+    except ValueError as error:
+        sys.exit(str(error))
+    options = EngineOptions(
+        dtype=getattr(torch, arguments.dtype or ("bfloat16" if cuda else "float32")),
+        batch_tokens=arguments.batch_tokens or (16_384 if cuda else 4096),
+        checkpointing=arguments.activation_checkpointing,
+        compiled=cuda and not arguments.eager,
+    )
+    futures = Futures()
+    folders = Folders(arguments.model, arguments.name or arguments.model.resolve().name, arguments.checkpoints)
+    service = Service(folders, ranks, options, futures)
+    if not ranks.first:
+        service.follow()
+    capabilities = {
+        "supported_models": [{"model_name": folders.name}],
+        "pawl": {
+            "version": 1,
+            "vocabulary_size": config.vocabulary_size,
+            "max_context": config.max_context,
+            "objective": True,
+            "entropies": True,
+            "values": True,
+            "lora": True,
+            "reference": True,
+            "discard": True,
+            "files": True,
+            "sampled_logprobs": True,
+            "sample_batch": True,
+            "base64": True,
+            "dtype": str(options.dtype).removeprefix("torch."),
+            "device": torch.cuda.get_device_name() if cuda else "cpu",
+            "ranks": ranks.size,
+        },
+    }
+    api = Api(futures, folders, capabilities)
+    http = HttpOptions(arguments.host, arguments.port, key, arguments.max_request_mib * 2**20, arguments.max_file_gib * 2**30)
+    server = create_http_server(api, http)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=watch_sessions, args=(api,), daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    print(json.dumps({"listening": f"http://{arguments.host}:{server.server_address[1]}"}), flush=True)
+    service.lead()
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Serves a model for training and sampling.")
+    parser.add_argument("--model", type=Path, required=True, help="checkpoint folder in Hugging Face layout; without weights, they are drawn from a seed")
+    parser.add_argument("--name", help="the model's name for clients (default: the folder's)")
+    parser.add_argument("--checkpoints", type=Path, default=Path("checkpoints"), help="the folder that saving and loading are confined to")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="default: any free one")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="default: bfloat16 on a GPU, float32 on a CPU")
+    parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass, at most")
+    parser.add_argument("--activation-checkpointing", action="store_true", help="less memory, a third more computing")
+    parser.add_argument("--eager", action="store_true", help="do not compile the model on a GPU")
+    parser.add_argument("--threads", type=int, help="CPU threads")
+    parser.add_argument("--max-request-mib", type=int, default=512, help="largest request")
+    parser.add_argument("--max-file-gib", type=int, default=64, help="largest file of an uploaded checkpoint")
+    return parser.parse_args()
+
+
+def watch_sessions(api: Api) -> None:
+    while True:
+        time.sleep(10)
+        api.free_silent_sessions()
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+if __name__ == "__main__":
+    main()

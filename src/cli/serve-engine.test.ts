@@ -1,0 +1,87 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import picocolors from "picocolors";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { main } from "./main.js";
+import { runCli } from "./testing.js";
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-serve-engine-"));
+const model = join(folder, "model");
+const windows = process.platform === "win32";
+beforeAll(() => {
+  mkdirSync(model);
+  writeFileSync(join(model, "config.json"), "{}");
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A stand-in for Python: it has PyTorch, says what it was started with, and serves nothing. */
+function python(name: string, serving: string): string {
+  const file = join(folder, name);
+  const version = 'if [ "$1" = -c ]; then echo 2.9.0; exit 0; fi';
+  writeFileSync(file, `#!/bin/sh\n${version}\necho "args: $*" >&2\n${serving}\n`);
+  chmodSync(file, 0o755);
+  return file;
+}
+
+describe("pawl serve engine", () => {
+  const refused = (...args: readonly string[]) =>
+    runCli(["serve", "engine", ...args], { env: { PATH: folder } });
+
+  it("says what is missing: a model, a key, Python, PyTorch", async () => {
+    expect(await refused("--model", folder)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/no checkpoint in .*config.json/),
+    });
+    expect(await refused("--model", model, "--host", "0.0.0.0")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/0\.0\.0\.0 can be reached .* set PAWL_API_KEY/),
+    });
+    expect(await refused("--model", model, "--python", join(folder, "none"))).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/needs Python with PyTorch.*no .*none.*pip install torch/),
+    });
+    // Node is no Python with PyTorch either, and says so in its own way.
+    expect(await refused("--model", model, "--python", process.execPath)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/there is none here .*PAWL_PYTHON/),
+    });
+  });
+
+  it.skipIf(windows)("starts one process or torchrun, and stops it", async () => {
+    const listens = `echo '{"listening": "http://127.0.0.1:1"}'; exec sleep 60`;
+    for (const [nproc, expected] of [
+      ["1", /^args: \S*serve\.py --model .*model --checkpoints \S+ --host 127\.0\.0\.1 --port 0/],
+      ["4", /^args: -m torch\.distributed\.run --standalone --nproc-per-node=4 \S*serve\.py/],
+    ] as const) {
+      const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+      const controller = new AbortController();
+      const io = {
+        stdin: Readable.from([""]),
+        stdout,
+        stderr,
+        env: { ...process.env, PAWL_API_KEY: "secret", PAWL_PYTHON: python("listens", listens) },
+        colors: picocolors.createColors(false),
+      };
+      const args = ["serve", "engine", "--model", model, "--port", "0", "--nproc", nproc];
+      const ended = main(args, io, controller.signal);
+      const line = await new Promise<string>((resolve) => {
+        stdout.setEncoding("utf8").once("data", resolve);
+      });
+      expect(line).toMatch(/model at http:\/\/127\.0\.0\.1:1 \(PyTorch 2\.9\.0\); --engine http/);
+      controller.abort();
+      expect(await ended).toBe(0);
+      const said = String(stderr.read());
+      expect(said).toMatch(expected);
+      expect(said + line).not.toContain("secret");
+    }
+  });
+
+  it.skipIf(windows)("passes on why the server could not start", async () => {
+    const fails = python("fails", "echo 'out of memory' >&2; exit 3");
+    const { code, stderr } = await refused("--model", model, "--python", fails);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/ended with 3 before it listened: args: .*\n.*out of memory/s);
+  });
+});

@@ -1,0 +1,83 @@
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { UserError } from "../errors.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { print } from "./io.js";
+import { findTorchPython, startTorchServer } from "./torch-server.js";
+
+const count = z.int().min(1);
+
+/** `pawl serve engine`: a model on PyTorch behind the engine protocol. */
+export const serveEngine = defineCommand({
+  name: "serve engine",
+  summary: "serve a model for training and sampling on GPUs, with PyTorch",
+  details:
+    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch); several\nprocesses are started with torchrun, one per GPU, and share the model. On any address but this machine's\nown, PAWL_API_KEY must hold a secret, here and where runs are started. docs/remote-engines.md tells more.",
+  options: () =>
+    z.strictObject({
+      model: z.string().describe("checkpoint folder, Hugging Face layout"),
+      nproc: count.default(1).describe("processes, one per GPU"),
+      host: z.string().default("127.0.0.1").describe("address to listen at"),
+      port: z.int().min(0).max(65_535).default(8000).describe("port to listen at; 0: any free one"),
+      checkpoints: z
+        .string()
+        .default("checkpoints")
+        .describe("folder that runs save to and load from; nothing outside it is touched"),
+      name: z.string().optional().describe("the model's name; default: that of its folder"),
+      dtype: z
+        .enum(["float32", "bfloat16"])
+        .optional()
+        .describe("precision of products; default: bfloat16 on GPUs, float32 on CPUs"),
+      batchTokens: count.optional().describe("tokens in one forward pass, at most"),
+      activationCheckpointing: z
+        .boolean()
+        .default(false)
+        .describe("less memory, a third more computing"),
+      threads: count.optional().describe("CPU threads per process"),
+      python: z.string().optional().describe("the Python to use; default: PAWL_PYTHON, or python3"),
+    }),
+  examples: [
+    ["pawl serve engine --model Qwen2.5-1.5B", "one GPU, or this machine's CPU"],
+    ["pawl serve engine --model Qwen2.5-7B --nproc 8", "eight GPUs that share one model"],
+    [
+      "PAWL_API_KEY=… pawl serve engine --model M --host 0.0.0.0",
+      "reached from other machines, with a key",
+    ],
+  ],
+  async run({ config, io, signal }) {
+    const { python: named, ...options } = config;
+    if (!existsSync(join(options.model, "config.json")))
+      throw new ConfigError(
+        `--model: there is no checkpoint in ${options.model}; expected a folder with config.json, model.safetensors and tokenizer.json`,
+      );
+    if (!/^(localhost|127\..*|::1)$/.test(options.host) && !io.env.PAWL_API_KEY)
+      throw new ConfigError(
+        `--host: ${options.host} can be reached from other machines: set PAWL_API_KEY to a secret first, here and where runs are started`,
+      );
+    const python = await findTorchPython(io.env, named);
+    const server = await startTorchServer(
+      python,
+      { ...options, model: resolve(options.model), checkpoints: resolve(options.checkpoints) },
+      io.env,
+      (line) => io.stderr.write(`${line}\n`),
+    );
+    print(
+      io,
+      `${options.name ?? options.model} at ${server.url} (PyTorch ${python.torch}); --engine ${server.url} uses it, Ctrl-C stops it`,
+    );
+    const aborted = new Promise<undefined>((done) => {
+      if (signal.aborted) done(undefined);
+      else signal.addEventListener("abort", () => done(undefined), { once: true });
+    });
+    const end = await Promise.race([server.ended, aborted]);
+    if (end === undefined) {
+      await server.stop();
+      return exitCodes.done;
+    }
+    throw new UserError(
+      `the engine server ended with ${end}; what it said is above. Runs that used it go on with pawl train --resume once it is back`,
+    );
+  },
+});

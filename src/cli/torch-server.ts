@@ -1,0 +1,144 @@
+/** The PyTorch server as a process: the Python to run it with, its command line, its start and its end. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { UserError } from "../errors.js";
+import { packageFolder } from "../version.js";
+
+/** A Python that has PyTorch. */
+export interface TorchPython {
+  readonly command: string;
+  readonly torch: string;
+}
+
+/** How the server is started. */
+export interface TorchServerOptions {
+  readonly model: string;
+  readonly checkpoints: string;
+  readonly host: string;
+  readonly port: number;
+  /** Processes, one per GPU. */
+  readonly nproc: number;
+  readonly name?: string | undefined;
+  readonly dtype?: string | undefined;
+  readonly threads?: number | undefined;
+  readonly batchTokens?: number | undefined;
+  readonly activationCheckpointing?: boolean;
+}
+
+const run = promisify(execFile);
+
+/** The first Python with PyTorch: the one that is named, that of PAWL_PYTHON, else what the path has. */
+export async function findTorchPython(
+  environment: Readonly<Record<string, string | undefined>>,
+  named?: string,
+): Promise<TorchPython> {
+  const chosen = named ?? environment.PAWL_PYTHON;
+  const tried: string[] = [];
+  for (const command of chosen === undefined ? ["python3", "python"] : [chosen]) {
+    try {
+      const { stdout } = await run(command, ["-c", "import torch; print(torch.__version__)"]);
+      return { command, torch: stdout.trim() };
+    } catch (error) {
+      const { code, stderr = "" } = error as NodeJS.ErrnoException & { readonly stderr?: string };
+      const lastLine = stderr.trim().split("\n").at(-1) ?? "";
+      tried.push(code === "ENOENT" ? `no ${command}` : `${command}: ${lastLine}`);
+    }
+  }
+  throw new UserError(
+    `the engine server needs Python with PyTorch, and there is none here (${tried.join("; ")}). Install it (pip install torch), or name the Python that has it: --python FILE, or PAWL_PYTHON`,
+  );
+}
+
+/** What to start, with its arguments. */
+export function torchServerCommand(
+  python: TorchPython,
+  options: TorchServerOptions,
+): readonly [command: string, args: readonly string[]] {
+  const script = join(packageFolder(), "servers", "torch", "serve.py");
+  if (!existsSync(script))
+    throw new UserError(
+      `${script} is missing: this installation of pawl is not whole; install it again`,
+    );
+  const flags: readonly (readonly [string, string | number | undefined])[] = [
+    ["--model", options.model],
+    ["--checkpoints", options.checkpoints],
+    ["--host", options.host],
+    ["--port", options.port],
+    ["--name", options.name],
+    ["--dtype", options.dtype],
+    ["--threads", options.threads],
+    ["--batch-tokens", options.batchTokens],
+  ];
+  const args = [
+    script,
+    ...flags.flatMap(([flag, value]) => (value === undefined ? [] : [flag, String(value)])),
+    ...(options.activationCheckpointing === true ? ["--activation-checkpointing"] : []),
+  ];
+  // torchrun as a module, so that it is the chosen Python's own.
+  const launcher = ["-m", "torch.distributed.run", "--standalone"];
+  return [
+    python.command,
+    options.nproc === 1 ? args : [...launcher, `--nproc-per-node=${options.nproc}`, ...args],
+  ];
+}
+
+/** A server process that listens. */
+export interface TorchServer {
+  readonly url: string;
+  readonly process: ChildProcess;
+  /** Its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals>;
+  /** Asks it to end, and ends it when it does not. */
+  stop(): Promise<void>;
+}
+
+/** How long a server may take to end when it is asked to. */
+const GRACE_MS = 5000;
+
+/** Starts the server and waits until it listens; its complaints go to `onLine`. */
+export async function startTorchServer(
+  python: TorchPython,
+  options: TorchServerOptions,
+  environment: Readonly<Record<string, string | undefined>>,
+  onLine: (line: string) => void,
+): Promise<TorchServer> {
+  const [command, args] = torchServerCommand(python, options);
+  const child = spawn(command, args, { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  const ended = new Promise<number | NodeJS.Signals>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code, signal) => resolve(code ?? signal ?? 0));
+  });
+  const said: string[] = [];
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    said.push(line);
+    if (said.length > 20) said.shift();
+    onLine(line);
+  });
+  const listening = new Promise<string>((resolve) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const url = /"listening": ?"([^"]+)"/.exec(line)?.[1];
+      if (url === undefined) onLine(line);
+      else resolve(url);
+    });
+  });
+  const first = await Promise.race([listening, ended]);
+  if (typeof first !== "string" || !first.startsWith("http"))
+    throw new UserError(
+      `the engine server ended with ${first} before it listened: ${said.join("\n") || "it said nothing"}`,
+    );
+  return {
+    url: first,
+    process: child,
+    ended,
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), GRACE_MS);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,185 @@
+/**
+ * Checkpoints of a model that lives on a server.
+ *
+ * Weights stay where they are: saving makes a checkpoint on the server's disk, and leaves a pointer to it in
+ * the folder that was named. Loading follows the pointer, or sends the folder's own files to the server. Every
+ * save has a path of its own, so that an old pointer never means new weights; a pointer also lists the paths
+ * its siblings point to, so that what nobody points to any more is deleted from the server.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream, openAsBlob } from "node:fs";
+import { mkdir, readdir, readFile, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { z } from "zod";
+import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
+import { EngineError } from "../engine.js";
+import type { Transport } from "./transport.js";
+
+/** The file that stands for weights on a server. */
+export const POINTER_FILE = "remote.json";
+
+const pointerSchema = z.object({
+  version: z.literal(1),
+  /** Where the checkpoint is, below the server's checkpoint folder. */
+  path: z.string().min(1),
+  /** Paths of this run that were pointed to when this one was saved, itself included. */
+  live: z.array(z.string()),
+});
+
+/** What a pointer file says. */
+export type Pointer = z.output<typeof pointerSchema>;
+
+/** The file of a checkpoint that describes its model. */
+export const CONFIG_FILE = "config.json";
+/** The files of a checkpoint, the one that says it is whole last. */
+const FILES = [
+  "model.safetensors",
+  "optimizer.safetensors",
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "special_tokens_map.json",
+  CONFIG_FILE,
+] as const;
+
+/** The pointer in a folder, or undefined where there is none. */
+export async function readPointer(folder: string): Promise<Pointer | undefined> {
+  const file = join(folder, POINTER_FILE);
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new EngineError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+  try {
+    return pointerSchema.parse(JSON.parse(text));
+  } catch (error) {
+    throw new EngineError(
+      `${file} is no pointer to a checkpoint on an engine server; go on from another checkpoint`,
+      { cause: error },
+    );
+  }
+}
+
+/** A path for a new checkpoint, and those that may go once it is there. */
+export interface PlannedSave {
+  readonly path: string;
+  readonly live: readonly string[];
+  readonly gone: readonly string[];
+}
+
+/** Looks at the pointers beside the folder and decides where the next checkpoint goes. */
+export async function planSave(folder: string, flat: boolean): Promise<PlannedSave> {
+  const parent = dirname(resolve(folder));
+  const names = await readdir(parent).catch(() => []);
+  const others = names.map((name) => join(parent, name)).filter((path) => path !== resolve(folder));
+  const beside = (await Promise.all(others.map(pointerIfAny))).filter(
+    (found) => found !== undefined,
+  );
+  const own = await pointerIfAny(folder);
+  const known = new Set([...beside, ...(own ? [own] : [])].flatMap(({ live }) => live));
+  const pointedTo = beside.map(({ path }) => path);
+  const path = `${labelOf(parent)}${flat ? "-" : "/"}${randomUUID().slice(0, 13)}`;
+  return {
+    path,
+    live: [...pointedTo, path],
+    gone: [...known].filter((other) => !pointedTo.includes(other)),
+  };
+}
+
+/** A name people recognise on the server's disk: that of the run. */
+function labelOf(parent: string): string {
+  const run = basename(parent) === "checkpoints" ? dirname(parent) : parent;
+  return (
+    basename(run)
+      .replace(/[^A-Za-z0-9_-]/g, "_")
+      .slice(0, 60) || "run"
+  );
+}
+
+async function pointerIfAny(folder: string): Promise<Pointer | undefined> {
+  try {
+    return await readPointer(folder);
+  } catch (error) {
+    // A neighbour that is no folder, or a damaged pointer, keeps nothing alive.
+    if (error instanceof EngineError) return undefined;
+    throw error;
+  }
+}
+
+/** Writes the pointer to a checkpoint that is on the server. */
+export async function writePointer(folder: string, pointer: Omit<Pointer, "version">) {
+  await mkdir(folder, { recursive: true });
+  const content = { version: 1, path: pointer.path, live: pointer.live };
+  writeFileAtomicallySync(join(folder, POINTER_FILE), `${JSON.stringify(content)}\n`);
+}
+
+/** The path of a folder's checkpoint on the server: where its pointer says, or where its files were sent. */
+export async function onServer(
+  transport: Transport,
+  folder: string,
+  pointer: Pointer | undefined,
+): Promise<string> {
+  if (pointer === undefined) return uploadCheckpoint(transport, folder);
+  // A server that lost its disk, or another server, is given the copy that is here.
+  const copied =
+    (await stat(join(folder, "model.safetensors")).catch(() => undefined)) !== undefined;
+  if (!copied || (await exists(transport, `${pointer.path}/${CONFIG_FILE}`))) return pointer.path;
+  return uploadCheckpoint(transport, folder);
+}
+
+/** Copies a checkpoint from the server, or its small files only. */
+export async function downloadCheckpoint(
+  transport: Transport,
+  path: string,
+  folder: string,
+  which: "all" | "all but weights",
+): Promise<void> {
+  for (const name of FILES) {
+    if (which === "all but weights" && name.endsWith(".safetensors")) continue;
+    await transport.download(`files/${path}/${name}`, async ({ body }) => {
+      const source = body === null ? [] : (body as AsyncIterable<Uint8Array>);
+      await writeFileAtomically(join(folder, name), async (handle) => {
+        for await (const chunk of source) await writeFully(handle, chunk);
+      });
+    });
+  }
+}
+
+/** Sends a checkpoint folder to the server, unless it is there already; returns its path. */
+async function uploadCheckpoint(transport: Transport, folder: string): Promise<string> {
+  const present: { readonly name: string; readonly size: number }[] = [];
+  for (const name of FILES) {
+    const found = await stat(join(folder, name)).catch(() => undefined);
+    if (found !== undefined) present.push({ name, size: found.size });
+  }
+  for (const needed of [CONFIG_FILE, "model.safetensors"])
+    if (!present.some(({ name }) => name === needed))
+      throw new EngineError(
+        `${folder} holds no ${needed}: expected a checkpoint (config.json and model.safetensors in one file) or a pointer to one on an engine server (${POINTER_FILE})`,
+      );
+  const path = `uploads/${await fingerprint(folder, present)}`;
+  if (await exists(transport, `${path}/${CONFIG_FILE}`)) return path;
+  for (const { name } of present)
+    await transport.put(`files/${path}/${name}`, () => openAsBlob(join(folder, name)));
+  return path;
+}
+
+/** The name of an upload: the same for the same content. */
+async function fingerprint(
+  folder: string,
+  files: readonly { readonly name: string; readonly size: number }[],
+): Promise<string> {
+  const hash = createHash("sha256");
+  for (const { name, size } of files) {
+    hash.update(`${name} ${size}\n`);
+    for await (const chunk of createReadStream(join(folder, name))) hash.update(chunk as Buffer);
+  }
+  return hash.digest("hex").slice(0, 32);
+}
+
+async function exists(transport: Transport, file: string): Promise<boolean> {
+  return transport.download(`files/${file}`, async (response) => {
+    await response.arrayBuffer();
+  });
+}

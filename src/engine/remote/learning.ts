@@ -1,0 +1,209 @@
+/** Scoring and learning on a server: objectives in one pass where it takes them, in two where it does not. */
+import { z } from "zod";
+import { expressionsOf, type Objective } from "../../objectives/expression.js";
+import { inputsOf, quantitiesOf } from "../../objectives/expression-interpret.js";
+import { checkInputs, checkSequences, type Limits } from "../embedded/checks.js";
+import {
+  type BackwardResult,
+  EngineError,
+  type ForwardOptions,
+  type ForwardResult,
+  type TargetSequence,
+  type TrainSequence,
+} from "../engine.js";
+import { parse, type Result } from "./server.js";
+import { checkTwoPass, firstPass } from "./two-pass.js";
+import { type Datum, datumOf, maskOf, perToken, tensorSchema } from "./wire.js";
+
+/** How the model on the server is reached. */
+export interface Learning {
+  readonly server: string;
+  readonly limits: () => Limits;
+  readonly binary: boolean;
+  /** Whether the server takes objectives. */
+  readonly fused: boolean;
+  /** Whether it knows the extensions of a forward pass: which weights, entropies, values. */
+  readonly extended: boolean;
+  readonly values: () => boolean;
+  /** A call that changes nothing, to the policy's model or the reference's. */
+  read(path: string, body: object, weights: "policy" | "reference"): Promise<Result>;
+  /** A call that changes the model, carried out once. */
+  change(path: string, body: object): Promise<Result>;
+}
+
+const passResult = z.object({
+  loss_fn_outputs: z.array(
+    z.object({
+      logprobs: tensorSchema.optional(),
+      entropies: tensorSchema.optional(),
+      values: tensorSchema.optional(),
+    }),
+  ),
+  metrics: z.record(z.string(), z.unknown()).default({}),
+});
+
+/** Log-probabilities, and whatever else was asked for, of each sequence. */
+export async function forward(
+  learning: Learning,
+  sequences: readonly TargetSequence[],
+  { weights = "policy", entropies = false, values = false }: ForwardOptions,
+): Promise<readonly ForwardResult[]> {
+  checkSequences(sequences, learning.limits());
+  if (values) requireValues(learning);
+  const body = {
+    forward_input: {
+      // A plain server wants weights for a loss that nobody looks at.
+      data: dataOf(
+        learning,
+        sequences,
+        (sequence): Readonly<Record<string, Uint8Array>> =>
+          learning.extended ? { mask: maskOf(sequence) } : { weights: maskOf(sequence) },
+      ),
+      loss_fn: "cross_entropy",
+      ...(learning.extended && { loss_fn_config: { weights, entropies, values } }),
+    },
+  };
+  const outputs = await pass(sequences, async () => learning.read("forward", body, weights));
+  return sequences.map((sequence, i) => {
+    const mask = maskOf(sequence);
+    const sent = outputs[i];
+    if (sent === undefined) {
+      const nothing = () => new Float32Array(sequence.ids.length);
+      return {
+        logprobs: nothing(),
+        ...(entropies && { entropies: nothing() }),
+        ...(values && { values: nothing() }),
+      };
+    }
+    return {
+      logprobs: perToken(sent.logprobs, mask, "logprobs"),
+      ...(entropies && { entropies: perToken(sent.entropies, mask, "entropies") }),
+      ...(values && { values: perToken(sent.values, mask, "values") }),
+    };
+  });
+}
+
+/** One forward and one backward pass, or, on a server that takes no objectives, one more forward. */
+export async function forwardBackward(
+  learning: Learning,
+  sequences: readonly TrainSequence[],
+  objective: Objective,
+): Promise<BackwardResult> {
+  checkSequences(sequences, learning.limits());
+  const names = inputsOf(...expressionsOf(objective));
+  checkInputs(sequences, names);
+  checkFinite(sequences, names);
+  if (quantitiesOf(...expressionsOf(objective)).includes("value")) requireValues(learning);
+  if (!learning.fused) return inTwoPasses(learning, sequences, objective);
+  const { outputs, metrics } = await backward(learning, sequences, {
+    data: dataOf(learning, sequences, (sequence) => {
+      const mask = maskOf(sequence);
+      const masked = (values: ArrayLike<number>) =>
+        Float64Array.from(mask, (isTarget, i) => (isTarget ? values[i]! : 0));
+      return {
+        mask,
+        ...Object.fromEntries(names.map((name) => [name, masked(sequence.inputs[name]!)])),
+      };
+    }),
+    loss_fn: "objective",
+    loss_fn_config: { objective },
+  });
+  const sum = (name: string) => {
+    const value = metrics[`${name}:sum`];
+    if (typeof value !== "number" || !Number.isFinite(value))
+      throw new EngineError(
+        `the engine server at ${learning.server} reports ${JSON.stringify(value)} as ${name}; expected a finite number`,
+      );
+    return value;
+  };
+  const nothing = sequences.every((sequence) => sequence.ids.length < 2);
+  return {
+    loss: nothing ? 0 : sum("loss"),
+    metrics: Object.fromEntries(
+      Object.keys(objective.metrics).map((name) => [name, nothing ? 0 : sum(name)]),
+    ),
+    logprobs: sequences.map((sequence, i) =>
+      outputs[i] === undefined
+        ? new Float32Array(sequence.ids.length)
+        : perToken(outputs[i].logprobs, maskOf(sequence), "logprobs"),
+    ),
+  };
+}
+
+async function inTwoPasses(
+  learning: Learning,
+  sequences: readonly TrainSequence[],
+  objective: Objective,
+): Promise<BackwardResult> {
+  checkTwoPass(objective, learning.server);
+  const scored = await forward(learning, sequences, {});
+  const { weights, result } = firstPass(
+    sequences,
+    objective,
+    scored.map(({ logprobs }) => logprobs),
+  );
+  const at = new Map(sequences.map((sequence, i) => [sequence as TargetSequence, i]));
+  await backward(learning, sequences, {
+    data: dataOf(learning, sequences, (sequence) => ({ weights: weights[at.get(sequence)!]! })),
+    loss_fn: "cross_entropy",
+  });
+  return result;
+}
+
+async function backward(learning: Learning, sequences: readonly TargetSequence[], input: object) {
+  let metrics: Readonly<Record<string, unknown>> = {};
+  const outputs = await pass(sequences, async () => {
+    const result = await learning.change("forward_backward", { forward_backward_input: input });
+    metrics = parse(passResult, result, "forward_backward").metrics;
+    return result;
+  });
+  return { outputs, metrics };
+}
+
+/** The outputs by sequence; those of one token are not sent, so they have none. */
+async function pass(sequences: readonly TargetSequence[], run: () => Promise<Result>) {
+  const sent = sequences.flatMap(({ ids }, i) => (ids.length < 2 ? [] : [i]));
+  if (sent.length === 0) return [];
+  const { loss_fn_outputs } = parse(passResult, await run(), "a forward pass");
+  if (loss_fn_outputs.length !== sent.length)
+    throw new EngineError(
+      `the engine server sent results for ${loss_fn_outputs.length} sequences; expected ${sent.length}`,
+    );
+  const outputs: ((typeof loss_fn_outputs)[number] | undefined)[] = sequences.map(() => undefined);
+  sent.forEach((i, k) => {
+    outputs[i] = loss_fn_outputs[k];
+  });
+  return outputs;
+}
+
+function dataOf<S extends TargetSequence>(
+  { binary }: Learning,
+  sequences: readonly S[],
+  inputs: (sequence: S) => Readonly<Record<string, ArrayLike<number>>>,
+): readonly Datum[] {
+  return sequences
+    .filter(({ ids }) => ids.length > 1)
+    .map((sequence) => datumOf(sequence, inputs(sequence), binary));
+}
+
+function requireValues({ values, server }: Learning): void {
+  if (!values())
+    throw new EngineError(
+      `values were asked for, but the model on the engine server at ${server} has no value head; create it with valueHead: true`,
+    );
+}
+
+/** JSON has no NaN, so it is found here, and named. */
+function checkFinite(sequences: readonly TrainSequence[], names: readonly string[]): void {
+  sequences.forEach((sequence, i) => {
+    const mask = maskOf(sequence);
+    for (const name of names) {
+      const values = sequence.inputs[name]!;
+      for (let token = 1; token < mask.length; token++)
+        if (mask[token] === 1 && !Number.isFinite(values[token]))
+          throw new EngineError(
+            `input "${name}" is ${values[token]} at token ${token} of sequence ${i}; expected a finite number`,
+          );
+    }
+  });
+}

@@ -1,0 +1,40 @@
+/** A small model with everything: shared key-value heads, biases, a head of its own. */
+import { createCore, type EmbeddedOptions } from "../embedded/core.js";
+import type { Engine } from "../engine.js";
+import type { ModelConfig } from "../weights/model-config.js";
+
+const config: ModelConfig = {
+  vocabularySize: 37,
+  hiddenSize: 32,
+  layers: 2,
+  heads: 4,
+  kvHeads: 2,
+  headSize: 8,
+  mlpSize: 48,
+  maxContext: 96,
+  ropeTheta: 10_000,
+  normEps: 1e-6,
+  tiedEmbeddings: false,
+  qkvBias: true,
+};
+
+/** How an embedded engine is made with it. */
+export const testModel: EmbeddedOptions = { model: { config }, seed: 1, threads: 1 };
+
+/** Writes it as a checkpoint folder. */
+export async function writeTestModel(folder: string): Promise<void> {
+  const engine = await inProcess(testModel);
+  await engine.save(folder, { optimizer: false });
+  await engine.dispose();
+}
+
+/** An engine in this thread: small models start sooner without one of their own. */
+export async function inProcess(options: EmbeddedOptions): Promise<Engine> {
+  const core = await createCore(options, 1);
+  return {
+    ...core,
+    get capabilities() {
+      return core.capabilities();
+    },
+  };
+}

@@ -1,0 +1,143 @@
+/** What a server says of itself, and a session with it: futures, heartbeats, models. */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { packageVersion } from "../../version.js";
+import { EngineError } from "../engine.js";
+import type { RequestOptions, Transport } from "./transport.js";
+
+/** What one model on a server of ours is and can. */
+export const modelAbilities = z.object({
+  vocabulary_size: z.int().min(1),
+  max_context: z.int().min(1),
+  parameters: z.number(),
+  entropies: z.boolean().default(false),
+  values: z.boolean().default(false),
+  lora: z.boolean().default(false),
+});
+
+/** What a server of ours understands beyond the plain protocol. */
+const extensions = z.object({
+  version: z.literal(1),
+  ...modelAbilities.partial().shape,
+  objective: z.boolean().default(false),
+  reference: z.boolean().default(false),
+  discard: z.boolean().default(false),
+  sample_batch: z.boolean().default(false),
+  base64: z.boolean().default(false),
+  files: z.boolean().default(false),
+  dtype: z.string().default("float32"),
+  ranks: z.int().default(1),
+});
+
+const serverCapabilities = z.object({
+  supported_models: z.array(z.object({ model_name: z.string() })).default([]),
+  pawl: extensions.optional(),
+});
+
+/** The answer to `get_server_capabilities`. */
+export type ServerCapabilities = z.output<typeof serverCapabilities>;
+
+/** A conversation with a server, kept alive until it is closed. */
+export interface Session {
+  readonly transport: Transport;
+  readonly server: ServerCapabilities;
+  /** Calls something that computes and waits for its result. */
+  call(path: string, body: object, options?: RequestOptions): Promise<Result>;
+  /** Makes a model; the result is that of its future. */
+  createModel(body: object): Promise<{ readonly modelId: string; readonly result: Result }>;
+  unloadModel(modelId: string): Promise<void>;
+  close(): void;
+}
+
+/** A JSON object of which the caller says what it expects. */
+export type Result = Readonly<Record<string, unknown>>;
+
+const HEARTBEAT_MS = 10_000;
+/** A wrong address should be told at once; a server that is just starting gets a moment. */
+const CONNECT_MS = 10_000;
+
+/** Asks the server what it can and opens a session. */
+export async function openSession(
+  transport: Transport,
+  options: { readonly heartbeatMs?: number; readonly connectMs?: number } = {},
+): Promise<Session> {
+  const patienceMs = options.connectMs ?? CONNECT_MS;
+  const { body } = await transport.get("get_server_capabilities", { patienceMs });
+  const server = parse(serverCapabilities, body, "get_server_capabilities");
+  const opened = await transport.post("create_session", {
+    tags: ["pawl"],
+    sdk_version: packageVersion(),
+    type: "create_session",
+  });
+  const { session_id } = parse(z.object({ session_id: z.string() }), opened.body, "create_session");
+  const closed = new AbortController();
+  const alive = { signal: closed.signal, patienceMs: 0 };
+  const timer = setInterval(() => {
+    // A heartbeat that fails is no news: the next call finds out, and tells what to do about it.
+    transport
+      .post("session_heartbeat", { session_id, type: "session_heartbeat" }, alive)
+      .catch(() => undefined);
+  }, options.heartbeatMs ?? HEARTBEAT_MS);
+  timer.unref();
+  const trusted = server.pawl !== undefined;
+
+  const resolve = async (path: string, requestId: unknown): Promise<Result> => {
+    if (typeof requestId !== "string")
+      throw new EngineError(
+        `the engine server at ${transport.shownUrl} answered ${path} without a request_id; is it one?`,
+      );
+    for (;;) {
+      const { status, body } = await transport.post(
+        "retrieve_future",
+        { request_id: requestId },
+        { signal: closed.signal, accept: [408] },
+      );
+      // Tinker says "not yet" in an answer of status 200, too.
+      if (status === 408 || body.type === "try_again") continue;
+      // SkyRL and Tinker put failures into the result as well.
+      if (typeof body.error === "string") throw new EngineError(body.error);
+      return body;
+    }
+  };
+  const call = async (path: string, body: object, request: RequestOptions = {}) => {
+    const options = { signal: closed.signal, repeatable: trusted, ...request };
+    const { body: answer } = await transport.post(path, body, options);
+    return resolve(path, answer.request_id);
+  };
+  return {
+    transport,
+    server,
+    call,
+    async createModel(body) {
+      const { body: answer } = await transport.post(
+        "create_model",
+        { session_id, request_key: randomUUID(), ...body },
+        { signal: closed.signal, repeatable: trusted },
+      );
+      const { model_id } = parse(z.object({ model_id: z.string() }), answer, "create_model");
+      return { modelId: model_id, result: await resolve("create_model", answer.request_id) };
+    },
+    async unloadModel(modelId) {
+      try {
+        await transport.post("unload_model", { model_id: modelId, type: "unload_model" }, alive);
+      } catch (error) {
+        // Whoever is done with a model does not mind that its server is gone, or never had such a call.
+        if (!(error instanceof EngineError)) throw error;
+      }
+    },
+    close() {
+      clearInterval(timer);
+      closed.abort(new EngineError("the engine was disposed of"));
+    },
+  };
+}
+
+/** Reads an answer, or says which field of which call is not as expected. */
+export function parse<S extends z.ZodType>(schema: S, body: unknown, call: string): z.output<S> {
+  const read = schema.safeParse(body);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  throw new EngineError(
+    `the engine server's answer to ${call} is not as expected: ${issue!.path.join(".") || "it"}: ${issue!.message}`,
+  );
+}

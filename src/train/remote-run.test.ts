@@ -1,0 +1,147 @@
+/** The same run on an engine server: the same numbers, and what happens when that server is killed. */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testModel } from "../engine/remote/model-testing.js";
+import { type ServerProcess, startServerProcess } from "../engine/remote/process-testing.js";
+import { startTestServer, type TestServer } from "../engine/remote/server-testing.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import { openRun } from "../runs/run-folder.js";
+import { trainRun } from "./run.js";
+import { findSavedModel, loadSavedModel } from "./saved-model.js";
+import { tinyConfig } from "./testing.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-remote-run-"));
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+
+const config = (engine: object, changes: object = {}) =>
+  tinyConfig({ engine, evaluation: { every: 0 }, ...changes });
+
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+
+/** What a run recorded, without what depends on the clock and the machine. */
+function recorded(folder: string) {
+  const run = openRun(folder, fail);
+  const timeless = (line: MetricsLine) =>
+    Object.fromEntries(Object.entries(line).filter(([name]) => !/^(seconds|memory)\./.test(name)));
+  return { episodes: [...run.episodes()], metrics: run.metrics().map(timeless) };
+}
+
+let here: string;
+let server: TestServer | undefined;
+beforeAll(async () => {
+  here = join(parent, "here");
+  await trainRun(config({ threads: 1 }), { folder: here });
+  const folder = join(parent, "server");
+  server = await startTestServer({ model: testModel, folder, extensions: true });
+}, 60_000);
+afterAll(() => server?.close());
+
+describe("a run on an engine server", () => {
+  it("is the run it would have been here", async () => {
+    const there = join(parent, "there");
+    await trainRun(config({ name: server!.url }), { folder: there });
+    const [a, b] = [recorded(here), recorded(there)];
+    expect(b.episodes.map(({ steps }) => steps.map(({ action }) => action))).toEqual(
+      a.episodes.map(({ steps }) => steps.map(({ action }) => action)),
+    );
+    for (const [i, line] of a.metrics.entries())
+      for (const [name, value] of Object.entries(line))
+        expect(b.metrics[i]![name], name).toBeCloseTo(value, 5);
+    expect(b.metrics[1]!["mismatch.max"]).toBeLessThan(1e-4);
+    // Weights stay on the server; the folder points to them.
+    expect(readdirSync(join(there, "checkpoints", "000003")).sort()).toContain("remote.json");
+    expect(existsSync(join(there, "checkpoints", "000003", "model.safetensors"))).toBe(false);
+    expect(readFileSync(join(there, "manifest.json"), "utf8")).not.toMatch(/API_KEY/);
+    await expect(loadSavedModel(findSavedModel(there), { name: "embedded" })).rejects.toThrow(
+      /weights are on the engine server/,
+    );
+    const { engine } = await loadSavedModel(findSavedModel(there));
+    expect(engine.capabilities.name).toContain(server!.url);
+    await engine.dispose();
+  });
+
+  it("copies its checkpoints where it is told to, so that they can be used here", async () => {
+    const copied = join(parent, "copied");
+    await trainRun(config({ name: server!.url, copy: true }, { updates: 1 }), { folder: copied });
+    const { engine } = await loadSavedModel(findSavedModel(copied), {
+      name: "embedded",
+      copy: false,
+      threads: 1,
+    });
+    const [result] = await engine.forward([{ ids: [1, 2, 3] }]);
+    expect(result!.logprobs[1]).toBeLessThan(0);
+    await engine.dispose();
+  });
+
+  it("on a plain server says that it takes two passes, and refuses what cannot be done", async () => {
+    const start = join(here, "checkpoints", "000003");
+    const plain = await startTestServer({
+      model: { model: { folder: start }, threads: 1 },
+      folder: join(parent, "plain-server"),
+      extensions: false,
+    });
+    const said: string[] = [];
+    const run = (name: string, changes: object, resume = false) =>
+      trainRun(config({ name: plain.url }, { model: { start }, updates: 1, ...changes }), {
+        folder: join(parent, name),
+        resume,
+        onProblem: (message) => said.push(message),
+      });
+    await expect(run("refused", { advantage: { name: "ppo" } })).rejects.toThrow(/no value head/);
+    await expect(run("refused-2", { paw: { entropy: "full" } })).rejects.toThrow(
+      /no entropies: set paw.entropy.*cannot measure gradients: set gradientSample to 0/,
+    );
+    await run("plain", { gradientSample: 0 });
+    expect(said.at(-1)).toMatch(/takes no objectives: every update needs a second forward pass/);
+    await run("plain", { gradientSample: 0, updates: 2 }, true);
+    const { metrics } = recorded(join(parent, "plain"));
+    expect(metrics.map((line) => line.update)).toEqual([-1, 0, 1]);
+    expect(metrics[2]!["policy.kl"]).toBeGreaterThan(0);
+    await plain.close();
+  });
+});
+
+describe("a server killed in the middle", () => {
+  for (const call of ["forward_backward", "sample_batch", "save_weights"])
+    it(`of ${call}: the run says so, and resuming loses nothing but the update`, async () => {
+      const folder = join(parent, `killed-${call}`);
+      const options = { model: testModel, folder: `${folder}-server`, extensions: true };
+      let process: ServerProcess = await startServerProcess(options);
+      const settings = config({ name: process.url });
+      // The warm start and the first update are behind it.
+      const running = trainRun(settings, {
+        folder,
+        onMetrics: (line) => {
+          if (line.update === 0) armed();
+        },
+      });
+      let armed = (): void => undefined;
+      const killed = new Promise<void>((resolve) => {
+        armed = () => {
+          void process.called(call, call === "save_weights" ? 2 : 1).then(async () => {
+            await process.kill();
+            process = await startServerProcess({ ...options, port: portOf(settings.engine.name) });
+            resolve();
+          });
+        };
+      });
+      await expect(running).rejects.toThrow(/restarted.*go on from the last one/);
+      await killed;
+      expect(openRun(folder, fail).manifest.status).toBe("failed");
+      const before = readdirSync(join(folder, "checkpoints")).filter((name) => !/tmp/.test(name));
+      expect(before).toEqual(["000001"]);
+      await trainRun(settings, { folder, resume: true });
+      await process.kill();
+      const [a, b] = [recorded(here), recorded(folder)];
+      expect(b.metrics.map((line) => line.update)).toEqual([-1, 0, 1, 2]);
+      for (const [i, line] of a.metrics.entries())
+        for (const [name, value] of Object.entries(line))
+          expect(b.metrics[i]![name], name).toBeCloseTo(value, 5);
+    });
+});
+
+const portOf = (url: string): number => Number(new URL(url).port);

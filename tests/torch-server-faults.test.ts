@@ -1,0 +1,109 @@
+/** The PyTorch server killed by real signals, and what becomes of the run. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
+import { writeTestModel } from "../src/engine/remote/model-testing.js";
+import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
+import { openRun } from "../src/runs/run-folder.js";
+import { trainRun } from "../src/train/run.js";
+import { tinyConfig } from "../src/train/testing.js";
+
+const python = await findTorchPython(process.env).catch((error: Error) => error.message);
+const absent = typeof python === "string";
+if (absent) console.warn(`the PyTorch server is not killed: ${python}`);
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-torch-faults-"));
+const model = join(folder, "model");
+const checkpoints = join(folder, "checkpoints");
+const fetchAsItWas = globalThis.fetch;
+afterAll(() => {
+  globalThis.fetch = fetchAsItWas;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function serve(port: number, nproc = 1): Promise<TorchServer> {
+  if (typeof python === "string") throw new Error(python);
+  const options = { model, checkpoints, host: "127.0.0.1", port, nproc, threads: 1 };
+  return startTorchServer(python, options, { ...process.env, PAWL_API_KEY: "" }, () => undefined);
+}
+
+/** Calls back, once, when the server has taken a call and works on it. */
+function onCall(call: string, then: () => void): void {
+  globalThis.fetch = async (target, init) => {
+    const answer = await fetchAsItWas(target, init);
+    if (String(target).endsWith(`/${call}`)) {
+      globalThis.fetch = fetchAsItWas;
+      then();
+    }
+    return answer;
+  };
+}
+
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+const config = (url: string) =>
+  tinyConfig({ engine: { name: url }, evaluation: { every: 0 }, updates: 2 });
+const lines = (run: string) => openRun(run, fail).metrics();
+
+describe.skipIf(absent)("the PyTorch server", () => {
+  let server: TorchServer;
+  const whole = join(folder, "whole");
+  beforeAll(async () => {
+    if (absent) return;
+    await writeTestModel(model);
+    server = await serve(0);
+    await trainRun(config(server.url), { folder: whole });
+  }, 240_000);
+  afterAll(() => server?.stop());
+
+  // Killed in other calls in src/train/remote-run.test.ts; here it is about what is left on the disk.
+  it("killed in the middle of a save: the run says so and resuming loses only the update", async () => {
+    const run = join(folder, "killed");
+    const { port } = new URL(server.url);
+    let back: Promise<TorchServer> | undefined;
+    const running = trainRun(config(server.url), {
+      folder: run,
+      onMetrics: ({ update }) => {
+        if (update === 1) arm();
+      },
+    });
+    const arm = (): void =>
+      onCall("save_weights", () => {
+        server.process.kill("SIGKILL");
+        back = server.ended.then(() => serve(Number(port)));
+      });
+    await expect(running).rejects.toThrow(/restarted.*go on from the last one/);
+    server = await back!;
+    expect(openRun(run, fail).manifest.status).toBe("failed");
+    expect(readdirSync(join(run, "checkpoints")).filter((name) => /^\d+$/.test(name))).toEqual([
+      "000001",
+    ]);
+    await trainRun(config(server.url), { folder: run, resume: true });
+    const [expected, actual] = [lines(whole), lines(run)];
+    expect(actual.map((line) => line.update)).toEqual([-1, 0, 1]);
+    for (const name of ["loss", "world.loss", "policy.kl", "gradNorm", "train.tokens"])
+      expect(actual[2]![name], name).toBeCloseTo(expected[2]![name]!, 4);
+  }, 240_000);
+
+  it("ends as a whole when one of its processes is killed, and the client says so", async () => {
+    const pair = await serve(0, 2);
+    const engine = await connectRemoteEngine({
+      url: pair.url,
+      environment: {},
+      patienceMs: 500,
+    });
+    const ranks = execFileSync("ps", ["-o", "pid=", "--ppid", String(pair.process.pid)], {
+      encoding: "utf8",
+    });
+    const pids = ranks.trim().split(/\s+/).map(Number);
+    expect(pids).toHaveLength(2);
+    process.kill(pids[1]!, "SIGKILL");
+    expect(await pair.ended).not.toBe(0);
+    await expect(engine.forward([{ ids: [1, 2, 3] }])).rejects.toThrow(/does not answer/);
+    await engine.dispose();
+  }, 240_000);
+});

@@ -1,0 +1,151 @@
+/**
+ * The PyTorch server as an engine: the same checks as every engine, and the same numbers as the embedded one.
+ *
+ * Runs where there is a Python with PyTorch (PAWL_PYTHON, else python3); elsewhere it says why it does not.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
+import { conformanceChecks } from "../src/engine/conformance.js";
+import { clipped, toy } from "../src/engine/conformance-tools.js";
+import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
+import type { Engine } from "../src/engine/engine.js";
+import { readPointer } from "../src/engine/remote/checkpoints.js";
+import { testModel, writeTestModel } from "../src/engine/remote/model-testing.js";
+import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
+import { openCheckpoint } from "../src/engine/weights/checkpoint.js";
+
+const python = await findTorchPython(process.env).catch((error: Error) => error.message);
+const absent = typeof python === "string";
+if (absent) console.warn(`the PyTorch server is not tested: ${python}`);
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-torch-"));
+const model = join(folder, "model");
+const checkpoints = join(folder, "checkpoints");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function serve(nproc: number): Promise<TorchServer> {
+  if (typeof python === "string") throw new Error(python);
+  const options = { model, checkpoints, host: "127.0.0.1", port: 0, nproc, threads: 1 };
+  return startTorchServer(python, options, { ...process.env, PAWL_API_KEY: "" }, () => undefined);
+}
+
+const sequences = toy.map(({ ids }, i) => ({
+  ids,
+  targets: Array.from({ length: ids.length }, (_, j) => (j % 5 === 0 ? 0 : 1)),
+  inputs: {
+    old: Array.from({ length: ids.length }, (_, j) => -3.4 - (j % 4) * 0.2),
+    advantage: Array.from({ length: ids.length }, (_, j) => ((i - 4) * 0.5 + j * 0.01) / 100),
+    limit: Array.from({ length: ids.length }, () => 0.009),
+  },
+}));
+const adam = { learningRate: 1e-3, weightDecay: 0.1, gradClipNorm: 1, eps: 1e-6 };
+
+/** Largest differences of two engines with the same weights: scores, the gradient's norm, weights later. */
+async function compare(a: Engine, b: Engine, weightsOf: (engine: Engine) => Promise<string>) {
+  const scores = await Promise.all(
+    [a, b].map((each) => each.forward(sequences, { entropies: true })),
+  );
+  let logprobs = 0;
+  let entropies = 0;
+  scores[0]!.forEach((expected, i) => {
+    expected.logprobs.forEach((x, j) => {
+      logprobs = Math.max(logprobs, Math.abs(x - scores[1]![i]!.logprobs[j]!));
+      entropies = Math.max(
+        entropies,
+        Math.abs(expected.entropies![j]! - scores[1]![i]!.entropies![j]!),
+      );
+    });
+  });
+  const [mine, theirs] = [await gradientOf(a, weightsOf), await gradientOf(b, weightsOf)];
+  let apart = 0;
+  let length = 0;
+  for (const [name, gradient] of mine)
+    gradient.forEach((x, i) => {
+      apart += (x - theirs.get(name)![i]!) ** 2;
+      length += x ** 2;
+    });
+  const first = await openCheckpoint(model);
+  for (const engine of [a, b]) {
+    await engine.load(model);
+    for (let update = 0; update < 5; update++) {
+      await engine.forwardBackward(sequences, clipped);
+      await engine.optimStep(adam);
+    }
+  }
+  const saved = await Promise.all(
+    [a, b].map(async (each) => openCheckpoint(await weightsOf(each))),
+  );
+  let weights = 0;
+  let moved = 0;
+  for (const { name } of saved[0]!.tensors) {
+    const [x, y, start] = await Promise.all([...saved, first].map((each) => each.read(name)));
+    x!.forEach((value, i) => {
+      weights = Math.max(weights, Math.abs(value - y![i]!));
+      moved = Math.max(moved, Math.abs(value - start![i]!));
+    });
+  }
+  return { logprobs, entropies, gradient: Math.sqrt(apart / length), weights, moved };
+}
+
+/**
+ * The gradient, number by number, read off one step: without memory and with ε = 1, Adam moves a weight by
+ * g / (|g| + 1).
+ */
+async function gradientOf(engine: Engine, weightsOf: (engine: Engine) => Promise<string>) {
+  await engine.forwardBackward(sequences, clipped);
+  const plain = { learningRate: 1, beta1: 0, beta2: 0, eps: 1, weightDecay: 0 };
+  await engine.optimStep(plain);
+  const [before, after] = [model, await weightsOf(engine)].map(openCheckpoint);
+  const gradients = new Map<string, Float64Array>();
+  for (const { name } of (await before!).tensors) {
+    const [x, y] = [await (await before!).read(name), await (await after!).read(name)];
+    const step = Float64Array.from(x, (value, i) => value - y[i]!);
+    gradients.set(
+      name,
+      step.map((moved) => moved / (1 - Math.abs(moved))),
+    );
+  }
+  return gradients;
+}
+
+async function savedWeights(engine: Engine): Promise<string> {
+  const target = mkdtempSync(join(folder, "saved-"));
+  await engine.save(target);
+  const pointer = await readPointer(target);
+  return pointer === undefined ? target : join(checkpoints, pointer.path);
+}
+
+for (const nproc of [1, 2])
+  describe.skipIf(absent)(`the PyTorch server, ${nproc} process${nproc > 1 ? "es" : ""}`, () => {
+    let server: TorchServer | undefined;
+    beforeAll(async () => {
+      if (absent) return;
+      await writeTestModel(model);
+      server = await serve(nproc);
+    }, 120_000);
+    afterAll(() => server?.stop());
+    const connect = () => connectRemoteEngine({ url: server!.url, environment: {} });
+
+    it("computes what the embedded engine computes", async () => {
+      const [here, there] = [await createEmbeddedEngine(testModel), await connect()];
+      const differences = await compare(here, there, savedWeights);
+      await here.dispose();
+      await there.dispose();
+      expect(differences.logprobs).toBeLessThan(1e-4);
+      expect(differences.entropies).toBeLessThan(1e-4);
+      expect(differences.gradient).toBeLessThan(1e-3);
+      expect(differences.weights).toBeLessThan(1e-3);
+      // Five steps of Adam move a weight by up to five learning rates: the comparison means something.
+      expect(differences.moved).toBeGreaterThan(3e-3);
+      console.info(`against PyTorch, ${nproc} process(es): ${JSON.stringify(differences)}`);
+    });
+
+    for (const { name, run } of conformanceChecks)
+      it(name, async () => {
+        await run(connect);
+        expect(server!.process.exitCode).toBe(null);
+      });
+  });
