@@ -96,14 +96,13 @@ describe("pawl wm eval", () => {
   it("consistency prints Real, WM, W2R and CR", async () => {
     const flags = ["--tasks", "4", "--step-limit", "6", "--threads", "1", "--max-tokens", "16"];
     const args = ["--model", model, ...oneRoomFlags, ...flags, "--policies", "expert,random"];
-    const json = JSON.parse(await pawl("eval", "consistency", ...args, "--json"));
-    expect(json.policies.map((one: { policy: string }) => one.policy)).toEqual([
-      "expert",
-      "random",
-    ]);
-    expect(json.policies[0]).toMatchObject({ real: 1, broken: 0, looksInside: true });
-    const table = await pawl("eval", "consistency", ...args);
+    const out = join(folder, "consistency.json");
+    const table = await pawl("eval", "consistency", ...args, "--out", out);
     expect(table).toMatch(/^expert \* +100\.0 % \(51–100\)/m);
+    const { policies, cases } = JSON.parse(readFileSync(out, "utf8"));
+    expect(policies.map((one: { policy: string }) => one.policy)).toEqual(["expert", "random"]);
+    expect(policies[0]).toMatchObject({ real: 1, broken: 0, looksInside: true });
+    expect(cases.random).toHaveLength(4);
   });
 
   it("verifier sweeps budgets with exact foresight", async () => {
@@ -118,4 +117,18 @@ describe("pawl wm eval", () => {
     ]);
     expect(stderr).toContain("no irreversible action was taken");
   });
+});
+
+it.each([
+  [["synth", "--world", "nowhere"], "nowhere holds no model"],
+  [["synth", "--world", "x", "--model.start", "nowhere"], "there is no checkpoint in nowhere"],
+  [["scale", "--data", "nowhere"], "nowhere does not exist"],
+  [["warm-start"], "world.data: is needed and was not given"],
+  [["train"], "--data: is needed and was not given"],
+  [["eval", "consistency", "--model", "nowhere"], "nowhere holds no model"],
+])("pawl wm %j is refused with a reason", async (args, message) => {
+  const { code, stderr } = await runCli(["wm", ...args]);
+  expect(stderr).toContain(message);
+  expect(stderr).not.toContain("    at ");
+  expect(code).toBeGreaterThan(0);
 });

@@ -79,6 +79,7 @@ const episodeSchema = z.object({
   steps: z.array(stepSchema),
   success: z.boolean(),
   stop: z.string(),
+  error: z.string().optional(),
 });
 
 /** A recorded episode as a trajectory; broken, empty and damaged ones are counted and left out. */
@@ -95,8 +96,12 @@ export function trajectoryOf(
   }
   const { task, policy, goal, firstObservation, initialContext, steps, success, stop } =
     parsed.data;
-  if (stop === "broken" || steps.length === 0) {
-    problems.add(stop === "broken" ? "the episode broke" : "the episode has no steps", where);
+  if (stop === "broken") {
+    problems.add("the episode broke", `${where} (${parsed.data.error ?? "for no stated reason"})`);
+    return undefined;
+  }
+  if (steps.length === 0) {
+    problems.add("the episode has no steps", where);
     return undefined;
   }
   const last = steps.length - 1;
