@@ -57,8 +57,9 @@ describe("the tables of kinds", () => {
       expect(kind.unusual.some((weight) => weight > 0)).toBe(true);
       placeKinds.forEach((place, p) => {
         expect(kind.usual[p]! * kind.unusual[p]!, `${kind.name} at ${place.name}`).toBe(0);
-        const somewhere = kind.usual[p]! + kind.unusual[p]! > 0;
-        if (place.preposition === undefined) expect(somewhere).toBe(false);
+        expect(kind.seen[p]! * kind.unusual[p]!, `${kind.name} at ${place.name}`).toBe(0);
+        const somewhere = kind.seen[p]! + kind.unusual[p]! > 0;
+        expect(somewhere, `${kind.name} at ${place.name}`).toBe(place.preposition !== undefined);
       });
     }
   });

@@ -178,7 +178,7 @@ function drawPlaces(
 }
 
 function startWeights(kind: ObjectKind, unseen: boolean): readonly number[] {
-  return unseen ? kind.unusual : kind.usual;
+  return unseen ? kind.unusual : kind.seen;
 }
 
 /** The total weight of the places where an object may start, other than those of one kind. */

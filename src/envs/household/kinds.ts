@@ -27,10 +27,12 @@ export interface ObjectKind {
   readonly treatments: readonly Treatment[];
   /** Whether tasks ask to inspect it by the light of a lamp. */
   readonly inspected: boolean;
-  /** How likely each kind of place is at the start of train and valid_seen tasks, by place kind index. */
+  /** Where it is mostly found in train and valid_seen tasks, by place kind index. */
   readonly usual: readonly number[];
-  /** The same for valid_unseen; never positive where `usual` is. */
+  /** How likely each kind of place is at the start of valid_unseen tasks; never positive where `usual` is. */
   readonly unusual: readonly number[];
+  /** The same for train and valid_seen: usual, or now and then astray, but never where `unusual` is. */
+  readonly seen: readonly number[];
 }
 
 /** A type of room: its name and its places, each as often as a room may have it. */
@@ -85,16 +87,29 @@ function weights(text: string): readonly number[] {
   return result;
 }
 
-function object(name: string, abilities: string, usual: string, unusual: string): ObjectKind {
+/**
+ * How likely each place is that is neither usual nor unusual for a thing: about a third of the things lie
+ * astray. Else a learner would never have to look for what it is asked for, only where that always lies.
+ */
+const astray = 0.6;
+
+function object(name: string, abilities: string, often: string, rarely: string): ObjectKind {
   const words = abilities.split(" ");
+  const usual = weights(often);
+  const unusual = weights(rarely);
   return {
     name,
     treatments: (["wash", "heat", "cool"] as const).filter((treatment) =>
       words.includes(treatment),
     ),
     inspected: words.includes("inspect"),
-    usual: weights(usual),
-    unusual: weights(unusual),
+    usual,
+    unusual,
+    seen: placeKinds.map(({ preposition }, p) =>
+      usual[p] === 0 && unusual[p] === 0 && preposition !== undefined
+        ? astray
+        : (usual[p] as number),
+    ),
   };
 }
 
