@@ -66,7 +66,11 @@ describe("the matrix", () => {
       skipWithoutSignal: "updates",
     });
     expect(jobs[4]!.config.paw.balance).toBe(3);
-    expect(jobs[5]!.config.advantage).toMatchObject({ name: "ppo", penalty: 0 });
+    expect(jobs[5]!.config.advantage).toMatchObject({
+      name: "ppo",
+      penalty: laptop.advantage.penalty,
+      penaltyPlace: laptop.advantage.penaltyPlace,
+    });
     const rest = ({
       paw: _,
       advantage: __,
