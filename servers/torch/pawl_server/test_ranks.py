@@ -17,7 +17,7 @@ from .testing import model_folder, random_sequences, tiny_engine
 from .weights import AdamParams
 
 HERE = Path(__file__).resolve().parent
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(HERE.parent)}
 
 
 def two_ranks(*arguments: str) -> subprocess.Popen[str]:
@@ -48,7 +48,13 @@ class RanksTest(unittest.TestCase):
         self.addCleanup(self.root.cleanup)
 
     def test_two_ranks_give_what_one_gives(self):
-        job = two_ranks(str(HERE / "testing_ranks.py"), self.model.name, self.root.name)
+        self.compare("sharded")
+
+    def test_two_ranks_with_whole_models_give_what_one_gives(self):
+        self.compare("whole")
+
+    def compare(self, way):
+        job = two_ranks(str(HERE / "testing_ranks.py"), self.model.name, self.root.name, way)
         output, errors = job.communicate(timeout=600)
         self.assertEqual(job.returncode, 0, errors[-2000:])
         there = json.loads(output.splitlines()[-1])
@@ -65,6 +71,7 @@ class RanksTest(unittest.TestCase):
 
     def test_a_lost_rank_ends_the_server(self):
         job = two_ranks(str(HERE.parent / "serve.py"), "--model", self.model.name, "--checkpoints", self.root.name)
+        self.addCleanup(lambda: job.poll() is None and job.kill())
         self.assertIn("listening", job.stdout.readline())
         ranks = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.pid)], capture_output=True, text=True).stdout.split()
         os.kill(int(ranks[-1]), signal.SIGKILL)
