@@ -11,7 +11,8 @@ from .ranks import Ranks
 
 try:
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-except ImportError:
+except (ImportError, ValueError):
+    # Before 2.6 it is not there; Debian's 1.13 cannot even import its older kin with Python 3.11.
     fully_shard = None
 
 
