@@ -281,31 +281,29 @@ def plain_model(bench: Bench, dtype: torch.dtype) -> Any:
 
 
 def sample_section(bench: Bench) -> Json:
-    """128 sequences with prompts of 512 tokens, 128 new tokens each: all prompts distinct, and 16 groups of 8."""
-    rows, prompt, new = (128, 512, 128) if not bench.small else (8, 16, 8)
+    """128 sequences with prompts of 512 tokens, 128 new tokens each: 16 groups of 8, and 128 distinct prompts."""
+    rows, prompt, new, group = (128, 512, 128, 8) if not bench.small else (8, 16, 8, 4)
     engine = bench.engine()
     results: Json = {}
 
     def measure(name: str, groups: int, length: int) -> float:
-        requests = [
-            SampleRequest(tuple(bench.tokens(prompt)), rows // groups, length, seed) for seed in range(groups)
-        ]
+        requests = [SampleRequest(tuple(bench.tokens(prompt)), rows // groups, length, seed) for seed in range(groups)]
         seconds = timed(lambda: engine.sample(requests), repeat=3, warm=1)
-        results[name] = round(rows * length / seconds)
+        results[f"{name}_tokens_per_s"] = round(rows * length / seconds)
         return rows * length / seconds
 
-    rate = measure("sample_tokens_per_s", rows, new)
-    measure("sample_groups_tokens_per_s", rows // 8, new)
-    measure("sample_long_tokens_per_s", rows // 8, 4 * new)
-    decode = timed(lambda: engine.sampler.decoders[max(engine.sampler.decoders)].run()) / 16
-    results["decode_step_ms"] = round(decode * 1000, 3)
+    rates = {"sample": measure("sample", rows // group, new), "sample_distinct": measure("sample_distinct", rows, new)}
+    measure("sample_long", rows // group, 4 * new)
+    decoder = engine.sampler.decoders[max(engine.sampler.decoders)]
+    results["decode_step_ms"] = round(timed(decoder.run) / decoder.chosen.shape[0] * 1000, 3)
     s = bench.shape
     size = s["hidden_size"] // s["num_attention_heads"]
     cache = rows * (prompt + new / 2) * 2 * s["num_key_value_heads"] * size * 2 * s["num_hidden_layers"]
     bound = rows / ((2 * engine.parameters + cache) / BANDWIDTH)
     results["sample_bound_tokens_per_s"] = round(bound)
-    results["sample_bound_share"] = round(rate / bound, 4)
-    del engine
+    results.update({f"{name}_bound_share": round(rate / bound, 4) for name, rate in rates.items()})
+    results.update(agreement(bench, engine))
+    del engine, decoder
     free()
     print(json.dumps(results), file=sys.stderr, flush=True)
     model = plain_model(bench, torch.bfloat16 if GPU else torch.float32).eval()
@@ -314,37 +312,24 @@ def sample_section(bench: Bench) -> Json:
         ids, attention_mask=torch.ones_like(ids), do_sample=True, max_new_tokens=count, min_new_tokens=count, pad_token_id=0
     )
     generate(4)
-    seconds = timed(lambda: generate(new), repeat=1, warm=0)
-    results["generate_tokens_per_s"] = round(rows * new / seconds)
-    results["sample_ratio"] = round(rate / (rows * new / seconds), 2)
+    plain = rows * new / timed(lambda: generate(new), repeat=1, warm=0)
+    results["generate_tokens_per_s"] = round(plain)
+    results.update({f"{name}_ratio": round(rate / plain, 2) for name, rate in rates.items()})
     return results
 
 
-def paw_section(bench: Bench) -> Json:
-    """A mini-batch of 256 steps, learnt from with GRPO's objective and with PaW's, alternately."""
-    steps = bench.steps(256 if not bench.small else 8)
-    engine = bench.engine()
-    adam = AdamParams(1e-6)
-    works = {}
-    for name, paw in (("grpo", False), ("paw", True)):
-        sequences = rollout(bench, steps, paw)
-        works[name] = lambda s=sequences, n=name: (engine.learn(s, bench.objectives[n]), engine.step(adam))
-    memory = {}
-    for name, work in works.items():
-        work()
-        memory[name] = peak_gib(work)
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(5):
-        for name, work in works.items():
-            seconds[name].append(timed(work, repeat=1, warm=0))
-    median = {name: sorted(values)[2] for name, values in seconds.items()}
-    extra = sum(o for _, _, o in steps) / sum(p + r for p, r, _ in steps)
-    return {
-        "paw_training_time_ratio": round(median["paw"] / median["grpo"], 4),
-        "paw_memory_ratio": round(memory["paw"] / max(memory["grpo"], 1e-9), 4),
-        "paw_extra_tokens": round(extra, 4),
-        "grpo_training_s": round(median["grpo"], 3),
-    }
+def agreement(bench: Bench, engine: Engine) -> Json:
+    """How far log-probabilities of sampling and of training are apart, for the same tokens and weights."""
+    groups = engine.sample([SampleRequest(tuple(bench.tokens(300)), 4, 64, seed) for seed in range(4)])
+    gaps = []
+    for row in (row for group in groups for row in group):
+        ids = torch.tensor([*row.request.prompt, *row.tokens])
+        mask = torch.arange(len(ids) - 1) >= len(row.request.prompt) - 1
+        sequences = Sequences((len(ids) - 1,), ids[:-1], ids[1:], mask, {})
+        scored = engine.score(sequences, reference=False, entropies=False, values=False).logprobs[mask]
+        gaps.append((scored - torch.tensor(row.logprobs)).abs())
+    found = torch.cat(gaps)
+    return {"agreement_mean": float(f"{found.mean():.3g}"), "agreement_max": float(f"{found.max():.3g}")}
 
 
 def update_section(bench: Bench) -> Json:
@@ -357,14 +342,7 @@ def update_section(bench: Bench) -> Json:
     engine = bench.engine()
     engine.snapshot_reference()
     steps = [step for _ in range(rounds) for step in bench.steps(rows)]
-    times: dict[str, float] = {}
-
-    def phase(name: str, work: Callable[[], object]) -> None:
-        synchronize()
-        begin = time.perf_counter()
-        work()
-        synchronize()
-        times[name] = time.perf_counter() - begin
+    rollouts = {name: rollout(bench, steps, name == "paw") for name in ("grpo", "paw")}
 
     def act() -> None:
         for i in range(rounds):
@@ -375,22 +353,27 @@ def update_section(bench: Bench) -> Json:
         engine.learn(rollouts[name], bench.objectives[name])
         engine.step(AdamParams(1e-6))
 
-    rollouts = {name: rollout(bench, steps, name == "paw") for name in ("grpo", "paw")}
-    score = lambda reference: engine.score(rollouts["grpo"], reference=reference, entropies=False, values=False)
-    # The first time is the warm-up.
-    for _ in range(2):
-        phase("acting", act)
-        phase("old", lambda: score(False))
-        phase("reference", lambda: score(True))
-        phase("grpo", lambda: learn("grpo"))
-        phase("paw", lambda: learn("paw"))
-    common = times["acting"] + times["old"] + times["reference"]
-    scale = whole / rounds
+    def score(reference: bool) -> None:
+        engine.score(rollouts["grpo"], reference=reference, entropies=False, values=False)
+
+    learn("paw")
+    memory = {name: peak_gib(lambda: learn(name)) for name in rollouts}
+    learning: dict[str, list[float]] = {name: [] for name in rollouts}
+    for _ in range(3):
+        for name, seconds in learning.items():
+            seconds.append(timed(lambda: learn(name), repeat=1, warm=0))
+    times = {name: sorted(seconds)[1] for name, seconds in learning.items()}
+    times["scoring"] = timed(lambda: (score(False), score(True)), repeat=1)
+    times["acting"] = timed(act, repeat=1)
+    common, scale = times["acting"] + times["scoring"], whole / rounds
     return {
         **{f"update_{name}_s": round(seconds * scale, 1) for name, seconds in times.items()},
         "update_s": round((common + times["paw"]) * scale, 1),
-        "paw_time_ratio": round((common + times["paw"]) / (common + times["grpo"]), 4),
         "update_measured_share": round(1 / scale, 3),
+        "paw_time_ratio": round((common + times["paw"]) / (common + times["grpo"]), 4),
+        "paw_training_time_ratio": round(times["paw"] / times["grpo"], 4),
+        "paw_memory_ratio": round(memory["paw"] / max(memory["grpo"], 1e-9), 4),
+        "paw_extra_tokens": round(sum(o for _, _, o in steps) / sum(p + r for p, r, _ in steps), 4),
     }
 
 
@@ -399,7 +382,6 @@ SECTIONS: dict[str, Callable[[Bench], Json]] = {
     "check": check_section,
     "train": train_section,
     "sample": sample_section,
-    "paw": paw_section,
     "update": update_section,
 }
 

@@ -1,7 +1,7 @@
 """Serves a model for training and sampling.
 
     python serve.py --model FOLDER [--checkpoints FOLDER] [--host ADDRESS] [--port N] [--dtype float32|bfloat16]
-    torchrun --nproc-per-node N serve.py --model FOLDER …
+    torchrun --nproc_per_node N serve.py --model FOLDER …
 
 Prints one line of JSON, {"listening": "http://…"}, when it is ready. PAWL_API_KEY holds the key clients must show.
 """

@@ -11,14 +11,13 @@ import re
 import secrets
 import shutil
 import zlib
-from collections import defaultdict
 from pathlib import Path
-from typing import Callable, Iterable, Iterator
+from typing import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from .model import LORA_ALPHA, Piece, initial_value, layout
+from .model import LORA_ALPHA, initial_value
 from .model_config import ModelConfig
 from .ranks import Ranks
 from .safetensors_file import SafetensorsFile, write_safetensors
@@ -27,7 +26,7 @@ from .weights import Weights, whole
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 OPTIMIZER, ADAPTER = "optimizer.safetensors", "adapter.safetensors"
 COMPANIONS = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
-Items = Iterable[tuple[str, tuple[int, ...], Callable[[], Tensor]]]
+Items = Iterator[tuple[str, tuple[int, ...], Callable[[], Tensor]]]
 
 
 def open_tensors(folder: Path) -> dict[str, SafetensorsFile]:
@@ -50,12 +49,13 @@ def load_weights(weights: Weights, config: ModelConfig, folder: Path, seed: int)
     """Fills all parameters from a folder; one without weights gives first weights from a seed."""
     tensors = open_tensors(folder)
     generator = torch.Generator(device=weights.ranks.device)
-    pieces = _by_parameter(config, "value_head" in weights.parameters)
     if tensors:
-        _check(pieces, tensors, weights, folder)
+        _check(tensors, weights, folder)
+    elif not config.built_in:
+        raise ValueError(f"{folder}: no weights; expected {WEIGHTS} or {INDEX}")
     adapter = SafetensorsFile(folder / ADAPTER) if (folder / ADAPTER).is_file() else None
     for name, parameter in weights.parameters.items():
-        parts = pieces.get(name, [])
+        parts = weights.pieces.get(name, [])
         if adapter is not None and name in adapter.shapes:
             weights.assign(name, adapter.read(name))
         elif parts and all(piece.name in tensors for piece in parts):
@@ -76,17 +76,16 @@ def load_trained(weights: Weights, config: ModelConfig, folder: Path) -> None:
         load_weights(weights, config, folder, 0)
 
 
-def load_moments(weights: Weights, config: ModelConfig, folder: Path) -> None:
+def load_moments(weights: Weights, folder: Path) -> None:
     """Reads the optimiser's state, or starts it afresh where the folder has none."""
     path = folder / OPTIMIZER
     if not path.is_file():
         weights.assign_moments({}, 0)
         return
     file = SafetensorsFile(path)
-    pieces = _by_parameter(config, True)
     moments = {}
     for name in weights.masters:
-        names = [piece.name for piece in pieces.get(name, [Piece(name, name, 0, 0)])]
+        names = [piece.name for piece in weights.pieces_of(name)]
         if all(f"{which}.{part}" in file.shapes for which in ("first", "second") for part in names):
             read = lambda which: torch.cat([file.read(f"{which}.{part}") for part in names])
             moments[name] = (read("first"), read("second"))
@@ -94,14 +93,14 @@ def load_moments(weights: Weights, config: ModelConfig, folder: Path) -> None:
 
 
 def save_folder(
-    weights: Weights, config: ModelConfig, ranks: Ranks, base: Path, folder: Path, *, optimizer: bool, lora_rank: int
+    weights: Weights, ranks: Ranks, base: Path, folder: Path, *, optimizer: bool, lora_rank: int
 ) -> None:
     """Writes a checkpoint: all of it or nothing, whenever the process is stopped."""
-    items = {WEIGHTS: list(_model_items(weights, config, lora_rank))}
+    items = {WEIGHTS: list(_model_items(weights, lora_rank))}
     if lora_rank:
         items[ADAPTER] = [(name, tuple(p.shape), lambda p=p: whole(p)) for name, p in weights.masters.items()]
     if optimizer:
-        items[OPTIMIZER] = list(_moment_items(weights, config))
+        items[OPTIMIZER] = list(_moment_items(weights))
     metadata = {"steps": str(weights.steps)}
     if not ranks.first:
         # Sharded tensors are gathered in the order in which the first rank writes them.
@@ -133,15 +132,8 @@ def _replace(new: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _by_parameter(config: ModelConfig, value_head: bool) -> dict[str, list[Piece]]:
-    pieces: dict[str, list[Piece]] = defaultdict(list)
-    for piece in layout(config, value_head):
-        pieces[piece.parameter].append(piece)
-    return pieces
-
-
-def _check(pieces: dict[str, list[Piece]], tensors: dict[str, SafetensorsFile], weights: Weights, folder: Path) -> None:
-    for name, parts in pieces.items():
+def _check(tensors: dict[str, SafetensorsFile], weights: Weights, folder: Path) -> None:
+    for name, parts in weights.pieces.items():
         for piece in parts:
             if piece.name not in tensors:
                 if name == "value_head":
@@ -153,8 +145,8 @@ def _check(pieces: dict[str, list[Piece]], tensors: dict[str, SafetensorsFile], 
                 raise ValueError(f"{folder}: tensor {piece.name} has shape {list(found)}; expected {list(expected)}")
 
 
-def _model_items(weights: Weights, config: ModelConfig, lora_rank: int) -> Iterator[tuple[str, tuple[int, ...], Callable[[], Tensor]]]:
-    for piece in layout(config, "value_head" in weights.parameters):
+def _model_items(weights: Weights, lora_rank: int) -> Items:
+    for piece in (piece for pieces in weights.pieces.values() for piece in pieces):
         shape = (piece.end - piece.begin, *weights.parameters[piece.parameter].shape[1:])
         yield piece.name, shape, lambda piece=piece: _merged(weights, piece.parameter, lora_rank)[piece.begin : piece.end]
 
@@ -167,10 +159,9 @@ def _merged(weights: Weights, name: str, lora_rank: int) -> Tensor:
     return value + whole(up).float() @ whole(down).float() * (LORA_ALPHA / lora_rank)
 
 
-def _moment_items(weights: Weights, config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...], Callable[[], Tensor]]]:
-    pieces = _by_parameter(config, True)
+def _moment_items(weights: Weights) -> Items:
     for which, name, moment in weights.moments():
-        for piece in pieces.get(name, [Piece(name, name, 0, moment.shape[0])]):
+        for piece in weights.pieces_of(name):
             shape = (piece.end - piece.begin, *moment.shape[1:])
             read = lambda piece=piece, moment=moment: whole(moment)[piece.begin : piece.end]
             yield f"{which}.{piece.name}", shape, read

@@ -40,7 +40,7 @@ def stream_of(seed: int, index: int) -> int:
 def choose(logits: Tensor, temperatures: Tensor, uniform: Tensor) -> Choice:
     """Draws from the whole distribution of each row; temperature 0 takes the most probable token."""
     greedy = temperatures == 0
-    scaled = logits / torch.where(greedy, 1.0, temperatures)[:, None]
+    scaled = logits / temperatures.masked_fill(greedy, 1.0)[:, None]
     top, best = scaled.max(-1)
     p = (scaled - top[:, None]).exp()
     groups = F.pad(p, (0, -p.shape[1] % GROUP)).view(p.shape[0], -1, GROUP)
@@ -54,7 +54,7 @@ def choose(logits: Tensor, temperatures: Tensor, uniform: Tensor) -> Choice:
     tokens = torch.where(greedy, best, drawn)
     chosen = tokens[:, None]
     sampled = scaled.gather(1, chosen)[:, 0] - top - sums[:, -1].log()
-    return Choice(tokens, _logprobs(logits, chosen), torch.where(greedy, 0.0, sampled))
+    return Choice(tokens, _logprobs(logits, chosen), sampled.masked_fill(greedy, 0.0))
 
 
 def choose_cut(logits: Tensor, temperatures: Tensor, uniform: Tensor, top_k: Tensor, top_p: Tensor) -> Choice:
@@ -64,19 +64,19 @@ def choose_cut(logits: Tensor, temperatures: Tensor, uniform: Tensor, top_k: Ten
     """
     plain = choose(logits, temperatures, uniform)
     greedy = temperatures == 0
-    scaled = logits / torch.where(greedy, 1.0, temperatures)[:, None]
+    scaled = logits / temperatures.masked_fill(greedy, 1.0)[:, None]
     p, order = scaled.softmax(-1).sort(stable=True, dim=-1, descending=True)
     ranks = torch.arange(p.shape[1], device=p.device)
     # The token that reaches top-p is kept, so at least one always is.
-    kept = (ranks < torch.where(top_k == 0, p.shape[1], top_k)[:, None]) & (p.cumsum(-1) - p < top_p[:, None])
-    p = torch.where(kept | (ranks == 0), p, 0.0)
+    kept = (ranks < top_k.masked_fill(top_k == 0, p.shape[1])[:, None]) & (p.cumsum(-1) - p < top_p[:, None])
+    p = p.masked_fill(~(kept | (ranks == 0)), 0.0)
     sums = p.cumsum(-1)
     last = (p > 0).sum(-1, keepdim=True) - 1
     place = torch.minimum((sums <= (uniform * sums[:, -1])[:, None]).sum(-1, keepdim=True), last)
-    place = torch.where(greedy[:, None], 0, place)
+    place = place.masked_fill(greedy[:, None], 0)
     tokens = order.gather(1, place)
     sampled = p.gather(1, place)[:, 0].log() - sums[:, -1].log()
-    cut = Choice(tokens[:, 0], _logprobs(logits, tokens), torch.where(greedy, 0.0, sampled))
+    cut = Choice(tokens[:, 0], _logprobs(logits, tokens), sampled.masked_fill(greedy, 0.0))
     is_whole = (top_k == 0) & (top_p >= 1)
     return Choice(*(torch.where(is_whole, a, b) for a, b in zip(plain, cut)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -13,14 +13,15 @@ from .attention import PackedAttention
 from .checkpoint import load_moments, load_trained, load_weights, save_folder
 from .errors import RequestError
 from .expression import Objective
-from .model import Model, layout
+from .model import Model
 from .model_config import read_config
+from .other_model import OtherModel
 from .output_head import Outcome, learn, score
 from .ranks import Ranks
 from .sampler import Job, Row, SampleRequest, Sampler
 from .sequences import Batch, Sequences, divide, pack
 from .sharding import can_shard, shard, unsharded
-from .weights import AdamParams, Weights
+from .weights import AdamParams, AnyModel, Weights
 
 
 @dataclass(frozen=True)
@@ -59,25 +60,32 @@ class Engine:
     ) -> None:
         self.folder, self.ranks, self.options, self.lora_rank = folder, ranks, options, lora_rank
         self.config = read_config(folder)
-        self.sharded = ranks.size > 1 and can_shard()
-        # FSDP keeps 32-bit shards and casts them when it gathers; everywhere else we cast.
-        self.model = Model(
-            self.config,
-            device=torch.device("meta") if self.sharded else ranks.device,
-            dtype=torch.float32 if self.sharded else options.dtype,
-            lora_rank=lora_rank,
-            value_head=value_head,
-            checkpointing=options.checkpointing,
-        )
+        self.sharded = ranks.size > 1 and can_shard() and self.config.built_in
+        self.model: AnyModel = self._model(value_head)
         if self.sharded:
             shard(self.model, ranks, options.dtype)
-        if options.compiled:
+        # What transformers does around attention may wait for the host, which a recorded step must not.
+        recorded = ranks.device.type == "cuda" and self.config.built_in and not self.sharded
+        if options.compiled and self.config.built_in:
             self.model.compile()
-        labels = {piece.parameter: piece.name for piece in layout(self.config, value_head)}
-        self.weights = Weights(self.model, ranks, self.sharded, labels)
+        self.weights = Weights(self.model, ranks, self.sharded)
         load_weights(self.weights, self.config, folder, seed)
-        self.sampler = Sampler(self.model, ranks.device, options.dtype, ranks.device.type == "cuda" and not self.sharded)
+        self.sampler = Sampler(self.model, ranks.device, options.dtype, recorded)
         self.reference: Optional[dict[str, Tensor]] = None
+
+    def _model(self, value_head: bool) -> AnyModel:
+        ranks, options = self.ranks, self.options
+        # FSDP keeps 32-bit shards and casts them when it gathers; everywhere else we cast.
+        place: dict[str, Any] = {
+            "device": torch.device("meta") if self.sharded else ranks.device,
+            "dtype": torch.float32 if self.sharded else options.dtype,
+            "value_head": value_head,
+        }
+        if self.config.built_in:
+            return Model(self.config, lora_rank=self.lora_rank, checkpointing=options.checkpointing, **place)
+        if self.lora_rank or options.checkpointing:
+            raise ValueError("adapters and activation checkpointing are for models of the Llama and Qwen2 family; this one has neither")
+        return OtherModel(self.config, self.folder, **place)
 
     @property
     def parameters(self) -> int:
@@ -166,7 +174,7 @@ class Engine:
     def save(self, folder: Path, *, optimizer: bool) -> None:
         """Writes a checkpoint folder."""
         save_folder(
-            self.weights, self.config, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank
+            self.weights, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank
         )
 
     def load(self, folder: Path, *, optimizer: bool) -> None:
@@ -176,7 +184,7 @@ class Engine:
                 raise ValueError(f"{folder.name}: its model has another shape than this one")
             load_trained(self.weights, self.config, folder)
             if optimizer:
-                load_moments(self.weights, self.config, folder)
+                load_moments(self.weights, folder)
         except (ValueError, OSError, KeyError) as error:
             raise RequestError(f"cannot load: {error}") from error
         self.weights.clear()

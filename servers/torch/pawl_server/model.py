@@ -1,6 +1,6 @@
 """A decoder of the Llama and Qwen2 family over packed tokens: sequences stand one after another, unpadded.
 
-Projections that read the same input are one matrix here (query, key, value; gate and up); `layout` says
+Projections that read the same input are one matrix here (query, key, value; gate and up); `pieces` says
 which rows belong to which tensor of a checkpoint. A layer's arithmetic is made of pure functions, so that one
 compilation serves all layers.
 """
@@ -194,6 +194,10 @@ class Model(nn.Module):
         x = rms_norm(x, self.norm, self.config.norm_eps)
         return finish(x, self.embedding if self.head is None else self.head, self.value_head)
 
+    def pieces(self) -> list[Piece]:
+        """Every tensor of a checkpoint, in the order of the model's arithmetic."""
+        return list(_layout(self.config, self.value_head is not None))
+
     def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         half = self.config.head_size // 2
         exponents = torch.arange(half, device=positions.device, dtype=torch.float32) / half
@@ -211,8 +215,7 @@ class Model(nn.Module):
             block.compiled = compiled
 
 
-def layout(config: ModelConfig, value_head: bool) -> Iterator[Piece]:
-    """Every tensor of a checkpoint, in the order of the model's arithmetic."""
+def _layout(config: ModelConfig, value_head: bool) -> Iterator[Piece]:
     queries, keys = config.heads * config.head_size, config.kv_heads * config.head_size
     hidden, mlp, vocabulary = config.hidden_size, config.mlp_size, config.vocabulary_size
     yield Piece("embedding", "model.embed_tokens.weight", 0, vocabulary)

@@ -25,6 +25,8 @@ class ModelConfig:
     norm_eps: float
     tied_embeddings: bool
     qkv_bias: bool
+    # Whether the model is defined here; all others are left to transformers.
+    built_in: bool = True
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -32,7 +34,12 @@ def read_config(folder: Path) -> ModelConfig:
     file = folder / "config.json"
     if not file.is_file():
         raise ValueError(f"{file}: no such file; expected a checkpoint folder in Hugging Face layout")
-    return parse_config(json.loads(file.read_text()), str(file))
+    fields = json.loads(file.read_text())
+    if not set(fields.get("architectures") or [LLAMA]) & {LLAMA, QWEN2}:
+        from .other_model import read_other_config
+
+        return read_other_config(folder)
+    return parse_config(fields, str(file))
 
 
 def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:

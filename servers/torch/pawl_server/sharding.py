@@ -10,18 +10,15 @@ from .model import Model
 from .ranks import Ranks
 
 try:
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-except ImportError:
-    # PyTorch before 2.6 has it elsewhere, before 2.4 nowhere: there each rank holds the whole model.
-    try:
-        from torch.distributed._composable.fsdp import MixedPrecisionPolicy, fully_shard
-    except ImportError:
-        fully_shard = None
+    from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+except (ImportError, ValueError):
+    # Before 2.6 it is not there; Debian's 1.13 cannot even import its older kin with Python 3.11.
+    fully_shard = None
 
 
 def can_shard() -> bool:
-    """Whether this PyTorch has FSDP2."""
-    return fully_shard is not None
+    """Whether this PyTorch's FSDP2 can keep gathered weights while sampling; if not, ranks hold whole models."""
+    return fully_shard is not None and hasattr(FSDPModule, "set_reshard_after_forward")
 
 
 def shard(model: Model, ranks: Ranks, dtype: torch.dtype) -> None:

@@ -193,6 +193,35 @@ class EngineTest(unittest.TestCase):
         torch.testing.assert_close(scored[sequences.mask], logp[sequences.mask], rtol=0, atol=1e-4)
         self.assertEqual(theirs.config.vocab_size, CONFIG["vocab_size"])
 
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
+    def test_other_architectures_run_through_transformers(self):
+        from transformers import Qwen3Config, Qwen3ForCausalLM
+
+        sizes = {k: v for k, v in CONFIG.items() if k not in ("architectures", "model_type")}
+        theirs = Qwen3ForCausalLM(Qwen3Config(**sizes)).eval()
+        sequences = random_sequences((50, 20))
+        with tempfile.TemporaryDirectory() as root:
+            theirs.save_pretrained(root)
+            engine = tiny_engine(root, value_head=True)
+            scored = engine.score(sequences, reference=False, entropies=False, values=False).logprobs
+            with torch.no_grad():
+                logp = theirs(sequences.tokens[None, :50]).logits[0].log_softmax(-1).gather(1, sequences.targets[:50, None])[:, 0]
+            mask = sequences.mask[:50]
+            torch.testing.assert_close(scored[:50][mask], logp[mask], rtol=0, atol=1e-4)
+            row = engine.sample([SampleRequest((1, 2, 3), 2, 10, 0)])[0][1]
+            ids = torch.tensor([1, 2, 3, *row.tokens])
+            wanted = torch.arange(12) >= 2
+            again = engine.score(Sequences((12,), ids[:-1], ids[1:], wanted, {}), reference=False, entropies=False, values=False)
+            torch.testing.assert_close(again.logprobs[wanted], torch.tensor(row.logprobs), rtol=0, atol=1e-5)
+            first = engine.learn(sequences, EVERYTHING).loss
+            engine.step(AdamParams(1e-2))
+            self.assertLess(engine.learn(sequences, EVERYTHING).loss, first)
+            engine.save(Path(root) / "saved", optimizer=True)
+            other = tiny_engine(str(Path(root) / "saved"), value_head=False)
+            self.assertEqual(other.parameters, engine.parameters - 16)
+            with self.assertRaisesRegex(ValueError, "adapters and activation checkpointing are for"):
+                tiny_engine(root, lora_rank=2)
+
 
 if __name__ == "__main__":
     unittest.main()

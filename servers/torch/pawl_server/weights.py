@@ -7,13 +7,18 @@ its own master.
 from __future__ import annotations
 
 import math
-from typing import Iterator, Mapping, NamedTuple, Optional
+from collections import defaultdict
+from typing import Iterator, Mapping, NamedTuple, Optional, Union
 
 import torch
 from torch import Tensor, nn
 
 from .errors import RequestError
+from .model import Model, Piece
+from .other_model import OtherModel
 from .ranks import Ranks
+
+AnyModel = Union[Model, OtherModel]
 
 
 class AdamParams(NamedTuple):
@@ -30,8 +35,12 @@ class AdamParams(NamedTuple):
 class Weights:
     """All parameters of a model by name, and what is needed to train those that are trained."""
 
-    def __init__(self, model: nn.Module, ranks: Ranks, sharded: bool, labels: Mapping[str, str]) -> None:
-        self.ranks, self.sharded, self.labels = ranks, sharded, labels
+    def __init__(self, model: AnyModel, ranks: Ranks, sharded: bool) -> None:
+        self.ranks, self.sharded = ranks, sharded
+        # The tensors of a checkpoint that each parameter consists of.
+        self.pieces: dict[str, list[Piece]] = defaultdict(list)
+        for piece in model.pieces():
+            self.pieces[piece.parameter].append(piece)
         self.parameters: dict[str, nn.Parameter] = dict(model.named_parameters())
         self.trained = {name: p for name, p in self.parameters.items() if p.requires_grad}
         self.masters: dict[str, Tensor] = {
@@ -42,6 +51,10 @@ class Weights:
             if self.masters[name] is not p:
                 p.register_post_accumulate_grad_hook(lambda p, name=name: self._collect(name, p))
         self.adam = self._optimizer()
+
+    def pieces_of(self, name: str) -> list[Piece]:
+        """The checkpoint's tensors of a parameter; an adapter's has its own name."""
+        return self.pieces.get(name) or [Piece(name, name, 0, self.parameters[name].shape[0])]
 
     def _optimizer(self) -> torch.optim.Optimizer:
         # Weight decay spares vectors: norms and biases.
@@ -89,7 +102,7 @@ class Weights:
             if not math.isfinite(square):
                 self.clear()
                 raise RequestError(
-                    f"the gradient of {self.labels.get(name, name)} is not finite; the gradient is cleared and the weights are as before"
+                    f"the gradient of {self.pieces_of(name)[0].name} is not finite; the gradient is cleared and the weights are as before"
                 )
         return math.sqrt(sum(found.values()))
 

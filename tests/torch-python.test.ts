@@ -1,0 +1,24 @@
+/** The PyTorch server's own tests, run where PAWL_PYTHON or python3 has PyTorch. */
+import { execFile, spawnSync } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+
+const python = process.env.PAWL_PYTHON ?? "python3";
+const hasTorch = spawnSync(python, ["-c", "import torch"]).status === 0;
+const run = promisify(execFile);
+
+describe.skipIf(!hasTorch)("servers/torch, where PAWL_PYTHON or python3 has PyTorch", () => {
+  // Each file is a process of its own: two of them start servers and ranks.
+  it.each(["expression", "engine", "server", "ranks", "paged_attention"])(
+    "passes test_%s.py",
+    async (name) => {
+      const args = ["-m", "unittest", `pawl_server.test_${name}`];
+      const { stderr } = await run(python, args, {
+        cwd: "servers/torch",
+        env: { ...process.env, OMP_NUM_THREADS: "1" },
+      });
+      expect(stderr).toMatch(/Ran \d+ tests?[\s\S]*\nOK/);
+    },
+    600_000,
+  );
+});
