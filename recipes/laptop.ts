@@ -13,7 +13,7 @@ export const laptop = {
   model: { start: "tiny", maxContext: 768 },
   warmStart: {
     teacher: "seeker",
-    episodes: 6000,
+    episodes: 8000,
     epsilon: 0.1,
     sft: {
       epochs: 1,
@@ -22,7 +22,7 @@ export const laptop = {
       optimizer: { learningRate: 2e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 30,
+  updates: 50,
   groups: 16,
   groupSize: 8,
   stepLimit: 20,
@@ -30,7 +30,7 @@ export const laptop = {
   minibatch: 512,
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },
   objective: { kl: 0, entropy: 0 },
-  optimizer: { learningRate: 5e-4, schedule: "cosine", warmup: 8 },
+  optimizer: { learningRate: 4e-4, schedule: "cosine", warmup: 8 },
   gradientSample: 4,
-  evaluation: { every: 5, tasks: 128, temperature: 1 },
+  evaluation: { every: 10, tasks: 128, temperature: 1 },
 };

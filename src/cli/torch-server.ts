@@ -81,7 +81,7 @@ export function torchServerCommand(
   const launcher = ["-m", "torch.distributed.run", "--standalone"];
   return [
     python.command,
-    options.nproc === 1 ? args : [...launcher, `--nproc-per-node=${options.nproc}`, ...args],
+    options.nproc === 1 ? args : [...launcher, `--nproc_per_node=${options.nproc}`, ...args],
   ];
 }
 
