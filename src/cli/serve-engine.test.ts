@@ -53,7 +53,7 @@ describe("pawl serve engine", () => {
     const listens = `echo '{"listening": "http://127.0.0.1:1"}'; exec sleep 60`;
     for (const [nproc, expected] of [
       ["1", /^args: \S*serve\.py --model .*model --checkpoints \S+ --host 127\.0\.0\.1 --port 0/],
-      ["4", /^args: -m torch\.distributed\.run --standalone --nproc-per-node=4 \S*serve\.py/],
+      ["4", /^args: -m torch\.distributed\.run --standalone --nproc_per_node=4 \S*serve\.py/],
     ] as const) {
       const [stdout, stderr] = [new PassThrough(), new PassThrough()];
       const controller = new AbortController();
