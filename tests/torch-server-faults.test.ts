@@ -14,6 +14,10 @@ import { tinyConfig } from "../src/train/testing.js";
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";
 if (absent) console.warn(`the PyTorch server is not killed: ${python}`);
+// The launcher of PyTorch 1 does not run under newer Pythons; servers/torch starts its two ranks by hand then.
+const alone = absent || /^[01]\./.test(python.torch);
+if (alone && !absent)
+  console.warn(`torchrun is not tested: PyTorch is ${python.torch}, older than 2`);
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-torch-faults-"));
 const model = join(folder, "model");
@@ -89,21 +93,25 @@ describe.skipIf(absent)("the PyTorch server", () => {
       expect(actual[2]![name], name).toBeCloseTo(expected[2]![name]!, 4);
   }, 240_000);
 
-  it("ends as a whole when one of its processes is killed, and the client says so", async () => {
-    const pair = await serve(0, 2);
-    const engine = await connectRemoteEngine({
-      url: pair.url,
-      environment: {},
-      patienceMs: 500,
-    });
-    const ranks = execFileSync("ps", ["-o", "pid=", "--ppid", String(pair.process.pid)], {
-      encoding: "utf8",
-    });
-    const pids = ranks.trim().split(/\s+/).map(Number);
-    expect(pids).toHaveLength(2);
-    process.kill(pids[1]!, "SIGKILL");
-    expect(await pair.ended).not.toBe(0);
-    await expect(engine.forward([{ ids: [1, 2, 3] }])).rejects.toThrow(/does not answer/);
-    await engine.dispose();
-  }, 240_000);
+  it.skipIf(alone)(
+    "ends as a whole when one of its processes is killed, and the client says so",
+    async () => {
+      const pair = await serve(0, 2);
+      const engine = await connectRemoteEngine({
+        url: pair.url,
+        environment: {},
+        patienceMs: 500,
+      });
+      const ranks = execFileSync("ps", ["-o", "pid=", "--ppid", String(pair.process.pid)], {
+        encoding: "utf8",
+      });
+      const pids = ranks.trim().split(/\s+/).map(Number);
+      expect(pids).toHaveLength(2);
+      process.kill(pids[1]!, "SIGKILL");
+      expect(await pair.ended).not.toBe(0);
+      await expect(engine.forward([{ ids: [1, 2, 3] }])).rejects.toThrow(/does not answer/);
+      await engine.dispose();
+    },
+    240_000,
+  );
 });

@@ -20,6 +20,10 @@ import { openCheckpoint } from "../src/engine/weights/checkpoint.js";
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";
 if (absent) console.warn(`the PyTorch server is not tested: ${python}`);
+// The launcher of PyTorch 1 does not run under newer Pythons; servers/torch starts its two ranks by hand then.
+const alone = absent || /^[01]\./.test(python.torch);
+if (alone && !absent)
+  console.warn(`torchrun is not tested: PyTorch is ${python.torch}, older than 2`);
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-torch-"));
 const model = join(folder, "model");
@@ -119,33 +123,36 @@ async function savedWeights(engine: Engine): Promise<string> {
 }
 
 for (const nproc of [1, 2])
-  describe.skipIf(absent)(`the PyTorch server, ${nproc} process${nproc > 1 ? "es" : ""}`, () => {
-    let server: TorchServer | undefined;
-    beforeAll(async () => {
-      if (absent) return;
-      await writeTestModel(model);
-      server = await serve(nproc);
-    }, 120_000);
-    afterAll(() => server?.stop());
-    const connect = () => connectRemoteEngine({ url: server!.url, environment: {} });
+  describe.skipIf(nproc > 1 ? alone : absent)(
+    `the PyTorch server, ${nproc} process${nproc > 1 ? "es" : ""}`,
+    () => {
+      let server: TorchServer | undefined;
+      beforeAll(async () => {
+        if (nproc > 1 ? alone : absent) return;
+        await writeTestModel(model);
+        server = await serve(nproc);
+      }, 120_000);
+      afterAll(() => server?.stop());
+      const connect = () => connectRemoteEngine({ url: server!.url, environment: {} });
 
-    it("computes what the embedded engine computes", async () => {
-      const [here, there] = [await createEmbeddedEngine(testModel), await connect()];
-      const differences = await compare(here, there, savedWeights);
-      await here.dispose();
-      await there.dispose();
-      expect(differences.logprobs).toBeLessThan(1e-4);
-      expect(differences.entropies).toBeLessThan(1e-4);
-      expect(differences.gradient).toBeLessThan(1e-3);
-      expect(differences.weights).toBeLessThan(1e-3);
-      // Five steps of Adam move a weight by up to five learning rates: the comparison means something.
-      expect(differences.moved).toBeGreaterThan(3e-3);
-      console.info(`against PyTorch, ${nproc} process(es): ${JSON.stringify(differences)}`);
-    });
-
-    for (const { name, run } of conformanceChecks)
-      it(name, async () => {
-        await run(connect);
-        expect(server!.process.exitCode).toBe(null);
+      it("computes what the embedded engine computes", async () => {
+        const [here, there] = [await createEmbeddedEngine(testModel), await connect()];
+        const differences = await compare(here, there, savedWeights);
+        await here.dispose();
+        await there.dispose();
+        expect(differences.logprobs).toBeLessThan(1e-4);
+        expect(differences.entropies).toBeLessThan(1e-4);
+        expect(differences.gradient).toBeLessThan(1e-3);
+        expect(differences.weights).toBeLessThan(1e-3);
+        // Five steps of Adam move a weight by up to five learning rates: the comparison means something.
+        expect(differences.moved).toBeGreaterThan(3e-3);
+        console.info(`against PyTorch, ${nproc} process(es): ${JSON.stringify(differences)}`);
       });
-  });
+
+      for (const { name, run } of conformanceChecks)
+        it(name, async () => {
+          await run(connect);
+          expect(server!.process.exitCode).toBe(null);
+        });
+    },
+  );
