@@ -157,7 +157,7 @@ async function evaluate(
 ): Promise<Readonly<Record<string, SplitResult>>> {
   const results: Record<string, SplitResult> = {};
   const { evaluation, env, prompt, maxTokens, stepLimit, engine } = config;
-  const settings = { env, prompt, maxTokens, stepLimit, threads: engine.threads };
+  const settings = { env, prompt, maxTokens, stepLimit, engine };
   const path = join(folder, "eval.json");
   for (const split of evaluation.splits) {
     const rounds: SplitResult[] = [];
