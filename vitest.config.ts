@@ -6,5 +6,7 @@ export default defineConfig({
     globalSetup: ["tests/build.ts"],
     testTimeout: 120_000,
     pool: "forks",
+    // By default one core is left idle, which on two cores is half of them.
+    maxWorkers: "100%",
   },
 });
