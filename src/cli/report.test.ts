@@ -65,7 +65,7 @@ describe("pawl report", () => {
     expect(page).toMatch(/<span class="weights">before RL<\/span>/);
     expect(page).toMatch(/<span class="weights">latest<\/span>/);
     expect(page.match(/title="p /g)!.length).toBeGreaterThan(10);
-  }, 60_000);
+  }, 240_000);
 
   it("refuses what it cannot report", async () => {
     expect((await runCli(["report"])).stderr).toContain("pawl report needs a run folder");
@@ -132,12 +132,12 @@ describe.skipIf(browser === undefined)(
       expect(page.console).toHaveLength(1);
       const [, width, window] = /width (\d+) of (\d+)/.exec(page.console[0]!)!;
       expect(Number(width)).toBeLessThanOrEqual(Number(window));
-    }, 60_000);
+    }, 240_000);
 
     it("would notice an error", () => {
       const file = join(folder, "error.html");
       writeFileSync(file, "<script>throw new Error('seen')</script>");
       expect(open(file).console.join()).toContain("seen");
-    }, 60_000);
+    }, 240_000);
   },
 );

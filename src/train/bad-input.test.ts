@@ -28,7 +28,7 @@ beforeAll(async () => {
     threads: 1,
   });
   await engine.snapshotReference();
-}, 120_000);
+}, 240_000);
 afterAll(() => engine.dispose());
 
 /** One update in a world with something changed about each of its episodes. */

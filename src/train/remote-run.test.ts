@@ -37,7 +37,7 @@ beforeAll(async () => {
   await trainRun(config({ threads: 1 }), { folder: here });
   const folder = join(parent, "server");
   server = await startTestServer({ model: testModel, folder, extensions: true });
-}, 60_000);
+}, 240_000);
 afterAll(() => server?.close());
 
 describe("a run on an engine server", () => {

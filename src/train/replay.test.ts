@@ -30,7 +30,7 @@ function changed(run: string, name: string, file: string, change: (text: string)
 
 describe("the replay of a run", () => {
   const run = join(parent, "run");
-  beforeAll(() => trainRun(tinyConfig(), { folder: run }), 60_000);
+  beforeAll(() => trainRun(tinyConfig(), { folder: run }), 240_000);
 
   it("finds the record's numbers again, and learns again where weights are kept", async () => {
     const updates = await replayed(run, true);
@@ -52,7 +52,7 @@ describe("the replay of a run", () => {
     ])
       expect(updates[1]!.compared).toContain(name);
     expect(updates[1]!.left).toContain("world.loss");
-  }, 60_000);
+  }, 240_000);
 
   it("names the first number that diverges", async () => {
     const other = changed(run, "lambda", "metrics.jsonl", (text) =>
@@ -103,7 +103,7 @@ describe("the replay of a run", () => {
     expect(updates[1]!.left).toEqual(
       expect.arrayContaining(["policy.actionEntropy", "world.targets", "policy.loss"]),
     );
-  }, 60_000);
+  }, 240_000);
 
   it("computes a capped λ again from the recorded gradients, across a resumed run too", async () => {
     const config = tinyConfig({
@@ -151,7 +151,7 @@ describe("the replay of a run", () => {
       "1 world.lambda",
       "1 world.scale",
     ]);
-  }, 60_000);
+  }, 240_000);
 
   it("refuses what is no training run", async () => {
     const out = join(parent, "rollout");
@@ -194,5 +194,5 @@ describe("the replay of a run", () => {
     ]);
     expect(moved.stdout).toMatch(/^all +1 /m);
     expect(start.stdout).toMatch(/^pick +2 +[\d.]+ % +[\d.]+ – [\d.]+ %/m);
-  }, 60_000);
+  }, 240_000);
 });

@@ -41,7 +41,7 @@ describe("a training run", () => {
   beforeAll(async () => {
     whole = join(parent, "whole");
     await trainRun(tiny(), { folder: whole });
-  }, 60_000);
+  }, 240_000);
 
   it("records episodes, metrics and checkpoints", () => {
     const { episodes, metrics } = recorded(whole);
@@ -82,7 +82,7 @@ describe("a training run", () => {
     await trainRun(tiny(), { folder: cut, resume: true });
     expect(recorded(cut)).toEqual(recorded(whole));
     expect(openRun(cut, fail).manifest.status).toBe("done");
-  }, 60_000);
+  }, 240_000);
 
   it("trains with every estimator, with and without world modelling", async () => {
     const variants = [
@@ -97,5 +97,5 @@ describe("a training run", () => {
       expect(metrics.at(-1)).toHaveProperty(["policy.loss"]);
       expect("world.loss" in metrics.at(-1)!).toBe(variant.paw?.loss !== "off");
     }
-  }, 60_000);
+  }, 240_000);
 });

@@ -72,11 +72,11 @@ beforeAll(async () => {
     }),
     { folder: warm },
   );
-}, 120_000);
+}, 240_000);
 
 describe("an RWML run", () => {
   const whole = join(parent, "whole");
-  beforeAll(() => rwmlRun(tiny(), { folder: whole }), 120_000);
+  beforeAll(() => rwmlRun(tiny(), { folder: whole }), 240_000);
 
   it("records triplets, predictions, metrics, checkpoints and what was forgotten", async () => {
     const { episodes, metrics, summary } = recorded(whole);
