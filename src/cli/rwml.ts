@@ -7,7 +7,8 @@ import { type RwmlConfig, rwmlConfig } from "../train/rwml-config.js";
 import { rwmlRun } from "../train/rwml-run.js";
 import { findSavedModel } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { print, warn } from "./io.js";
+import { print } from "./io.js";
+import { recordRun, runFolderOf } from "./resumable.js";
 import { rwmlProgress } from "./rwml-progress.js";
 
 /** `pawl rwml`: reinforcement learning of a world model, between a warm start and task RL. */
@@ -47,31 +48,19 @@ export const rwml = defineCommand({
   ],
   async run({ config, io, signal }) {
     const { out, resume, ...given } = config;
-    if (out !== undefined && resume !== undefined) {
-      throw new ConfigError("--out: contradicts --resume, which goes on in the folder it names");
-    }
     const settings: RwmlConfig = given;
-    const folder = resume ?? out ?? defaultRunFolder("rwml", String(settings.env.name));
+    const folder = runFolderOf({ out, resume }, () =>
+      defaultRunFolder("rwml", String(settings.env.name)),
+    );
     const progress = rwmlProgress(io, settings.updates);
-    try {
-      await rwmlRun(settings, {
-        folder,
-        resume: resume !== undefined,
-        signal,
-        onProblem: (message) => warn(io, message),
-        ...progress,
-      });
-    } catch (error) {
-      if (signal.aborted) warn(io, `interrupted; pawl rwml --resume ${folder} goes on`);
-      throw error;
-    } finally {
-      progress.end();
-    }
+    const resumed = resume !== undefined;
+    await recordRun({ command: "rwml", folder, io, signal }, progress, (onProblem) =>
+      rwmlRun(settings, { folder, resume: resumed, signal, onProblem, ...progress }),
+    );
     const { summary } = readManifest(folder);
     for (const [name, value] of Object.entries(summary ?? {})) {
       print(io, `${name.padEnd(30)} ${value.toPrecision(4)}`);
     }
-    print(io, `recorded to ${folder}`);
     return exitCodes.done;
   },
 });

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
-import { ConfigError } from "../config/config-error.js";
 import { findEnvKind } from "../envs/registry.js";
 import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
@@ -9,7 +8,8 @@ import { type TrainConfig, trainConfig } from "../train/config.js";
 import { isRemote } from "../train/engines.js";
 import { trainRun } from "../train/run.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { print, warn } from "./io.js";
+import { recordRun, runFolderOf } from "./resumable.js";
+
 import { trainProgress } from "./train-progress.js";
 
 /** `pawl train`: RL with world-model co-training, recorded to a run folder. */
@@ -43,28 +43,16 @@ export const train = defineCommand({
   ],
   async run({ config, io, signal }) {
     const { out, resume, quick: _, ...given } = config;
-    if (out !== undefined && resume !== undefined) {
-      throw new ConfigError("--out: contradicts --resume, which goes on in the folder it names");
-    }
     const settings =
       resume === undefined ? (given as TrainConfig) : moved(resume, (given as TrainConfig).engine);
-    const folder = resume ?? out ?? defaultRunFolder("train", String(settings.env.name));
+    const folder = runFolderOf({ out, resume }, () =>
+      defaultRunFolder("train", String(settings.env.name)),
+    );
     const progress = trainProgress(io, settings.updates);
-    try {
-      await trainRun(settings, {
-        folder,
-        resume: resume !== undefined,
-        signal,
-        onProblem: (message) => warn(io, message),
-        ...progress,
-      });
-    } catch (error) {
-      if (signal.aborted) warn(io, `interrupted; pawl train --resume ${folder} goes on`);
-      throw error;
-    } finally {
-      progress.end();
-    }
-    print(io, `recorded to ${folder}`);
+    const resumed = resume !== undefined;
+    await recordRun({ command: "train", folder, io, signal }, progress, (onProblem) =>
+      trainRun(settings, { folder, resume: resumed, signal, onProblem, ...progress }),
+    );
     return exitCodes.done;
   },
 });

@@ -5,7 +5,8 @@ import { defaultRunFolder } from "../runs/run-folder.js";
 import { type WorldTrainConfig, worldTrainConfig } from "../worldmodel/config.js";
 import { trainWorldModel } from "../worldmodel/train.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { print, warn } from "./io.js";
+import { recordRun, runFolderOf } from "./resumable.js";
+
 import { worldProgress } from "./wm-progress.js";
 
 /** `pawl wm train`: WM-SFT, recorded to a run folder. */
@@ -37,30 +38,19 @@ export const wmTrain = defineCommand({
   ],
   async run({ config, io, signal }) {
     const { out, resume, ...given } = config;
-    if (out !== undefined && resume !== undefined)
-      throw new ConfigError("--out: contradicts --resume, which goes on in the folder it names");
     if (resume === undefined && given.data === undefined)
       throw new ConfigError("--data: is needed and was not given; pawl wm data makes some");
     const settings = (
       resume === undefined ? given : readManifest(resume).config
     ) as WorldTrainConfig;
-    const folder = resume ?? out ?? defaultRunFolder("wm-train", settings.model.start);
+    const folder = runFolderOf({ out, resume }, () =>
+      defaultRunFolder("wm-train", settings.model.start),
+    );
     const progress = worldProgress(io);
-    try {
-      await trainWorldModel(settings, {
-        folder,
-        resume: resume !== undefined,
-        signal,
-        onProblem: (message) => warn(io, message),
-        ...progress,
-      });
-    } catch (error) {
-      if (signal.aborted) warn(io, `interrupted; pawl wm train --resume ${folder} goes on`);
-      throw error;
-    } finally {
-      progress.end();
-    }
-    print(io, `recorded to ${folder}`);
+    const resumed = resume !== undefined;
+    await recordRun({ command: "wm train", folder, io, signal }, progress, (onProblem) =>
+      trainWorldModel(settings, { folder, resume: resumed, signal, onProblem, ...progress }),
+    );
     return exitCodes.done;
   },
 });

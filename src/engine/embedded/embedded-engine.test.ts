@@ -13,27 +13,11 @@ import {
 } from "../../objectives/expression.js";
 import { conformanceChecks } from "../conformance.js";
 import { type Engine, EngineError, type TrainSequence } from "../engine.js";
-import type { ModelConfig } from "../weights/model-config.js";
+import { testModel } from "../remote/model-testing.js";
 import type { EmbeddedOptions } from "./core.js";
 import { createEmbeddedEngine } from "./embedded-engine.js";
 
-/** Small, yet with everything: shared key-value heads, biases, a head of its own. */
-const config: ModelConfig = {
-  vocabularySize: 37,
-  hiddenSize: 32,
-  layers: 2,
-  heads: 4,
-  kvHeads: 2,
-  headSize: 8,
-  mlpSize: 48,
-  maxContext: 96,
-  ropeTheta: 10_000,
-  normEps: 1e-6,
-  tiedEmbeddings: false,
-  qkvBias: true,
-};
-
-const options: EmbeddedOptions = { model: { config }, seed: 1, threads: 2 };
+const options: EmbeddedOptions = { ...testModel, threads: 2 };
 
 const objective: Objective = { loss: mul(input("weight"), neg(logprob)), metrics: {} };
 
