@@ -27,8 +27,8 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   options(peek: Peek): Schema;
   /** Settings that hold where no file is named: a recipe, by its name. */
   readonly recipe?: { readonly path: string; readonly content: Readonly<Record<string, unknown>> };
-  /** The same, where what holds depends on a setting that was already given. */
-  base?(peek: Peek): Command["recipe"];
+  /** The same, where what holds depends on a setting that was already given. It may refuse one beside a file. */
+  base?(peek: Peek, configPath: string | undefined): Command["recipe"];
   /** A command line and what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[];
   /** Returns the exit code. */

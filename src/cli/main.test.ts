@@ -55,6 +55,11 @@ describe("wrong usage", () => {
     [["rollout", "--env.objects", "24"], "--env.objects: expected at most 16 objects"],
     [["rollout", "extra"], 'unexpected "extra"'],
     [["rollout", "--config", "nowhere.yaml"], "nowhere.yaml"],
+    [
+      ["train", "--quick", "--config", "x.json"],
+      "--quick stands for the settings of recipes/quick.ts",
+    ],
+    [["train", "--quick", "--resume", "x"], "and --resume names others"],
     [["show"], "pawl show needs a run folder"],
     [["show", "nowhere"], "nowhere is not a run folder"],
     [["completion", "tcsh"], "expected bash, zsh, fish, got tcsh"],

@@ -49,9 +49,10 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   }
   const rest = args.slice(command.name.split(" ").length);
   const { configPath, help, flagArgs } = takeGlobals(rest);
+  const base = command.base?.(peekInto(flagArgs, undefined), configPath) ?? command.recipe;
   const file =
     configPath === undefined
-      ? (command.base?.(peekInto(flagArgs, undefined)) ?? command.recipe)
+      ? base
       : { path: configPath, content: await readConfigFile(configPath) };
   const peek = peekInto(flagArgs, file?.content);
   if (help) {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
+import { ConfigError } from "../config/config-error.js";
 import { findEnvKind } from "../envs/registry.js";
 import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
@@ -18,10 +19,16 @@ export const train = defineCommand({
   summary: "train an agent by RL with world-model co-training",
   details:
     "Without --config, the settings of recipes/laptop.ts hold: a small model from scratch learns the\nhousehold world on two cores; with --quick those of recipes/quick.ts, an easier world and a shorter run.\nFlags change single settings.",
-  base: (peek) =>
-    peek("quick") === "true"
-      ? { path: "recipes/quick.ts", content: quick }
-      : { path: "recipes/laptop.ts", content: laptop },
+  base(peek, configPath) {
+    if (peek("quick") !== "true") return { path: "recipes/laptop.ts", content: laptop };
+    const other = configPath === undefined ? peek("resume") && "--resume" : "--config";
+    if (other) {
+      throw new ConfigError(
+        `--quick stands for the settings of recipes/quick.ts, and ${other} names others: leave one of them out.`,
+      );
+    }
+    return { path: "recipes/quick.ts", content: quick };
+  },
   options: (peek) =>
     trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
       out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
