@@ -41,6 +41,7 @@ export function episodeText(
   const why = {
     done: "",
     "step-limit": " at the step limit",
+    stuck: " after too many refused actions in a row",
     "context-limit": " at the context limit",
     broken: `: ${episode.error}`,
   };

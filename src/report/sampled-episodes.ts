@@ -35,7 +35,7 @@ export function episodeList(sampled: readonly SampledEpisode[]): Html {
 <span class="quiet">update ${update + 1} · ${episode.task.type} · ${episode.steps.length} steps · return ${episode.return}</span></summary>
 <p class="sees">${episode.firstObservation}</p>
 <ol class="steps">${episode.steps.map(stepItem)}</ol>
-${episode.stop === "done" ? "" : html`<p class="quiet">Stopped at the ${episode.stop.replace("-", " ")}.</p>`}
+${episode.stop === "done" ? "" : html`<p class="quiet">Stopped: ${episode.stop.replace("-", " ")}.</p>`}
 </details>`,
   )}`;
 }

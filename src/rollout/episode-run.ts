@@ -14,6 +14,8 @@ export interface EpisodePlan {
   readonly attempt: number;
   readonly seed: number;
   readonly stepLimit: number;
+  /** Refused actions in a row after which the episode is given up. */
+  readonly patience: number;
   readonly policy: string;
 }
 
@@ -42,6 +44,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   let observation = "";
   let initialContext: string | undefined;
   let total = 0;
+  let refused = 0;
   let last: StepResult | undefined;
   let episode: Episode | undefined;
 
@@ -125,9 +128,11 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         ...(reply.encode !== undefined && { sequence: reply.encode(last.observation, last.done) }),
       });
       total += last.reward;
+      refused = steps.at(-1)!.valid ? 0 : refused + 1;
       observation = last.observation;
       if (last.done) finish("done");
       else if (steps.length >= plan.stepLimit) finish("step-limit");
+      else if (refused >= plan.patience) finish("stuck");
     },
     breakOff: (error) => finish("broken", error),
     async close() {

@@ -25,10 +25,11 @@ export interface Step {
 }
 
 /**
- * Why an episode ended: the environment said so, the step limit, a prompt longer than the policy can
- * read, or something broke. A broken episode is never counted as a failure of the policy.
+ * Why an episode ended: the environment said so, the step limit, too many refused actions in a row, a prompt
+ * longer than the policy can read, or something broke. A broken episode is never counted as a failure of
+ * the policy.
  */
-export type StopReason = "done" | "step-limit" | "context-limit" | "broken";
+export type StopReason = "done" | "step-limit" | "stuck" | "context-limit" | "broken";
 
 /** One attempt at a task. */
 export interface Episode {

@@ -32,6 +32,8 @@ export interface RolloutOptions {
   readonly seed: number;
   /** Steps after which an episode ends; default: the environment's own limit. */
   readonly stepLimit?: number;
+  /** Refused actions in a row after which an episode ends; default: any number. */
+  readonly patience?: number;
   /** Lanes that run side by side; default 1. More helps where the policy or the world waits. */
   readonly lanes?: number;
   /** Stops the rollout; episodes in progress are dropped, finished ones were reported. */
@@ -120,6 +122,7 @@ function planLanes(options: RolloutOptions): Lane[] {
         attempt,
         seed: mixSeed(seed, group, attempt),
         stepLimit,
+        patience: options.patience ?? Number.POSITIVE_INFINITY,
         policy: policy.name,
       }),
     ),

@@ -67,6 +67,9 @@ export function trainConfig(kind: EnvKind) {
     groups: count.default(16).describe("tasks per update, a group of episodes each"),
     groupSize: count.default(8).describe("episodes per group"),
     stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+    patience: count
+      .optional()
+      .describe("refused actions in a row after which an episode to learn from ends; default: any"),
     maxTokens: count.default(512).describe("longest response, in tokens"),
     temperature: z.number().gt(0).default(1).describe("of the policy while it learns"),
     minibatch: count.default(256).describe("steps of episodes per optimiser step"),

@@ -30,6 +30,7 @@ export interface RlOptions {
   readonly groups: number;
   readonly groupSize: number;
   readonly stepLimit?: number | undefined;
+  readonly patience?: number | undefined;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly minibatch: number;
@@ -95,6 +96,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
       groupSize: options.groupSize,
       seed,
       ...(options.stepLimit !== undefined && { stepLimit: options.stepLimit }),
+      ...(options.patience !== undefined && { patience: options.patience }),
       ...(signal !== undefined && { signal }),
     });
     clock.lap("rollout");

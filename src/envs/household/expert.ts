@@ -25,7 +25,8 @@ export function expertCommand(state: HouseState): string {
 
 /**
  * The seeker's next command: as the expert's once it has seen an object it needs, else on to the next
- * place it has not looked into, in the order in which they are listed and this room first.
+ * place it has not looked into: along the list of this room from where it stands, then from its beginning,
+ * then elsewhere. Whoever imitates it need not remember the way, only find itself in the list.
  */
 export function seekerCommand(state: HouseState): string {
   const { house, at, seen, room } = state;
@@ -38,7 +39,8 @@ export function seekerCommand(state: HouseState): string {
     (p) => (seen & (1 << p)) === 0,
   );
   if (hidden.includes(at)) return (house.places[at] as PlaceName).open;
-  const next = hidden.find((p) => house.roomOf[p] === room) ?? (hidden[0] as number);
+  const here = hidden.filter((p) => house.roomOf[p] === room);
+  const next = here.find((p) => p > at) ?? here[0] ?? (hidden[0] as number);
   return (house.places[next] as PlaceName).goTo;
 }
 
