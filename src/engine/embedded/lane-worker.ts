@@ -16,7 +16,8 @@ serve(port, async (method, args) => {
   if (method === "run") {
     const [job] = args as readonly [Job];
     const result = await lane.run({ ...job, weights: copied(job.weights) });
-    return { result, moved: [...result.values()].map((array) => array.buffer) };
+    const arrays = [...result.results, result.gradients].flatMap((map) => [...map.values()]);
+    return { result, moved: arrays.map((array) => array.buffer) };
   }
   if (method === "sample") {
     const [tasks, weights] = args as readonly [readonly SampleTask[], WeightSet];

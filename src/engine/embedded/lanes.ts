@@ -2,8 +2,8 @@
 import type { ModelConfig } from "../weights/model-config.js";
 import { startCaller } from "./calls.js";
 import { cacheBuffers, type SampledGroup } from "./decoder.js";
-import { createLane, type Lane } from "./lane.js";
-import type { Results, Sessions } from "./sessions.js";
+import { createLane, type JobResult, type Lane } from "./lane.js";
+import type { Sessions } from "./sessions.js";
 import { createMirror, type Mirror, type Parameters } from "./weight-set.js";
 
 /**
@@ -33,7 +33,7 @@ function remoteLane(config: ModelConfig, mirror: Mirror): Lane {
   };
   return {
     run: (job) =>
-      started().call("run", [{ ...job, weights: mirror.share(job.weights) }]) as Promise<Results>,
+      started().call("run", [{ ...job, weights: mirror.share(job.weights) }]) as Promise<JobResult>,
     sample: (tasks, weights) => {
       const moved = tasks.flatMap(({ remembered }) => cacheBuffers(remembered));
       const args = [tasks, mirror.share(weights)];
