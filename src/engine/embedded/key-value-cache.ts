@@ -27,9 +27,12 @@ export interface KeyValueCache {
   row(g: number, r: number): RowCache;
 }
 
-/** Keys [kvHeads, headSize, tokens] and values [kvHeads, tokens, headSize] of one row, by layer. */
+/** Keys [kvHeads, headSize, room] and values [kvHeads, room, headSize] of one row, by layer. */
 export interface RowCache {
+  /** How many tokens of it are used: the first ones. */
   readonly tokens: number;
+  /** For how many tokens there is room. */
+  readonly room: number;
   readonly keys: readonly Float32Array[];
   readonly values: readonly Float32Array[];
 }
@@ -187,7 +190,7 @@ function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
           }
         return gathered;
       });
-      return { tokens, keys, values };
+      return { tokens, room: tokens, keys, values };
     },
   };
 }

@@ -15,8 +15,13 @@ export interface Remembered {
 /** Remembers rows by their tokens. */
 export interface Memory {
   remember(row: Remembered): void;
-  /** The longest row that the prompt goes on from; it is handed over and no longer kept. */
-  recall(prompt: ArrayLike<number>): Remembered | undefined;
+  /**
+   * For each prompt, what was read of its beginning, which is handed over and no longer kept.
+   *
+   * A prompt that goes on from a whole row gets it; then the others get what is left: text that is written out and
+   * read in again can have other tokens at its end, so that a prompt leaves its row some tokens before the row ends.
+   */
+  recall(prompts: readonly (ArrayLike<number> | undefined)[]): readonly (RowCache | undefined)[];
   /** Forgets everything, because the weights have changed. */
   forget(): void;
 }
@@ -42,15 +47,24 @@ export function createMemory(): Memory {
         drop(oldest, first!);
       }
     },
-    recall(prompt) {
-      const signature = signatureOf(prompt);
-      const fitting = (rows.get(signature) ?? []).filter(({ ids }) => begins(prompt, ids));
-      const row = fitting.reduce<Remembered | undefined>(
-        (best, next) => (best === undefined || next.ids.length > best.ids.length ? next : best),
-        undefined,
-      );
-      if (row !== undefined) drop(signature, row);
-      return row;
+    recall(prompts) {
+      const found = new Array<RowCache | undefined>(prompts.length).fill(undefined);
+      const take = (index: number, least: (row: Remembered) => number) => {
+        const prompt = prompts[index];
+        if (prompt === undefined || found[index] !== undefined) return;
+        const signature = signatureOf(prompt);
+        let [best, shared] = [undefined as Remembered | undefined, 0];
+        for (const row of rows.get(signature) ?? []) {
+          const common = commonBeginning(prompt, row.ids);
+          if (common >= least(row) && common > shared) [best, shared] = [row, common];
+        }
+        if (best === undefined) return;
+        drop(signature, best);
+        found[index] = { ...best.cache, tokens: shared };
+      };
+      for (const index of prompts.keys()) take(index, ({ ids }) => ids.length);
+      for (const index of prompts.keys()) take(index, () => prompts[index]!.length / 2);
+      return found;
     },
     forget() {
       rows.clear();
@@ -63,9 +77,12 @@ function signatureOf(ids: ArrayLike<number>): string {
   return Array.from({ length: SIGNATURE }, (_, i) => ids[i]).join();
 }
 
-/** Whether the prompt begins with these tokens and has at least one more. */
-function begins(prompt: ArrayLike<number>, ids: readonly number[]): boolean {
-  return prompt.length > ids.length && ids.every((id, i) => prompt[i] === id);
+/** How many tokens a row shares with the beginning of a prompt, which has at least one more. */
+function commonBeginning(prompt: ArrayLike<number>, ids: readonly number[]): number {
+  const most = Math.min(ids.length, prompt.length - 1);
+  let count = 0;
+  while (count < most && prompt[count] === ids[count]) count += 1;
+  return count;
 }
 
 function sizeOf({ keys, values }: RowCache): number {

@@ -113,10 +113,13 @@ export async function continuePrompts(
   const rowSize = kvHeads * headSize * promptLength;
   const allocate = () => layersOf(config).map(() => new Float32Array(rows * rowSize));
   const [keys, values] = [allocate(), allocate()];
-  remembered.forEach((cache, r) => {
+  remembered.forEach(({ tokens, ...cache }, r) => {
+    const [lines, blocks] = [kvHeads * headSize, kvHeads];
+    const begin = r * rowSize;
     for (const index of layersOf(config)) {
-      place(cache.keys[index]!, keys[index]!, r * rowSize, kvHeads * headSize, promptLength, 0);
-      place(cache.values[index]!, values[index]!, r * rowSize, kvHeads, promptLength * headSize, 0);
+      place(cache.keys[index]!, lines, tokens, keys[index]!, promptLength, begin);
+      const [wide, used] = [promptLength * headSize, tokens * headSize];
+      place(cache.values[index]!, blocks, used, values[index]!, wide, begin);
     }
   });
   const next = {
@@ -137,10 +140,11 @@ export async function continuePrompts(
     for (const index of layersOf(config)) {
       const added = [cacheNames.newKeys(index), cacheNames.newValues(index)] as const;
       const blocks = (to - from) * kvHeads;
+      const lines = blocks * headSize;
       const begin = from * rowSize;
-      place(results.get(added[0])!, keys[index]!, begin, blocks * headSize, promptLength, past);
-      const [wide, at] = [promptLength * headSize, past * headSize];
-      place(results.get(added[1])!, values[index]!, begin, blocks, wide, at);
+      place(results.get(added[0])!, lines, length, keys[index]!, promptLength, begin + past);
+      const [wide, used] = [promptLength * headSize, length * headSize];
+      place(results.get(added[1])!, blocks, used, values[index]!, wide, begin + past * headSize);
     }
   }
   const cache = createKeyValueCache(config, {
@@ -156,18 +160,18 @@ export async function continuePrompts(
   return { next, cache };
 }
 
-/** Copies equal blocks into wider ones, at the same place `at` of each. */
+/** Copies the first `used` numbers of equal blocks to `begin` and every `width` numbers after it. */
 function place(
   from: Float32Array,
-  into: Float32Array,
-  begin: number,
   blocks: number,
+  used: number,
+  into: Float32Array,
   width: number,
-  at: number,
+  begin: number,
 ): void {
   const size = from.length / blocks;
   for (let b = 0; b < blocks; b++)
-    into.set(from.subarray(b * size, (b + 1) * size), begin + b * width + at);
+    into.set(from.subarray(b * size, b * size + used), begin + b * width);
 }
 
 /** Computes the new tokens of some rows. */

@@ -28,11 +28,13 @@ export function createSampler(
       const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
       // A prompt with more samples than one lane should have is read once in each.
       const most = Math.min(MAX_ROWS, Math.ceil(total / lanes.length));
+      const kept = requests.map(({ continued = false, count = 1 }) => continued && count === 1);
+      const recalled = memory.recall(
+        requests.map(({ prompt }, i) => (kept[i] ? prompt : undefined)),
+      );
       const tasks = requests.flatMap((request, index) =>
         divide(request.count ?? 1, most).map((part): SampleTask & { readonly index: number } => {
-          const keep = (request.continued ?? false) && (request.count ?? 1) === 1;
-          const remembered = keep ? memory.recall(request.prompt)?.cache : undefined;
-          return { index, request, ...part, remembered, keep };
+          return { index, request, ...part, remembered: recalled[index], keep: kept[index]! };
         }),
       );
       // Dealt out in order of size, so that the lanes have equal shares.
