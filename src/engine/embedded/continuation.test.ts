@@ -94,10 +94,7 @@ it("goes on from the tokens that are the same, where a prompt was written anew a
 
 it("remembers the longest beginning, hands it over once, and keeps to its size", () => {
   const memory = createMemory();
-  const row = (ids: number[], floats = 1) => {
-    const room = ids.length;
-    return { ids, cache: { tokens: room, room, keys: [new Float32Array(floats)], values: [] } };
-  };
+  const row = (ids: number[], handle = 0) => ({ ids, lane: 0, handle });
   const recalled = (...prompts: number[][]) => memory.recall(prompts).map((found) => found?.tokens);
   memory.remember(row([1, 2]));
   expect(recalled([1, 2, 3])).toEqual([undefined]);
@@ -114,9 +111,6 @@ it("remembers the longest beginning, hands it over once, and keeps to its size",
   memory.remember(row(long));
   expect(recalled([...long.slice(0, 16), ...long])).toEqual([undefined]);
   memory.forget();
-  for (let i = 0; i < 5; i++) memory.remember(row([i, ...long], 2 ** 25));
-  expect(recalled(...[0, 1, 2, 3, 4].map((i) => [i, ...long, 1]))).toEqual([
-    undefined,
-    ...new Array(4).fill(31),
-  ]);
+  for (let i = 0; i < 4097; i++) memory.remember(row([...long, i], i));
+  expect(recalled([...long, 0, 1], [...long, 4096, 1], [...long, 1, 1])).toEqual([30, 31, 31]);
 });

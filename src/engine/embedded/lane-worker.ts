@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { ModelConfig } from "../weights/model-config.js";
 import { serve } from "./calls.js";
-import { cacheBuffers, type SampleTask } from "./decoder.js";
+import type { SampleTask } from "./decoder.js";
 import { createLane, type Job } from "./lane.js";
 import { createSessions } from "./sessions.js";
 import { createCopies, type WeightSet } from "./weight-set.js";
@@ -21,8 +21,7 @@ serve(port, async (method, args) => {
   }
   if (method === "sample") {
     const [tasks, weights] = args as readonly [readonly SampleTask[], WeightSet];
-    const result = await lane.sample(tasks, copied(weights));
-    return { result, moved: result.flatMap(({ cache }) => cacheBuffers(cache)) };
+    return { result: await lane.sample(tasks, copied(weights)) };
   }
   await lane.dispose();
   return { result: undefined };

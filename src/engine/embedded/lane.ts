@@ -5,9 +5,11 @@
  * share every operator wait for each other after each, and pass what they compute from core to core. A
  * large one has one lane with all threads, because every lane keeps weights and sums of its own.
  */
+
+import type { Sample } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs } from "../weights/tensor-names.js";
-import { createDecoder, type SampledGroup, type SampleTask } from "./decoder.js";
+import { createDecoder, type SampleTask } from "./decoder.js";
 import { gradientName, type Program, sumName } from "./program.js";
 import { type Feeds, floats, type Results, type Sessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
@@ -40,7 +42,7 @@ export interface JobResult {
 
 export interface Lane {
   run(job: Job): Promise<JobResult>;
-  sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly SampledGroup[]>;
+  sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly (readonly Sample[])[]>;
   dispose(): Promise<void>;
 }
 
@@ -50,6 +52,8 @@ export function createLane(config: ModelConfig, sessions: Sessions): Lane {
   const decoder = createDecoder(config, sessions);
   return {
     run: async ({ steps, weights, weightNames, trained }) => {
+      // Room for learning, where nothing that was read before is of use any more.
+      if (weights.name === "policy") decoder.forget(weights.version);
       const feed = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
       const given: Feeds = {};
       for (const name of weightNames) given[name] = feed(name, weights.arrays.get(name)!);

@@ -1,15 +1,20 @@
-/** What was read and sampled lately, kept in case a later prompt goes on from there. */
-import type { RowCache } from "./key-value-cache.js";
+/** Where what was read and sampled lately is kept, in case a later prompt goes on from there. */
 
-/** Bytes of keys and values to keep at most; what was kept longest goes first. */
-const MAX_BYTES = 512 * 2 ** 20;
+/** Rows to remember at most; what was kept longest goes first. */
+const MAX_ROWS = 4096;
 /** Rows are found by their first tokens; a row of fewer is read again faster than it is looked for. */
 const SIGNATURE = 16;
 
-/** Tokens with their keys and values. */
+/** Tokens, and where their keys and values are: in which lane, and under which number. */
 export interface Remembered {
   readonly ids: readonly number[];
-  readonly cache: RowCache;
+  readonly lane: number;
+  readonly handle: number;
+}
+
+/** What a prompt goes on from: so many tokens of a row. */
+export interface Recalled extends Omit<Remembered, "ids"> {
+  readonly tokens: number;
 }
 
 /** Remembers rows by their tokens. */
@@ -21,7 +26,7 @@ export interface Memory {
    * A prompt that goes on from a whole row gets it; then the others get what is left: text that is written out and
    * read in again can have other tokens at its end, so that a prompt leaves its row some tokens before the row ends.
    */
-  recall(prompts: readonly (ArrayLike<number> | undefined)[]): readonly (RowCache | undefined)[];
+  recall(prompts: readonly (ArrayLike<number> | undefined)[]): readonly (Recalled | undefined)[];
   /** Forgets everything, because the weights have changed. */
   forget(): void;
 }
@@ -29,26 +34,26 @@ export interface Memory {
 /** An empty memory. */
 export function createMemory(): Memory {
   const rows = new Map<string, Remembered[]>();
-  let bytes = 0;
+  let count = 0;
   const drop = (signature: string, row: Remembered): void => {
     const left = rows.get(signature)!.filter((other) => other !== row);
     if (left.length === 0) rows.delete(signature);
     else rows.set(signature, left);
-    bytes -= sizeOf(row.cache);
+    count -= 1;
   };
   return {
     remember(row) {
       if (row.ids.length < SIGNATURE) return;
       const signature = signatureOf(row.ids);
       rows.set(signature, [...(rows.get(signature) ?? []), row]);
-      bytes += sizeOf(row.cache);
-      while (bytes > MAX_BYTES) {
+      count += 1;
+      while (count > MAX_ROWS) {
         const [oldest, [first]] = rows.entries().next().value!;
         drop(oldest, first!);
       }
     },
     recall(prompts) {
-      const found = new Array<RowCache | undefined>(prompts.length).fill(undefined);
+      const found = new Array<Recalled | undefined>(prompts.length).fill(undefined);
       const take = (index: number, least: (row: Remembered) => number) => {
         const prompt = prompts[index];
         if (prompt === undefined || found[index] !== undefined) return;
@@ -60,7 +65,7 @@ export function createMemory(): Memory {
         }
         if (best === undefined) return;
         drop(signature, best);
-        found[index] = { ...best.cache, tokens: shared };
+        found[index] = { lane: best.lane, handle: best.handle, tokens: shared };
       };
       for (const index of prompts.keys()) take(index, ({ ids }) => ids.length);
       for (const index of prompts.keys()) take(index, () => prompts[index]!.length / 2);
@@ -68,7 +73,7 @@ export function createMemory(): Memory {
     },
     forget() {
       rows.clear();
-      bytes = 0;
+      count = 0;
     },
   };
 }
@@ -83,8 +88,4 @@ function commonBeginning(prompt: ArrayLike<number>, ids: readonly number[]): num
   let count = 0;
   while (count < most && prompt[count] === ids[count]) count += 1;
   return count;
-}
-
-function sizeOf({ keys, values }: RowCache): number {
-  return [...keys, ...values].reduce((sum, array) => sum + array.byteLength, 0);
 }
