@@ -26,8 +26,8 @@ export interface PackingOptions {
 
 /** Into how many blocks attention divides rows of a length: the later keys of most blocks are not computed. */
 export function attentionBlocks(length: number): number {
-  if (length < 128) return 1;
-  return length < 256 ? 2 : 4;
+  if (length < 64) return 1;
+  return length < 512 ? 2 : 4;
 }
 
 /** The length with a little padding, so that it divides into its blocks. */
