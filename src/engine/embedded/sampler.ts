@@ -35,17 +35,9 @@ export function createSampler(
       );
       const tasks = requests.flatMap((request, index) =>
         divide(request.count ?? 1, most).map((part): PlacedTask => {
-          const { lane, ...remembered } = recalled[index] ?? { lane: undefined };
-          return {
-            index,
-            lane,
-            task: {
-              request,
-              ...part,
-              remembered: lane === undefined ? undefined : (remembered as SampleTask["remembered"]),
-              keep: kept[index] ? nextHandle++ : undefined,
-            },
-          };
+          const remembered = recalled[index];
+          const keep = kept[index] ? nextHandle++ : undefined;
+          return { index, lane: remembered?.lane, task: { request, ...part, remembered, keep } };
         }),
       );
       const shares = shareTasks(tasks, lanes.length);
