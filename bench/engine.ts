@@ -2,9 +2,11 @@
  * Training and sampling speed of the embedded engine, beside PyTorch on the same machine in the same run.
  *
  *   PAWL_PYTHON=/path/to/python npm run bench -- engine [--flat]
+ *   npm run bench -- engine --laptop
  *
  * Repetitions of both sides are interleaved and medians compared, so that a busy machine slows both.
- * `--flat` adds 500 training steps of a smaller model, to see that memory stays flat.
+ * `--flat` adds 500 training steps of a smaller model, to see that memory stays flat. `--laptop` measures, without
+ * PyTorch, what the default run does with the smallest preset: few sequences of different lengths, and turns of rollouts.
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -27,6 +29,7 @@ const { values: options } = parseArgs({
   allowPositionals: true,
   options: {
     flat: { type: "boolean", default: false },
+    laptop: { type: "boolean", default: false },
     repetitions: { type: "string", default: "7" },
   },
 });
@@ -215,8 +218,82 @@ async function flatMemory(): Promise<number> {
   return grown;
 }
 
+/** Wall-clock and processor seconds of some work. */
+async function timed(work: () => Promise<unknown>) {
+  const [begin, before] = [performance.now(), process.cpuUsage()];
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return { wall: (performance.now() - begin) / 1000, processor: (user + system) / 1e6 };
+}
+
+/** The default run's work: supervised steps of 8 episodes, one of 128, and a rollout of 128 episodes with 20 turns. */
+async function laptop(): Promise<Record<string, number | string>> {
+  const load = loadavg()[0]!;
+  const vocabularySize = 420;
+  const engine = await createEmbeddedEngine({
+    model: { preset: "tiny", vocabularySize, maxContext: 768 },
+    threads: THREADS,
+  });
+  const draw = (count: number) => Array.from({ length: count }, () => random.int(vocabularySize));
+  const episodes = (count: number) =>
+    Array.from({ length: count }, () => {
+      const ids = draw(100 + random.int(350));
+      return { ids, inputs: { weight: ids.map(() => 1 / 2000) } };
+    });
+  const learn = async (batches: readonly ReturnType<typeof episodes>[]) => {
+    for (const batch of batches) {
+      await engine.forwardBackward(batch, objective);
+      await engine.optimStep({ learningRate: 1e-3 });
+    }
+    return batches.flat().reduce((sum, { ids }) => sum + ids.length, 0);
+  };
+  const rollout = async () => {
+    let prompts = Array.from({ length: 128 }, () => draw(43));
+    for (let turn = 0; turn < 20; turn++) {
+      const requests = prompts.map((prompt, row) => ({
+        prompt,
+        maxTokens: 6,
+        continued: true,
+        seed: row,
+      }));
+      const samples = await engine.sample(requests);
+      // Every fifth sample is written anew, as text that is read in again can be.
+      prompts = prompts.map((prompt, row) => {
+        const { tokens } = samples[row]![0]!;
+        return [...prompt, ...(row % 5 === 0 ? draw(6) : tokens), ...draw(11)];
+      });
+    }
+  };
+  const steps = Array.from({ length: 40 }, () => episodes(8));
+  const update = [episodes(128), episodes(128)];
+  await learn([...steps.slice(0, 5), ...update.slice(0, 1)]);
+  let tokens = 0;
+  const small = await timed(async () => {
+    tokens = await learn(steps);
+  });
+  let many = 0;
+  const large = await timed(async () => {
+    many = await learn(update);
+  });
+  const played = await timed(rollout);
+  await engine.dispose();
+  const round = (x: number, digits = 2) => Number(x.toFixed(digits));
+  return {
+    sft_step_s: round(small.wall / steps.length, 3),
+    sft_tokens_per_s: Math.round(tokens / small.wall),
+    sft_tokens_per_processor_s: Math.round(tokens / small.processor),
+    update_tokens_per_s: Math.round(many / large.wall),
+    update_tokens_per_processor_s: Math.round(many / large.processor),
+    rollout_s: round(played.wall),
+    rollout_processor_s: round(played.processor),
+    machine: machine(),
+    load: round(load, 1),
+  };
+}
+
 /** Runs all of it. */
 export async function main(): Promise<Record<string, number | string>> {
+  if (options.laptop) return laptop();
   // Other work on the machine slows both sides, but not equally: it belongs to the result.
   const load = loadavg()[0]!;
   const peer = startPeer();

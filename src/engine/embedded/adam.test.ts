@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
 import { adamStep, checkAdamParams, squaredNorms } from "./adam.js";
 import { randomFloats } from "./graph-testing.js";
-import { createSessions } from "./sessions.js";
 
 /** The textbook AdamW, one number at a time. */
 function textbook(
@@ -22,13 +21,12 @@ function textbook(
 }
 
 describe("AdamW", () => {
-  it("is the textbook's, over more numbers than one piece holds", async () => {
+  it("is the textbook's", () => {
     const noise = createRandom(3).next;
-    const size = 70_001;
+    const size = 701;
     const start = randomFloats([size], noise);
     const steps = [1, 2, 3].map(() => randomFloats([size], noise));
     const settings = { rate: 0.01, beta1: 0.8, beta2: 0.95, eps: 1e-6, decay: 0.1 };
-    const sessions = createSessions(2);
     const tensors = () =>
       new Map([
         ["matrix", new Float32Array(size)],
@@ -40,8 +38,7 @@ describe("AdamW", () => {
     ]);
     const moments = { first: tensors(), second: tensors() };
     for (const [i, gradient] of steps.entries())
-      await adamStep(
-        sessions,
+      adamStep(
         parameters,
         new Map([...parameters.keys()].map((name) => [name, gradient])),
         { ...moments, steps: i + 1 },
@@ -55,8 +52,7 @@ describe("AdamW", () => {
           isMatrix: (name) => name === "matrix",
         },
       );
-    await sessions.dispose();
-    for (const i of [0, 1, 65_535, 65_536, size - 1]) {
+    for (const i of [0, 1, 300, size - 1]) {
       const halves = steps.map((gradient) => gradient[i]! * 0.5);
       const matrix = textbook(start[i]!, halves, settings);
       const vector = textbook(start[i]!, halves, { ...settings, decay: 0 });
@@ -65,16 +61,13 @@ describe("AdamW", () => {
     }
   });
 
-  it("measures each tensor, and sees what is not finite", async () => {
-    const sessions = createSessions(1);
-    const norms = await squaredNorms(
-      sessions,
+  it("measures each tensor, and sees what is not finite", () => {
+    const norms = squaredNorms(
       new Map([
         ["fine", new Float32Array(100_000).fill(2)],
         ["broken", Float32Array.of(1, Number.NaN, 3)],
       ]),
     );
-    await sessions.dispose();
     expect(norms.get("fine")).toBe(400_000);
     expect(norms.get("broken")).toBeNaN();
   });

@@ -1,22 +1,13 @@
-/** AdamW as a graph, run over pieces of the parameters small enough to stay in cache. */
+/** AdamW, and the sums over parameters it needs: plain loops, because a graph would take thirteen passes over memory. */
 import { type AdamParams, EngineError } from "../engine.js";
-import { addInput, createGraph, emit, floatConstant, type Tensor } from "./graph.js";
-import { elementwise, sumAxes, unary } from "./ops.js";
-import { finishProgram, type Program } from "./program.js";
-import { type Feeds, floats, type Sessions } from "./sessions.js";
 
-/** Numbers per piece: a piece of parameter, gradient and both moments is 1 MiB. */
-const PIECE = 65_536;
+/** Tensors by name. */
+type Tensors = ReadonlyMap<string, Float32Array>;
 
-/** A piece is too small for several threads to be worth their meeting. */
-const ALONE = { threads: 1 };
-
-const SCALARS = ["keep", "rate", "keepFirst", "keepSecond", "toFirst", "toRoot", "eps"] as const;
-
-/** Parameters and both moments, by tensor name; a step changes them in place. */
+/** Both moments, by tensor name; a step changes them in place. */
 export interface AdamState {
-  readonly first: ReadonlyMap<string, Float32Array>;
-  readonly second: ReadonlyMap<string, Float32Array>;
+  readonly first: Tensors;
+  readonly second: Tensors;
   readonly steps: number;
 }
 
@@ -42,140 +33,82 @@ const DEFAULTS = { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01 } as c
  *
  * Finite gradients and checked settings keep all results finite, so nothing can fail half-way.
  */
-export async function adamStep(
-  sessions: Sessions,
-  parameters: ReadonlyMap<string, Float32Array>,
-  gradients: ReadonlyMap<string, Float32Array>,
+export function adamStep(
+  parameters: Tensors,
+  gradients: Tensors,
   state: AdamState,
   params: AdamParams & { readonly scale: number; readonly isMatrix: (name: string) => boolean },
-): Promise<void> {
-  const update = await sessions.get("adam", adamProgram, ALONE);
+): void {
   const { beta1 = DEFAULTS.beta1, beta2 = DEFAULTS.beta2, eps = DEFAULTS.eps } = params;
   const decay = params.learningRate * (params.weightDecay ?? DEFAULTS.weightDecay);
-  // The scale of the gradient and the bias corrections are folded into the factors that are there anyway.
-  const root = Math.sqrt(1 - beta2);
+  // The bias corrections are folded into factors that are there anyway.
   const correction = Math.sqrt(1 - beta2 ** state.steps);
-  const scalars = {
-    rate: (params.learningRate * correction) / (1 - beta1 ** state.steps),
-    keepFirst: beta1,
-    keepSecond: beta2,
-    toFirst: (1 - beta1) / root,
-    toRoot: params.scale * root,
-    eps: eps * correction,
-  };
-  for (const [name, gradient] of gradients) {
-    const arrays = [
-      parameters.get(name)!,
-      state.first.get(name)!,
-      state.second.get(name)!,
-    ] as const;
-    const keep = params.isMatrix(name) ? 1 - decay : 1;
-    const shared = scalarFeeds({ ...scalars, keep });
-    for (let begin = 0; begin < gradient.length; begin += PIECE) {
-      const piece = (array: Float32Array) => {
-        const part = array.subarray(begin, begin + PIECE);
-        return floats(part, [part.length]);
-      };
-      const results = await update.run({
-        ...shared,
-        parameter: piece(arrays[0]),
-        first: piece(arrays[1]),
-        second: piece(arrays[2]),
-        gradient: piece(gradient),
-      });
-      arrays[0].set(results.get("parameter")!, begin);
-      arrays[1].set(results.get("first")!, begin);
-      arrays[2].set(results.get("second")!, begin);
-    }
+  const rate = (params.learningRate * correction) / (1 - beta1 ** state.steps);
+  for (const [name, gradient] of gradients)
+    updateTensor(
+      {
+        parameter: parameters.get(name)!,
+        first: state.first.get(name)!,
+        second: state.second.get(name)!,
+        gradient,
+      },
+      {
+        beta1,
+        beta2,
+        rate,
+        eps: eps * correction,
+        scale: params.scale,
+        keep: params.isMatrix(name) ? 1 - decay : 1,
+      },
+    );
+}
+
+function updateTensor(
+  {
+    parameter,
+    first,
+    second,
+    gradient,
+  }: Readonly<Record<"parameter" | "first" | "second" | "gradient", Float32Array>>,
+  {
+    beta1,
+    beta2,
+    rate,
+    eps,
+    scale,
+    keep,
+  }: Readonly<Record<"beta1" | "beta2" | "rate" | "eps" | "scale" | "keep", number>>,
+): void {
+  for (let i = 0; i < gradient.length; i++) {
+    const g = gradient[i]! * scale;
+    const m = beta1 * first[i]! + (1 - beta1) * g;
+    const v = beta2 * second[i]! + (1 - beta2) * g * g;
+    first[i] = m;
+    second[i] = v;
+    parameter[i] = keep * parameter[i]! - (rate * m) / (Math.sqrt(v) + eps);
   }
 }
 
-function scalarFeeds(values: Readonly<Record<(typeof SCALARS)[number], number>>): Feeds {
-  return Object.fromEntries(
-    SCALARS.map((name) => [name, floats(Float32Array.of(values[name]), [])]),
-  );
+/** The square of each tensor's norm, which is not finite where the tensor, or its second moment, would not be. */
+export function squaredNorms(tensors: Tensors): ReadonlyMap<string, number> {
+  return new Map([...tensors].map(([name, data]) => [name, squaredNorm(data)]));
 }
 
-function adamProgram(): Program {
-  const graph = createGraph();
-  const vector = (name: string) => addInput(graph, name, "float32", ["n"]);
-  const [parameter, first, second, gradient] = [
-    vector("parameter"),
-    vector("first"),
-    vector("second"),
-    vector("gradient"),
-  ];
-  const scalars = SCALARS.map((name) => addInput(graph, name, "float32", []));
-  const scalar = (name: (typeof SCALARS)[number]) => scalars[SCALARS.indexOf(name)]!;
-  const g = elementwise("Mul", gradient, scalar("toRoot"));
-  const decayed = (moment: Tensor, kept: Tensor, share: Tensor) =>
-    elementwise("Add", elementwise("Mul", moment, kept), share);
-  const newFirst = decayed(first, scalar("keepFirst"), elementwise("Mul", g, scalar("toFirst")));
-  const newSecond = decayed(second, scalar("keepSecond"), elementwise("Mul", g, g));
-  const change = elementwise(
-    "Div",
-    newFirst,
-    elementwise("Add", unary("Sqrt", newSecond), scalar("eps")),
-  );
-  const moved = elementwise(
-    "Sub",
-    elementwise("Mul", parameter, scalar("keep")),
-    elementwise("Mul", change, scalar("rate")),
-  );
-  return finishProgram(
-    graph,
-    new Map([
-      ["parameter", moved],
-      ["first", newFirst],
-      ["second", newSecond],
-    ]),
-  );
-}
-
-/** The square of each tensor's norm, which is not finite where the tensor is not. */
-export async function squaredNorms(
-  sessions: Sessions,
-  tensors: ReadonlyMap<string, Float32Array>,
-): Promise<ReadonlyMap<string, number>> {
-  const norms = await sessions.get("norm", normProgram, ALONE);
-  const found = new Map<string, number>();
-  for (const [name, data] of tensors) {
-    let sum = 0;
-    for (let begin = 0; begin < data.length; begin += PIECE) {
-      const part = data.subarray(begin, begin + PIECE);
-      sum += (await norms.run({ x: floats(part, [part.length]) })).get("norm")![0]!;
-    }
-    found.set(name, sum);
+function squaredNorm(data: Float32Array): number {
+  // Two sums, so that an addition need not wait for the one before it.
+  let [even, odd] = [0, 0];
+  const pairs = data.length - (data.length % 2);
+  for (let i = 0; i < pairs; i += 2) {
+    even += data[i]! * data[i]!;
+    odd += data[i + 1]! * data[i + 1]!;
   }
-  return found;
+  if (pairs < data.length) even += data[pairs]! * data[pairs]!;
+  // In single precision, as second moments are.
+  return Math.fround(even + odd);
 }
 
-function normProgram(): Program {
-  const graph = createGraph();
-  const x = addInput(graph, "x", "float32", ["n"]);
-  const sum = sumAxes(emit({ op: "Mul", inputs: [x, x], shape: x.shape }), [0], [], false);
-  return finishProgram(
-    graph,
-    new Map([["norm", elementwise("Mul", sum, floatConstant(graph, 1))]]),
-  );
-}
-
-/** The sum of arrays of one size. */
-export async function sumArrays(
-  sessions: Sessions,
-  arrays: readonly Float32Array[],
-): Promise<Float32Array> {
-  if (arrays.length === 1) return arrays[0]!;
-  const sum = await sessions.get(`sum ${arrays.length}`, () => sumProgram(arrays.length));
-  const feeds = arrays.map((array, i) => [`x${i}`, floats(array, [array.length])]);
-  return (await sum.run(Object.fromEntries(feeds))).get("sum")!;
-}
-
-function sumProgram(count: number): Program {
-  const graph = createGraph();
-  const inputs = Array.from({ length: count }, (_, i) =>
-    addInput(graph, `x${i}`, "float32", ["n"]),
-  );
-  const sum = inputs.reduce((left, right) => elementwise("Add", left, right));
-  return finishProgram(graph, new Map([["sum", sum]]));
+/** Adds arrays of its size to the first one, and returns it. */
+export function addArrays(sum: Float32Array, ...arrays: readonly Float32Array[]): Float32Array {
+  for (const array of arrays) for (let i = 0; i < sum.length; i++) sum[i]! += array[i]!;
+  return sum;
 }

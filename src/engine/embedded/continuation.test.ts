@@ -73,26 +73,44 @@ it("forgets when the weights change", async () => {
   expect((await ask(ids, true)).logprobs).toEqual((await ask(ids, false)).logprobs);
 });
 
+it("goes on from the tokens that are the same, where a prompt was written anew at its end", async () => {
+  const prompts = Array.from({ length: 5 }, (_, row) => draw(20 + row));
+  const ask = (ids: readonly (readonly number[])[], continued: boolean) =>
+    engine.sample(ids.map((prompt, seed) => ({ prompt, continued, maxTokens: 6, seed })));
+  const first = await ask(prompts, true);
+  const anew = prompts.map((prompt, row) => [
+    ...prompt,
+    ...first[row]![0]!.tokens.slice(0, row),
+    ...draw(9),
+  ]);
+  const [plain, continued] = [await ask(anew, false), await ask(anew, true)];
+  continued.forEach(([sample], row) => {
+    expect(sample!.tokens).toEqual(plain[row]![0]!.tokens);
+    sample!.logprobs.forEach((value, i) => {
+      expect(value).toBeCloseTo(plain[row]![0]!.logprobs[i]!, 5);
+    });
+  });
+});
+
 it("remembers the longest beginning, hands it over once, and keeps to its size", () => {
   const memory = createMemory();
-  const row = (ids: number[], floats = 1) => ({
-    ids,
-    cache: { tokens: ids.length, keys: [new Float32Array(floats)], values: [] },
-  });
+  const row = (ids: number[], handle = 0) => ({ ids, lane: 0, handle });
+  const recalled = (...prompts: number[][]) => memory.recall(prompts).map((found) => found?.tokens);
   memory.remember(row([1, 2]));
-  expect(memory.recall([1, 2, 3])).toBeUndefined();
+  expect(recalled([1, 2, 3])).toEqual([undefined]);
   const long = Array.from({ length: 30 }, (_, i) => i);
   memory.remember(row(long));
   memory.remember(row([...long, 1]));
-  expect(memory.recall(long)).toBeUndefined();
-  expect(memory.recall([...long, 1, 2])?.ids).toHaveLength(31);
-  expect(memory.recall([...long, 1, 2])?.ids).toHaveLength(30);
-  for (let i = 0; i < 5; i++) memory.remember(row([i, ...long], 2 ** 25));
-  expect([0, 1, 2, 3, 4].map((i) => memory.recall([i, ...long, 1]) !== undefined)).toEqual([
-    false,
-    true,
-    true,
-    true,
-    true,
-  ]);
+  expect(recalled([...long, 1, 2])).toEqual([31]);
+  expect(recalled([...long, 1, 2])).toEqual([30]);
+  expect(recalled([...long, 1, 2])).toEqual([undefined]);
+  memory.remember(row([...long, 1]));
+  memory.remember(row([...long, 2]));
+  // The one that goes on from all of a row has it, although another came first.
+  expect(recalled([...long, 3, 3], [...long, 1, 3])).toEqual([30, 31]);
+  memory.remember(row(long));
+  expect(recalled([...long.slice(0, 16), ...long])).toEqual([undefined]);
+  memory.forget();
+  for (let i = 0; i < 4097; i++) memory.remember(row([...long, i], i));
+  expect(recalled([...long, 0, 1], [...long, 4096, 1], [...long, 1, 1])).toEqual([30, 31, 31]);
 });

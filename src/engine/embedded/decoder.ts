@@ -7,16 +7,19 @@ import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { chooseToken } from "./choose.js";
 import { extendProgram } from "./continuation.js";
 import { decodeProgram, prefillProgram } from "./generation.js";
-import type { KeyValueCache, RowCache } from "./key-value-cache.js";
+import { createKeyValueCache, type KeyValueCache } from "./key-value-cache.js";
 import {
   continuePrompts,
   type Distribution,
   distributionOf,
   inverseTemperature,
   type Reader,
+  type Reading,
   readPrompts,
 } from "./reading.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
+import { copyRows, type Slab, type SlabRow } from "./slab.js";
+import { createSlabStore } from "./slab-store.js";
 import { rotaryTables } from "./tables.js";
 import type { WeightSet } from "./weight-set.js";
 
@@ -30,6 +33,10 @@ const MAX_PROMPT_TOKENS = 65_536;
 const MAX_STORED_BYTES = 2 ** 28;
 /** Rows are moved together when at most this share of them is still going. */
 const COMPACT_BELOW = 0.6;
+/** Bytes of keys and values a lane keeps at most. */
+const MAX_KEPT_BYTES = 2 ** 28;
+/** Tokens a row that may go on has room for beside those it is known to need: a few turns. */
+const SPARE_ROOM = 64;
 
 /** Samples of one prompt to be made together. */
 export interface SampleTask {
@@ -37,26 +44,17 @@ export interface SampleTask {
   /** Which of the request's samples: the first one, and how many. */
   readonly first: number;
   readonly count: number;
-  /** What the prompt goes on from, where that was kept. */
-  readonly remembered?: RowCache | undefined;
-  /** Whether to hand out what was read, for a prompt that goes on from there. */
-  readonly keep: boolean;
-}
-
-/** What came of a task. */
-export interface SampledGroup {
-  readonly samples: readonly Sample[];
-  /** Keys and values of all tokens but the last one, if they were to be kept. */
-  readonly cache?: RowCache | undefined;
+  /** What the prompt goes on from, where that was kept in this lane, and how much of it. */
+  readonly remembered?: { readonly handle: number; readonly tokens: number } | undefined;
+  /** Under which number to keep what is read, for a prompt that goes on from there. */
+  readonly keep?: number | undefined;
 }
 
 export interface Decoder {
-  sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly SampledGroup[]>;
-}
-
-/** The buffers of a cache, which may move to another thread with it. */
-export function cacheBuffers(cache: RowCache | undefined): readonly ArrayBufferLike[] {
-  return cache === undefined ? [] : [...cache.keys, ...cache.values].map((array) => array.buffer);
+  /** The samples of each task. */
+  sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly (readonly Sample[])[]>;
+  /** Lets go of what was read with other weights than these. */
+  forget(version: number): void;
 }
 
 /** A continuation in progress. */
@@ -73,8 +71,14 @@ interface Row {
 interface Group {
   readonly task: SampleTask;
   readonly rows: readonly Row[];
-  /** Where what was read is put, if it is to be kept. */
-  readonly kept: { cache?: RowCache };
+  /** What its prompt goes on from. */
+  readonly past: SlabRow | undefined;
+}
+
+/** Groups sampled together, in the order of the rows of a slab where their prompts' beginnings lie already. */
+interface Batch {
+  readonly groups: readonly Group[];
+  readonly slab?: Slab | undefined;
 }
 
 /** A decoder that keeps compiled graphs among the sessions; smaller models store their weights there. */
@@ -100,20 +104,56 @@ export function createDecoder(
       weights: Object.fromEntries(inputs),
     };
   };
+  const store = createSlabStore(MAX_KEPT_BYTES);
+  let version: number | undefined;
+  const forget = (current: number) => {
+    if (version !== current) store.clear();
+    version = current;
+  };
   return {
+    forget,
     sample: async (tasks, weights) => {
+      forget(weights.version);
       const groups = tasks.map((task): Group => {
         const rows = Array.from({ length: task.count }, (_, i) => startRow(task, i));
-        return { task, rows, kept: {} };
+        const known = task.remembered && store.take(task.remembered.handle);
+        return { task, rows, past: known && { ...known, tokens: task.remembered!.tokens } };
       });
       const compiled = reader(weights);
-      const isNew = ({ task }: Group) => task.remembered === undefined;
-      const fresh = formBatches(groups.filter(isNew));
-      const continued = formBatches(groups.filter((group) => !isNew(group)));
-      for (const batch of [...fresh, ...continued]) await sampleBatch(compiled, batch);
-      return groups.map(({ rows, kept }) => ({ samples: rows.map(toSample), ...kept }));
+      const { batches, rest } = stayTogether(groups);
+      const isNew = ({ past }: Group) => past === undefined;
+      const fresh = formBatches(rest.filter(isNew));
+      const continued = formBatches(rest.filter((group) => !isNew(group)));
+      for (const batch of [...fresh, ...continued, ...batches])
+        for (const [handle, row] of await sampleBatch(compiled, batch)) store.put(handle, row);
+      return groups.map(({ rows }) => rows.map(toSample));
     },
   };
+}
+
+/** Tokens a group's row will have at most. */
+function roomNeeded({ task: { request } }: Group): number {
+  return request.prompt.length + request.maxTokens;
+}
+
+/** Groups that are all the rows of a slab and have room there go on in place; the rest is left. */
+function stayTogether(groups: readonly Group[]): {
+  readonly batches: readonly Batch[];
+  readonly rest: readonly Group[];
+} {
+  const bySlab = new Map<Slab, Group[]>();
+  for (const group of groups)
+    if (group.past !== undefined)
+      bySlab.set(group.past.slab, [...(bySlab.get(group.past.slab) ?? []), group]);
+  const batches = [...bySlab].flatMap(([slab, inside]): readonly Batch[] => {
+    const fits = inside.every((group) => roomNeeded(group) <= slab.room);
+    if (inside.length < slab.tokens.length || !fits) return [];
+    const sorted = [...inside].sort((a, b) => a.past!.row - b.past!.row);
+    slab.tokens.set(sorted.map(({ past }) => past!.tokens));
+    return [{ groups: sorted, slab }];
+  });
+  const placed = new Set(batches.flatMap((batch) => batch.groups));
+  return { batches, rest: groups.filter((group) => !placed.has(group)) };
 }
 
 function startRow({ request, first }: SampleTask, index: number): Row {
@@ -133,7 +173,7 @@ function toSample(row: Row): Sample {
 }
 
 /** Batches of prompts of similar length, and of as many samples each, so that little is padded. */
-function formBatches(groups: readonly Group[]): readonly (readonly Group[])[] {
+function formBatches(groups: readonly Group[]): readonly Batch[] {
   const order = [...groups].sort((a, b) => byLength(a.task, b.task));
   const batches: Group[][] = [];
   for (const group of order) {
@@ -149,7 +189,7 @@ function formBatches(groups: readonly Group[]): readonly (readonly Group[])[] {
     if (fits) batch.push(group);
     else batches.push([group]);
   }
-  return batches;
+  return batches.map((inside) => ({ groups: inside }));
 }
 
 /** Few samples before many, then long prompts before short ones. */
@@ -157,25 +197,31 @@ export function byLength(a: SampleTask, b: SampleTask): number {
   return a.count - b.count || b.request.prompt.length - a.request.prompt.length;
 }
 
-async function sampleBatch(reader: Reader, batch: readonly Group[]): Promise<void> {
+/** Samples a batch and tells which rows are to be kept, by the numbers to keep them under. */
+async function sampleBatch(reader: Reader, batch: Batch): Promise<ReadonlyMap<number, SlabRow>> {
   const { config, weights } = reader;
-  const read = await readBatch(reader, batch);
-  let grid: readonly Group[] = batch;
-  let { cache } = read;
+  const { next: first, slab, home } = await readBatch(reader, batch);
+  const kept = new Map<number, SlabRow>();
+  const rowOf = new Map(batch.groups.map((group, row) => [group.task, row]));
+  let grid = batch.groups;
+  let cache = createKeyValueCache(config, slab, grid[0]!.rows.length);
   const take = (row: Row, next: Distribution, at: number, g: number, r: number) => {
     extend(row, next, at, config.vocabularySize);
-    const { task, kept } = grid[g]!;
-    if (row.stopReason !== undefined && task.keep) kept.cache = cache.row(g, r);
+    const { task } = grid[g]!;
+    if (row.stopReason === undefined || task.keep === undefined) return;
+    const place = rowOf.get(task)!;
+    cache.settle(g, r, home, place);
+    kept.set(task.keep, { slab: home, row: place, tokens: home.tokens[place]! });
   };
   grid.forEach((group, g) => {
     group.rows.forEach((row, r) => {
-      take(row, read.next, g, g, r);
+      take(row, first, g, g, r);
     });
   });
   const decode = await reader.compile("decode");
   for (;;) {
     const compact = compactGrid(grid, cache);
-    if (compact === undefined) return;
+    if (compact === undefined) return kept;
     ({ grid, cache } = compact);
     const rows = grid.flatMap((group) => group.rows);
     const results = await decode.run({
@@ -193,12 +239,23 @@ async function sampleBatch(reader: Reader, batch: readonly Group[]): Promise<voi
   }
 }
 
-function readBatch(reader: Reader, batch: readonly Group[]) {
-  const requests = batch.map(({ task }) => task.request);
-  const remembered = batch.flatMap(({ task }) => task.remembered ?? []);
-  return remembered.length > 0
-    ? continuePrompts(reader, requests, remembered)
-    : readPrompts(reader, requests, batch[0]!.rows.length);
+/** Reads the prompts of a batch; `home` is where rows that are kept have room to go on. */
+async function readBatch(
+  reader: Reader,
+  { groups, slab }: Batch,
+): Promise<Reading & { readonly home: Slab }> {
+  const { config } = reader;
+  const requests = groups.map(({ task }) => task.request);
+  const room = Math.max(...groups.map(roomNeeded)) + SPARE_ROOM;
+  const past = groups.flatMap((group) => group.past ?? []);
+  if (past.length > 0) {
+    const home = slab ?? copyRows(config, past, room);
+    return { ...(await continuePrompts(reader, requests, home)), home };
+  }
+  const read = await readPrompts(reader, requests);
+  if (groups.every(({ task }) => task.keep === undefined)) return { ...read, home: read.slab };
+  const rows = Array.from(read.slab.tokens, (tokens, row) => ({ slab: read.slab, row, tokens }));
+  return { ...read, home: copyRows(config, rows, room) };
 }
 
 function gridFeeds(grid: readonly Group[], rows: readonly Row[]): Feeds {

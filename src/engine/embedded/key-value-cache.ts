@@ -9,6 +9,7 @@ import type { ModelConfig } from "../weights/model-config.js";
 import { cacheNames, layersOf } from "./generation.js";
 import { MASKED } from "./layers.js";
 import { type Feeds, floats } from "./sessions.js";
+import { type Slab, writeTokens } from "./slab.js";
 
 /** The rows of a grid to keep: which group, and which of its rows. */
 export interface KeptGroup {
@@ -23,21 +24,8 @@ export interface KeyValueCache {
   append(results: ReadonlyMap<string, Float32Array>): void;
   /** A cache of only the given rows. */
   keep(groups: readonly KeptGroup[]): KeyValueCache;
-  /** Everything one row has read, as it is now. */
-  row(g: number, r: number): RowCache;
-}
-
-/** Keys [kvHeads, headSize, tokens] and values [kvHeads, tokens, headSize] of one row, by layer. */
-export interface RowCache {
-  readonly tokens: number;
-  readonly keys: readonly Float32Array[];
-  readonly values: readonly Float32Array[];
-}
-
-/** A run of slots that hold tokens; what lies between is padding. */
-export interface Slots {
-  readonly start: number;
-  readonly end: number;
+  /** Writes what row r of group g read after its prompt behind the prompt in a slab, at the row given. */
+  settle(g: number, r: number, into: Slab, row: number): void;
 }
 
 /** Everything the cache holds; arrays by layer. */
@@ -45,8 +33,8 @@ interface Content {
   readonly promptKeys: readonly Float32Array[];
   readonly promptValues: readonly Float32Array[];
   readonly promptLength: number;
-  /** Where each group's prompt lies among the slots; the rest is padding. */
-  readonly slots: readonly (readonly Slots[])[];
+  /** Tokens of each group's prompt; what lies behind them is padding. */
+  readonly tokens: ArrayLike<number>;
   /** Rows in each group. */
   readonly count: number;
   readonly ownKeys: readonly Float32Array[];
@@ -57,28 +45,20 @@ interface Content {
 
 const FIRST_CAPACITY = 16;
 
-/** Prompts that have been read, with keys and values by layer. */
-export interface ReadPrompts {
-  readonly keys: readonly Float32Array[];
-  readonly values: readonly Float32Array[];
-  readonly promptLength: number;
-  readonly slots: readonly (readonly Slots[])[];
-  /** Rows that share each prompt. */
-  readonly count: number;
-}
-
-/** The cache after the prompts were read, before any row has a token of its own. */
-export function createKeyValueCache(config: ModelConfig, read: ReadPrompts): KeyValueCache {
-  const { keys, values, ...batch } = read;
-  const rows = batch.slots.length * batch.count;
+/** The cache after the prompts of a slab were read, before any of the `count` rows of each has a token of its own. */
+export function createKeyValueCache(config: ModelConfig, slab: Slab, count: number): KeyValueCache {
+  const rows = slab.tokens.length * count;
   const empty = () => {
     const size = rows * config.kvHeads * config.headSize * FIRST_CAPACITY;
     return layersOf(config).map(() => new Float32Array(size));
   };
   return cacheOf(config, {
-    ...batch,
-    promptKeys: keys,
-    promptValues: values,
+    promptKeys: slab.keys,
+    promptValues: slab.values,
+    promptLength: slab.room,
+    // Copied, because rows of the slab go on when they have stopped here.
+    tokens: slab.tokens.slice(),
+    count,
     ownKeys: empty(),
     ownValues: empty(),
     used: 0,
@@ -87,11 +67,11 @@ export function createKeyValueCache(config: ModelConfig, read: ReadPrompts): Key
 
 function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
   const { kvHeads, headSize } = config;
-  const groups = content.slots.length;
+  const groups = content.tokens.length;
   const rows = groups * content.count;
   const token = rows * kvHeads * headSize;
   const { promptLength } = content;
-  const promptMask = maskOutside(content.slots, promptLength);
+  const promptMask = maskBehind(content.tokens, promptLength);
   let { ownKeys, ownValues, used } = content;
   return {
     feeds: () => {
@@ -147,7 +127,7 @@ function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
       return cacheOf(config, {
         promptLength,
         used,
-        slots: keptGroups.map((g) => content.slots[g]!),
+        tokens: keptGroups.map((g) => content.tokens[g]!),
         count: kept[0]!.rows.length,
         promptKeys: pick(content.promptKeys, keptGroups, prompt),
         promptValues: pick(content.promptValues, keptGroups, prompt),
@@ -155,79 +135,28 @@ function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
         ownValues: pick(ownValues, ownRows.flat(), width),
       });
     },
-    row: (g, r) => {
+    settle: (g, r, slab, row) => {
       const at = (g * content.count + r) * kvHeads * headSize;
-      const begin = g * kvHeads * headSize * promptLength;
-      const slots = content.slots[g]!;
-      const tokens = countSlots(slots) + used;
-      const keys = layersOf(config).map((i) => {
-        const count = kvHeads * headSize;
-        const prompt = {
-          data: content.promptKeys[i]!,
-          begin,
-          count,
-          length: promptLength,
-          width: 1,
-        };
-        const gathered = gatherSlots(prompt, slots, tokens);
-        for (let s = 0; s < used; s++)
-          for (let b = 0; b < count; b++)
-            gathered[(b + 1) * tokens - used + s] = ownKeys[i]![s * token + at + b]!;
-        return gathered;
-      });
-      const values = layersOf(config).map((i) => {
-        const data = content.promptValues[i]!;
-        const prompt = { data, begin, count: kvHeads, length: promptLength, width: headSize };
-        const gathered = gatherSlots(prompt, slots, tokens);
-        for (let s = 0; s < used; s++)
-          for (let h = 0; h < kvHeads; h++) {
-            const from = s * token + at + h * headSize;
-            const into = ((h + 1) * tokens - used + s) * headSize;
-            gathered.set(ownValues[i]!.subarray(from, from + headSize), into);
-          }
-        return gathered;
-      });
-      return { tokens, keys, values };
+      const place = (t: number, h: number) => t * token + at + h * headSize;
+      for (const i of layersOf(config))
+        writeTokens(config, { slab, row }, i, {
+          keys: ownKeys[i]!,
+          values: ownValues[i]!,
+          count: used,
+          keyAt: place,
+          keyStride: 1,
+          valueAt: place,
+        });
+      slab.tokens[row]! += used;
     },
   };
 }
 
-/** Blocks of slots of equal width, and where they begin. */
-interface Blocks {
-  readonly data: Float32Array;
-  readonly begin: number;
-  readonly count: number;
-  /** Slots in each block, and numbers in each slot. */
-  readonly length: number;
-  readonly width: number;
-}
-
-/** What some slots of each block hold, one after another, with room behind it up to `tokens`. */
-function gatherSlots(blocks: Blocks, slots: readonly Slots[], tokens: number): Float32Array {
-  const { data, begin, count, length, width } = blocks;
-  const gathered = new Float32Array(count * tokens * width);
-  for (let b = 0; b < count; b++) {
-    const from = begin + b * length * width;
-    let into = b * tokens * width;
-    for (const { start, end } of slots) {
-      gathered.set(data.subarray(from + start * width, from + end * width), into);
-      into += (end - start) * width;
-    }
-  }
-  return gathered;
-}
-
-/** How many tokens some slots hold. */
-export function countSlots(slots: readonly Slots[]): number {
-  return slots.reduce((sum, { start, end }) => sum + end - start, 0);
-}
-
-/** A mask [rows, length] that lets attention see only the given slots of each row. */
-export function maskOutside(rows: readonly (readonly Slots[])[], length: number): Float32Array {
-  const mask = new Float32Array(rows.length * length).fill(MASKED);
-  rows.forEach((slots, r) => {
-    for (const { start, end } of slots) mask.fill(0, r * length + start, r * length + end);
-  });
+/** A mask [rows, length] that lets attention see only so many tokens of each row. */
+export function maskBehind(tokens: ArrayLike<number>, length: number): Float32Array {
+  const mask = new Float32Array(tokens.length * length);
+  for (let r = 0; r < tokens.length; r++)
+    mask.fill(MASKED, r * length + tokens[r]!, (r + 1) * length);
   return mask;
 }
 

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { ModelConfig } from "../weights/model-config.js";
 import { serve } from "./calls.js";
-import { cacheBuffers, type SampleTask } from "./decoder.js";
+import type { SampleTask } from "./decoder.js";
 import { createLane, type Job } from "./lane.js";
 import { createSessions } from "./sessions.js";
 import { createCopies, type WeightSet } from "./weight-set.js";
@@ -16,12 +16,12 @@ serve(port, async (method, args) => {
   if (method === "run") {
     const [job] = args as readonly [Job];
     const result = await lane.run({ ...job, weights: copied(job.weights) });
-    return { result, moved: [...result.values()].map((array) => array.buffer) };
+    const arrays = [...result.results, result.gradients].flatMap((map) => [...map.values()]);
+    return { result, moved: arrays.map((array) => array.buffer) };
   }
   if (method === "sample") {
     const [tasks, weights] = args as readonly [readonly SampleTask[], WeightSet];
-    const result = await lane.sample(tasks, copied(weights));
-    return { result, moved: result.flatMap(({ cache }) => cacheBuffers(cache)) };
+    return { result: await lane.sample(tasks, copied(weights)) };
   }
   await lane.dispose();
   return { result: undefined };

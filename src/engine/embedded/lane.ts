@@ -5,26 +5,44 @@
  * share every operator wait for each other after each, and pass what they compute from core to core. A
  * large one has one lane with all threads, because every lane keeps weights and sums of its own.
  */
+
+import type { Sample } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs } from "../weights/tensor-names.js";
-import { createDecoder, type SampledGroup, type SampleTask } from "./decoder.js";
-import type { Program } from "./program.js";
+import { createDecoder, type SampleTask } from "./decoder.js";
+import { gradientName, type Program, sumName } from "./program.js";
 import { type Feeds, floats, type Results, type Sessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
 
-/** A graph to run: what it takes besides weights, and which weights it takes. */
-export interface Job {
+/** A graph to run, and what it takes besides weights and sums. */
+export interface JobStep {
   /** Names the program: the same key is compiled once. */
   readonly key: string;
   readonly program: Program;
   readonly feeds: Feeds;
+}
+
+/** Graphs to run one after another with the same weights. */
+export interface Job {
+  readonly steps: readonly JobStep[];
   readonly weights: WeightSet;
+  /** The weights they take. */
   readonly weightNames: readonly string[];
+  /** The weights whose gradients they add up. */
+  readonly trained: readonly string[];
+}
+
+/** What came of a job. */
+export interface JobResult {
+  /** By step. */
+  readonly results: readonly Results[];
+  /** Gradients by weight, summed over the steps. */
+  readonly gradients: ReadonlyMap<string, Float32Array>;
 }
 
 export interface Lane {
-  run(job: Job): Promise<Results>;
-  sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly SampledGroup[]>;
+  run(job: Job): Promise<JobResult>;
+  sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly (readonly Sample[])[]>;
   dispose(): Promise<void>;
 }
 
@@ -33,13 +51,27 @@ export function createLane(config: ModelConfig, sessions: Sessions): Lane {
   const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
   const decoder = createDecoder(config, sessions);
   return {
-    run: async ({ key, program, feeds, weights, weightNames }) => {
-      const compiled = await sessions.get(key, () => program);
-      const given = weightNames.map((name) => [
-        name,
-        floats(weights.arrays.get(name)!, shapes.get(name)!),
-      ]);
-      return compiled.run({ ...feeds, ...Object.fromEntries(given) });
+    run: async ({ steps, weights, weightNames, trained }) => {
+      // Room for learning, where nothing that was read before is of use any more.
+      if (weights.name === "policy") decoder.forget(weights.version);
+      const feed = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
+      const given: Feeds = {};
+      for (const name of weightNames) given[name] = feed(name, weights.arrays.get(name)!);
+      const gradients = new Map(
+        trained.map((name) => [name, new Float32Array(weights.arrays.get(name)!.length)]),
+      );
+      // Each step reads the sums so far and writes the new ones to the same place.
+      const into: Feeds = {};
+      for (const [name, data] of gradients) {
+        given[sumName(name)] = feed(name, data);
+        into[gradientName(name)] = feed(name, data);
+      }
+      const results: Results[] = [];
+      for (const { key, program, feeds } of steps) {
+        const compiled = await sessions.get(key, () => program);
+        results.push(await compiled.run({ ...feeds, ...given }, into));
+      }
+      return { results, gradients };
     },
     sample: (tasks, weights) => decoder.sample(tasks, weights),
     dispose: () => sessions.dispose(),

@@ -1,9 +1,8 @@
 /** The lanes of an engine, and how work is shared among them. */
 import type { ModelConfig } from "../weights/model-config.js";
 import { startCaller } from "./calls.js";
-import { cacheBuffers, type SampledGroup } from "./decoder.js";
-import { createLane, type Lane } from "./lane.js";
-import type { Results, Sessions } from "./sessions.js";
+import { createLane, type JobResult, type Lane } from "./lane.js";
+import type { Sessions } from "./sessions.js";
 import { createMirror, type Mirror, type Parameters } from "./weight-set.js";
 
 /**
@@ -33,12 +32,9 @@ function remoteLane(config: ModelConfig, mirror: Mirror): Lane {
   };
   return {
     run: (job) =>
-      started().call("run", [{ ...job, weights: mirror.share(job.weights) }]) as Promise<Results>,
-    sample: (tasks, weights) => {
-      const moved = tasks.flatMap(({ remembered }) => cacheBuffers(remembered));
-      const args = [tasks, mirror.share(weights)];
-      return started().call("sample", args, moved) as Promise<readonly SampledGroup[]>;
-    },
+      started().call("run", [{ ...job, weights: mirror.share(job.weights) }]) as Promise<JobResult>,
+    sample: (tasks, weights) =>
+      started().call("sample", [tasks, mirror.share(weights)]) as ReturnType<Lane["sample"]>,
     dispose: async () => {
       if (caller === undefined || caller.ended) return;
       await caller.call("dispose", []);

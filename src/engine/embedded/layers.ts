@@ -278,18 +278,11 @@ export function logSumExp(logits: Tensor, probabilities: Tensor): Tensor {
   return elementwise("Sub", largest, unary("Log", likeliest));
 }
 
-/** Which sequence of its row each query and each key belongs to. */
-export interface Segments {
-  readonly queries: Tensor;
-  readonly keys: Tensor;
-}
-
 /**
  * The additive mask [rows, 1, queries, length] of causal attention, from the positions of queries
- * [rows, queries] and keys [rows, length]: a token sees itself and what came before it. In packed rows,
- * `segments` keeps it to its own sequence.
+ * [rows, queries] and keys [rows, length]: a token sees itself and what came before it.
  */
-export function causalMask(queries: Tensor, keys: Tensor, segments?: Segments): Tensor {
+export function causalMask(queries: Tensor, keys: Tensor): Tensor {
   const graph = keys.graph;
   const shape = [keys.shape[0]!, 1, queries.shape[1]!, keys.shape[1]!];
   const spread = (x: Tensor, axes: readonly [number, number]) =>
@@ -299,18 +292,12 @@ export function causalMask(queries: Tensor, keys: Tensor, segments?: Segments): 
       type: x.type,
       shape: axes[1] === 3 ? [shape[0]!, 1, x.shape[1]!, 1] : [shape[0]!, 1, 1, x.shape[1]!],
     });
-  const compare = (op: string, a: Tensor, b: Tensor) =>
-    emit({ op, inputs: [spread(a, [1, 3]), spread(b, [1, 2])], type: "bool", shape });
-  const before = compare("GreaterOrEqual", queries, keys);
-  const visible =
-    segments === undefined
-      ? before
-      : emit({
-          op: "And",
-          inputs: [before, compare("Equal", segments.queries, segments.keys)],
-          type: "bool",
-          shape,
-        });
+  const visible = emit({
+    op: "GreaterOrEqual",
+    inputs: [spread(queries, [1, 3]), spread(keys, [1, 2])],
+    type: "bool",
+    shape,
+  });
   return emit({
     op: "Where",
     inputs: [visible, floatVector(graph, [0]), floatVector(graph, [MASKED])],
@@ -318,17 +305,13 @@ export function causalMask(queries: Tensor, keys: Tensor, segments?: Segments): 
   });
 }
 
-/** The masks of causal attention in so many blocks, from positions and segments [rows, length]. */
-export function blockMasks(positions: Tensor, segments: Tensor, count: number): readonly Tensor[] {
+/** The masks of causal attention in so many blocks, from positions [rows, length]. */
+export function blockMasks(positions: Tensor, count: number): readonly Tensor[] {
   const length = positions.shape[1]!;
-  const blocks = [positions, segments].map((x) => splitAxis(x, 1, count));
-  return Array.from({ length: count }, (_, i) => {
-    const [queries, ofQueries] = blocks.map((parts) => parts[i]!) as [Tensor, Tensor];
-    const [keys, ofKeys] = blocks.map((parts) =>
-      concatAxis(parts.slice(0, i + 1), 1, part(length, i + 1, count)),
-    ) as [Tensor, Tensor];
-    return causalMask(queries, keys, { queries: ofQueries, keys: ofKeys });
-  });
+  const blocks = splitAxis(positions, 1, count);
+  return blocks.map((queries, i) =>
+    causalMask(queries, concatAxis(blocks.slice(0, i + 1), 1, part(length, i + 1, count))),
+  );
 }
 
 /** Far below any score, so that its exponential is exactly zero, yet finite. */

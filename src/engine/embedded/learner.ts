@@ -13,21 +13,23 @@ import {
 } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
-import { adamStep, checkAdamParams, squaredNorms, sumArrays } from "./adam.js";
+import { adamStep, addArrays, checkAdamParams, squaredNorms } from "./adam.js";
 import { checkInputs, checkSequences } from "./checks.js";
-import { createLane, type Lane } from "./lane.js";
+import { createLane, type Job, type JobStep, type Lane } from "./lane.js";
+import { together } from "./lanes.js";
 import { quantitiesRead } from "./objective-graph.js";
 import {
+  columnFeed,
   computedLength,
   gatherTargets,
   layOut,
-  type PackedArrays,
+  type PackedStep,
+  packedFeeds,
   scatterTargets,
 } from "./packed-arrays.js";
 import { attentionBlocks, packSequences } from "./packing.js";
 import {
   forwardProgram,
-  gradientName,
   inputName,
   metricName,
   type Program,
@@ -35,7 +37,6 @@ import {
   trainingProgram,
 } from "./program.js";
 import type { Sessions } from "./sessions.js";
-import { columnFeed, joinColumns, packedFeeds, shareSteps } from "./shared-steps.js";
 import type { Parameters, WeightSet } from "./weight-set.js";
 
 /** The optimiser's state: moments by tensor name, and how many steps they have seen. */
@@ -69,6 +70,8 @@ const STEP_NUMBERS = 2 ** 20;
 const MAX_STEP_TOKENS = 1024;
 /** Each of several lanes holds a step's activations at the same time; for one thread this is large enough. */
 const MAX_LANE_STEP_TOKENS = 512;
+/** What a step costs beside its tokens, in tokens: its operators' own time, and reading and writing the sums. */
+const STEP_COST = 32;
 /** Programs kept; objectives change rarely. */
 const KEPT = 24;
 /** Upper bound of logits held at a time, for large vocabularies. */
@@ -102,14 +105,31 @@ export function createLearner(
       ),
     ),
     attentionCost: attentionCost(config),
+    stepCost: STEP_COST,
     lanes: lanes.length,
   };
-  const layOutAll = (sequences: readonly TargetSequence[]) => {
-    const lengths = sequences.map(computedLength);
-    return packSequences(lengths, packing).map((batch) => layOut(sequences, batch));
+  /** Computes all sequences, every lane its share of the steps; the steps come back with their results. */
+  const runSteps = async (
+    sequences: readonly TargetSequence[],
+    work: Omit<Job, "steps">,
+    toStep: (packed: PackedStep) => JobStep,
+  ) => {
+    const shares = packSequences(sequences.map(computedLength), packing);
+    const busy = shares.flatMap((share, i) => {
+      if (share.length === 0) return [];
+      const packed = share.map((step) => layOut(sequences, step));
+      return [{ packed, result: lanes[i]!.run({ ...work, steps: packed.map(toStep) }) }];
+    });
+    const done = await together(busy.map(({ result }) => result));
+    return {
+      steps: done.flatMap(({ results }, lane) =>
+        results.map((found, i) => ({ packed: busy[lane]!.packed[i]!, found })),
+      ),
+      gradients: done.map(({ gradients: sums }) => sums),
+    };
   };
-  const norm = async () => {
-    const squares = await squaredNorms(sessions, gradients);
+  const norm = () => {
+    const squares = squaredNorms(gradients);
     for (const [name, square] of squares)
       if (!Number.isFinite(square)) {
         gradients.clear();
@@ -139,17 +159,19 @@ export function createLearner(
           sequences.map((s) => new Float32Array(s.ids.length)),
         ]),
       );
-      for (const packed of layOutAll(sequences)) {
-        const blocks = attentionBlocks(packed.batch.length);
-        const key = `forward ${blocks} ${quantities}`;
-        const program = programOf(key, () => forwardProgram(config, quantities, blocks));
-        const parts = await shareSteps(lanes, packed.batch.steps, (lane, range) => {
-          const feeds = packedFeeds(packed, config, range);
-          return lane.run({ key, program, feeds, weights, weightNames });
-        });
+      const { steps } = await runSteps(
+        sequences,
+        { weights, weightNames, trained: [] },
+        (packed) => {
+          const blocks = attentionBlocks(packed.length);
+          const key = `forward ${blocks} ${quantities}`;
+          const program = programOf(key, () => forwardProgram(config, quantities, blocks));
+          return { key, program, feeds: packedFeeds(packed, config) };
+        },
+      );
+      for (const { packed, found: columns } of steps)
         for (const [quantity, arrays] of found)
-          scatterTargets(packed, joinColumns(parts, quantity), arrays);
-      }
+          scatterTargets(packed, columns.get(quantity)!, arrays);
       return sequences.map((_, i) => ({
         logprobs: found.get("logprob")![i]!,
         ...(options.entropies ? { entropies: found.get("entropy")![i]! } : {}),
@@ -167,39 +189,33 @@ export function createLearner(
       const logprobs = sequences.map((sequence) => new Float32Array(sequence.ids.length));
       const metrics = Object.fromEntries(Object.keys(objective.metrics).map((name) => [name, 0]));
       let loss = 0;
-      const sums = new Map(gradients);
-      for (const packed of layOutAll(sequences)) {
-        const blocks = attentionBlocks(packed.batch.length);
-        const key = `train ${blocks} ${JSON.stringify(objective)}`;
-        const program = programOf(key, () => trainingProgram(config, objective, blocks));
-        const columns = inputs.map(
-          (name) =>
-            [inputName(name), gatherTargets(packed, (i) => sequences[i]!.inputs[name]!)] as const,
-        );
-        const parts = await shareSteps(lanes, packed.batch.steps, (lane, range) => {
-          const feeds = packedFeeds(packed, config, range);
-          for (const [name, column] of [["present", packed.present] as const, ...columns])
-            feeds[name] = columnFeed(packed, column, range);
-          return lane.run({ key, program, feeds, weights, weightNames: trained });
-        });
-        loss += sumOfTargets(packed, joinColumns(parts, "loss"));
+      const { steps, gradients: sums } = await runSteps(
+        sequences,
+        { weights, weightNames: trained, trained },
+        (packed) => {
+          const blocks = attentionBlocks(packed.length);
+          const key = `train ${blocks} ${JSON.stringify(objective)}`;
+          const program = programOf(key, () => trainingProgram(config, objective, blocks));
+          const feeds = packedFeeds(packed, config);
+          feeds.present = columnFeed(new Float32Array(packed.targets.length).fill(1));
+          for (const name of inputs)
+            feeds[inputName(name)] = columnFeed(
+              gatherTargets(packed, (i) => sequences[i]!.inputs[name]!),
+            );
+          return { key, program, feeds };
+        },
+      );
+      for (const { packed, found } of steps) {
+        loss += sumOfTargets(packed, found.get("loss")!);
         for (const name of Object.keys(metrics))
-          metrics[name]! += sumOfTargets(
-            packed,
-            joinColumns(parts, metricName(name)),
-            `metric ${name}`,
-          );
-        scatterTargets(packed, joinColumns(parts, "logprob"), logprobs);
-        for (const name of trained) {
-          const found = parts.map((part) => part.get(gradientName(name))!);
-          sums.set(
-            name,
-            await sumArrays(sessions, sums.has(name) ? [sums.get(name)!, ...found] : found),
-          );
-        }
+          metrics[name]! += sumOfTargets(packed, found.get(metricName(name))!, `metric ${name}`);
+        scatterTargets(packed, found.get("logprob")!, logprobs);
       }
       // Only now: a call that fails leaves the gradients as they were.
-      for (const [name, sum] of sums) gradients.set(name, sum);
+      for (const name of trained) {
+        const start = gradients.get(name) ?? new Float32Array(parameters.get(name)!.length);
+        gradients.set(name, addArrays(start, ...sums.map((sum) => sum.get(name)!)));
+      }
       return { loss, metrics, logprobs };
     },
     optimStep: async (params) => {
@@ -208,7 +224,7 @@ export function createLearner(
         throw new EngineError(
           "there is no gradient to apply; call forwardBackward before optimStep",
         );
-      const gradNorm = await norm();
+      const gradNorm = norm();
       const clip = params.gradClipNorm;
       for (const name of gradients.keys()) {
         const size = parameters.get(name)!.length;
@@ -216,7 +232,7 @@ export function createLearner(
         if (!moments.second.has(name)) moments.second.set(name, new Float32Array(size));
       }
       moments.steps += 1;
-      await adamStep(sessions, parameters, gradients, moments, {
+      adamStep(parameters, gradients, moments, {
         ...params,
         scale: clip !== undefined && gradNorm > clip ? clip / gradNorm : 1,
         isMatrix: (name) => shapes.get(name)!.length > 1,
@@ -225,7 +241,7 @@ export function createLearner(
       return { gradNorm };
     },
     discardGradients: async () => {
-      const gradNorm = await norm();
+      const gradNorm = norm();
       gradients.clear();
       return { gradNorm };
     },
@@ -249,13 +265,12 @@ function requireValueHead(quantities: readonly Quantity[], parameters: Parameter
 }
 
 /** Sums in double precision and in a fixed order, so that the same numbers give the same sum. */
-function sumOfTargets(packed: PackedArrays, column: Float32Array, what = "the loss"): number {
+function sumOfTargets(packed: PackedStep, column: Float32Array, what = "the loss"): number {
   let sum = 0;
-  for (const { slot, sequence, token } of packed.sources) {
-    const value = column[slot]!;
+  for (const [slot, value] of column.entries()) {
     if (!Number.isFinite(value) && what === "the loss")
       throw new EngineError(
-        `the loss of token ${token} of sequence ${sequence} is ${value}; its gradient was not added. Look for a division by zero or the logarithm of zero in the objective, or for inputs that are not finite`,
+        `the loss of token ${packed.tokenOf[slot]} of sequence ${packed.sequenceOf[slot]} is ${value}; its gradient was not added. Look for a division by zero or the logarithm of zero in the objective, or for inputs that are not finite`,
       );
     sum += value;
   }

@@ -1,119 +1,107 @@
-/** The typed arrays of a packed batch, as the graphs of `program.ts` take them, and their results taken apart. */
+/** The typed arrays of a step, as the graphs of `program.ts` take them, and their results taken apart. */
 import type { TargetSequence } from "../engine.js";
-import type { PackedBatch } from "./packing.js";
+import type { ModelConfig } from "../weights/model-config.js";
+import type { Step } from "./packing.js";
+import { type Feed, type Feeds, floats, integers } from "./sessions.js";
+import { rotaryTables } from "./tables.js";
 
-/** A batch of packed sequences ready to be computed. */
-export interface PackedArrays {
-  readonly batch: PackedBatch;
+/** A step ready to be computed. */
+export interface PackedStep {
+  readonly length: number;
+  readonly rows: number;
+  /** [rows · length] */
   readonly ids: Int32Array;
-  readonly positions: Int32Array;
-  readonly segments: Int32Array;
+  /** For every target: the flat index of the token that predicts it, and its own id. */
   readonly predictors: Int32Array;
   readonly targets: Int32Array;
-  /** 1 for a target, 0 for padding. */
-  readonly present: Float32Array;
-  /** Padded number of targets of a step. */
-  readonly targetsPerStep: number;
-  /** For every target: its place in the arrays, its sequence and its token. */
-  readonly sources: readonly TargetSource[];
+  /** For every target: which token of which sequence it is. */
+  readonly sequenceOf: Int32Array;
+  readonly tokenOf: Int32Array;
 }
 
-export interface TargetSource {
-  readonly slot: number;
-  readonly sequence: number;
-  readonly token: number;
+/** How many tokens of a sequence are computed: the last one predicts nothing. Without a target, none. */
+export function computedLength(sequence: TargetSequence): number {
+  return countTargets(sequence) === 0 ? 0 : sequence.ids.length - 1;
 }
 
 /** Whether token i of a sequence is a target; nothing predicts the first one. */
-export function isTarget(sequence: TargetSequence, i: number): boolean {
-  return i > 0 && (sequence.targets === undefined || sequence.targets[i] !== 0);
+function isTarget({ targets }: TargetSequence, i: number): boolean {
+  return i > 0 && (targets === undefined || targets[i] !== 0);
 }
 
-/** How many tokens of a sequence are computed: the last one predicts nothing. */
-export function computedLength(sequence: TargetSequence): number {
-  return sequence.ids.length - 1;
+function countTargets(sequence: TargetSequence): number {
+  let count = 0;
+  for (let i = 1; i < sequence.ids.length; i++) if (isTarget(sequence, i)) count += 1;
+  return count;
 }
 
-/** Lays the sequences of a batch out. */
-export function layOut(sequences: readonly TargetSequence[], batch: PackedBatch): PackedArrays {
-  const { length, rowsPerStep, steps } = batch;
-  const perStep = rowsPerStep * length;
-  const ids = new Int32Array(steps * perStep);
-  const segments = new Int32Array(ids.length).fill(-1);
-  const positions = ids.map((_, i) => i % length);
-  const found: (TargetSource & { readonly predictor: number })[][] = Array.from(
-    { length: steps },
-    () => [],
-  );
-  for (const { sequence, row, start } of batch.placements) {
+/** Lays the sequences of a step out. */
+export function layOut(sequences: readonly TargetSequence[], step: Step): PackedStep {
+  const { length } = step;
+  const rows = step.sequences.length;
+  const count = step.sequences.reduce((sum, i) => sum + countTargets(sequences[i]!), 0);
+  const ids = new Int32Array(rows * length);
+  const [predictors, targets, sequenceOf, tokenOf] = Array.from(
+    { length: 4 },
+    () => new Int32Array(count),
+  ) as [Int32Array, Int32Array, Int32Array, Int32Array];
+  let slot = 0;
+  step.sequences.forEach((sequence, row) => {
     const given = sequences[sequence]!;
-    const step = Math.floor(row / rowsPerStep);
-    const base = row * length + start;
-    for (let i = 0; i < computedLength(given); i++) {
-      ids[base + i] = given.ids[i]!;
-      positions[base + i] = i;
-      segments[base + i] = start;
-      if (isTarget(given, i + 1))
-        found[step]!.push({
-          slot: 0,
-          predictor: base + i - step * perStep,
-          sequence,
-          token: i + 1,
-        });
+    for (let i = 0; i + 1 < given.ids.length; i++) {
+      ids[row * length + i] = given.ids[i]!;
+      if (!isTarget(given, i + 1)) continue;
+      predictors[slot] = row * length + i;
+      targets[slot] = given.ids[i + 1]!;
+      sequenceOf[slot] = sequence;
+      tokenOf[slot] = i + 1;
+      slot += 1;
     }
-  }
-  const targetsPerStep = Math.max(1, ...found.map((targets) => targets.length));
-  const predictors = new Int32Array(steps * targetsPerStep);
-  const targets = new Int32Array(predictors.length);
-  const present = new Float32Array(predictors.length);
-  const sources: TargetSource[] = [];
-  found.forEach((inStep, step) => {
-    const begin = step * targetsPerStep;
-    predictors.fill(unusedToken(inStep, perStep), begin, begin + targetsPerStep);
-    inStep.forEach(({ predictor, sequence, token }, i) => {
-      const slot = begin + i;
-      predictors[slot] = predictor;
-      targets[slot] = sequences[sequence]!.ids[token]!;
-      present[slot] = 1;
-      sources.push({ slot, sequence, token });
-    });
   });
+  return { length, rows, ids, predictors, targets, sequenceOf, tokenOf };
+}
+
+/** The tokens of a step as graph inputs. */
+export function packedFeeds(packed: PackedStep, config: ModelConfig): Feeds {
+  const { length, rows, ids, predictors, targets } = packed;
   return {
-    batch,
-    ids,
-    positions,
-    segments,
-    predictors,
-    targets,
-    present,
-    targetsPerStep,
-    sources,
+    ids: integers(ids, [rows * length]),
+    positions: integers(
+      Int32Array.from(ids, (_, i) => i % length),
+      [rows, length],
+    ),
+    places: integers(
+      Int32Array.from({ length }, (_, i) => i),
+      [1, length],
+    ),
+    predictors: integers(predictors, [predictors.length]),
+    targets: integers(targets, [targets.length, 1]),
+    ...rotaryTables(config, length),
   };
 }
 
-/** A token that predicts no target; padding must not repeat one that does (see `selectRows`). */
-function unusedToken(found: readonly { readonly predictor: number }[], tokens: number): number {
-  const used = new Set(found.map(({ predictor }) => predictor));
-  for (let token = 0; token < tokens; token++) if (!used.has(token)) return token;
-  // Every token predicts a target, so there is no padding.
-  return 0;
+/** One number for every target as a graph input. */
+export function columnFeed(column: Float32Array): Feed {
+  return floats(column, [column.length, 1]);
 }
 
 /** Spreads one number per target back over the tokens of the sequences. */
 export function scatterTargets(
-  packed: PackedArrays,
+  { sequenceOf, tokenOf }: PackedStep,
   column: Float32Array,
   into: readonly Float32Array[],
 ): void {
-  for (const { slot, sequence, token } of packed.sources) into[sequence]![token] = column[slot]!;
+  for (let slot = 0; slot < tokenOf.length; slot++)
+    into[sequenceOf[slot]!]![tokenOf[slot]!] = column[slot]!;
 }
 
 /** Collects one number per target from arrays that have one per token. */
 export function gatherTargets(
-  packed: PackedArrays,
+  { sequenceOf, tokenOf }: PackedStep,
   values: (sequence: number) => ArrayLike<number>,
 ): Float32Array {
-  const column = new Float32Array(packed.present.length);
-  for (const { slot, sequence, token } of packed.sources) column[slot] = values(sequence)[token]!;
+  const column = new Float32Array(tokenOf.length);
+  for (let slot = 0; slot < column.length; slot++)
+    column[slot] = values(sequenceOf[slot]!)[tokenOf[slot]!]!;
   return column;
 }

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
-import { packSequences, wastedShare } from "./packing.js";
+import { attentionBlocks, packSequences, wastedShare } from "./packing.js";
 
-const options = { tokensPerStep: 1024, attentionCost: 0.001 };
+const options = { tokensPerStep: 1024, attentionCost: 0.001, stepCost: 32 };
 
 /** Lengths as rollouts have them: a prompt of about 45 tokens, an action of 3 or 4, an observation of 11. */
 function rolloutLengths(count: number, seed: number, spread: number): readonly number[] {
@@ -14,30 +14,22 @@ function rolloutLengths(count: number, seed: number, spread: number): readonly n
 }
 
 describe("packing", () => {
-  it("places every sequence once, inside its row, and overlaps none", () => {
+  it("computes every sequence once, in a step that has room for it, whatever the lanes", () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1, maxLength: 120 }),
         fc.integer({ min: 16, max: 2048 }),
-        (lengths, tokensPerStep) => {
-          const batches = packSequences(lengths, { ...options, tokensPerStep });
-          const placed = batches.flatMap((batch) => batch.placements.map((p) => p.sequence));
+        fc.integer({ min: 1, max: 5 }),
+        (lengths, tokensPerStep, lanes) => {
+          const shares = packSequences(lengths, { ...options, tokensPerStep, lanes });
+          expect(shares).toHaveLength(lanes);
+          const placed = shares.flat().flatMap((step) => step.sequences);
           const expected = lengths.flatMap((length, i) => (length > 0 ? [i] : []));
           expect([...placed].sort((a, b) => a - b)).toEqual(expected);
-          for (const batch of batches) {
-            const taken = new Set<number>();
-            for (const { sequence, row, start } of batch.placements) {
-              expect(row).toBeLessThan(batch.steps * batch.rowsPerStep);
-              expect(start + lengths[sequence]!).toBeLessThanOrEqual(batch.length);
-              for (let i = 0; i < lengths[sequence]!; i++) {
-                const token = row * batch.length + start + i;
-                expect(taken.has(token)).toBe(false);
-                taken.add(token);
-              }
-            }
-            expect(batch.rowsPerStep * batch.length).toBeLessThanOrEqual(
-              Math.max(tokensPerStep, batch.length),
-            );
+          for (const { length, sequences } of shares.flat()) {
+            expect(Math.max(...sequences.map((i) => lengths[i]!))).toBeLessThanOrEqual(length);
+            expect(length % attentionBlocks(length)).toBe(0);
+            expect(sequences.length * length).toBeLessThanOrEqual(Math.max(tokensPerStep, length));
           }
         },
       ),
@@ -58,8 +50,20 @@ describe("packing", () => {
     expect(wastedShare(lengths, packSequences(lengths, options))).toBeLessThan(0.1);
   });
 
-  it("keeps rows short where sequences already fit well", () => {
-    const [batch] = packSequences(new Array(64).fill(256), options);
-    expect(batch).toMatchObject({ length: 256, rowsPerStep: 4, steps: 16 });
+  it("fills steps where sequences are equal", () => {
+    const [share] = packSequences(new Array(64).fill(256), options);
+    expect(share!.map(({ length, sequences }) => [length, sequences.length])).toEqual(
+      new Array(16).fill([256, 4]),
+    );
+  });
+
+  it("gives lanes equal shares of a few sequences of different lengths", () => {
+    const lengths = [169, 331, 409, 316, 227, 230, 228, 131];
+    const shares = packSequences(lengths, { ...options, tokensPerStep: 512, lanes: 2 });
+    const [one, two] = shares.map((share) =>
+      share.reduce((sum, { length, sequences }) => sum + length * sequences.length, 0),
+    );
+    expect(Math.abs(one! - two!)).toBeLessThan(0.1 * (one! + two!));
+    expect(wastedShare(lengths, shares)).toBeLessThan(0.05);
   });
 });

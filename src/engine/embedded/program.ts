@@ -3,13 +3,13 @@ import { type Objective, QUANTITIES, type Quantity } from "../../objectives/expr
 import { inputsOf } from "../../objectives/expression-interpret.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { VALUE_HEAD } from "../weights/tensor-names.js";
-import { differentiate, zerosLike } from "./gradients.js";
+import { differentiate } from "./gradients.js";
 import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
 import { blockMasks, predict } from "./layers.js";
 import { compileObjective, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
 import { asInt64 } from "./ops.js";
-import { finishGraph, scan } from "./scan.js";
+import { finishGraph } from "./scan.js";
 import {
   type Context,
   criticValue,
@@ -40,6 +40,11 @@ export function gradientName(weight: string): string {
   return `gradient:${weight}`;
 }
 
+/** Name of the sum of a weight's gradients so far among a training graph's inputs. */
+export function sumName(weight: string): string {
+  return `sum:${weight}`;
+}
+
 /** Name of an objective's per-token constant among a training graph's inputs. */
 export function inputName(name: string): string {
   return `input:${name}`;
@@ -56,7 +61,7 @@ export function trainedWeights(names: readonly string[], objective: Objective): 
   return names.filter((name) => values || name !== VALUE_HEAD);
 }
 
-/** Scores packed rows, attending in so many blocks: log-probabilities of the targets and what else is asked for. */
+/** Scores the rows of a step, attending in so many blocks: log-probabilities of the targets and what else is asked for. */
 export function forwardProgram(
   config: ModelConfig,
   quantities: readonly Quantity[],
@@ -64,15 +69,11 @@ export function forwardProgram(
 ): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, quantities.includes("value"));
-  const packed = declarePacked(graph);
-  const { outputs } = scan(graph, [], packedItems(packed), (_, __, items) => {
-    const columns = score(context, packedOf(items), quantities, blocks);
-    return { states: [], outputs: quantities.map((quantity) => columns[quantity]!) };
-  });
-  return finishProgram(graph, new Map(quantities.map((name, i) => [name, outputs[i]!])));
+  const columns = score(context, declarePacked(graph), quantities, blocks);
+  return finishProgram(graph, new Map(quantities.map((name) => [name, columns[name]!])));
 }
 
-/** One forward and backward pass with an objective; gradients are summed over the steps. */
+/** One forward and backward pass over a step with an objective; gradients are added to the sums so far. */
 export function trainingProgram(
   config: ModelConfig,
   objective: Objective,
@@ -83,37 +84,31 @@ export function trainingProgram(
   const quantities = QUANTITIES.filter((quantity) => read.has(quantity));
   const context = declareContext(graph, config, quantities.includes("value"));
   const packed = declarePacked(graph);
-  const present = addInput(graph, "present", "float32", ["steps", "targets", 1]);
+  const present = addInput(graph, "present", "float32", ["targets", 1]);
   const names = inputsOf(objective.loss, ...Object.values(objective.metrics));
-  const constants = names.map((name) =>
-    addInput(graph, inputName(name), "float32", ["steps", "targets", 1]),
+  const inputs = new Map(
+    names.map((name) => [name, addInput(graph, inputName(name), "float32", ["targets", 1])]),
   );
   const weights = [...context.weights.values()];
-  const items = [...packedItems(packed), present, ...constants];
-  const { states, outputs } = scan(graph, weights.map(zerosLike), items, (body, sums, inner) => {
-    const [here, ...given] = inner.slice(packedItems(packed).length);
-    const columns = score(context, packedOf(inner), quantities, blocks);
-    const inputs = new Map(names.map((name, i) => [name, given[i]!]));
-    const compiled = compileObjective(objective, columns, inputs, here!);
-    const seeds = new Map([...compiled.seeds].map(([name, seed]) => [columns[name]!, seed]));
-    const gradients = differentiate(
-      body,
-      seeds,
-      new Map(weights.map((weight, i) => [weight, sums[i]!])),
-    );
-    return {
-      states: weights.map((weight) => gradients.get(weight)!),
-      outputs: [columns.logprob!, compiled.loss, ...compiled.metrics],
-    };
-  });
-  const [logprob, loss, ...metrics] = outputs;
+  const sums = weights.map((weight) =>
+    addInput(graph, sumName(weight.name), "float32", weight.shape),
+  );
+  const columns = score(context, packed, quantities, blocks);
+  const compiled = compileObjective(objective, columns, inputs, present);
+  const gradients = differentiate(
+    graph,
+    new Map([...compiled.seeds].map(([name, seed]) => [columns[name]!, seed])),
+    new Map(weights.map((weight, i) => [weight, sums[i]!])),
+  );
   return finishProgram(
     graph,
     new Map([
-      ["logprob", logprob!],
-      ["loss", loss!],
-      ...Object.keys(objective.metrics).map((name, i) => [metricName(name), metrics[i]!] as const),
-      ...weights.map((weight, i) => [gradientName(weight.name), states[i]!] as const),
+      ["logprob", columns.logprob!],
+      ["loss", compiled.loss],
+      ...Object.keys(objective.metrics).map(
+        (name, i) => [metricName(name), compiled.metrics[i]!] as const,
+      ),
+      ...weights.map((weight) => [gradientName(weight.name), gradients.get(weight)!] as const),
     ]),
   );
 }
@@ -126,14 +121,14 @@ function declareContext(graph: Graph, config: ModelConfig, valueHead: boolean): 
   };
 }
 
-/** Packed rows as graph inputs, or one item of them inside a scan. */
+/** A step's rows as graph inputs. */
 interface Packed {
   /** [tokens] */
   readonly ids: Tensor;
   /** [rows, length]: position of each token in its own sequence. */
   readonly positions: Tensor;
-  /** [rows, length]: which sequence of its row a token belongs to. */
-  readonly segments: Tensor;
+  /** [1, length]: the same for any row. */
+  readonly places: Tensor;
   /** [targets]: the flat index of the token that predicts each target. */
   readonly predictors: Tensor;
   /** [targets, 1] */
@@ -142,29 +137,14 @@ interface Packed {
 
 function declarePacked(graph: Graph): Packed {
   const declare = (name: string, ...shape: (string | number)[]) =>
-    addInput(graph, name, "int32", ["steps", ...shape]);
+    addInput(graph, name, "int32", shape);
   return {
     ids: declare("ids", "tokens"),
     positions: declare("positions", "rows", "length"),
-    segments: declare("segments", "rows", "length"),
+    places: declare("places", 1, "length"),
     predictors: declare("predictors", "targets"),
     targets: declare("targets", "targets", 1),
   };
-}
-
-function packedItems(packed: Packed): readonly Tensor[] {
-  return [packed.ids, packed.positions, packed.segments, packed.predictors, packed.targets];
-}
-
-function packedOf(items: readonly Tensor[]): Packed {
-  const [ids, positions, segments, predictors, targets] = items as readonly [
-    Tensor,
-    Tensor,
-    Tensor,
-    Tensor,
-    Tensor,
-  ];
-  return { ids, positions, segments, predictors, targets };
 }
 
 /** The wanted quantities of every target, as columns. */
@@ -175,7 +155,7 @@ function score(
   blocks: number,
 ): Partial<Record<Quantity, Tensor>> {
   const positions = asInt64(packed.positions);
-  const masks = blockMasks(packed.positions, packed.segments, blocks);
+  const masks = blockMasks(packed.places, blocks);
   const last = context.config.layers - 1;
   let x = embed(context, packed.ids);
   for (let index = 0; index < last; index++) x = layer(context, index, x, { positions, masks });

@@ -2,13 +2,9 @@
 import type { SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { cacheNames, layersOf } from "./generation.js";
-import {
-  createKeyValueCache,
-  type KeyValueCache,
-  maskOutside,
-  type RowCache,
-} from "./key-value-cache.js";
+import { maskBehind } from "./key-value-cache.js";
 import { type Compiled, type Feeds, floats, integers } from "./sessions.js";
+import { type Slab, writeTokens } from "./slab.js";
 import { rotaryTables } from "./tables.js";
 
 /** Prompt tokens read at a time: few enough to stay in cache. */
@@ -24,7 +20,7 @@ export interface Distribution {
 /** Prompts that have been read. */
 export interface Reading {
   readonly next: Distribution;
-  readonly cache: KeyValueCache;
+  readonly slab: Slab;
 }
 
 /** What reading needs besides the prompts. */
@@ -49,11 +45,10 @@ export function inverseTemperature({ temperature = 1 }: SampleRequest): number {
   return temperature === 0 ? 1 : 1 / temperature;
 }
 
-/** Reads whole prompts, each once for the `count` rows that share it. */
+/** Reads whole prompts. */
 export async function readPrompts(
   { config, weights, compile }: Reader,
   requests: readonly SampleRequest[],
-  count: number,
 ): Promise<Reading> {
   const prompts = requests.map((request) => request.prompt);
   const length = Math.max(...prompts.map((prompt) => prompt.length));
@@ -87,109 +82,76 @@ export async function readPrompts(
   // The last step may have computed some empty rows at its end.
   const trimmed = (name: (index: number) => string) =>
     layersOf(config).map((index) => results.get(name(index))!.subarray(0, size));
-  const cache = createKeyValueCache(config, {
+  const slab = {
     keys: trimmed(cacheNames.promptKeys),
     values: trimmed(cacheNames.promptValues),
-    slots: prompts.map((prompt) => [{ start: 0, end: prompt.length }]),
-    promptLength: length,
-    count,
-  });
-  return { next: distributionOf(results), cache };
+    room: length,
+    tokens: Int32Array.from(prompts, (prompt) => prompt.length),
+  };
+  return { next: distributionOf(results), slab };
 }
 
-/** Reads what is new in prompts whose beginnings are remembered. */
+/** Reads what is new in the prompts whose beginnings are the rows of a slab, and adds it there. */
 export async function continuePrompts(
   reader: Reader,
   requests: readonly SampleRequest[],
-  remembered: readonly RowCache[],
+  slab: Slab,
 ): Promise<Reading> {
   const { config } = reader;
   const { kvHeads, headSize, vocabularySize } = config;
   const rows = requests.length;
-  const past = Math.max(...remembered.map(({ tokens }) => tokens));
-  const news = requests.map(({ prompt }, r) => prompt.length - remembered[r]!.tokens);
-  const length = Math.max(...news);
-  const promptLength = past + length;
-  const rowSize = kvHeads * headSize * promptLength;
-  const allocate = () => layersOf(config).map(() => new Float32Array(rows * rowSize));
-  const [keys, values] = [allocate(), allocate()];
-  remembered.forEach((cache, r) => {
-    for (const index of layersOf(config)) {
-      place(cache.keys[index]!, keys[index]!, r * rowSize, kvHeads * headSize, promptLength, 0);
-      place(cache.values[index]!, values[index]!, r * rowSize, kvHeads, promptLength * headSize, 0);
-    }
-  });
+  const news = requests.map(({ prompt }, r) => prompt.length - slab.tokens[r]!);
   const next = {
     probabilities: new Float32Array(rows * vocabularySize),
     logSum: new Float32Array(rows),
     plainLogSum: new Float32Array(rows),
   };
   // A few rows at a time, so that the activations of their new tokens stay in cache.
-  const most = Math.max(1, Math.floor(TOKENS_PER_STEP / length));
+  const most = Math.max(1, Math.floor(TOKENS_PER_STEP / Math.max(...news)));
   for (let from = 0; from < rows; from += most) {
     const to = Math.min(rows, from + most);
-    const slice = (arrays: readonly Float32Array[]) =>
-      arrays.map((array) => array.subarray(from * rowSize, to * rowSize));
-    const batch = { requests: requests.slice(from, to), remembered: remembered.slice(from, to) };
-    const results = await extend(reader, batch, { past, length }, slice(keys), slice(values));
+    const length = Math.max(...news.slice(from, to));
+    const results = await extend(reader, requests.slice(from, to), slab, from, length);
     for (const [name, array] of Object.entries(distributionOf(results)))
       next[name as keyof typeof next].set(array, (from * array.length) / (to - from));
     for (const index of layersOf(config)) {
-      const added = [cacheNames.newKeys(index), cacheNames.newValues(index)] as const;
-      const blocks = (to - from) * kvHeads;
-      const begin = from * rowSize;
-      place(results.get(added[0])!, keys[index]!, begin, blocks * headSize, promptLength, past);
-      const [wide, at] = [promptLength * headSize, past * headSize];
-      place(results.get(added[1])!, values[index]!, begin, blocks, wide, at);
+      const keys = results.get(cacheNames.newKeys(index))!;
+      const values = results.get(cacheNames.newValues(index))!;
+      for (let row = from; row < to; row++) {
+        const head = (h: number) => ((row - from) * kvHeads + h) * headSize * length;
+        writeTokens(config, { slab, row }, index, {
+          keys,
+          values,
+          count: news[row]!,
+          keyAt: (t, h) => head(h) + t,
+          keyStride: length,
+          valueAt: (t, h) => head(h) + t * headSize,
+        });
+      }
     }
   }
-  const cache = createKeyValueCache(config, {
-    keys,
-    values,
-    slots: remembered.map(({ tokens }, r) => [
-      { start: 0, end: tokens },
-      { start: past, end: past + news[r]! },
-    ]),
-    promptLength,
-    count: 1,
+  news.forEach((count, row) => {
+    slab.tokens[row]! += count;
   });
-  return { next, cache };
+  return { next, slab };
 }
 
-/** Copies equal blocks into wider ones, at the same place `at` of each. */
-function place(
-  from: Float32Array,
-  into: Float32Array,
-  begin: number,
-  blocks: number,
-  width: number,
-  at: number,
-): void {
-  const size = from.length / blocks;
-  for (let b = 0; b < blocks; b++)
-    into.set(from.subarray(b * size, (b + 1) * size), begin + b * width + at);
-}
-
-/** Computes the new tokens of some rows. */
+/** Computes the new tokens of some rows of a slab, beginning with row `from`. */
 async function extend(
   { config, weights, compile }: Reader,
-  batch: {
-    readonly requests: readonly SampleRequest[];
-    readonly remembered: readonly RowCache[];
-  },
-  { past, length }: { readonly past: number; readonly length: number },
-  keys: readonly Float32Array[],
-  values: readonly Float32Array[],
+  requests: readonly SampleRequest[],
+  slab: Slab,
+  from: number,
+  length: number,
 ): Promise<ReadonlyMap<string, Float32Array>> {
   const { kvHeads, headSize } = config;
-  const { requests, remembered } = batch;
   const rows = requests.length;
-  const promptLength = past + length;
+  const tokens = slab.tokens.subarray(from, from + rows);
   const ids = new Int32Array(rows * length);
   const positions = new Int32Array(rows * length);
   const lastTokens = new Int32Array(rows);
   requests.forEach(({ prompt }, r) => {
-    const known = remembered[r]!.tokens;
+    const known = tokens[r]!;
     for (let i = 0; i < length; i++) {
       ids[r * length + i] = prompt[known + i] ?? 0;
       // Padding comes after everything, so that causality alone hides it.
@@ -197,13 +159,14 @@ async function extend(
     }
     lastTokens[r] = r * length + prompt.length - known - 1;
   });
+  const size = kvHeads * headSize * slab.room;
+  const part = (array: Float32Array) => array.subarray(from * size, (from + rows) * size);
   const caches: Feeds = {};
   for (const index of layersOf(config)) {
     const name = [cacheNames.promptKeys(index), cacheNames.promptValues(index)] as const;
-    caches[name[0]] = floats(keys[index]!, [rows, kvHeads, 1, headSize, promptLength]);
-    caches[name[1]] = floats(values[index]!, [rows, kvHeads, 1, promptLength, headSize]);
+    caches[name[0]] = floats(part(slab.keys[index]!), [rows, kvHeads, 1, headSize, slab.room]);
+    caches[name[1]] = floats(part(slab.values[index]!), [rows, kvHeads, 1, slab.room, headSize]);
   }
-  const slots = remembered.map(({ tokens: end }) => [{ start: 0, end }]);
   const program = await compile("extend");
   return program.run({
     ...weights,
@@ -211,8 +174,8 @@ async function extend(
     ids: integers(ids, [rows * length]),
     positions: integers(positions, [rows, length]),
     lastTokens: integers(lastTokens, [rows]),
-    promptMask: floats(maskOutside(slots, promptLength), [rows, 1, 1, 1, promptLength]),
+    promptMask: floats(maskBehind(tokens, slab.room), [rows, 1, 1, 1, slab.room]),
     inverseTemperature: floats(Float32Array.from(requests, inverseTemperature), [rows, 1]),
-    ...rotaryTables(config, promptLength),
+    ...rotaryTables(config, length + Math.max(...tokens)),
   });
 }

@@ -22,48 +22,78 @@ export function createSampler(
   weights: () => WeightSet,
 ): Sampler {
   const memory = createMemory();
+  let nextHandle = 0;
   return {
     sample: async (requests) => {
       checkRequests(requests, config);
       const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
       // A prompt with more samples than one lane should have is read once in each.
       const most = Math.min(MAX_ROWS, Math.ceil(total / lanes.length));
+      const kept = requests.map(({ continued = false, count = 1 }) => continued && count === 1);
+      const recalled = memory.recall(
+        requests.map(({ prompt }, i) => (kept[i] ? prompt : undefined)),
+      );
       const tasks = requests.flatMap((request, index) =>
-        divide(request.count ?? 1, most).map((part): SampleTask & { readonly index: number } => {
-          const keep = (request.continued ?? false) && (request.count ?? 1) === 1;
-          const remembered = keep ? memory.recall(request.prompt)?.cache : undefined;
-          return { index, request, ...part, remembered, keep };
+        divide(request.count ?? 1, most).map((part): PlacedTask => {
+          const remembered = recalled[index];
+          const keep = kept[index] ? nextHandle++ : undefined;
+          return { index, lane: remembered?.lane, task: { request, ...part, remembered, keep } };
         }),
       );
-      // Dealt out in order of size, so that the lanes have equal shares.
-      const order = [...tasks].sort(
-        (a, b) =>
-          Number(a.remembered !== undefined) - Number(b.remembered !== undefined) || byLength(a, b),
-      );
-      const shares = lanes.map((_, lane) => order.filter((__, i) => i % lanes.length === lane));
+      const shares = shareTasks(tasks, lanes.length);
       const current = weights();
       const sampled = await together(
         shares.map((share, lane) =>
-          share.length === 0 ? Promise.resolve([]) : lanes[lane]!.sample(share, current),
+          share.length === 0
+            ? Promise.resolve([])
+            : lanes[lane]!.sample(
+                share.map(({ task }) => task),
+                current,
+              ),
         ),
       );
       const samples = requests.map((request) => new Array<Sample>(request.count ?? 1));
       shares.forEach((share, lane) => {
-        share.forEach(({ index, first, request }, i) => {
-          const group = sampled[lane]![i]!;
-          group.samples.forEach((sample, r) => {
+        share.forEach(({ index, task: { first, request, keep } }, i) => {
+          const found = sampled[lane]![i]!;
+          found.forEach((sample, r) => {
             samples[index]![first + r] = sample;
           });
-          if (group.cache === undefined) return;
+          if (keep === undefined) return;
           // The last token was sampled but never read.
-          const ids = [...Array.from(request.prompt), ...group.samples[0]!.tokens.slice(0, -1)];
-          memory.remember({ ids, cache: group.cache });
+          const ids = [...Array.from(request.prompt), ...found[0]!.tokens.slice(0, -1)];
+          memory.remember({ ids, lane, handle: keep });
         });
       });
       return samples;
     },
     forget: () => memory.forget(),
   };
+}
+
+/** A task, the request it belongs to, and the lane it must go to because that has read its beginning. */
+interface PlacedTask {
+  readonly index: number;
+  readonly lane: number | undefined;
+  readonly task: SampleTask;
+}
+
+/** The tasks of each lane: those that must go there, and of the others, dealt out in order of size, equal shares. */
+function shareTasks(
+  tasks: readonly PlacedTask[],
+  lanes: number,
+): readonly (readonly PlacedTask[])[] {
+  const shares = Array.from({ length: lanes }, (_, lane) =>
+    tasks.filter((task) => task.lane === lane),
+  );
+  const free = tasks
+    .filter((task) => task.lane === undefined)
+    .sort((a, b) => byLength(a.task, b.task));
+  for (const task of free) {
+    const least = Math.min(...shares.map((share) => share.length));
+    shares.find((share) => share.length === least)!.push(task);
+  }
+  return shares;
 }
 
 /** Parts of at most so many. */

@@ -18,8 +18,12 @@ export type Results = ReadonlyMap<string, Float32Array>;
 
 /** A compiled graph. */
 export interface Compiled {
-  /** Runs it; results come back under the names the program gave them. */
-  run(feeds: Feeds): Promise<Results>;
+  /**
+   * Runs it; results come back under the names the program gave them. Those named in `into` are written there
+   * instead, which may be where an input lies, if the operator that reads that input is done with a number when it
+   * writes the result's.
+   */
+  run(feeds: Feeds, into?: Feeds): Promise<Results>;
 }
 
 export interface SessionOptions {
@@ -55,7 +59,7 @@ export function createSessions(threads: number): Sessions {
         sessions.delete(oldest);
         await session.release();
       }
-      return { run: (feeds) => run(entry.session, entry.results, feeds) };
+      return { run: (feeds, into) => run(entry.session, entry.results, feeds, into) };
     },
     dispose: async () => {
       for (const { session } of sessions.values()) await session.release();
@@ -94,21 +98,31 @@ async function run(
   session: ort.InferenceSession,
   results: Program["results"],
   feeds: Feeds,
+  into: Feeds = {},
 ): Promise<Results> {
   try {
     const tensors = Object.fromEntries(
-      Object.entries(feeds).map(([name, { type, data, shape }]) => [
-        name,
-        new ort.Tensor(type, data, shape),
-      ]),
+      Object.entries(feeds).map(([name, feed]) => [name, toTensor(feed)]),
     );
-    const outputs = await session.run(tensors, [...results.values()]);
+    const fetches = Object.fromEntries(
+      [...results].map(([name, tensor]) => {
+        const given = into[name];
+        return [tensor, given === undefined ? null : toTensor(given)];
+      }),
+    );
+    const outputs = await session.run(tensors, fetches);
     return new Map(
-      [...results].map(([name, tensor]) => [name, outputs[tensor]!.data as Float32Array]),
+      [...results].flatMap(([name, tensor]) =>
+        name in into ? [] : [[name, outputs[tensor]!.data as Float32Array] as const],
+      ),
     );
   } catch (error) {
     throw explain(error);
   }
+}
+
+function toTensor({ type, data, shape }: Feed): ort.Tensor {
+  return new ort.Tensor(type, data, shape);
 }
 
 function explain(error: unknown): Error {
