@@ -15,7 +15,8 @@ export interface TorchPython {
 
 /** How the server is started. */
 export interface TorchServerOptions {
-  readonly model: string;
+  /** Absent: runs bring their models. */
+  readonly model?: string | undefined;
   readonly checkpoints: string;
   readonly host: string;
   readonly port: number;
@@ -76,6 +77,8 @@ export function torchServerCommand(
     script,
     ...flags.flatMap(([flag, value]) => (value === undefined ? [] : [flag, String(value)])),
     ...(options.activationCheckpointing === true ? ["--activation-checkpointing"] : []),
+    // We hold its standard input, which closes when we are gone, even by SIGKILL.
+    "--until-stdin-closes",
   ];
   // torchrun as a module, so that it is the chosen Python's own.
   const launcher = ["-m", "torch.distributed.run", "--standalone"];
@@ -106,7 +109,7 @@ export async function startTorchServer(
   onLine: (line: string) => void,
 ): Promise<TorchServer> {
   const [command, args] = torchServerCommand(python, options);
-  const child = spawn(command, args, { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(command, args, { env: environment, stdio: ["pipe", "pipe", "pipe"] });
   const ended = new Promise<number | NodeJS.Signals>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (code, signal) => resolve(code ?? signal ?? 0));
