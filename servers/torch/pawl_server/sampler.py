@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Callable, Iterable, Optional, Sequence
+from typing import Callable, Iterable, Optional, Sequence, Union
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .attention import PackedAttention
 from .choose import Choice, choose, choose_cut, stream_of, uniforms
@@ -30,7 +31,7 @@ MEMORY_SHARE, CPU_BYTES = 0.5, 2**28
 class SampleRequest:
     """One prompt to continue, `count` times."""
 
-    prompt: tuple[int, ...]
+    prompt: Union[tuple[int, ...], Tensor]
     count: int
     max_tokens: int
     seed: int
@@ -96,7 +97,7 @@ class Part:
     shared: list[int] = field(default_factory=list)
 
     @property
-    def prompt(self) -> tuple[int, ...]:
+    def prompt(self) -> Union[tuple[int, ...], Tensor]:
         return self.job.request.prompt
 
     @property
@@ -200,21 +201,20 @@ class Sampler:
     def _read_prompts(self, parts: Sequence[Part]) -> None:
         """Reads all prompts, packed, and chooses the first token of each row."""
         pages = self._pages()
-        lengths = [len(part.prompt) for part in parts]
-        ids = torch.tensor([token for part in parts for token in part.prompt])
-        positions = torch.cat([torch.arange(length) for length in lengths])
-        tables = [torch.tensor(part.rows[0].pages) for part in parts]
-        places = [torch.arange(length) for length in lengths]
-        slots = torch.cat([table[at // PAGE] * PAGE + at % PAGE for table, at in zip(tables, places)]).to(self.device)
-        attention = PackedAttention(lengths, self.device)
+        lengths = torch.tensor([len(part.prompt) for part in parts])
+        ids = torch.cat([torch.as_tensor(part.prompt) for part in parts])
+        owners, positions = spread(lengths)
+        tables = pad_sequence([torch.tensor(part.rows[0].pages) for part in parts], batch_first=True)
+        slots = (tables[owners, positions // PAGE] * PAGE + positions % PAGE).to(self.device)
+        attention = PackedAttention(lengths.tolist(), self.device)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             pages.write(layer, slots, k, v)
             return attention(layer, q, k, v)
 
         rows = [row for part in parts for row in part.rows]
-        owners = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
-        last = (torch.tensor(lengths).cumsum(0) - 1)[owners].to(self.device)
+        readers = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
+        last = (lengths.cumsum(0) - 1)[readers].to(self.device)
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
             return self._first_tokens(product(hidden[last], weight.t()), rows)
@@ -248,7 +248,8 @@ class Sampler:
         decoder = self.decoders[size]
         if changed:
             decoder.set_rows([row.state() for row in rows])
-        for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run())):
+        wanted = max(row.request.max_tokens - len(row.tokens) for row in rows)
+        for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run(wanted))):
             for token, logprob, sampled in zip(*chosen):
                 if row.stop_reason:
                     break
@@ -257,3 +258,10 @@ class Sampler:
     def reset(self) -> None:
         """Forgets all rows and pages, after an error in the middle of sampling."""
         self.pages, self.decoders = None, {}
+
+
+def spread(lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of several packed sequences each token belongs to, and its place there."""
+    owners = torch.arange(len(lengths)).repeat_interleave(lengths)
+    starts = lengths.cumsum(0) - lengths
+    return owners, torch.arange(len(owners)) - starts[owners]

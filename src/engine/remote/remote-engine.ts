@@ -245,7 +245,7 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
     sample: (requests) =>
       live(async () => {
         checkRequests(requests, capabilities);
-        if (pawl?.sample_batch === true) return sampleBatch(requests, ask);
+        if (pawl?.sample_batch === true) return sampleBatch(requests, learning.binary, ask);
         samplerSource ??= await copyForSampling(change);
         return sampleEach(requests, samplerSource, (path, body) =>
           session.call(path, body, { repeatable: true }),
