@@ -12,9 +12,9 @@ import { alfworldScratch } from "./alfworld-scratch.js";
 export const alfworldScratchPaw = {
   algorithms: ["grpo", "gigpo"],
   arms: ["plain", "paw"],
-  seeds: [0, 1, 2],
+  seeds: [0, 1, 2, 3],
   evalTasks: 134,
-  evalRounds: 3,
+  evalRounds: 2,
   train: alfworldScratch,
 };
 

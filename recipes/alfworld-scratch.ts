@@ -5,7 +5,7 @@
  * prompts, so that an episode is one sequence; imitation first; the penalty after normalisation. ALFWorld's only
  * teacher sees the true state and walks straight to things, so it is made to stray often: after strays, it shows
  * what to do when a thing was not where one looked. It is slow to find its way back, so it plays beforehand:
- *   for seed in 0 1 2 3; do pawl rollout --env alfworld --env.order 0 --policy expert --policy.epsilon 0.3 \
+ *   for seed in 0 1 2 3 4; do pawl rollout --env alfworld --env.order 0 --policy expert --policy.epsilon 0.3 \
  *     --groups 3553 --group-size 1 --step-limit 30 --prompt.style compact --prompt.history all \
  *     --seed $seed --out runs/teacher-$seed; done
  * Then, where there is a GPU:
@@ -17,8 +17,8 @@ export const alfworldScratch = {
   prompt: { style: "compact", history: "all" },
   model: { start: "base", maxContext: 1536 },
   warmStart: {
-    runs: ["runs/teacher-0", "runs/teacher-1", "runs/teacher-2", "runs/teacher-3"],
-    episodes: 14_000,
+    runs: [0, 1, 2, 3, 4].map((seed) => `runs/teacher-${seed}`),
+    episodes: 17_000,
     sft: {
       epochs: 4,
       batch: 32,
@@ -26,7 +26,7 @@ export const alfworldScratch = {
       optimizer: { learningRate: 1e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 100,
+  updates: 120,
   groups: 16,
   groupSize: 8,
   // The original allows 50; the expert needs 6 on average.
@@ -37,7 +37,7 @@ export const alfworldScratch = {
   objective: { kl: 0, entropy: 0 },
   optimizer: { learningRate: 1e-4, schedule: "cosine", warmup: 10 },
   gradientSample: 4,
-  evaluation: { every: 20, tasks: 134, temperature: 1 },
+  evaluation: { every: 20, tasks: 128, temperature: 1 },
   checkpointEvery: 20,
 };
 

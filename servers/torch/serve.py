@@ -49,6 +49,7 @@ def main() -> None:
         batch_tokens=arguments.batch_tokens or (16_384 if cuda else 4096),
         checkpointing=arguments.activation_checkpointing,
         compiled=cuda and not arguments.eager,
+        sample_rows=arguments.sample_rows,
     )
     futures = Futures()
     name = None if arguments.model is None else arguments.name or arguments.model.resolve().name
@@ -95,6 +96,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="default: any free one")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="default: bfloat16 on a GPU, float32 on a CPU")
     parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass, at most")
+    parser.add_argument("--sample-rows", type=int, help="sequences sampled side by side, at most; fewer take less memory")
     parser.add_argument("--activation-checkpointing", action="store_true", help="less memory, a third more computing")
     parser.add_argument("--eager", action="store_true", help="do not compile the model on a GPU")
     parser.add_argument("--threads", type=int, help="CPU threads")

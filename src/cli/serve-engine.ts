@@ -34,6 +34,9 @@ export const serveEngine = defineCommand({
         .optional()
         .describe("precision of products; default: bfloat16 on GPUs, float32 on CPUs"),
       batchTokens: count.optional().describe("tokens in one forward pass, at most"),
+      sampleRows: count
+        .optional()
+        .describe("sequences sampled side by side, at most; fewer take less memory"),
       activationCheckpointing: z
         .boolean()
         .default(false)

@@ -26,6 +26,7 @@ export interface TorchServerOptions {
   readonly dtype?: string | undefined;
   readonly threads?: number | undefined;
   readonly batchTokens?: number | undefined;
+  readonly sampleRows?: number | undefined;
   readonly activationCheckpointing?: boolean;
 }
 
@@ -72,6 +73,7 @@ export function torchServerCommand(
     ["--dtype", options.dtype],
     ["--threads", options.threads],
     ["--batch-tokens", options.batchTokens],
+    ["--sample-rows", options.sampleRows],
   ];
   const args = [
     script,

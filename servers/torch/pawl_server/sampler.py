@@ -20,6 +20,7 @@ from .model import Model
 from .output_head import product
 from .pages import PAGE, Pages, create_pages, pages_for
 
+# Rows decoded side by side, at most, where nothing else is said.
 MAX_ROWS = {"cuda": 256, "cpu": 64}
 # Prompt tokens read at a time.
 PREFILL_TOKENS = {"cuda": 32_768, "cpu": 4096}
@@ -108,8 +109,11 @@ class Part:
 class Sampler:
     """Samples from a model as its weights are at the time."""
 
-    def __init__(self, model: Model, device: torch.device, dtype: torch.dtype, recorded: bool) -> None:
+    def __init__(
+        self, model: Model, device: torch.device, dtype: torch.dtype, recorded: bool, rows: Optional[int] = None
+    ) -> None:
         self.model, self.device, self.dtype, self.recorded = model, device, dtype, recorded
+        self.most_rows = rows or MAX_ROWS[device.type]
         self.pages: Optional[Pages] = None
         self.decoders: dict[int, Decoder] = {}
 
@@ -152,7 +156,7 @@ class Sampler:
         """A job in parts that fit when nothing else is there."""
         request, pages = job.request, self._pages()
         shared, own = self._needs(request)
-        most = min(MAX_ROWS[self.device.type], max(1, (pages.count - shared) // own))
+        most = min(self.most_rows, max(1, (pages.count - shared) // own))
         return [Part(job, range(i, min(i + most, request.count))) for i in range(0, request.count, most)]
 
     def _needs(self, request: SampleRequest) -> tuple[int, int]:
@@ -169,7 +173,7 @@ class Sampler:
             width = torch.empty(0, dtype=self.dtype).element_size()
             size = 2 * config.layers * PAGE * config.kv_heads * config.head_size * width
             bytes_free = MEMORY_SHARE * torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else CPU_BYTES
-            most = MAX_ROWS[self.device.type] * (pages_for(config.max_context) + 1)
+            most = self.most_rows * (pages_for(config.max_context) + 1)
             count = max(min(int(bytes_free // size), most), 2 * pages_for(config.max_context + PAGE))
             self.pages = create_pages(config, count, self.device, self.dtype)
         return self.pages
@@ -183,7 +187,7 @@ class Sampler:
             part = waiting[0]
             shared, own = self._needs(part.job.request)
             count = len(part.indices)
-            fits = active + count <= MAX_ROWS[self.device.type] and shared + count * own <= len(pages.free)
+            fits = active + count <= self.most_rows and shared + count * own <= len(pages.free)
             if not fits or (admitted and tokens + len(part.prompt) > PREFILL_TOKENS[self.device.type]):
                 break
             waiting.popleft()
