@@ -3,11 +3,15 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { alfworldScratch } from "../recipes/alfworld-scratch.js";
+import { alfworldScratchPaw } from "../recipes/alfworld-scratch-paw.js";
 import { laptop } from "../recipes/laptop.js";
 import paperAlfworld from "../recipes/paper-alfworld.js";
 import paperSearch from "../recipes/paper-search.js";
 import paperWebshop from "../recipes/paper-webshop.js";
 import { warmStart } from "../recipes/warm-start.js";
+import { jobsOf } from "../src/bench/matrix.js";
+import { comparisonOptions } from "../src/bench/options.js";
 import { GAMES, officialDataThere, unpacked } from "../src/envs/alfworld/fixtures/official.js";
 import { findEnvKind } from "../src/envs/registry.js";
 import { openRun } from "../src/runs/run-folder.js";
@@ -15,7 +19,7 @@ import { trainConfig } from "../src/train/config.js";
 import { trainRun } from "../src/train/run.js";
 import { worldTrainConfig } from "../src/worldmodel/config.js";
 
-const recipes = { laptop, paperAlfworld, paperWebshop, paperSearch };
+const recipes = { laptop, alfworldScratch, paperAlfworld, paperWebshop, paperSearch };
 
 describe.each(Object.entries(recipes))("%s", (_, recipe) => {
   it("is accepted by the schema of training", () => {
@@ -30,6 +34,13 @@ it("warm-start is accepted by the schemas of both its parts", () => {
   expect(world.optimizer).toMatchObject({ schedule: "cosine", learningRate: 2e-3 });
   const train = trainConfig(findEnvKind("household")).parse(warmStart.train);
   expect(train.warmStart.episodes).toBeLessThan(laptop.warmStart.episodes);
+});
+
+it("alfworld-scratch-paw is accepted by the schema of the comparison", () => {
+  const options = comparisonOptions(findEnvKind("alfworld")).parse(alfworldScratchPaw);
+  expect(new Set(jobsOf(options).map((job) => job.arm))).toEqual(
+    new Set(["grpo", "grpo+paw", "gigpo", "gigpo+paw"]),
+  );
 });
 
 /** Trains as a recipe says, cut down to what two cores do in seconds, and looks at the record. */

@@ -1,7 +1,7 @@
 """Serves a model for training and sampling.
 
-    python serve.py --model FOLDER [--checkpoints FOLDER] [--host ADDRESS] [--port N] [--dtype float32|bfloat16]
-    torchrun --nproc_per_node N serve.py --model FOLDER …
+    python serve.py [--model FOLDER] [--checkpoints FOLDER] [--host ADDRESS] [--port N] [--dtype float32|bfloat16]
+    torchrun --nproc_per_node N serve.py [--model FOLDER] …
 
 Prints one line of JSON, {"listening": "http://…"}, when it is ready. PAWL_API_KEY holds the key clients must show.
 """
@@ -36,10 +36,12 @@ def main() -> None:
         sys.exit(f"--host {arguments.host} can be reached from other machines: set PAWL_API_KEY to a secret first")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
+    if arguments.until_stdin_closes:
+        threading.Thread(target=end_with_stdin, daemon=True).start()
     ranks = join_ranks()
     cuda = ranks.device.type == "cuda"
     try:
-        config = read_config(arguments.model)
+        config = None if arguments.model is None else read_config(arguments.model)
     except ValueError as error:
         sys.exit(str(error))
     options = EngineOptions(
@@ -47,18 +49,19 @@ def main() -> None:
         batch_tokens=arguments.batch_tokens or (16_384 if cuda else 4096),
         checkpointing=arguments.activation_checkpointing,
         compiled=cuda and not arguments.eager,
+        sample_rows=arguments.sample_rows,
     )
     futures = Futures()
-    folders = Folders(arguments.model, arguments.name or arguments.model.resolve().name, arguments.checkpoints)
+    name = None if arguments.model is None else arguments.name or arguments.model.resolve().name
+    folders = Folders(arguments.model, name, arguments.checkpoints)
     service = Service(folders, ranks, options, futures)
     if not ranks.first:
         service.follow()
     capabilities = {
-        "supported_models": [{"model_name": folders.name}],
+        "supported_models": [] if name is None else [{"model_name": name}],
         "pawl": {
             "version": 1,
-            "vocabulary_size": config.vocabulary_size,
-            "max_context": config.max_context,
+            **({} if config is None else {"vocabulary_size": config.vocabulary_size, "max_context": config.max_context}),
             "objective": True,
             "entropies": True,
             "values": True,
@@ -86,19 +89,28 @@ def main() -> None:
 
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Serves a model for training and sampling.")
-    parser.add_argument("--model", type=Path, required=True, help="checkpoint folder in Hugging Face layout; without weights, they are drawn from a seed")
+    parser.add_argument("--model", type=Path, help="checkpoint folder in Hugging Face layout; without weights, they are drawn from a seed; absent: clients bring their models")
     parser.add_argument("--name", help="the model's name for clients (default: the folder's)")
     parser.add_argument("--checkpoints", type=Path, default=Path("checkpoints"), help="the folder that saving and loading are confined to")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="default: any free one")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="default: bfloat16 on a GPU, float32 on a CPU")
     parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass, at most")
+    parser.add_argument("--sample-rows", type=int, help="sequences sampled side by side, at most; fewer take less memory")
     parser.add_argument("--activation-checkpointing", action="store_true", help="less memory, a third more computing")
     parser.add_argument("--eager", action="store_true", help="do not compile the model on a GPU")
     parser.add_argument("--threads", type=int, help="CPU threads")
+    parser.add_argument("--until-stdin-closes", action="store_true", help="end when the standard input does, as it does when whoever started this is killed")
     parser.add_argument("--max-request-mib", type=int, default=512, help="largest request")
     parser.add_argument("--max-file-gib", type=int, default=64, help="largest file of an uploaded checkpoint")
     return parser.parse_args()
+
+
+def end_with_stdin() -> None:
+    """Waits for the end of the standard input: a killed parent closes it, however it was killed."""
+    while os.read(0, 4096):
+        pass
+    os._exit(0)
 
 
 def watch_sessions(api: Api) -> None:

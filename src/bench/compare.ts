@@ -41,7 +41,12 @@ export async function compare(
       `--start: one model cannot be the start of ${starts.length} settings (${starts.map(({ setting }) => setting).join(", ")}); name one setting`,
     );
   }
-  const places = options.jobs ?? Math.max(1, Math.floor(availableParallelism() / options.threads));
+  const { engines } = options;
+  const wanted =
+    options.jobs ??
+    engines?.length ??
+    Math.max(1, Math.floor(availableParallelism() / options.threads));
+  const places = Math.min(wanted, engines?.length ?? wanted);
   const running = new Map<string, { share: number; text: string; from?: number }>();
   let done = 0;
   let doneNow = 0;
@@ -55,6 +60,7 @@ export async function compare(
   const carryOut = async (
     id: string,
     counts: boolean,
+    place: number,
     work: (options: JobOptions) => Promise<unknown>,
   ): Promise<void> => {
     const { evalTasks, evalRounds } = options;
@@ -65,6 +71,7 @@ export async function compare(
         signal,
         evalTasks,
         evalRounds,
+        engine: engines?.[place],
         onProgress(share, text) {
           running.set(id, state);
           state.share = counts ? share : 0;
@@ -94,27 +101,27 @@ export async function compare(
     MOST_START_THREADS,
     options.threads * Math.max(1, Math.floor(places / Math.max(starts.length, 1))),
   );
-  await inParallel(starts, places, (start) =>
-    carryOut(`${start.setting}/start`, false, (how) =>
+  await inParallel(starts, places, (start, place) =>
+    carryOut(`${start.setting}/start`, false, place, (how) =>
       runStart(start, { ...how, from: options.start, threads: startThreads }),
     ),
   );
   const startable = jobs.filter((job) => !failed.includes(`${job.setting}/start`));
-  await inParallel(startable, places, (job: Job) =>
-    carryOut(job.id, true, (how) => runJob(job, how)),
+  await inParallel(startable, places, (job: Job, place) =>
+    carryOut(job.id, true, place, (how) => runJob(job, how)),
   );
   return failed;
 }
 
-/** Works through a list with so many at a time, in order. */
+/** Works through a list with so many at a time, in order, each in a place of its own. */
 async function inParallel<T>(
   items: readonly T[],
   places: number,
-  work: (item: T) => Promise<void>,
+  work: (item: T, place: number) => Promise<void>,
 ): Promise<void> {
   const queue = items.values();
-  const worker = async (): Promise<void> => {
-    for (const item of queue) await work(item);
+  const worker = async (place: number): Promise<void> => {
+    for (const item of queue) await work(item, place);
   };
-  await Promise.all(Array.from({ length: places }, worker));
+  await Promise.all(Array.from({ length: places }, (_, place) => worker(place)));
 }

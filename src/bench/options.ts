@@ -37,6 +37,11 @@ export function comparisonOptions(kind: EnvKind) {
       .optional()
       .describe("begin with this run or model in place of a warm start; one setting only"),
     jobs: count.optional().describe("runs side by side; default: as many as cores allow"),
+    engines: z
+      .array(z.url({ protocol: /^https?$/ }))
+      .min(1)
+      .optional()
+      .describe("engine servers with one checkpoint folder, each for one run at a time"),
     threads: count
       .default(Math.min(2, availableParallelism()))
       .describe("threads of each run; numbers are comparable at the same number only"),

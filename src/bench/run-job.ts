@@ -26,6 +26,7 @@ import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import type { TrainConfig } from "../train/config.js";
+import { isRemote } from "../train/engines.js";
 import { findSavedModel, REFERENCE } from "../train/saved-model.js";
 import { type ChildOptions, runChild } from "./child.js";
 import type { Job, Start } from "./matrix.js";
@@ -56,6 +57,8 @@ export interface JobResult {
 export interface JobOptions extends Omit<ChildOptions, "onLine"> {
   readonly evalTasks: number;
   readonly evalRounds: number;
+  /** The engine server to use, in place of what the configuration says. */
+  readonly engine?: string | undefined;
   /** Told how far it is, from 0 to 1, and in words. */
   readonly onProgress: (share: number, text: string) => void;
 }
@@ -82,8 +85,9 @@ export async function runJob(job: Job, options: JobOptions): Promise<JobResult> 
   const done = readResult(folder);
   if (done !== undefined) return done;
   const begin = performance.now();
-  await train(folder, config, options);
-  const splits = await evaluate(folder, trainingFolder(folder), config, seed, options);
+  const placed = onEngine(config, options);
+  await train(folder, placed, options);
+  const splits = await evaluate(folder, trainingFolder(folder), placed, seed, options);
   return writeResult(folder, { setting, algorithm, arm, seed, splits }, begin);
 }
 
@@ -93,7 +97,10 @@ export async function runStart(
   options: JobOptions & { readonly from?: string | undefined; readonly threads: number },
 ): Promise<JobResult> {
   const { folder, setting } = start;
-  const config = { ...start.config, engine: { ...start.config.engine, threads: options.threads } };
+  const placed = onEngine(start.config, options);
+  // The runs that begin with it may be on other servers, so that its weights are wanted here.
+  const engine = { ...placed.engine, threads: options.threads, copy: isRemote(placed.engine) };
+  const config = { ...placed, engine };
   claim(folder, start.config);
   const done = readResult(folder);
   if (done !== undefined) return done;
@@ -106,6 +113,11 @@ export async function runStart(
   } else copyModel(findSavedModel(options.from), model);
   const splits = await evaluate(folder, model, config, config.seed, options);
   return writeResult(folder, { setting, splits }, begin);
+}
+
+/** The configuration with the engine server that was given to the job; which one it is makes no difference. */
+function onEngine(config: TrainConfig, { engine: name }: JobOptions): TrainConfig {
+  return name === undefined ? config : { ...config, engine: { ...config.engine, name } };
 }
 
 /** Notes what the folder is for, and refuses one that is for something else. */
@@ -137,7 +149,8 @@ async function train(folder: string, config: TrainConfig, options: JobOptions): 
   }
   const before = (latestCheckpoint(run)?.state.updates ?? 0) / Math.max(config.updates, 1);
   options.onProgress(before * (1 - EVALUATION_SHARE), "starts");
-  const args = hasManifest(run) ? ["--resume", run] : ["--config", path, "--out", run];
+  const moved = isRemote(config.engine) ? ["--engine", config.engine.name] : [];
+  const args = hasManifest(run) ? ["--resume", run, ...moved] : ["--config", path, "--out", run];
   await runChild(["train", ...args], {
     ...options,
     onLine(line) {

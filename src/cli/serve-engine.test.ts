@@ -1,9 +1,11 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import picocolors from "picocolors";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { main } from "./main.js";
 import { runCli } from "./testing.js";
 
@@ -76,6 +78,24 @@ describe("pawl serve engine", () => {
       expect(said).toMatch(expected);
       expect(said + line).not.toContain("secret");
     }
+  });
+
+  it.skipIf(windows)("takes the server with it when it is killed", async () => {
+    const [started, over] = [join(folder, "started"), join(folder, "over")];
+    // The stand-in watches its standard input as the real server does.
+    const listens = `echo '{"listening": "http://127.0.0.1:1"}'; touch ${started}; cat; touch ${over}`;
+    const module = JSON.stringify(fileURLToPath(new URL("torch-server.ts", import.meta.url)));
+    const options = { checkpoints: folder, host: "127.0.0.1", port: 0, nproc: 1 };
+    const start = `m.startTorchServer({ command: process.argv[1], torch: "2" }, ${JSON.stringify(options)}, process.env, () => undefined)`;
+    const load = `require("jiti").createJiti(${module}).import(${module}).then((m) => ${start})`;
+    const args = ["-e", load, python("watches", listens)];
+    const parent = spawn(process.execPath, args, { stdio: "ignore" });
+    const ended = new Promise((resolve) => parent.once("exit", (_, signal) => resolve(signal)));
+    await vi.waitUntil(() => existsSync(started), { timeout: 20_000 });
+    expect(existsSync(over)).toBe(false);
+    parent.kill("SIGKILL");
+    expect(await ended).toBe("SIGKILL");
+    await vi.waitUntil(() => existsSync(over), { timeout: 20_000 });
   });
 
   it.skipIf(windows)("passes on why the server could not start", async () => {

@@ -17,7 +17,10 @@ export const serveEngine = defineCommand({
     "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch); several\nprocesses are started with torchrun, one per GPU, and share the model. On any address but this machine's\nown, PAWL_API_KEY must hold a secret, here and where runs are started. docs/remote-engines.md tells more.",
   options: () =>
     z.strictObject({
-      model: z.string().describe("checkpoint folder, Hugging Face layout"),
+      model: z
+        .string()
+        .optional()
+        .describe("checkpoint folder, Hugging Face layout; absent: runs bring their models"),
       nproc: count.default(1).describe("processes, one per GPU"),
       host: z.string().default("127.0.0.1").describe("address to listen at"),
       port: z.int().min(0).max(65_535).default(8000).describe("port to listen at; 0: any free one"),
@@ -31,6 +34,9 @@ export const serveEngine = defineCommand({
         .optional()
         .describe("precision of products; default: bfloat16 on GPUs, float32 on CPUs"),
       batchTokens: count.optional().describe("tokens in one forward pass, at most"),
+      sampleRows: count
+        .optional()
+        .describe("sequences sampled side by side, at most; fewer take less memory"),
       activationCheckpointing: z
         .boolean()
         .default(false)
@@ -39,6 +45,7 @@ export const serveEngine = defineCommand({
       python: z.string().optional().describe("the Python to use; default: PAWL_PYTHON, or python3"),
     }),
   examples: [
+    ["pawl serve engine", "for runs that bring a model: from scratch, or a folder of theirs"],
     ["pawl serve engine --model Qwen2.5-1.5B", "one GPU, or this machine's CPU"],
     ["pawl serve engine --model Qwen2.5-7B --nproc 8", "eight GPUs that share one model"],
     [
@@ -48,9 +55,10 @@ export const serveEngine = defineCommand({
   ],
   async run({ config, io, signal }) {
     const { python: named, ...options } = config;
-    if (!existsSync(join(options.model, "config.json")))
+    const { model } = options;
+    if (model !== undefined && !existsSync(join(model, "config.json")))
       throw new ConfigError(
-        `--model: there is no checkpoint in ${options.model}; expected a folder with config.json, model.safetensors and tokenizer.json`,
+        `--model: there is no checkpoint in ${model}; expected a folder with config.json, model.safetensors and tokenizer.json`,
       );
     if (!/^(localhost|127\..*|::1)$/.test(options.host) && !io.env.PAWL_API_KEY)
       throw new ConfigError(
@@ -59,13 +67,17 @@ export const serveEngine = defineCommand({
     const python = await findTorchPython(io.env, named);
     const server = await startTorchServer(
       python,
-      { ...options, model: resolve(options.model), checkpoints: resolve(options.checkpoints) },
+      {
+        ...options,
+        checkpoints: resolve(options.checkpoints),
+        ...(model !== undefined && { model: resolve(model) }),
+      },
       io.env,
       (line) => io.stderr.write(`${line}\n`),
     );
     print(
       io,
-      `${options.name ?? options.model} at ${server.url} (PyTorch ${python.torch}); --engine ${server.url} uses it, Ctrl-C stops it`,
+      `${options.name ?? model ?? "an engine"} at ${server.url} (PyTorch ${python.torch}); --engine ${server.url} uses it, Ctrl-C stops it`,
     );
     const aborted = new Promise<undefined>((done) => {
       if (signal.aborted) done(undefined);

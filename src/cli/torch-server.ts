@@ -15,7 +15,8 @@ export interface TorchPython {
 
 /** How the server is started. */
 export interface TorchServerOptions {
-  readonly model: string;
+  /** Absent: runs bring their models. */
+  readonly model?: string | undefined;
   readonly checkpoints: string;
   readonly host: string;
   readonly port: number;
@@ -25,6 +26,7 @@ export interface TorchServerOptions {
   readonly dtype?: string | undefined;
   readonly threads?: number | undefined;
   readonly batchTokens?: number | undefined;
+  readonly sampleRows?: number | undefined;
   readonly activationCheckpointing?: boolean;
 }
 
@@ -71,11 +73,14 @@ export function torchServerCommand(
     ["--dtype", options.dtype],
     ["--threads", options.threads],
     ["--batch-tokens", options.batchTokens],
+    ["--sample-rows", options.sampleRows],
   ];
   const args = [
     script,
     ...flags.flatMap(([flag, value]) => (value === undefined ? [] : [flag, String(value)])),
     ...(options.activationCheckpointing === true ? ["--activation-checkpointing"] : []),
+    // We hold its standard input, which closes when we are gone, even by SIGKILL.
+    "--until-stdin-closes",
   ];
   // torchrun as a module, so that it is the chosen Python's own.
   const launcher = ["-m", "torch.distributed.run", "--standalone"];
@@ -106,7 +111,7 @@ export async function startTorchServer(
   onLine: (line: string) => void,
 ): Promise<TorchServer> {
   const [command, args] = torchServerCommand(python, options);
-  const child = spawn(command, args, { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(command, args, { env: environment, stdio: ["pipe", "pipe", "pipe"] });
   const ended = new Promise<number | NodeJS.Signals>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (code, signal) => resolve(code ?? signal ?? 0));

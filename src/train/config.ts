@@ -40,6 +40,10 @@ const warmStartOptions = z
       .max(1)
       .default(0)
       .describe("share of steps at which the teacher strays: acts at random or repeats itself"),
+    runs: z
+      .array(z.string())
+      .default([])
+      .describe("recorded rollouts of a teacher, whose episodes are imitated in place of new ones"),
     sft: sftOptions,
   })
   .prefault({});

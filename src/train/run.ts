@@ -4,12 +4,10 @@ import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import type { PresetName } from "../engine/embedded/init.js";
 import type { Engine } from "../engine/engine.js";
-import { EnvError, type Environment } from "../envs/env.js";
+import type { Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { mixSeed } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
-import { teacherPolicy } from "../rollout/policies/config.js";
-import { rollout } from "../rollout/rollout.js";
 import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
@@ -27,6 +25,7 @@ import { updateMetrics } from "./metrics.js";
 import { type FinishedUpdate, trainRl } from "./rl.js";
 import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
 import { type SftStep, sft } from "./sft.js";
+import { teacherEpisodes } from "./teacher-episodes.js";
 import { worldTexts } from "./world-text.js";
 
 /** Where to train, and who is told of it. */
@@ -225,35 +224,16 @@ async function warmStart(
   run: Run,
   options: TrainOptions,
 ): Promise<void> {
-  const { environment, style, engine } = setup;
-  const { episodes, teacher, epsilon, sft: sftOptions } = config.warmStart;
+  const { engine } = setup;
+  const { episodes, sft: sftOptions } = config.warmStart;
   options.onPhase?.("warm start");
   if (episodes > 0) {
-    if (environment[teacher] === undefined) {
-      throw new EnvError(
-        `${environment.name} has no ${teacher} to imitate: set warmStart.episodes to 0`,
-      );
-    }
-    const groups = await rollout({
-      environment,
-      style,
-      policy: teacherPolicy(environment, teacher, epsilon),
-      tasks: environment.tasks(config.split).slice(0, episodes),
-      groupSize: 1,
-      seed: mixSeed(config.seed, "warm start"),
-      ...(config.stepLimit !== undefined && { stepLimit: config.stepLimit }),
+    await sft(engine, await teacherEpisodes(setup, config, options), setup, {
+      ...sftOptions,
+      seed: config.seed,
+      ...(options.onWarmStart !== undefined && { onStep: options.onWarmStart }),
+      ...(options.signal !== undefined && { signal: options.signal }),
     });
-    await sft(
-      engine,
-      groups.flatMap((group) => group.episodes),
-      setup,
-      {
-        ...sftOptions,
-        seed: config.seed,
-        ...(options.onWarmStart !== undefined && { onStep: options.onWarmStart }),
-        ...(options.signal !== undefined && { signal: options.signal }),
-      },
-    );
   }
   await engine.save(join(run.folder, REFERENCE), { optimizer: false });
   report({ update: -1, ...(await evaluateAll(setup, config, -1, options)) }, run, options);

@@ -81,13 +81,14 @@ class Decoder:
         # A recorded step always sees the whole table; it reads no further than a row is long.
         self.width = self.tables.shape[1] if self.recorded else used
 
-    def run(self) -> Choice:
-        """The next tokens of each row: [rows, steps]."""
+    def run(self, wanted: int) -> Choice:
+        """The next tokens of each row, as many as wanted or as fit: [rows, steps]."""
         self.at.zero_()
         step = self._recorded_step(self.cut) if self.recorded else self._step
-        for _ in range(self.chosen.shape[0]):
+        count = min(wanted, self.chosen.shape[0])
+        for _ in range(count):
             step()
-        return Choice(self.chosen.t().cpu(), self.logprobs.t().cpu(), self.sampled_logprobs.t().cpu())
+        return Choice(*(x[:count].t().cpu() for x in (self.chosen, self.logprobs, self.sampled_logprobs)))
 
     def _recorded_step(self, cut: bool) -> Callable[[], None]:
         if cut not in self.graphs:

@@ -32,6 +32,8 @@ class EngineOptions:
     batch_tokens: int
     checkpointing: bool
     compiled: bool
+    # Rows sampled side by side, at most; None: as the device suggests.
+    sample_rows: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Engine:
             self.model.compile()
         self.weights = Weights(self.model, ranks, self.sharded)
         load_weights(self.weights, self.config, folder, seed)
-        self.sampler = Sampler(self.model, ranks.device, options.dtype, recorded)
+        self.sampler = Sampler(self.model, ranks.device, options.dtype, recorded, options.sample_rows)
         self.reference: Optional[dict[str, Tensor]] = None
 
     def _model(self, value_head: bool) -> AnyModel:

@@ -5,6 +5,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional
 
 from .errors import RequestError
 
@@ -23,16 +24,20 @@ FILES = (
 
 @dataclass(frozen=True)
 class Folders:
-    """The served model's folder, and the one that clients' checkpoints are in."""
+    """The served model's folder, where there is one, and the one that clients' checkpoints are in."""
 
-    model: Path
-    name: str
+    model: Optional[Path]
+    name: Optional[str]
     checkpoints: Path
 
     def base(self, base_model: str) -> Path:
         """The folder a new model starts from: the served one, or `checkpoint:PATH`."""
         if base_model.startswith("checkpoint:"):
             return self.existing(base_model.removeprefix("checkpoint:"))
+        if self.model is None:
+            raise RequestError(
+                f'base_model: this server was started without a model, so it has no {base_model[:80]!r}; upload one and name "checkpoint:PATH"'
+            )
         if base_model != self.name:
             raise RequestError(
                 f'base_model: this server has "{self.name}", not {base_model[:80]!r}; name that, or "checkpoint:PATH" after an upload'

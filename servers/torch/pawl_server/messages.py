@@ -143,7 +143,7 @@ def _sample(request: object, where: str, limits: Limits) -> SampleRequest:
         )
     top_k = number("top_k", "topK", -1, 2**31, 0, True)
     return SampleRequest(
-        prompt=tuple(prompt.tolist()),
+        prompt=prompt,
         count=int(_number(request.get("num_samples", 1), f"{where}: num_samples", 1, 65_536, whole=True)),
         max_tokens=max_tokens,
         seed=int(number("seed", "seed", -(2**53), 2**53, secrets.randbelow(2**53), True)),

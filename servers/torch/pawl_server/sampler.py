@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Callable, Iterable, Optional, Sequence
+from typing import Callable, Iterable, Optional, Sequence, Union
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .attention import PackedAttention
 from .choose import Choice, choose, choose_cut, stream_of, uniforms
@@ -19,6 +20,7 @@ from .model import Model
 from .output_head import product
 from .pages import PAGE, Pages, create_pages, pages_for
 
+# Rows decoded side by side, at most, where nothing else is said.
 MAX_ROWS = {"cuda": 256, "cpu": 64}
 # Prompt tokens read at a time.
 PREFILL_TOKENS = {"cuda": 32_768, "cpu": 4096}
@@ -30,7 +32,7 @@ MEMORY_SHARE, CPU_BYTES = 0.5, 2**28
 class SampleRequest:
     """One prompt to continue, `count` times."""
 
-    prompt: tuple[int, ...]
+    prompt: Union[tuple[int, ...], Tensor]
     count: int
     max_tokens: int
     seed: int
@@ -96,7 +98,7 @@ class Part:
     shared: list[int] = field(default_factory=list)
 
     @property
-    def prompt(self) -> tuple[int, ...]:
+    def prompt(self) -> Union[tuple[int, ...], Tensor]:
         return self.job.request.prompt
 
     @property
@@ -107,8 +109,11 @@ class Part:
 class Sampler:
     """Samples from a model as its weights are at the time."""
 
-    def __init__(self, model: Model, device: torch.device, dtype: torch.dtype, recorded: bool) -> None:
+    def __init__(
+        self, model: Model, device: torch.device, dtype: torch.dtype, recorded: bool, rows: Optional[int] = None
+    ) -> None:
         self.model, self.device, self.dtype, self.recorded = model, device, dtype, recorded
+        self.most_rows = rows or MAX_ROWS[device.type]
         self.pages: Optional[Pages] = None
         self.decoders: dict[int, Decoder] = {}
 
@@ -151,7 +156,7 @@ class Sampler:
         """A job in parts that fit when nothing else is there."""
         request, pages = job.request, self._pages()
         shared, own = self._needs(request)
-        most = min(MAX_ROWS[self.device.type], max(1, (pages.count - shared) // own))
+        most = min(self.most_rows, max(1, (pages.count - shared) // own))
         return [Part(job, range(i, min(i + most, request.count))) for i in range(0, request.count, most)]
 
     def _needs(self, request: SampleRequest) -> tuple[int, int]:
@@ -168,7 +173,7 @@ class Sampler:
             width = torch.empty(0, dtype=self.dtype).element_size()
             size = 2 * config.layers * PAGE * config.kv_heads * config.head_size * width
             bytes_free = MEMORY_SHARE * torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else CPU_BYTES
-            most = MAX_ROWS[self.device.type] * (pages_for(config.max_context) + 1)
+            most = self.most_rows * (pages_for(config.max_context) + 1)
             count = max(min(int(bytes_free // size), most), 2 * pages_for(config.max_context + PAGE))
             self.pages = create_pages(config, count, self.device, self.dtype)
         return self.pages
@@ -182,7 +187,7 @@ class Sampler:
             part = waiting[0]
             shared, own = self._needs(part.job.request)
             count = len(part.indices)
-            fits = active + count <= MAX_ROWS[self.device.type] and shared + count * own <= len(pages.free)
+            fits = active + count <= self.most_rows and shared + count * own <= len(pages.free)
             if not fits or (admitted and tokens + len(part.prompt) > PREFILL_TOKENS[self.device.type]):
                 break
             waiting.popleft()
@@ -200,21 +205,20 @@ class Sampler:
     def _read_prompts(self, parts: Sequence[Part]) -> None:
         """Reads all prompts, packed, and chooses the first token of each row."""
         pages = self._pages()
-        lengths = [len(part.prompt) for part in parts]
-        ids = torch.tensor([token for part in parts for token in part.prompt])
-        positions = torch.cat([torch.arange(length) for length in lengths])
-        tables = [torch.tensor(part.rows[0].pages) for part in parts]
-        places = [torch.arange(length) for length in lengths]
-        slots = torch.cat([table[at // PAGE] * PAGE + at % PAGE for table, at in zip(tables, places)]).to(self.device)
-        attention = PackedAttention(lengths, self.device)
+        lengths = torch.tensor([len(part.prompt) for part in parts])
+        ids = torch.cat([torch.as_tensor(part.prompt) for part in parts])
+        owners, positions = spread(lengths)
+        tables = pad_sequence([torch.tensor(part.rows[0].pages) for part in parts], batch_first=True)
+        slots = (tables[owners, positions // PAGE] * PAGE + positions % PAGE).to(self.device)
+        attention = PackedAttention(lengths.tolist(), self.device)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             pages.write(layer, slots, k, v)
             return attention(layer, q, k, v)
 
         rows = [row for part in parts for row in part.rows]
-        owners = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
-        last = (torch.tensor(lengths).cumsum(0) - 1)[owners].to(self.device)
+        readers = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
+        last = (lengths.cumsum(0) - 1)[readers].to(self.device)
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
             return self._first_tokens(product(hidden[last], weight.t()), rows)
@@ -248,7 +252,8 @@ class Sampler:
         decoder = self.decoders[size]
         if changed:
             decoder.set_rows([row.state() for row in rows])
-        for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run())):
+        wanted = max(row.request.max_tokens - len(row.tokens) for row in rows)
+        for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run(wanted))):
             for token, logprob, sampled in zip(*chosen):
                 if row.stop_reason:
                     break
@@ -257,3 +262,10 @@ class Sampler:
     def reset(self) -> None:
         """Forgets all rows and pages, after an error in the middle of sampling."""
         self.pages, self.decoders = None, {}
+
+
+def spread(lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of several packed sequences each token belongs to, and its place there."""
+    owners = torch.arange(len(lengths)).repeat_interleave(lengths)
+    starts = lengths.cumsum(0) - lengths
+    return owners, torch.arange(len(owners)) - starts[owners]

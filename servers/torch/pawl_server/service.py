@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import Any, Iterable
+from typing import Any, Iterable, Sequence
 
 from .engine import Engine, EngineOptions
 from .errors import RequestError
@@ -156,8 +156,9 @@ class Service:
             results[0]["prompt_logprobs"] = self._prompt_logprobs(engine, work.requests[0].prompt)
         return {**results[0], "type": "sample"}
 
-    def _prompt_logprobs(self, engine: Engine, prompt: tuple[int, ...]) -> list[Any]:
-        body = {"model_input": list(prompt[:-1]), "loss_fn_inputs": {"target_tokens": list(prompt[1:])}}
+    def _prompt_logprobs(self, engine: Engine, prompt: Sequence[int]) -> list[Any]:
+        ids = [int(token) for token in prompt]
+        body = {"model_input": ids[:-1], "loss_fn_inputs": {"target_tokens": ids[1:]}}
         work = parse("forward", {"forward_input": {"data": [body]}}, limits_of(engine.config))
         assert isinstance(work, Forward)
         scored = engine.score(work.sequences, reference=False, entropies=False, values=False)

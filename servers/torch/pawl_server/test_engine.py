@@ -11,7 +11,7 @@ from . import output_head
 from .errors import RequestError
 from .expression import parse_objective
 from .losses import standard_objective
-from .sampler import SampleRequest
+from .sampler import SampleRequest, Sampler
 from .sequences import Sequences, divide
 from .testing import CONFIG, model_folder, random_sequences, tiny_engine
 from .weights import AdamParams
@@ -98,6 +98,15 @@ class EngineTest(unittest.TestCase):
                 scored = engine.score(Sequences((len(ids) - 1,), ids[:-1], ids[1:], mask, {}), reference=False, entropies=False, values=False)
                 torch.testing.assert_close(scored.logprobs[mask], torch.tensor(row.logprobs), rtol=0, atol=1e-5)
         self.assertEqual(len(engine.sampler.pages.free), engine.sampler.pages.count)
+
+    def test_fewer_rows_at_a_time_give_the_same_samples(self):
+        engine = tiny_engine(self.folder.name)
+        requests = [SampleRequest((1, 2, i), 3, 5, i) for i in range(3)]
+        few = Sampler(engine.model, torch.device("cpu"), torch.float32, recorded=False, rows=2)
+        with torch.no_grad():
+            found = [[row.tokens for row in group] for group in few.sample(requests)]
+        self.assertEqual(found, [[row.tokens for row in group] for group in engine.sample(requests)])
+        self.assertLess(few.pages.count, engine.sampler.pages.count)
 
     def test_sampling_follows_the_distribution(self):
         engine = tiny_engine(self.folder.name)

@@ -2,15 +2,19 @@
 import http.client
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
+import urllib.request
 from pathlib import Path
 
 import torch
 
 from .api import Api
 from .engine import EngineOptions
+from .errors import RequestError
 from .folders import Folders
 from .futures import Futures
 from .http_server import HttpOptions, create_http_server
@@ -18,6 +22,33 @@ from .service import Service
 from .testing import ALONE, model_folder
 
 KEY = "a secret"
+SERVE = Path(__file__).parent.parent / "serve.py"
+
+
+class ProcessTest(unittest.TestCase):
+    def test_ends_with_its_standard_input_and_serves_without_a_model(self):
+        with tempfile.TemporaryDirectory() as root:
+            process = subprocess.Popen(
+                [sys.executable, SERVE, "--checkpoints", root, "--until-stdin-closes"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            try:
+                url = json.loads(process.stdout.readline())["listening"]
+                with urllib.request.urlopen(f"{url}/api/v1/get_server_capabilities") as answer:
+                    capabilities = json.load(answer)
+                self.assertEqual(capabilities["supported_models"], [])
+                self.assertNotIn("vocabulary_size", capabilities["pawl"])
+                self.assertIsNone(process.poll())
+                process.stdin.close()
+                self.assertEqual(process.wait(30), 0)
+            finally:
+                process.kill()
+                process.wait()
+                process.stdout.close()
+
+    def test_names_what_a_server_without_a_model_needs(self):
+        with self.assertRaisesRegex(RequestError, 'without a model.*"checkpoint:PATH"'):
+            Folders(None, None, Path("nowhere")).base("tiny")
 
 
 class ServerTest(unittest.TestCase):

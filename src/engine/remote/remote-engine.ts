@@ -83,13 +83,18 @@ async function probe(session: Session, options: RemoteOptions): Promise<void> {
 function modelRequest({ server, transport }: Session, options: RemoteOptions) {
   const { model, loraRank = 0, seed = 0, valueHead = false } = options;
   const names = server.supported_models.map(({ model_name }) => model_name);
+  const brought = options.folder !== undefined && server.pawl?.files === true;
   if (model !== undefined && !names.includes(model))
     throw new EngineError(
       `the engine server at ${transport.shownUrl} has no model ${JSON.stringify(model)}; it has: ${names.join(", ") || "none"}`,
     );
-  if (model === undefined && names.length !== 1)
+  if (names.length === 0 && !brought)
     throw new EngineError(
-      `the engine server at ${transport.shownUrl} has ${names.length} models: say which with engine.model; it has: ${names.join(", ") || "none"}`,
+      `the engine server at ${transport.shownUrl} was started without a model: bring one (model.start: a preset or a folder), or start it with one (pawl serve engine --model FOLDER)`,
+    );
+  if (model === undefined && names.length > 1)
+    throw new EngineError(
+      `the engine server at ${transport.shownUrl} has ${names.length} models: say which with engine.model; it has: ${names.join(", ")}`,
     );
   const extended = server.pawl !== undefined;
   for (const [wanted, has, what] of [
@@ -101,7 +106,7 @@ function modelRequest({ server, transport }: Session, options: RemoteOptions) {
         `the engine server at ${transport.shownUrl} has no ${what}, which the configuration asks for`,
       );
   return {
-    base_model: model ?? names[0]!,
+    base_model: model ?? names[0] ?? "",
     // Plain servers train adapters only, and want to know their rank.
     lora_config: loraRank > 0 ? { rank: loraRank, seed } : extended ? null : { rank: 32, seed },
     ...(extended && { value_head: valueHead, seed }),
@@ -240,7 +245,7 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
     sample: (requests) =>
       live(async () => {
         checkRequests(requests, capabilities);
-        if (pawl?.sample_batch === true) return sampleBatch(requests, ask);
+        if (pawl?.sample_batch === true) return sampleBatch(requests, learning.binary, ask);
         samplerSource ??= await copyForSampling(change);
         return sampleEach(requests, samplerSource, (path, body) =>
           session.call(path, body, { repeatable: true }),

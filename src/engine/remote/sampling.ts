@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { EngineError, type Sample, type SampleRequest } from "../engine.js";
 import { parse, type Result } from "./server.js";
-import { numbersOf, tensorSchema } from "./wire.js";
+import { numbersOf, tensorOf, tensorSchema } from "./wire.js";
 
 const sequenceSchema = z.object({
   stop_reason: z.string(),
@@ -16,12 +16,13 @@ const batchResult = z.object({ results: z.array(sampleResult) });
 /** All requests at once, from the model's own weights. */
 export async function sampleBatch(
   requests: readonly SampleRequest[],
+  binary: boolean,
   call: (path: string, body: object) => Promise<Result>,
 ): Promise<readonly (readonly Sample[])[]> {
   if (requests.length === 0) return [];
   const result = await call("sample_batch", {
     requests: requests.map((request) => ({
-      prompt: Array.from(request.prompt),
+      prompt: tensorOf(request.prompt, "int64", binary),
       num_samples: request.count ?? 1,
       sampling_params: {
         ...paramsOf(request),

@@ -15,6 +15,7 @@ import { inProcess } from "./model-testing.js";
 import {
   type Asked,
   type Input,
+  integersOf,
   normalise,
   samplingOf,
   sent,
@@ -257,7 +258,7 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
           const asked = body.requests as readonly Asked[];
           const results = await engine.sample(
             asked.map(({ prompt, num_samples, sampling_params }) => ({
-              prompt: prompt as readonly number[],
+              prompt: integersOf(prompt),
               count: num_samples,
               ...samplingOf(sampling_params),
               stop: sampling_params.stop as readonly (readonly number[])[],
@@ -287,7 +288,9 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
             samplers.set(path, await inProcess(copy));
           }
           const { prompt, num_samples, sampling_params } = body as unknown as Asked;
-          const { chunks } = prompt as { readonly chunks: readonly { tokens: number[] }[] };
+          const { chunks } = prompt as unknown as {
+            readonly chunks: readonly { tokens: number[] }[];
+          };
           const [samples] = await samplers.get(path)!.sample([
             {
               prompt: chunks.flatMap(({ tokens }) => tokens),

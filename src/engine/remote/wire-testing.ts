@@ -17,7 +17,7 @@ export interface SentDatum {
 
 /** A request for samples as it arrives. */
 export interface Asked {
-  readonly prompt: unknown;
+  readonly prompt: Parameters<typeof numbersOf>[0];
   readonly num_samples: number;
   readonly sampling_params: Readonly<Record<string, unknown>>;
 }
@@ -61,10 +61,11 @@ export function sequenceOf({ model_input, loss_fn_inputs }: SentDatum): TrainSeq
   };
 }
 
-function integersOf(tensor: Parameters<typeof numbersOf>[0]): readonly number[] {
+/** Token ids as they arrive. */
+export function integersOf(tensor: Parameters<typeof numbersOf>[0]): readonly number[] {
   if (!("base64" in tensor)) return Array.from(numbersOf(tensor));
   const bytes = Uint8Array.from(Buffer.from(tensor.base64, "base64"));
-  return Array.from(new BigInt64Array(bytes.buffer), Number);
+  return Array.from(new Int32Array(bytes.buffer));
 }
 
 /** What a server does that divides by the sum of the weights. */

@@ -16,7 +16,7 @@ export type WireTensor =
   | { readonly data: readonly number[]; readonly dtype: string; readonly shape: readonly [number] }
   | { readonly base64: string; readonly dtype: string; readonly shape: readonly [number] };
 
-/** Turns numbers into tensors: as base64 where the server reads it. */
+/** Turns numbers into tensors: as base64 where the server reads it, whole numbers then in 32 bits. */
 export function tensorOf(
   values: ArrayLike<number>,
   dtype: "float32" | "int64",
@@ -27,13 +27,11 @@ export function tensorOf(
     const numbers = dtype === "float32" ? Float32Array.from(values) : values;
     return { data: Array.from(numbers), dtype, shape };
   }
-  const bytes =
-    dtype === "float32"
-      ? Float32Array.from(values)
-      : BigInt64Array.from(Array.from(values, (value) => BigInt(value)));
+  const whole = dtype === "int64";
+  const { buffer } = whole ? Int32Array.from(values) : Float32Array.from(values);
   return {
-    base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64"),
-    dtype,
+    base64: Buffer.from(buffer).toString("base64"),
+    dtype: whole ? "int32" : dtype,
     shape,
   };
 }
