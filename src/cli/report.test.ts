@@ -55,6 +55,23 @@ describe("pawl report", () => {
     expect(page).toContain("<code>--predictions</code>");
   });
 
+  it.each([
+    ["wm-train", { data: ["data/house"] }, { update: 0, "wm.loss": 2, "wm.exactMatch": 0.5 }],
+    ["rwml", { env: { name: "household" } }, { update: 0, "heldOut.reward": 0.25 }],
+  ])("draws the curves of %s", async (kind, config, line) => {
+    const run = createRun({ folder: join(folder, kind), kind, seed: 0, config }, fail);
+    run.recordMetrics(line);
+    run.recordMetrics({ ...line, update: 1 });
+    run.finish("done");
+    const out = join(folder, `${kind}.html`);
+    expect((await runCli(["report", run.folder, "--predictions", "--out", out])).code).toBe(0);
+    const page = readFileSync(out, "utf8");
+    const drawn = Object.keys(line).length - 1;
+    expect(page.match(/<figure class="chart"/g)).toHaveLength(drawn);
+    expect(page).toContain(kind === "rwml" ? "household" : "data/house");
+    expect(page).not.toContain("What the model expects to see");
+  });
+
   it("asks a trained run for predictions", async () => {
     const run = join(folder, "trained");
     await trainRun(tinyConfig({ updates: 1, evaluation: { every: 0 } }), { folder: run });
@@ -73,7 +90,7 @@ describe("pawl report", () => {
     const rollout = join(folder, "rollout");
     await runCli(["rollout", "--groups", "1", "--group-size", "1", "--out", rollout]);
     const refused = await runCli(["report", rollout]);
-    expect(refused.stderr).toContain("expected a run of pawl train");
+    expect(refused.stderr).toContain("expected a run of pawl train, pawl wm train or pawl rwml");
     expect(refused.code).toBe(1);
   });
 });

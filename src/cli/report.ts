@@ -5,10 +5,11 @@ import { type ReportGroup, reportPage } from "../report/page.js";
 import { predictObservations } from "../report/predictions.js";
 import { groupRuns, type ReportRun, type RunGroup } from "../report/run-groups.js";
 import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.js";
-
+import { RunError } from "../runs/run-error.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import { findSavedModel, loadSavedModel, REFERENCE, trainConfigOf } from "../train/saved-model.js";
+import { WORLD_RUN } from "../worldmodel/saved.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { type Io, print, warn } from "./io.js";
 
@@ -18,7 +19,7 @@ export const report = defineCommand({
   summary: "write training runs, compared, into one HTML file",
   positionals: "RUN…",
   details:
-    "Curves with several runs overlaid (mean and spread over seeds), a table of the last evaluations, episodes to\nread, and with --predictions what the model expects to see, token by token. The file needs no network.",
+    "Curves with several runs overlaid (mean and spread over seeds); of pawl train also a table of the last evaluations, episodes to\nread, and with --predictions what the model expects to see, token by token. The file needs no network.",
   options: () =>
     z.strictObject({
       out: z.string().default("report.html").describe("the file to write"),
@@ -43,6 +44,11 @@ export const report = defineCommand({
       signal.throwIfAborted();
       const { folder } = group.runs[0]!;
       const recorded = openRun(folder, (message) => warn(io, message));
+      // Other training has no groups of episodes, and so none to read or to predict.
+      if (recorded.manifest.kind !== "train") {
+        groups.push({ ...group, episodes: [] });
+        continue;
+      }
       const episodes = sampleEpisodes(recorded.episodes(), trainConfigOf(folder).groups);
       groups.push({
         ...group,
@@ -56,9 +62,16 @@ export const report = defineCommand({
   },
 });
 
+/** Kinds of runs that have curves. */
+const REPORTED: readonly string[] = ["train", "rwml", WORLD_RUN];
+
 function readRun(folder: string, io: Io): ReportRun {
-  trainConfigOf(folder);
   const run = openRun(folder, (message) => warn(io, message));
+  const { kind } = run.manifest;
+  if (!REPORTED.includes(kind))
+    throw new RunError(
+      `${folder} was made by pawl ${kind}: expected a run of pawl train, pawl wm train or pawl rwml`,
+    );
   const metrics = run.metrics();
   if (metrics.length === 0) warn(io, `${folder} has no metrics yet`);
   return { folder, manifest: run.manifest, metrics };

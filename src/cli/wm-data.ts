@@ -22,6 +22,7 @@ import {
   withinBudgets,
   writeDataSet,
 } from "../worldmodel/dataset.js";
+import { engineChoice } from "../worldmodel/engine-choice.js";
 import { createProblems, type Problems } from "../worldmodel/problems.js";
 import { protocolOptions } from "../worldmodel/protocol.js";
 import { datasetInfo, exportChat } from "../worldmodel/sharegpt.js";
@@ -57,7 +58,7 @@ export const wmData = defineCommand({
       test: z.number().min(0).max(1).default(0.1).describe("share of the tasks kept for testing"),
       budget: budgetOptions,
       temperature: z.number().min(0).optional().describe("of trained agents; default: their own"),
-      threads: count.optional().describe("threads of trained agents; default: one per core"),
+      engine: engineChoice,
       format: z
         .enum(["pawl", "sharegpt"])
         .default("pawl")
@@ -129,7 +130,7 @@ export const wmData = defineCommand({
 const NOTHING: DataSet = { train: [], test: [] };
 
 async function playMixture(
-  config: Pick<BehaviourOptions, "split" | "stepLimit" | "temperature" | "threads" | "seed"> & {
+  config: Pick<BehaviourOptions, "split" | "stepLimit" | "temperature" | "engine" | "seed"> & {
     readonly env: Readonly<Record<string, unknown>>;
     readonly mix: readonly string[];
   },

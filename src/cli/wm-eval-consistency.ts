@@ -10,6 +10,7 @@ import {
   measureConsistency,
   ratioInterval,
 } from "../worldmodel/consistency.js";
+import { engineChoice } from "../worldmodel/engine-choice.js";
 import { openPlayer } from "../worldmodel/players.js";
 import { loadWorldModel } from "../worldmodel/saved.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -37,7 +38,7 @@ export const wmEvalConsistency = defineCommand({
         .array(z.string())
         .min(1)
         .default(["expert", "epsilon=0.3"])
-        .describe("who plays: expert, random, epsilon=SHARE, runs of pawl train"),
+        .describe("who plays: expert, seeker, random, epsilon=SHARE, runs of pawl train"),
       split: z.string().default("valid_seen").describe("the split to take tasks from"),
       tasks: count.default(64).describe("the first tasks of the split"),
       stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
@@ -52,7 +53,7 @@ export const wmEvalConsistency = defineCommand({
         .prefault({}),
       temperature: z.number().min(0).optional().describe("of trained agents; default: their own"),
       maxTokens: maxTokensOption,
-      threads: count.optional().describe("threads of each model; default: one per core"),
+      engine: engineChoice,
       seed: z.int().min(0).default(0).describe("seed of every draw"),
       out: z.string().optional().describe("a file to write the results to, as JSON"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),

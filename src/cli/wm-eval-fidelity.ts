@@ -4,6 +4,7 @@ import { createRandom, mixSeed } from "../random.js";
 import { chatClientOptions, createChatClient } from "../rollout/policies/chat-client.js";
 import { dataOptions, maxTokensOption } from "../worldmodel/config.js";
 import { readDataSets } from "../worldmodel/dataset.js";
+import { engineChoice } from "../worldmodel/engine-choice.js";
 import { fewShotModel } from "../worldmodel/few-shot.js";
 import {
   type FidelityReport,
@@ -39,7 +40,7 @@ export const wmEvalFidelity = defineCommand({
       part: z.enum(["test", "train", "all"]).default("test").describe("which trajectories to ask"),
       trajectories: count.optional().describe("a seeded choice of so many; default: all of them"),
       maxTokens: maxTokensOption,
-      threads: count.optional().describe("threads; default: one per core"),
+      engine: engineChoice,
       chat: z
         .strictObject({ ...chatClientOptions.shape, temperature: z.number().min(0).default(0) })
         .optional(),
@@ -62,7 +63,7 @@ export const wmEvalFidelity = defineCommand({
     ],
   ],
   async run({ config, io, signal }) {
-    const { model: folder, chat, seed, maxTokens, threads } = config;
+    const { model: folder, chat, seed, maxTokens, engine } = config;
     if ((folder === undefined) === (chat === undefined))
       throw new ConfigError("pawl wm eval fidelity: give --model or --chat.…, one of them");
     const problems = createProblems((message) => warn(io, message));
@@ -73,7 +74,7 @@ export const wmEvalFidelity = defineCommand({
     const order = createRandom(mixSeed(seed, "fidelity")).shuffle([...all]);
     const chosen = config.trajectories === undefined ? all : order.slice(0, config.trajectories);
     const loaded =
-      folder === undefined ? undefined : await loadWorldModel(folder, { threads, maxTokens });
+      folder === undefined ? undefined : await loadWorldModel(folder, { engine, maxTokens });
     try {
       const model: WorldModel =
         loaded?.model ??

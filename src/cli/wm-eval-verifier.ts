@@ -5,6 +5,7 @@ import { findEnvKind } from "../envs/registry.js";
 import { type Counts, rates } from "../rollout/tally.js";
 import { evaluate, successInterval } from "../train/evaluate.js";
 import { maxTokensOption } from "../worldmodel/config.js";
+import { engineChoice } from "../worldmodel/engine-choice.js";
 import { openPlayer } from "../worldmodel/players.js";
 import { loadWorldModel } from "../worldmodel/saved.js";
 import {
@@ -37,7 +38,7 @@ export const wmEvalVerifier = defineCommand({
       policy: z
         .string()
         .default("epsilon=0.3")
-        .describe("who plays: expert, random, epsilon=SHARE, or a run of pawl train"),
+        .describe("who plays: expert, seeker, random, epsilon=SHARE, or a run of pawl train"),
       budgets: z
         .array(z.int().min(0))
         .min(1)
@@ -48,7 +49,7 @@ export const wmEvalVerifier = defineCommand({
       stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
       temperature: z.number().min(0).optional().describe("of a trained agent; default: its own"),
       maxTokens: maxTokensOption,
-      threads: count.optional().describe("threads of each model; default: one per core"),
+      engine: engineChoice,
       seed: z.int().min(0).default(0).describe("seed of every draw"),
       out: z.string().optional().describe("a file to write the results to, as JSON"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),

@@ -38,7 +38,7 @@ export const wmSynth = defineCommand({
       policy: z
         .string()
         .default("expert")
-        .describe("who plays: a run of pawl train; or expert, random, epsilon=SHARE"),
+        .describe("who plays: a run of pawl train; or expert, seeker, random, epsilon=SHARE"),
       split: z.string().default("train").describe("the split whose tasks are played"),
       episodes: count.default(200).describe("tasks to try in each of the two worlds"),
       most: count.optional().describe("at most so many successes of each; default: all"),
@@ -63,16 +63,17 @@ export const wmSynth = defineCommand({
     ["pawl wm synth --world runs/… --policy runs/agent --seeds 0,1,2", "three comparisons"],
   ],
   async run({ config, io, signal }) {
-    const { env, split, episodes, most, evaluation, stepLimit, maxTokens } = config;
-    const { threads } = config.engine;
+    const { env, split, episodes, most, evaluation, stepLimit, maxTokens, engine } = config;
+    const { name, threads, model } = engine;
+    const reading = { engine: { name, threads, model } };
     const start = startOf(config);
     const environment = openEnvironment({ ...env, name: String(env.name) });
-    const world = await loadWorldModel(config.world, { threads, maxTokens });
+    const world = await loadWorldModel(config.world, { ...reading, maxTokens });
     const results: { seed: number; variant: Variant; counts: Readonly<Record<string, Counts>> }[] =
       [];
     const made: object[] = [];
     try {
-      const player = await openPlayer(config.policy, environment, { threads });
+      const player = await openPlayer(config.policy, environment, reading);
       if (player.looksInside)
         warn(io, `${config.policy} looks at the real world: only the model's judgement is tested`);
       try {
@@ -102,7 +103,7 @@ export const wmSynth = defineCommand({
               tokenizer: world.tokenizer,
               sft: config.sft,
               stepLimit,
-              threads,
+              engine,
               seed,
               signal,
             });

@@ -83,7 +83,7 @@ describe("pawl wm eval", () => {
   it("fidelity prints and writes scores", async () => {
     const out = join(folder, "results", "fidelity.json");
     const args = ["--model", model, "--data", data, "--trajectories", "2", "--max-tokens", "16"];
-    const table = await pawl("eval", "fidelity", ...args, "--threads", "1", "--out", out);
+    const table = await pawl("eval", "fidelity", ...args, "--engine.threads", "1", "--out", out);
     expect(table).toMatch(/^turns +number +exact match +word F1/);
     expect(table).toMatch(/^all +\d+/m);
     const { all, trajectories } = JSON.parse(readFileSync(out, "utf8"));
@@ -94,7 +94,16 @@ describe("pawl wm eval", () => {
   });
 
   it("consistency prints Real, WM, W2R and CR", async () => {
-    const flags = ["--tasks", "4", "--step-limit", "6", "--threads", "1", "--max-tokens", "16"];
+    const flags = [
+      "--tasks",
+      "4",
+      "--step-limit",
+      "6",
+      "--engine.threads",
+      "1",
+      "--max-tokens",
+      "16",
+    ];
     const args = ["--model", model, ...oneRoomFlags, ...flags, "--policies", "expert,random"];
     const out = join(folder, "consistency.json");
     const table = await pawl("eval", "consistency", ...args, "--out", out);

@@ -101,6 +101,57 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
     ],
   },
   {
+    heading: "Answers of a world model (WM-SFT)",
+    curves: [
+      { metric: "wm.loss", title: "Loss", note: "per token of the responses learnt from" },
+      {
+        metric: "wm.exactMatch",
+        title: "Exact match",
+        note: "test responses foreseen word for word",
+        percent: true,
+        dots: true,
+      },
+      {
+        metric: "wm.f1",
+        title: "Word F1",
+        note: "of test responses",
+        percent: true,
+        dots: true,
+      },
+    ],
+  },
+  {
+    heading: "Predictions of the next state (RWML)",
+    curves: [
+      { metric: "rwml.reward", title: "Reward", note: "mean over the predictions learnt from" },
+      {
+        metric: "heldOut.reward",
+        title: "Held-out reward",
+        note: "most probable predictions of episodes kept back",
+        dots: true,
+      },
+      {
+        metric: "heldOut.exact",
+        title: "Held-out exact match",
+        note: "the same, word for word",
+        percent: true,
+        dots: true,
+      },
+      {
+        metric: "heldOut.loss.actions",
+        title: "Loss of old actions",
+        note: "per held-out token: rising is forgetting how to act",
+        dots: true,
+      },
+      {
+        metric: "heldOut.loss.states",
+        title: "Loss of states",
+        note: "per held-out token",
+        dots: true,
+      },
+    ],
+  },
+  {
     heading: "Policy",
     curves: [
       { metric: "policy.loss", title: "Policy loss", note: "clipped policy gradient" },

@@ -24,6 +24,7 @@ export function reportPage(groups: readonly ReportGroup[]): string {
   const title = `Training report: ${environments.join(", ")}`;
   const period = [...new Set([dates[0]!, dates.at(-1)!])].join(" to ");
   const time = timeTable(groups);
+  const playing = groups.filter(({ runs: [first] }) => first!.manifest.kind === "train");
   const page = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${title}</title><link rel="icon" href="data:,"><style>${trusted(style)}</style></head>
@@ -37,10 +38,13 @@ ${runsTable(groups)}
 ${groups.length > 1 && html`<nav class="key" aria-label="groups">${groups.map((group, i) => html`<span>${swatch(i)}${group.label}</span>`)}</nav>`}
 ${curves(groups)}</section>
 ${time !== undefined && html`<section id="time"><h2>Where the time went</h2>${time}</section>`}
-<section id="episodes"><h2>Episodes</h2>
+${
+  playing.length > 0 &&
+  html`<section id="episodes"><h2>Episodes</h2>
 <p class="hint">The first and the last solved, and the first and the last failed, of the first run of each group.</p>
-${groups.map((group, i) => html`${heading(groups, i)}${episodeList(group.episodes)}`)}</section>
-<section id="predictions"><h2>What the model expects to see</h2>${predictionSection(groups)}</section>
+${playing.map((group) => html`${heading(groups, group)}${episodeList(group.episodes)}`)}</section>
+<section id="predictions"><h2>What the model expects to see</h2>${predictionSection(groups)}</section>`
+}
 </main><script>${trusted(script)}</script></body></html>
 `;
   return page.markup;
@@ -54,20 +58,23 @@ function predictionSection(groups: readonly ReportGroup[]): Html {
     return html`<p class="hint">Probabilities of observation tokens are not part of a run’s record. Make the report with
 <code>--predictions</code>, and the run’s start weights and latest checkpoint are asked for them.</p>`;
   }
-  return html`${groups.map(({ predictions }, i) =>
-    predictions === undefined
+  return html`${groups.map((group) => {
+    const { predictions } = group;
+    return predictions === undefined
       ? ""
-      : html`${heading(groups, i)}${predictionLegend(predictions.paw)}${predictionList(predictions.steps)}`,
-  )}`;
+      : html`${heading(groups, group)}${predictionLegend(predictions.paw)}${predictionList(predictions.steps)}`;
+  })}`;
 }
 
-function heading(groups: readonly ReportGroup[], index: number): Html | string {
+function heading(groups: readonly ReportGroup[], group: ReportGroup): Html | string {
   if (groups.length === 1) return "";
-  return html`<h4>${swatch(index)}${groups[index]!.label}</h4>`;
+  return html`<h4>${swatch(groups.indexOf(group))}${group.label}</h4>`;
 }
 
-function environmentOf(config: Readonly<Record<string, unknown>>): string {
-  return String((config.env as { readonly name?: unknown } | undefined)?.name ?? "unknown");
+/** The environment that was played, or the data sets where none was. */
+function environmentOf({ env, data }: Readonly<Record<string, unknown>>): string {
+  if (Array.isArray(data)) return data.join(", ");
+  return String((env as { readonly name?: unknown } | undefined)?.name ?? "unknown");
 }
 
 const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;

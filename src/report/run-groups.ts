@@ -46,6 +46,7 @@ const MOST_DIFFERENCES = 4;
 
 function labelOf(settings: Settings, differing: readonly string[]): string {
   if (differing.length === 0) {
+    // World-model training has no estimator, and goes by its folder.
     const estimator = settings.get("advantage.name") ?? "";
     const loss = settings.get("paw.loss");
     return loss === undefined || loss === "off" ? estimator : `${estimator} + ${loss}`;

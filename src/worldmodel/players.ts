@@ -1,13 +1,14 @@
-/** Policies by a short text: `expert`, `random`, `epsilon=0.3`, or the folder of a trained agent. */
+/** Policies by a short text: `expert`, `seeker`, `random`, `epsilon=0.3`, or the folder of a trained agent. */
 import { existsSync } from "node:fs";
 import { ConfigError } from "../config/config-error.js";
 import type { Environment } from "../envs/env.js";
+import { teacherPolicy } from "../rollout/policies/config.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
-import { expertPolicy } from "../rollout/policies/expert.js";
-import { epsilonPolicy, randomPolicy } from "../rollout/policies/random.js";
+import { randomPolicy } from "../rollout/policies/random.js";
 import type { Policy } from "../rollout/policy.js";
 import { type PromptStyle, promptStyle } from "../text/prompt.js";
 import { findSavedModel, loadSavedModel } from "../train/saved-model.js";
+import { type EngineChoice, engineFor } from "./engine-choice.js";
 
 /** A policy with the prompts it reads. */
 export interface Player {
@@ -23,7 +24,8 @@ export interface Player {
 export interface PlayerOptions {
   /** Default: that of the agent's own evaluation. */
   readonly temperature?: number | undefined;
-  readonly threads?: number | undefined;
+  /** Default: the engine of the agent's own run. */
+  readonly engine?: EngineChoice | undefined;
 }
 
 /** The player a text means; a text that means none is an error that says what there is. */
@@ -44,12 +46,12 @@ export async function openPlayer(
   }
   if (!existsSync(text)) {
     throw new ConfigError(
-      `"${text}" is no policy: expected expert, random, epsilon=SHARE, or the folder of a run of pawl train`,
+      `"${text}" is no policy: expected expert, seeker, random, epsilon=SHARE, or the folder of a run of pawl train`,
     );
   }
   const saved = findSavedModel(text);
-  const { threads } = options;
-  const model = await loadSavedModel(saved, threads === undefined ? {} : { threads });
+  const engine = engineFor(saved.config?.engine, options.engine);
+  const model = await loadSavedModel(saved, engine);
   const compact = { style: "compact", history: "all" } as const;
   const style = promptStyle(environment.promptFamily, saved.config?.prompt ?? compact);
   const temperature = options.temperature ?? saved.config?.evaluation.temperature ?? 0;
@@ -65,11 +67,8 @@ export async function openPlayer(
 
 function scriptedPolicy(text: string, environment: Environment): Policy | undefined {
   if (text === "random") return randomPolicy();
+  if (text === "seeker") return teacherPolicy(environment, "seeker", 0);
   const share = /^epsilon=(0|1|0?\.\d+|1\.0+)$/.exec(text)?.[1];
   if (text !== "expert" && share === undefined) return undefined;
-  if (environment.expert === undefined) {
-    throw new ConfigError(`"${text}": the ${environment.name} environment has no expert`);
-  }
-  const expert = expertPolicy(environment.expert);
-  return share === undefined ? expert : epsilonPolicy(expert, Number(share));
+  return teacherPolicy(environment, "expert", Number(share ?? 0));
 }

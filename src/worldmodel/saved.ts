@@ -1,25 +1,28 @@
 /** World models on disk: runs of `pawl wm train`, agents that learnt their world, and plain checkpoints. */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Engine } from "../engine/engine.js";
+import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { type EngineOptions, openEngine } from "../train/engines.js";
 import { findSavedModel } from "../train/saved-model.js";
 import type { WorldTrainConfig } from "./config.js";
+import { type EngineChoice, engineFor } from "./engine-choice.js";
 import { engineWorldModel, type WorldModel } from "./model.js";
 import { type Protocol, protocolOptions } from "./protocol.js";
 
 /** The kind of run that `pawl wm train` makes. */
 export const WORLD_RUN = "wm-train";
 
-/** A world model's files, and the protocol it learnt. */
+/** A world model's files, the protocol it learnt, and the engine of its run. */
 export interface SavedWorldModel {
   readonly weights: string;
   readonly tokenizer: string;
   readonly protocol: Protocol;
+  readonly engine?: EngineOptions | undefined;
 }
 
 /**
@@ -33,17 +36,21 @@ export function findWorldModel(folder: string): SavedWorldModel {
   if (run === undefined) {
     const { weights, tokenizer, config } = findSavedModel(folder);
     const learnt = config === undefined ? {} : { context: false, marker: "" };
-    return { weights, tokenizer, protocol: protocolOptions.parse(learnt) };
+    const protocol = protocolOptions.parse(learnt);
+    return { weights, tokenizer, protocol, engine: config?.engine };
   }
-  const { protocol } = readManifest(run).config as WorldTrainConfig;
-  if (run !== folder && existsSync(join(folder, "config.json"))) {
-    return { weights: folder, tokenizer: join(run, "tokenizer"), protocol };
+  const { protocol, engine } = readManifest(run).config as WorldTrainConfig;
+  if (
+    run !== folder &&
+    ["config.json", POINTER_FILE].some((file) => existsSync(join(folder, file)))
+  ) {
+    return { weights: folder, tokenizer: join(run, "tokenizer"), protocol, engine };
   }
   const checkpoint = latestCheckpoint(run);
   if (checkpoint === undefined) {
     throw new RunError(`${run} has no checkpoint yet: wait for its first one, or train it again`);
   }
-  return { weights: checkpoint.folder, tokenizer: join(run, "tokenizer"), protocol };
+  return { weights: checkpoint.folder, tokenizer: join(run, "tokenizer"), protocol, engine };
 }
 
 /** A world model that is ready to answer. */
@@ -54,17 +61,16 @@ export interface LoadedWorldModel {
   dispose(): Promise<void>;
 }
 
-/** Starts an engine with a world model's weights. */
+/** Starts an engine with a world model's weights; default: the engine of its run. */
 export async function loadWorldModel(
   folder: string,
-  options: { readonly threads?: number | undefined; readonly maxTokens: number },
+  options: { readonly engine?: EngineChoice | undefined; readonly maxTokens: number },
 ): Promise<LoadedWorldModel> {
-  const { threads, maxTokens } = options;
+  const { maxTokens } = options;
   const saved = findWorldModel(folder);
   const tokenizer = await loadTokenizer(saved.tokenizer);
-  const engine = await createEmbeddedEngine({
-    model: { folder: saved.weights },
-    ...(threads !== undefined && { threads }),
+  const engine = await openEngine(engineFor(saved.engine, options.engine), {
+    folder: saved.weights,
   });
   const { protocol } = saved;
   return {

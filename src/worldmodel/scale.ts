@@ -80,10 +80,10 @@ async function scored(
 async function score(
   folder: string,
   test: Parameters<typeof scoreTurns>[1],
-  { maxTokens, engine: { threads } }: WorldTrainConfig,
+  { maxTokens }: WorldTrainConfig,
   signal: AbortSignal | undefined,
 ) {
-  const world = await loadWorldModel(folder, { maxTokens, threads });
+  const world = await loadWorldModel(folder, { maxTokens });
   try {
     const fidelity = fidelityReport(await scoreTurns(world.model, test, { signal }));
     return { parameters: world.engine.capabilities.parameters, fidelity };

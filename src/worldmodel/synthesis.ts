@@ -14,7 +14,7 @@ import { play } from "../rollout/rollout.js";
 import type { Counts } from "../rollout/tally.js";
 import type { PromptStyle } from "../text/prompt.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
-import { engineOptions, openEngine } from "../train/engines.js";
+import { type EngineOptions, openEngine } from "../train/engines.js";
 import { evaluate } from "../train/evaluate.js";
 import { engineModel, type ModelStart } from "../train/run.js";
 import { type SftOptions, sft } from "../train/sft.js";
@@ -132,7 +132,7 @@ export interface TraineeOptions {
   readonly temperature: number;
   readonly maxTokens: number;
   readonly stepLimit?: number | undefined;
-  readonly threads?: number | undefined;
+  readonly engine: EngineOptions;
   readonly seed: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -142,13 +142,11 @@ export async function trainAndTest(
   episodes: readonly Episode[],
   options: TraineeOptions,
 ): Promise<Readonly<Record<string, Counts>>> {
-  const { environment, style, start, maxContext, seed, threads, signal, stepLimit } = options;
+  const { environment, style, start, maxContext, seed, signal, stepLimit } = options;
   const tokenizer = "folder" in start ? await loadTokenizer(start.tokenizer) : options.tokenizer;
   const { vocabularySize } = tokenizer;
-  const settings = engineOptions.parse(threads === undefined ? {} : { threads });
-  const engine = await openEngine(settings, engineModel(start, vocabularySize, maxContext), {
-    seed,
-  });
+  const model = engineModel(start, vocabularySize, maxContext);
+  const engine = await openEngine(options.engine, model, { seed });
   try {
     const text = { tokenizer, style };
     await sft(engine, episodes, text, { ...options.sft, seed, ...(signal && { signal }) });

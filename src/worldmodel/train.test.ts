@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { openRun } from "../runs/run-folder.js";
 import { loadTokenizer } from "../text/tokenizer.js";
+import { engineOptions } from "../train/engines.js";
 import { tinyConfig } from "../train/testing.js";
 import { worldTrainConfig } from "./config.js";
 import { writeDataSet } from "./dataset.js";
@@ -94,7 +95,10 @@ describe("a world model's training", () => {
   });
 
   it("gives a world model whose certain answers are those it samples", async () => {
-    const { model, dispose } = await loadWorldModel(whole, { threads: 1, maxTokens: 24 });
+    const { model, dispose } = await loadWorldModel(whole, {
+      engine: { threads: 1 },
+      maxTokens: 24,
+    });
     try {
       const certain = await model.certain!(trajectories.slice(0, 4));
       const { certain: _, ...sampling } = model;
@@ -177,7 +181,7 @@ describe("synthetic data", () => {
       temperature: 0,
       maxTokens: 8,
       stepLimit: 3,
-      threads: 1,
+      engine: engineOptions.parse({ threads: 1 }),
       seed: 0,
     });
     expect(counts.valid_seen).toMatchObject({ episodes: 2, broken: 0 });
@@ -212,7 +216,7 @@ it("compares a warm start with a cold one, from the same weights", async () => {
   // An agent is a world model too, and a player.
   const agent = curves[0]!.folder;
   expect(findWorldModel(agent).protocol).toEqual({ context: false, marker: "" });
-  const player = await openPlayer(agent, oneRoom(), { threads: 1 });
+  const player = await openPlayer(agent, oneRoom(), { engine: { threads: 1 } });
   expect(player.looksInside).toBe(false);
   await player.dispose();
 });

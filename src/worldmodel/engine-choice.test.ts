@@ -1,0 +1,27 @@
+import { describe, expect, it } from "vitest";
+import { engineOptions } from "../train/engines.js";
+import { engineChoice, engineFor } from "./engine-choice.js";
+
+const served = engineOptions.parse({
+  name: "http://gpu:8000",
+  model: "small",
+  loraRank: 8,
+  copy: true,
+});
+
+describe("engineFor", () => {
+  it("is the engine of the run where none is named, without what is for training", () => {
+    const engine = engineFor(served, engineChoice.parse({ threads: 2 }));
+    expect(engine).toMatchObject({ name: "http://gpu:8000", model: "small", threads: 2 });
+    expect(engine).toMatchObject({ loraRank: 0, copy: false });
+  });
+
+  it("is the named one, without the settings of the run's own server", () => {
+    const engine = engineFor(served, engineChoice.parse({ name: "embedded" }));
+    expect(engine).toEqual(engineOptions.parse({}));
+  });
+
+  it("is embedded for a model that no run trained", () => {
+    expect(engineFor(undefined)).toEqual(engineOptions.parse({}));
+  });
+});
