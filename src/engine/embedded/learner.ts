@@ -197,7 +197,6 @@ export function createLearner(
           const key = `train ${blocks} ${JSON.stringify(objective)}`;
           const program = programOf(key, () => trainingProgram(config, objective, blocks));
           const feeds = packedFeeds(packed, config);
-          feeds.present = columnFeed(new Float32Array(packed.targets.length).fill(1));
           for (const name of inputs)
             feeds[inputName(name)] = columnFeed(
               gatherTargets(packed, (i) => sequences[i]!.inputs[name]!),
