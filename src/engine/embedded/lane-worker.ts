@@ -1,15 +1,15 @@
 /** The worker thread of a lane: the same lane, with weights copied from shared memory. */
 import { parentPort, workerData } from "node:worker_threads";
-import type { ModelConfig } from "../weights/model-config.js";
 import { serve } from "./calls.js";
 import type { SampleTask } from "./decoder.js";
-import { createLane, type Job } from "./lane.js";
+import { createLane, type Job, type LaneStart } from "./lane.js";
 import { createSessions } from "./sessions.js";
 import { createCopies, type WeightSet } from "./weight-set.js";
 
 const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread of a lane");
-const lane = createLane(workerData as ModelConfig, createSessions(1));
+const { config, lanes } = workerData as LaneStart;
+const lane = createLane(config, createSessions(1), lanes);
 const copied = createCopies();
 
 serve(port, async (method, args) => {

@@ -46,10 +46,20 @@ export interface Lane {
   dispose(): Promise<void>;
 }
 
-/** A lane in the thread that calls it. */
-export function createLane(config: ModelConfig, sessions: Sessions): Lane {
+/** What a lane in a thread of its own starts from. */
+export interface LaneStart {
+  readonly config: ModelConfig;
+  /** How many lanes there are. */
+  readonly lanes: number;
+}
+
+/** Bytes of keys and values that all lanes together keep at most. */
+const MAX_KEPT_BYTES = 2 ** 29;
+
+/** A lane in the thread that calls it, one of so many. */
+export function createLane(config: ModelConfig, sessions: Sessions, lanes = 1): Lane {
   const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
-  const decoder = createDecoder(config, sessions);
+  const decoder = createDecoder(config, sessions, { maxKeptBytes: MAX_KEPT_BYTES / lanes });
   return {
     run: async ({ steps, weights, weightNames, trained }) => {
       // Room for learning, where nothing that was read before is of use any more.

@@ -1,7 +1,7 @@
 /** The lanes of an engine, and how work is shared among them. */
 import type { ModelConfig } from "../weights/model-config.js";
 import { startCaller } from "./calls.js";
-import { createLane, type JobResult, type Lane } from "./lane.js";
+import { createLane, type JobResult, type Lane, type LaneStart } from "./lane.js";
 import type { Sessions } from "./sessions.js";
 import { createMirror, type Mirror, type Parameters } from "./weight-set.js";
 
@@ -21,13 +21,13 @@ export function createLanes(
   const bytes = [...parameters.values()].reduce((sum, array) => sum + array.byteLength, 0);
   if (threads === 1 || bytes > MAX_LANE_BYTES) return [createLane(config, sessions)];
   const mirror = createMirror();
-  return Array.from({ length: threads }, () => remoteLane(config, mirror));
+  return Array.from({ length: threads }, () => remoteLane({ config, lanes: threads }, mirror));
 }
 
-function remoteLane(config: ModelConfig, mirror: Mirror): Lane {
+function remoteLane(start: LaneStart, mirror: Mirror): Lane {
   let caller: ReturnType<typeof startCaller> | undefined;
   const started = () => {
-    caller ??= startCaller("lane-worker", config);
+    caller ??= startCaller("lane-worker", start);
     return caller;
   };
   return {
