@@ -16,7 +16,10 @@ serve(port, async (method, args) => {
   if (method === "run") {
     const [job] = args as readonly [Job];
     const result = await lane.run({ ...job, weights: copied(job.weights) });
-    const arrays = [...result.results, result.gradients].flatMap((map) => [...map.values()]);
+    const arrays = [
+      ...result.results.flatMap((found) => [...found.values()]),
+      ...(result.gradients === undefined ? [] : [result.gradients]),
+    ];
     return { result, moved: arrays.map((array) => array.buffer) };
   }
   if (method === "sample") {
