@@ -172,7 +172,12 @@ async function saveModel(model: Model, folder: string, optimizer: boolean): Prom
   if (optimizer)
     await writeSafetensors(
       join(folder, OPTIMIZER_FILE),
-      new Map([...described(moments.first, "first."), ...described(moments.second, "second.")]),
+      // Before the first step they are zero, as they are for a checkpoint that lacks them.
+      new Map(
+        moments.steps === 0
+          ? []
+          : [...described(moments.first, "first."), ...described(moments.second, "second.")],
+      ),
       { metadata: { steps: String(moments.steps) } },
     );
   if (model.folder === undefined || model.folder === folder) return;
