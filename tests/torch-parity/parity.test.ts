@@ -1,7 +1,8 @@
 /** The whole model against PyTorch and transformers: values, and the gradient of every tensor. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { createLearner } from "../../src/engine/embedded/learner.js";
+import { flatCopy } from "../../src/engine/embedded/flat-tensors.js";
+import { createLearner, createMoments } from "../../src/engine/embedded/learner.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
 import type { ModelConfig } from "../../src/engine/weights/model-config.js";
 import { tensorSpecs } from "../../src/engine/weights/tensor-names.js";
@@ -96,7 +97,7 @@ function largestDifference(actual: ArrayLike<number>, expected: ArrayLike<number
 describe.each(Object.entries(models))("%s", (name, reference) => {
   it("has PyTorch's log-probabilities, entropies, values, loss and gradients", async () => {
     const config = configs[name]!;
-    const parameters = new Map(
+    const formulas = new Map(
       tensorSpecs(config).map((spec) => [
         spec.name,
         formula(
@@ -106,9 +107,9 @@ describe.each(Object.entries(models))("%s", (name, reference) => {
       ]),
     );
     const sessions = createSessions(2);
-    const moments = { first: new Map(), second: new Map(), steps: 0 };
-    const learner = createLearner(config, parameters, moments, sessions);
-    const weights = { name: "policy", version: 0, arrays: parameters } as const;
+    const parameters = flatCopy(config, true, formulas);
+    const learner = createLearner(config, parameters, createMoments(config, true), sessions);
+    const weights = { name: "policy", version: 0, arrays: parameters.tensors } as const;
     const scored = await learner.forward(sequences, weights, { entropies: true, values: true });
     for (const [i, result] of scored.entries()) {
       expect(largestDifference(result.logprobs, reference.logprobs[i]!)).toBeLessThan(1e-5);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
-import { adamStep, checkAdamParams, squaredNorms } from "./adam.js";
+import { adamStep, addArray, checkAdamParams, squaredNorm } from "./adam.js";
 import { randomFloats } from "./graph-testing.js";
+import { createSessions } from "./sessions.js";
 
 /** The textbook AdamW, one number at a time. */
 function textbook(
@@ -21,27 +22,21 @@ function textbook(
 }
 
 describe("AdamW", () => {
-  it("is the textbook's", () => {
+  it("is the textbook's, over several pieces, and decays matrices but not vectors", async () => {
+    const sessions = createSessions(2);
     const noise = createRandom(3).next;
-    const size = 701;
+    // Both sides of the border take two pieces.
+    const [size, matrixSize, begin] = [140_003, 70_001, 5];
     const start = randomFloats([size], noise);
     const steps = [1, 2, 3].map(() => randomFloats([size], noise));
     const settings = { rate: 0.01, beta1: 0.8, beta2: 0.95, eps: 1e-6, decay: 0.1 };
-    const tensors = () =>
-      new Map([
-        ["matrix", new Float32Array(size)],
-        ["vector", new Float32Array(size)],
-      ]);
-    const parameters = new Map([
-      ["matrix", start.slice()],
-      ["vector", start.slice()],
-    ]);
-    const moments = { first: tensors(), second: tensors() };
-    for (const [i, gradient] of steps.entries())
-      adamStep(
-        parameters,
-        new Map([...parameters.keys()].map((name) => [name, gradient])),
-        { ...moments, steps: i + 1 },
+    const parameters = start.slice();
+    const moments = { first: new Float32Array(size), second: new Float32Array(size) };
+    for (const [i, gradients] of steps.entries())
+      await adamStep(
+        sessions,
+        { parameters, gradients, ...moments },
+        { begin, matrixSize },
         {
           learningRate: settings.rate,
           beta1: settings.beta1,
@@ -49,27 +44,36 @@ describe("AdamW", () => {
           eps: settings.eps,
           weightDecay: settings.decay,
           scale: 0.5,
-          isMatrix: (name) => name === "matrix",
+          steps: i + 1,
         },
       );
-    for (const i of [0, 1, 300, size - 1]) {
-      const halves = steps.map((gradient) => gradient[i]! * 0.5);
-      const matrix = textbook(start[i]!, halves, settings);
-      const vector = textbook(start[i]!, halves, { ...settings, decay: 0 });
-      expect(parameters.get("matrix")![i]).toBeCloseTo(matrix, 5);
-      expect(parameters.get("vector")![i]).toBeCloseTo(vector, 5);
+    expect(parameters.subarray(0, begin)).toEqual(start.subarray(0, begin));
+    expect(moments.first.subarray(0, begin).every((moment) => moment === 0)).toBe(true);
+    for (const i of [5, 6, 65_540, 65_541, 70_000, 70_001, 135_536, 135_537, size - 1]) {
+      const halves = steps.map((gradients) => gradients[i]! * 0.5);
+      const decay = i < matrixSize ? settings.decay : 0;
+      expect(parameters[i]).toBeCloseTo(textbook(start[i]!, halves, { ...settings, decay }), 5);
     }
+    await sessions.dispose();
   });
 
-  it("measures each tensor, and sees what is not finite", () => {
-    const norms = squaredNorms(
-      new Map([
-        ["fine", new Float32Array(100_000).fill(2)],
-        ["broken", Float32Array.of(1, Number.NaN, 3)],
-      ]),
-    );
-    expect(norms.get("fine")).toBe(400_000);
-    expect(norms.get("broken")).toBeNaN();
+  it("measures an array, and sees what is not finite", async () => {
+    const sessions = createSessions(2);
+    const array = new Float32Array(100_000).fill(2);
+    expect(await squaredNorm(sessions, array)).toBe(400_000);
+    array[99_999] = Number.NaN;
+    expect(await squaredNorm(sessions, array)).toBeNaN();
+    array[99_999] = 1e20;
+    expect(await squaredNorm(sessions, array)).toBe(Number.POSITIVE_INFINITY);
+    await sessions.dispose();
+  });
+
+  it("adds an array in place", async () => {
+    const sessions = createSessions(2);
+    const sum = Float32Array.from({ length: 70_001 }, (_, i) => i);
+    await addArray(sessions, sum, new Float32Array(70_001).fill(3));
+    expect(sum).toEqual(Float32Array.from({ length: 70_001 }, (_, i) => i + 3));
+    await sessions.dispose();
   });
 
   it("refuses settings that could ruin the weights", () => {

@@ -6,13 +6,14 @@ import { openCheckpoint, writeCheckpoint } from "../weights/checkpoint.js";
 import { checkModelConfig, type ModelConfig } from "../weights/model-config.js";
 import { openSafetensors, readTensor, writeSafetensors } from "../weights/safetensors.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
+import { type FlatTensors, flatCopy, flatTensors } from "./flat-tensors.js";
 import { initialWeights, type PresetName, presetConfig } from "./init.js";
 import type { Lane } from "./lane.js";
 import { createLanes } from "./lanes.js";
-import { createLearner, type Learner, type Moments } from "./learner.js";
+import { createLearner, createMoments, type Learner, type Moments } from "./learner.js";
 import { createSampler, type Sampler } from "./sampler.js";
 import { createSessions, type Sessions } from "./sessions.js";
-import type { Parameters, WeightSet } from "./weight-set.js";
+import type { WeightSet } from "./weight-set.js";
 
 /** Which model to start with: a preset size, a configuration, or a checkpoint folder. */
 export type ModelSource =
@@ -40,7 +41,7 @@ const COMPANIONS = ["tokenizer.json", "tokenizer_config.json", "special_tokens_m
 /** A model with everything that depends on it. */
 interface Model {
   readonly config: ModelConfig;
-  readonly parameters: Parameters;
+  readonly parameters: FlatTensors;
   readonly moments: Moments;
   readonly sessions: Sessions;
   readonly lanes: readonly Lane[];
@@ -61,9 +62,9 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       name: "embedded",
       vocabularySize: model.config.vocabularySize,
       maxContext: model.config.maxContext,
-      parameters: [...model.parameters.values()].reduce((sum, data) => sum + data.length, 0),
+      parameters: model.parameters.data.length,
       entropies: true,
-      values: model.parameters.has(VALUE_HEAD),
+      values: model.parameters.tensors.has(VALUE_HEAD),
       fusedObjective: true,
       lora: false,
       discardGradients: true,
@@ -82,7 +83,9 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
     },
     discardGradients: () => model.learner.discardGradients(),
     snapshotReference: async () => {
-      const arrays = new Map([...model.parameters].map(([name, data]) => [name, data.slice()]));
+      const arrays = new Map(
+        [...model.parameters.tensors].map(([name, data]) => [name, data.slice()]),
+      );
       snapshots += 1;
       model.reference = { name: "reference", version: snapshots, arrays };
     },
@@ -100,7 +103,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
 
 /** The weights being trained, as they are now. */
 function policyOf({ parameters, moments }: Pick<Model, "parameters" | "moments">): WeightSet {
-  return { name: "policy", version: moments.steps, arrays: parameters };
+  return { name: "policy", version: moments.steps, arrays: parameters.tensors };
 }
 
 async function disposeModel({ lanes, sessions }: Model): Promise<void> {
@@ -119,18 +122,19 @@ async function firstModel(
       ? model.config
       : presetConfig(model.preset, model.vocabularySize, model.maxContext);
   checkModelConfig(config, "the model's configuration");
-  return assemble(config, withValueHead(initialWeights(config, seed), config, valueHead), threads);
+  const parameters = flatCopy(config, valueHead, initialWeights(config, seed));
+  return assemble(config, parameters, createMoments(config, valueHead), threads);
 }
 
 function assemble(
   config: ModelConfig,
-  parameters: Parameters,
+  parameters: FlatTensors,
+  moments: Moments,
   threads: number,
-  loaded?: { readonly folder: string; readonly moments: Moments },
+  folder?: string,
 ): Model {
   const sessions = createSessions(threads);
-  const lanes = createLanes(config, parameters, threads, sessions);
-  const moments = loaded?.moments ?? { first: new Map(), second: new Map(), steps: 0 };
+  const lanes = createLanes(config, parameters.data.byteLength, threads, sessions);
   return {
     config,
     parameters,
@@ -139,32 +143,26 @@ function assemble(
     lanes,
     learner: createLearner(config, parameters, moments, sessions, lanes),
     sampler: createSampler(config, lanes, () => policyOf({ parameters, moments })),
-    folder: loaded?.folder,
+    folder,
     reference: undefined,
   };
 }
 
-/** The value head is there exactly when it is wanted, and starts at zero. */
-function withValueHead(weights: Parameters, config: ModelConfig, wanted: boolean): Parameters {
-  const rest = [...weights].filter(([name]) => name !== VALUE_HEAD);
-  if (!wanted) return new Map(rest);
-  const head = weights.get(VALUE_HEAD) ?? new Float32Array(config.hiddenSize);
-  return new Map([...rest, [VALUE_HEAD, head]]);
-}
-
 async function loadModel(folder: string, threads: number, valueHead: boolean): Promise<Model> {
   const checkpoint = await openCheckpoint(folder);
-  const weights = new Map<string, Float32Array>();
-  for (const { name } of checkpoint.tensors) weights.set(name, await checkpoint.read(name));
-  const parameters = withValueHead(weights, checkpoint.config, valueHead);
-  const moments = await loadMoments(folder, parameters);
-  return assemble(checkpoint.config, parameters, threads, { folder, moments });
+  const { config } = checkpoint;
+  // A value head is there exactly when it is wanted, and where there was none it starts at zero.
+  const parameters = flatTensors(config, valueHead);
+  for (const { name } of checkpoint.tensors)
+    parameters.tensors.get(name)?.set(await checkpoint.read(name));
+  const moments = await loadMoments(folder, createMoments(config, valueHead));
+  return assemble(config, parameters, moments, threads, folder);
 }
 
 async function saveModel(model: Model, folder: string, optimizer: boolean): Promise<void> {
   const { config, parameters, moments } = model;
   const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
-  const described = (tensors: Parameters, prefix = "") =>
+  const described = ({ tensors }: FlatTensors, prefix = "") =>
     [...tensors].map(
       ([name, data]) => [prefix + name, { shape: shapes.get(name)!, data }] as const,
     );
@@ -174,7 +172,12 @@ async function saveModel(model: Model, folder: string, optimizer: boolean): Prom
   if (optimizer)
     await writeSafetensors(
       join(folder, OPTIMIZER_FILE),
-      new Map([...described(moments.first, "first."), ...described(moments.second, "second.")]),
+      // Before the first step they are zero, as they are for a checkpoint that lacks them.
+      new Map(
+        moments.steps === 0
+          ? []
+          : [...described(moments.first, "first."), ...described(moments.second, "second.")],
+      ),
       { metadata: { steps: String(moments.steps) } },
     );
   if (model.folder === undefined || model.folder === folder) return;
@@ -183,21 +186,21 @@ async function saveModel(model: Model, folder: string, optimizer: boolean): Prom
       await copyFile(join(model.folder, file), join(folder, file));
 }
 
-async function loadMoments(folder: string, parameters: Parameters): Promise<Moments> {
-  const moments: Moments = { first: new Map(), second: new Map(), steps: 0 };
+/** Fills moments that are zero with those of a checkpoint, where it has them. */
+async function loadMoments(folder: string, moments: Moments): Promise<Moments> {
   const path = join(folder, OPTIMIZER_FILE);
   if (!(await exists(path))) return moments;
   const file = await openSafetensors(path);
-  for (const name of parameters.keys())
-    for (const which of ["first", "second"] as const) {
+  for (const which of ["first", "second"] as const)
+    for (const [name, into] of moments[which].tensors) {
       const stored = `${which}.${name}`;
       if (!file.tensors.has(stored)) continue;
       const data = await readTensor(file, stored);
-      if (data.length !== parameters.get(name)!.length)
+      if (data.length !== into.length)
         throw new EngineError(
-          `${path}: ${stored} has ${data.length} numbers; the weight has ${parameters.get(name)!.length}`,
+          `${path}: ${stored} has ${data.length} numbers; the weight has ${into.length}`,
         );
-      moments[which].set(name, data);
+      into.set(data);
     }
   moments.steps = Number(file.metadata.steps ?? 0);
   return moments;

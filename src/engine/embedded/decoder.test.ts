@@ -16,8 +16,8 @@ const weightsOf = (seed: number, version: number): WeightSet => ({
 
 it("gives a model too large to store its weights in graphs the same samples", async () => {
   const sessions = [createSessions(1), createSessions(1)] as const;
-  const storing = createDecoder(config, sessions[0]);
-  const feeding = createDecoder(config, sessions[1], 0);
+  const storing = createDecoder(config, sessions[0], { maxKeptBytes: 2 ** 20 });
+  const feeding = createDecoder(config, sessions[1], { maxKeptBytes: 2 ** 20, maxStoredBytes: 0 });
   const first: SampleTask[] = Array.from({ length: 5 }, (_, seed) => ({
     request: { prompt: draw(6 + seed), maxTokens: 4, temperature: 0.8, seed },
     first: 0,

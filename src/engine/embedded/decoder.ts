@@ -33,8 +33,6 @@ const MAX_PROMPT_TOKENS = 65_536;
 const MAX_STORED_BYTES = 2 ** 28;
 /** Rows are moved together when at most this share of them is still going. */
 const COMPACT_BELOW = 0.6;
-/** Bytes of keys and values a lane keeps at most. */
-const MAX_KEPT_BYTES = 2 ** 28;
 /** Tokens a row that may go on has room for beside those it is known to need: a few turns. */
 const SPARE_ROOM = 64;
 
@@ -81,11 +79,18 @@ interface Batch {
   readonly slab?: Slab | undefined;
 }
 
+export interface DecoderOptions {
+  /** Bytes of keys and values it keeps at most. */
+  readonly maxKeptBytes: number;
+  /** Bytes of weights it stores in graphs at most. */
+  readonly maxStoredBytes?: number;
+}
+
 /** A decoder that keeps compiled graphs among the sessions; smaller models store their weights there. */
 export function createDecoder(
   config: ModelConfig,
   sessions: Sessions,
-  maxStoredBytes = MAX_STORED_BYTES,
+  { maxKeptBytes, maxStoredBytes = MAX_STORED_BYTES }: DecoderOptions,
 ): Decoder {
   const specs = tensorSpecs(config).filter((spec) => spec.name !== VALUE_HEAD);
   const programs = { prefill: prefillProgram, extend: extendProgram, decode: decodeProgram };
@@ -104,7 +109,7 @@ export function createDecoder(
       weights: Object.fromEntries(inputs),
     };
   };
-  const store = createSlabStore(MAX_KEPT_BYTES);
+  const store = createSlabStore(maxKeptBytes);
   let version: number | undefined;
   const forget = (current: number) => {
     if (version !== current) store.clear();

@@ -8,8 +8,9 @@
 
 import type { Sample } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import { tensorSpecs } from "../weights/tensor-names.js";
+import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { createDecoder, type SampleTask } from "./decoder.js";
+import { flatTensors } from "./flat-tensors.js";
 import { gradientName, type Program, sumName } from "./program.js";
 import { type Feeds, floats, type Results, type Sessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
@@ -36,8 +37,8 @@ export interface Job {
 export interface JobResult {
   /** By step. */
   readonly results: readonly Results[];
-  /** Gradients by weight, summed over the steps. */
-  readonly gradients: ReadonlyMap<string, Float32Array>;
+  /** Gradients summed over the steps, as `FlatTensors` lie; zero for what is not trained, absent if nothing is. */
+  readonly gradients: Float32Array | undefined;
 }
 
 export interface Lane {
@@ -46,10 +47,20 @@ export interface Lane {
   dispose(): Promise<void>;
 }
 
-/** A lane in the thread that calls it. */
-export function createLane(config: ModelConfig, sessions: Sessions): Lane {
+/** What a lane in a thread of its own starts from. */
+export interface LaneStart {
+  readonly config: ModelConfig;
+  /** How many lanes there are. */
+  readonly lanes: number;
+}
+
+/** Bytes of keys and values that all lanes together keep at most. */
+const MAX_KEPT_BYTES = 2 ** 29;
+
+/** A lane in the thread that calls it, one of so many. */
+export function createLane(config: ModelConfig, sessions: Sessions, lanes = 1): Lane {
   const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
-  const decoder = createDecoder(config, sessions);
+  const decoder = createDecoder(config, sessions, { maxKeptBytes: MAX_KEPT_BYTES / lanes });
   return {
     run: async ({ steps, weights, weightNames, trained }) => {
       // Room for learning, where nothing that was read before is of use any more.
@@ -57,21 +68,21 @@ export function createLane(config: ModelConfig, sessions: Sessions): Lane {
       const feed = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
       const given: Feeds = {};
       for (const name of weightNames) given[name] = feed(name, weights.arrays.get(name)!);
-      const gradients = new Map(
-        trained.map((name) => [name, new Float32Array(weights.arrays.get(name)!.length)]),
-      );
+      const gradients =
+        trained.length === 0 ? undefined : flatTensors(config, weights.arrays.has(VALUE_HEAD));
       // Each step reads the sums so far and writes the new ones to the same place.
       const into: Feeds = {};
-      for (const [name, data] of gradients) {
-        given[sumName(name)] = feed(name, data);
-        into[gradientName(name)] = feed(name, data);
+      for (const name of trained) {
+        const sum = feed(name, gradients!.tensors.get(name)!);
+        given[sumName(name)] = sum;
+        into[gradientName(name)] = sum;
       }
       const results: Results[] = [];
       for (const { key, program, feeds } of steps) {
         const compiled = await sessions.get(key, () => program);
         results.push(await compiled.run({ ...feeds, ...given }, into));
       }
-      return { results, gradients };
+      return { results, gradients: gradients?.data };
     },
     sample: (tasks, weights) => decoder.sample(tasks, weights),
     dispose: () => sessions.dispose(),

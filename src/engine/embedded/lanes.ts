@@ -1,9 +1,9 @@
 /** The lanes of an engine, and how work is shared among them. */
 import type { ModelConfig } from "../weights/model-config.js";
 import { startCaller } from "./calls.js";
-import { createLane, type JobResult, type Lane } from "./lane.js";
+import { createLane, type JobResult, type Lane, type LaneStart } from "./lane.js";
 import type { Sessions } from "./sessions.js";
-import { createMirror, type Mirror, type Parameters } from "./weight-set.js";
+import { createMirror, type Mirror } from "./weight-set.js";
 
 /**
  * Models up to this size, in bytes, have a lane for every thread: 8 million parameters. The products of
@@ -11,23 +11,22 @@ import { createMirror, type Mirror, type Parameters } from "./weight-set.js";
  */
 const MAX_LANE_BYTES = 2 ** 25;
 
-/** The lanes for a model: one here with all threads, or one thread each, started when first needed. */
+/** The lanes for a model of so many bytes: one here with all threads, or one thread each, started when first needed. */
 export function createLanes(
   config: ModelConfig,
-  parameters: Parameters,
+  bytes: number,
   threads: number,
   sessions: Sessions,
 ): readonly Lane[] {
-  const bytes = [...parameters.values()].reduce((sum, array) => sum + array.byteLength, 0);
   if (threads === 1 || bytes > MAX_LANE_BYTES) return [createLane(config, sessions)];
   const mirror = createMirror();
-  return Array.from({ length: threads }, () => remoteLane(config, mirror));
+  return Array.from({ length: threads }, () => remoteLane({ config, lanes: threads }, mirror));
 }
 
-function remoteLane(config: ModelConfig, mirror: Mirror): Lane {
+function remoteLane(start: LaneStart, mirror: Mirror): Lane {
   let caller: ReturnType<typeof startCaller> | undefined;
   const started = () => {
-    caller ??= startCaller("lane-worker", config);
+    caller ??= startCaller("lane-worker", start);
     return caller;
   };
   return {

@@ -12,9 +12,10 @@ import {
   type TrainSequence,
 } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
-import { adamStep, addArrays, checkAdamParams, squaredNorms } from "./adam.js";
+import { VALUE_HEAD } from "../weights/tensor-names.js";
+import { adamStep, addArray, checkAdamParams, squaredNorm } from "./adam.js";
 import { checkInputs, checkSequences } from "./checks.js";
+import { type FlatTensors, flatTensors } from "./flat-tensors.js";
 import { createLane, type Job, type JobStep, type Lane } from "./lane.js";
 import { together } from "./lanes.js";
 import { quantitiesRead } from "./objective-graph.js";
@@ -37,13 +38,19 @@ import {
   trainingProgram,
 } from "./program.js";
 import type { Sessions } from "./sessions.js";
-import type { Parameters, WeightSet } from "./weight-set.js";
+import type { WeightSet } from "./weight-set.js";
 
-/** The optimiser's state: moments by tensor name, and how many steps they have seen. */
+/** The optimiser's state: both moments of every weight, and how many steps they have seen. */
 export interface Moments {
-  first: Map<string, Float32Array>;
-  second: Map<string, Float32Array>;
+  readonly first: FlatTensors;
+  readonly second: FlatTensors;
   steps: number;
+}
+
+/** The state before the first step. */
+export function createMoments(config: ModelConfig, valueHead: boolean): Moments {
+  const zeros = () => flatTensors(config, valueHead);
+  return { first: zeros(), second: zeros(), steps: 0 };
 }
 
 export interface Learner {
@@ -76,17 +83,19 @@ const STEP_COST = 32;
 const KEPT = 24;
 /** Upper bound of logits held at a time, for large vocabularies. */
 const MAX_LOGITS = 2 ** 24;
+/** The largest number in single precision. */
+const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
 /** A learner over these weights, which `optimStep` changes in place, and this optimiser state. */
 export function createLearner(
   config: ModelConfig,
-  parameters: Parameters,
+  parameters: FlatTensors,
   moments: Moments,
   sessions: Sessions,
   lanes: readonly Lane[] = [createLane(config, sessions)],
 ): Learner {
-  const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
-  const gradients = new Map<string, Float32Array>();
+  const hasValues = parameters.tensors.has(VALUE_HEAD);
+  let gradients: Gradients | undefined;
   const programs = new Map<string, Program>();
   const programOf = (key: string, build: () => Program): Program => {
     const program = programs.get(key) ?? build();
@@ -125,22 +134,25 @@ export function createLearner(
       steps: done.flatMap(({ results }, lane) =>
         results.map((found, i) => ({ packed: busy[lane]!.packed[i]!, found })),
       ),
-      gradients: done.map(({ gradients: sums }) => sums),
+      gradients: done.flatMap(({ gradients: sums }) => sums ?? []),
     };
   };
-  const norm = () => {
-    const squares = squaredNorms(gradients);
-    for (const [name, square] of squares)
-      if (!Number.isFinite(square)) {
-        gradients.clear();
-        throw new EngineError(
-          `the gradient of ${name} is not finite (NaN or infinity): the step was refused, its gradients were dropped and the weights are as before; look for a loss that divides by zero or takes the logarithm of it, or lower the learning rate`,
-        );
-      }
-    return Math.sqrt([...squares.values()].reduce((sum, square) => sum + square, 0));
+  /** The norm of gradients, which are no longer kept: they are applied, dropped or refused. */
+  const normOf = async ({ sums }: Gradients) => {
+    gradients = undefined;
+    const square = await squaredNorm(sessions, sums.data);
+    if (Number.isFinite(square)) return Math.sqrt(square);
+    const name = await largestTensor(sessions, sums.tensors);
+    throw new EngineError(
+      `the gradient of ${name} is not finite (NaN or infinity): the step was refused, its gradients were dropped and the weights are as before; look for a loss that divides by zero or takes the logarithm of it, or lower the learning rate`,
+    );
   };
   return {
-    gradients,
+    get gradients() {
+      const found = gradients;
+      if (found === undefined) return new Map();
+      return new Map([...found.sums.tensors].filter(([name]) => found.trained.has(name)));
+    },
     forward: async (sequences, weights, options) => {
       checkSequences(sequences, config);
       const quantities: readonly Quantity[] = [
@@ -148,7 +160,7 @@ export function createLearner(
         ...(options.values ? (["value"] as const) : []),
         ...(options.entropies ? (["entropy"] as const) : []),
       ];
-      requireValueHead(quantities, parameters);
+      requireValueHead(quantities, hasValues);
       const values = quantities.includes("value");
       const weightNames = [...weights.arrays.keys()].filter(
         (name) => values || name !== VALUE_HEAD,
@@ -181,11 +193,15 @@ export function createLearner(
     forwardBackward: async (sequences, objective) => {
       checkSequences(sequences, config);
       const read = quantitiesRead(objective);
-      requireValueHead(read, parameters);
+      requireValueHead(read, hasValues);
       const inputs = inputsOf(objective.loss, ...Object.values(objective.metrics));
       checkInputs(sequences, inputs);
-      const weights = { name: "policy", version: moments.steps, arrays: parameters } as const;
-      const trained = trainedWeights([...parameters.keys()], objective);
+      const weights = {
+        name: "policy",
+        version: moments.steps,
+        arrays: parameters.tensors,
+      } as const;
+      const trained = trainedWeights([...parameters.tensors.keys()], objective);
       const logprobs = sequences.map((sequence) => new Float32Array(sequence.ids.length));
       const metrics = Object.fromEntries(Object.keys(objective.metrics).map((name) => [name, 0]));
       let loss = 0;
@@ -197,7 +213,6 @@ export function createLearner(
           const key = `train ${blocks} ${JSON.stringify(objective)}`;
           const program = programOf(key, () => trainingProgram(config, objective, blocks));
           const feeds = packedFeeds(packed, config);
-          feeds.present = columnFeed(new Float32Array(packed.targets.length).fill(1));
           for (const name of inputs)
             feeds[inputName(name)] = columnFeed(
               gatherTargets(packed, (i) => sequences[i]!.inputs[name]!),
@@ -212,40 +227,64 @@ export function createLearner(
         scatterTargets(packed, found.get("logprob")!, logprobs);
       }
       // Only now: a call that fails leaves the gradients as they were.
-      for (const name of trained) {
-        const start = gradients.get(name) ?? new Float32Array(parameters.get(name)!.length);
-        gradients.set(name, addArrays(start, ...sums.map((sum) => sum.get(name)!)));
-      }
+      const [start, ...rest] = gradients === undefined ? sums : [gradients.sums.data, ...sums];
+      for (const array of rest) await addArray(sessions, start!, array);
+      gradients = {
+        sums: flatTensors(config, hasValues, start),
+        trained: new Set([...(gradients?.trained ?? []), ...trained]),
+      };
       return { loss, metrics, logprobs };
     },
     optimStep: async (params) => {
       checkAdamParams(params);
-      if (gradients.size === 0)
+      if (gradients === undefined)
         throw new EngineError(
           "there is no gradient to apply; call forwardBackward before optimStep",
         );
-      const gradNorm = norm();
+      const { sums, trained } = gradients;
+      const gradNorm = await normOf(gradients);
       const clip = params.gradClipNorm;
-      for (const name of gradients.keys()) {
-        const size = parameters.get(name)!.length;
-        if (!moments.first.has(name)) moments.first.set(name, new Float32Array(size));
-        if (!moments.second.has(name)) moments.second.set(name, new Float32Array(size));
-      }
       moments.steps += 1;
-      adamStep(parameters, gradients, moments, {
-        ...params,
-        scale: clip !== undefined && gradNorm > clip ? clip / gradNorm : 1,
-        isMatrix: (name) => shapes.get(name)!.length > 1,
-      });
-      gradients.clear();
+      await adamStep(
+        sessions,
+        {
+          parameters: parameters.data,
+          gradients: sums.data,
+          first: moments.first.data,
+          second: moments.second.data,
+        },
+        {
+          begin: trained.has(VALUE_HEAD) ? 0 : parameters.valueHeadSize,
+          matrixSize: parameters.matrixSize,
+        },
+        {
+          ...params,
+          steps: moments.steps,
+          scale: clip !== undefined && gradNorm > clip ? clip / gradNorm : 1,
+        },
+      );
       return { gradNorm };
     },
     discardGradients: async () => {
-      const gradNorm = norm();
-      gradients.clear();
-      return { gradNorm };
+      return { gradNorm: gradients === undefined ? 0 : await normOf(gradients) };
     },
   };
+}
+
+/** What has been accumulated: sums over all weights, and which of them were trained. */
+interface Gradients {
+  readonly sums: FlatTensors;
+  readonly trained: ReadonlySet<string>;
+}
+
+/** The first tensor that is not finite; where only the squares of all of them are too large, one that has its share. */
+async function largestTensor(
+  sessions: Sessions,
+  tensors: FlatTensors["tensors"],
+): Promise<string | undefined> {
+  for (const [name, array] of tensors)
+    if (!((await squaredNorm(sessions, array)) <= MAX_FLOAT / tensors.size)) return name;
+  return undefined;
 }
 
 /** Cost of attending to one more token, relative to the rest of the work on a token. */
@@ -257,8 +296,8 @@ function attentionCost(config: ModelConfig): number {
   return (2 * 2 * width) / perLayer;
 }
 
-function requireValueHead(quantities: readonly Quantity[], parameters: Parameters): void {
-  if (quantities.includes("value") && !parameters.has(VALUE_HEAD))
+function requireValueHead(quantities: readonly Quantity[], hasValues: boolean): void {
+  if (quantities.includes("value") && !hasValues)
     throw new EngineError(
       "values were asked for, but this model has no value head; create the engine with valueHead: true",
     );

@@ -1,10 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Expr, type Objective, QUANTITIES } from "../../objectives/expression.js";
+import {
+  type Expr,
+  type Objective,
+  QUANTITIES,
+  type Quantity,
+} from "../../objectives/expression.js";
 import { derivative } from "../../objectives/expression-derivative.js";
 import { evaluate, NUMERIC } from "../../objectives/expression-evaluate.js";
 import { interpret, quantitiesOf } from "../../objectives/expression-interpret.js";
 import { anyExpression, anyToken } from "../../objectives/expression-testing.js";
+import type { Tensor } from "./graph.js";
 import { runGraph, type TestInput } from "./graph-testing.js";
 import { compileObjective } from "./objective-graph.js";
 
@@ -29,21 +35,22 @@ function column(values: readonly number[]): TestInput {
 }
 
 /** What the compiled objective gives: loss, a metric that is the same, and the three derivatives. */
-async function compiled(expr: Expr, tokens: readonly Token[], present: readonly number[]) {
+async function compiled(expr: Expr, tokens: readonly Token[]) {
   const objective: Objective = { loss: expr, metrics: { same: expr } };
   const names = ["a", "b"] as const;
   return runGraph(
     [
       ...QUANTITIES.map((name) => column(tokens.map((token) => token.quantities[name]))),
       ...names.map((name) => column(tokens.map((token) => token.inputs[name]))),
-      column(present),
     ],
     (_, tensors) => {
       const result = compileObjective(
         objective,
-        Object.fromEntries(QUANTITIES.map((name, i) => [name, tensors[i]!])),
+        Object.fromEntries(QUANTITIES.map((name, i) => [name, tensors[i]!])) as Record<
+          Quantity,
+          Tensor
+        >,
         new Map(names.map((name, i) => [name, tensors[QUANTITIES.length + i]!])),
-        tensors.at(-1)!,
       );
       // The derivative by a quantity that the loss does not use is zero and is not computed.
       const seeds = QUANTITIES.map((name) => result.seeds.get(name));
@@ -60,7 +67,7 @@ describe("compiled objectives", () => {
         anyExpression,
         fc.array(anyToken, { minLength: 3, maxLength: 3 }),
         async (expr, tokens) => {
-          const results = await compiled(expr, tokens, [1, 1, 1]);
+          const results = await compiled(expr, tokens);
           const used = quantitiesOf(expr);
           const expressions = [expr, expr, ...used.map((name) => derivative(expr, name))];
           expect(results.length).toBe(expressions.length);
@@ -81,17 +88,21 @@ describe("compiled objectives", () => {
     expect(compared).toBeGreaterThan(500);
   });
 
-  it("are zero for padding, even where padding makes no sense", async () => {
-    const token = { quantities: { logprob: 0, value: 0, entropy: 0 }, inputs: { a: 0, b: 0 } };
-    const results = await compiled(
-      { op: "log", x: { op: "logprob" } },
-      [token, { ...token, quantities: { ...token.quantities, logprob: 1 } }],
-      [0, 1],
-    );
-    expect(results.map((result) => [...result])).toEqual([
-      [0, 0],
-      [0, 0],
-      [0, 1],
+  it("are columns, also where an expression is a plain number or an input", async () => {
+    const token = { quantities: { logprob: -1, value: 0, entropy: 0 }, inputs: { a: 3, b: 0 } };
+    const number: Expr = { op: "const", value: 2 };
+    expect(await compiled(number, [token, token])).toEqual([
+      Float32Array.of(2, 2),
+      Float32Array.of(2, 2),
+    ]);
+    expect(await compiled({ op: "input", name: "a" }, [token, token])).toEqual([
+      Float32Array.of(3, 3),
+      Float32Array.of(3, 3),
+    ]);
+    expect(await compiled({ op: "logprob" }, [token, token])).toEqual([
+      Float32Array.of(-1, -1),
+      Float32Array.of(-1, -1),
+      Float32Array.of(1, 1),
     ]);
   });
 });

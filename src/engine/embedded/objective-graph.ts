@@ -11,7 +11,7 @@ import { type Algebra, interpretAll, quantitiesOf } from "../../objectives/expre
 import { emit, floatConstant, type Tensor } from "./graph.js";
 import { elementwise, unary } from "./ops.js";
 
-/** The compiled objective; every tensor is a column [targets, 1] that is 0 where there is no target. */
+/** The compiled objective; every tensor is a column [targets, 1]. */
 export interface CompiledObjective {
   readonly loss: Tensor;
   readonly metrics: readonly Tensor[];
@@ -19,17 +19,19 @@ export interface CompiledObjective {
   readonly seeds: ReadonlyMap<Quantity, Tensor>;
 }
 
+/** The columns of quantities a graph has computed; log-probabilities are always among them. */
+export type Quantities = Readonly<Partial<Record<Quantity, Tensor>> & Record<"logprob", Tensor>>;
+
 /** The quantities of the model that an objective reads, in its loss or in a metric. */
 export function quantitiesRead(objective: Objective): readonly Quantity[] {
   return quantitiesOf(objective.loss, ...Object.values(objective.metrics));
 }
 
-/** Emits the objective over the given columns; `present` [targets, 1] is 1 for targets and 0 for padding. */
+/** Emits the objective over the given columns [targets, 1]. */
 export function compileObjective(
   objective: Objective,
-  quantities: Readonly<Partial<Record<Quantity, Tensor>>>,
+  quantities: Quantities,
   inputs: ReadonlyMap<string, Tensor>,
-  present: Tensor,
 ): CompiledObjective {
   const used = QUANTITIES.filter((quantity) => quantitiesOf(objective.loss).includes(quantity));
   const expressions: readonly Expr[] = [
@@ -37,12 +39,11 @@ export function compileObjective(
     ...used.map((quantity) => derivative(objective.loss, quantity)),
     ...Object.values(objective.metrics),
   ];
-  const graph = present.graph;
-  const zero = floatConstant(graph, 0);
-  const here = notZero(present);
-  const columns = interpretAll(expressions, graphAlgebra(quantities, inputs, present)).map(
-    // Selected, not multiplied: padding may be NaN or infinite.
-    (column) => emit({ op: "Where", inputs: [here, column, zero], shape: present.shape }),
+  const { logprob } = quantities;
+  const size = emit({ op: "Shape", inputs: [logprob], type: "int64", shape: [2] });
+  // A result is a column even where it is a plain number, and a tensor of its own even where it is an input.
+  const columns = interpretAll(expressions, graphAlgebra(quantities, inputs)).map((column) =>
+    emit({ op: "Expand", inputs: [column, size], shape: logprob.shape }),
   );
   return {
     loss: columns[0]!,
@@ -52,11 +53,10 @@ export function compileObjective(
 }
 
 function graphAlgebra(
-  quantities: Readonly<Partial<Record<Quantity, Tensor>>>,
+  quantities: Quantities,
   inputs: ReadonlyMap<string, Tensor>,
-  present: Tensor,
 ): Algebra<Tensor> {
-  const graph = present.graph;
+  const { graph } = quantities.logprob;
   const constant = (value: number) => floatConstant(graph, value);
   const named = <T>(found: T | undefined, what: string): T => {
     if (found === undefined) throw new Error(`the graph has no ${what}`);

@@ -6,7 +6,7 @@ import { VALUE_HEAD } from "../weights/tensor-names.js";
 import { differentiate } from "./gradients.js";
 import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
 import { blockMasks, predict } from "./layers.js";
-import { compileObjective, quantitiesRead } from "./objective-graph.js";
+import { compileObjective, type Quantities, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
 import { asInt64 } from "./ops.js";
 import { finishGraph } from "./scan.js";
@@ -84,7 +84,6 @@ export function trainingProgram(
   const quantities = QUANTITIES.filter((quantity) => read.has(quantity));
   const context = declareContext(graph, config, quantities.includes("value"));
   const packed = declarePacked(graph);
-  const present = addInput(graph, "present", "float32", ["targets", 1]);
   const names = inputsOf(objective.loss, ...Object.values(objective.metrics));
   const inputs = new Map(
     names.map((name) => [name, addInput(graph, inputName(name), "float32", ["targets", 1])]),
@@ -94,7 +93,7 @@ export function trainingProgram(
     addInput(graph, sumName(weight.name), "float32", weight.shape),
   );
   const columns = score(context, packed, quantities, blocks);
-  const compiled = compileObjective(objective, columns, inputs, present);
+  const compiled = compileObjective(objective, columns, inputs);
   const gradients = differentiate(
     graph,
     new Map([...compiled.seeds].map(([name, seed]) => [columns[name]!, seed])),
@@ -103,7 +102,7 @@ export function trainingProgram(
   return finishProgram(
     graph,
     new Map([
-      ["logprob", columns.logprob!],
+      ["logprob", columns.logprob],
       ["loss", compiled.loss],
       ...Object.keys(objective.metrics).map(
         (name, i) => [metricName(name), compiled.metrics[i]!] as const,
@@ -153,7 +152,7 @@ function score(
   packed: Packed,
   quantities: readonly Quantity[],
   blocks: number,
-): Partial<Record<Quantity, Tensor>> {
+): Quantities {
   const positions = asInt64(packed.positions);
   const masks = blockMasks(packed.places, blocks);
   const last = context.config.layers - 1;

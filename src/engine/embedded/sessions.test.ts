@@ -1,10 +1,11 @@
 import { expect, it } from "vitest";
 import { logprob, neg } from "../../objectives/expression.js";
 import { EngineError } from "../engine.js";
+import { flatCopy } from "./flat-tensors.js";
 import { addInput, createGraph, emit } from "./graph.js";
 import { initialWeights, presetConfig } from "./init.js";
 import { createLane, type Lane } from "./lane.js";
-import { createLearner } from "./learner.js";
+import { createLearner, createMoments } from "./learner.js";
 import { sumAxes } from "./ops.js";
 import { finishProgram } from "./program.js";
 import { createSessions, floats } from "./sessions.js";
@@ -32,7 +33,7 @@ it("says when memory runs out, and computes on", async () => {
 
 it("keeps weights and gradients as they were when a lane fails", async () => {
   const config = presetConfig("tiny", 16);
-  const parameters = initialWeights(config, 1);
+  const parameters = flatCopy(config, false, initialWeights(config, 1));
   const sessions = createSessions(1);
   const lane = createLane(config, sessions);
   let failing = false;
@@ -41,17 +42,17 @@ it("keeps weights and gradients as they were when a lane fails", async () => {
     run: (job) =>
       failing ? Promise.reject(new EngineError("out of memory while computing")) : lane.run(job),
   };
-  const moments = { first: new Map(), second: new Map(), steps: 0 };
+  const moments = createMoments(config, false);
   const learner = createLearner(config, parameters, moments, sessions, [lane, breaking]);
   const sequences = Array.from({ length: 6 }, (_, i) => ({ ids: [i, 1, 2, 3, i], inputs: {} }));
   const objective = { loss: neg(logprob), metrics: {} };
   const copies = (arrays: ReadonlyMap<string, Float32Array>) =>
     [...arrays].map(([name, array]) => [name, array.slice()]);
   await learner.forwardBackward(sequences, objective);
-  const before = [copies(parameters), copies(learner.gradients)];
+  const before = [copies(parameters.tensors), copies(learner.gradients)];
   failing = true;
   await expect(learner.forwardBackward(sequences, objective)).rejects.toThrow(/out of memory/);
-  expect([copies(parameters), copies(learner.gradients)]).toEqual(before);
+  expect([copies(parameters.tensors), copies(learner.gradients)]).toEqual(before);
   failing = false;
   await learner.forwardBackward(sequences, objective);
   const [name, once] = before[1]![1] as [string, Float32Array];

@@ -1,0 +1,68 @@
+/** The tensors of a model in one array, so that arithmetic over all of them takes few calls, whatever they are. */
+import type { ModelConfig } from "../weights/model-config.js";
+import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
+
+/** One array, and where the tensors lie in it: the value head if there is one, the other matrices, the vectors. */
+export interface FlatTensors {
+  readonly data: Float32Array;
+  /** Views of the data by name, in the order of the model's arithmetic. */
+  readonly tensors: ReadonlyMap<string, Float32Array>;
+  /** Numbers of the value head, which comes first because training may leave it out. */
+  readonly valueHeadSize: number;
+  /** Numbers of all matrices; norms and biases lie behind them. */
+  readonly matrixSize: number;
+}
+
+/** The tensors of a model, with or without its value head: new and zero, or as they lie in the data given. */
+export function flatTensors(
+  config: ModelConfig,
+  valueHead: boolean,
+  data?: Float32Array,
+): FlatTensors {
+  const specs = tensorSpecs(config)
+    .filter(({ name }) => valueHead || name !== VALUE_HEAD)
+    .map(({ name, shape }) => ({
+      name,
+      isVector: shape.length === 1,
+      size: shape.reduce((product, size) => product * size, 1),
+    }));
+  const heads = specs.filter(({ name }) => name === VALUE_HEAD);
+  const matrices = specs.filter(({ name, isVector }) => !isVector && name !== VALUE_HEAD);
+  const begins = new Map<string, number>();
+  let end = 0;
+  const place = (placed: typeof specs): number => {
+    for (const { name, size } of placed) {
+      begins.set(name, end);
+      end += size;
+    }
+    return end;
+  };
+  const valueHeadSize = place(heads);
+  const matrixSize = place(matrices);
+  const total = place(specs.filter(({ isVector }) => isVector));
+  const all = data ?? new Float32Array(total);
+  if (all.length !== total)
+    throw new Error(`the model has ${total} numbers, but ${all.length} were given`);
+  return {
+    data: all,
+    tensors: new Map(
+      specs.map(({ name, size }) => {
+        const begin = begins.get(name)!;
+        return [name, all.subarray(begin, begin + size)];
+      }),
+    ),
+    valueHeadSize,
+    matrixSize,
+  };
+}
+
+/** Copies of the tensors given, of which a value head that is not wanted is left out. */
+export function flatCopy(
+  config: ModelConfig,
+  valueHead: boolean,
+  tensors: ReadonlyMap<string, Float32Array>,
+): FlatTensors {
+  const flat = flatTensors(config, valueHead);
+  for (const [name, into] of flat.tensors) into.set(tensors.get(name)!);
+  return flat;
+}
