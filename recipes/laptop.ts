@@ -22,7 +22,7 @@ export const laptop = {
       optimizer: { learningRate: 2e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 90,
+  updates: 105,
   groups: 16,
   groupSize: 8,
   stepLimit: 30,
