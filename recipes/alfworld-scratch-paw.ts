@@ -12,7 +12,7 @@ import { alfworldScratch } from "./alfworld-scratch.js";
 export const alfworldScratchPaw = {
   algorithms: ["grpo", "gigpo"],
   arms: ["plain", "paw"],
-  seeds: [0, 1, 2, 3],
+  seeds: [0, 1, 2],
   evalTasks: 134,
   evalRounds: 2,
   train: alfworldScratch,

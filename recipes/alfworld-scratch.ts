@@ -26,11 +26,12 @@ export const alfworldScratch = {
       optimizer: { learningRate: 1e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 120,
+  updates: 100,
   groups: 16,
   groupSize: 8,
   // The original allows 50; the expert needs 6 on average.
   stepLimit: 30,
+  patience: 4,
   maxTokens: 12,
   minibatch: 512,
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },

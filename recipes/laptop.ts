@@ -13,7 +13,7 @@ export const laptop = {
   model: { start: "tiny", maxContext: 768 },
   warmStart: {
     teacher: "seeker",
-    episodes: 4000,
+    episodes: 5000,
     epsilon: 0.1,
     sft: {
       epochs: 1,
@@ -22,7 +22,7 @@ export const laptop = {
       optimizer: { learningRate: 2e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 105,
+  updates: 90,
   groups: 16,
   groupSize: 8,
   stepLimit: 30,
@@ -33,5 +33,5 @@ export const laptop = {
   objective: { kl: 0, entropy: 0 },
   optimizer: { learningRate: 2.5e-4, schedule: "cosine", warmup: 8 },
   gradientSample: 4,
-  evaluation: { every: 15, tasks: 128, temperature: 0.4 },
+  evaluation: { every: 30, tasks: 128, temperature: 1 },
 };
