@@ -22,7 +22,7 @@ export const laptop = {
       optimizer: { learningRate: 2e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 90,
+  updates: 105,
   groups: 16,
   groupSize: 8,
   stepLimit: 30,
@@ -33,5 +33,5 @@ export const laptop = {
   objective: { kl: 0, entropy: 0 },
   optimizer: { learningRate: 2.5e-4, schedule: "cosine", warmup: 8 },
   gradientSample: 4,
-  evaluation: { every: 30, tasks: 128, temperature: 1 },
+  evaluation: { every: 35, tasks: 128, temperature: 1 },
 };
