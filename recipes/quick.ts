@@ -11,10 +11,10 @@ export const quick = {
   ...laptop,
   env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick", "look"] },
   model: { start: "tiny", maxContext: 512 },
-  warmStart: { ...laptop.warmStart, episodes: 2600 },
-  updates: 18,
+  warmStart: { ...laptop.warmStart, episodes: 1800 },
+  updates: 36,
   groups: 8,
   stepLimit: 10,
   minibatch: 256,
-  evaluation: { ...laptop.evaluation, every: 9, tasks: 64 },
+  evaluation: { ...laptop.evaluation, every: 12, tasks: 128 },
 };

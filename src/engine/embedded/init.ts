@@ -6,7 +6,7 @@ import { tensorSpecs } from "../weights/tensor-names.js";
 
 /** Sizes to start from; about 0.5, 4 and 20 million parameters at a vocabulary of 512. */
 export const PRESETS = {
-  tiny: { hiddenSize: 160, layers: 2, heads: 4, mlpSize: 320 },
+  tiny: { hiddenSize: 160, layers: 2, heads: 4, mlpSize: 256 },
   small: { hiddenSize: 256, layers: 5, heads: 4, mlpSize: 704 },
   base: { hiddenSize: 512, layers: 6, heads: 8, mlpSize: 1408 },
 } as const;
