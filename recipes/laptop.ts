@@ -1,5 +1,5 @@
 /**
- * The default of `pawl train`: a model of half a million parameters learns the household world on two cores.
+ * The default of `pawl train`: a model of 0.6 million parameters learns the household world on two cores.
  *
  * Where it leaves the paper's settings, it is for size. The model starts from nothing, so it first imitates a
  * teacher, and one that knows no more than the model sees: the expert's way straight to a thing behind a

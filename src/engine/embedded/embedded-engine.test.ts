@@ -94,7 +94,7 @@ describe("the embedded engine", () => {
     await plain.dispose();
   });
 
-  it("has presets of about half a million, four million and twenty million parameters", async () => {
+  it("has presets of about 0.6, 4 and 20 million parameters", async () => {
     const sizes = await Promise.all(
       (["tiny", "small", "base"] as const).map(async (preset) => {
         const engine = await createEmbeddedEngine({ model: { preset, vocabularySize: 512 } });
@@ -103,7 +103,7 @@ describe("the embedded engine", () => {
         return parameters / 1e6;
       }),
     );
-    expect(sizes[0]).toBeCloseTo(0.5, 1);
+    expect(sizes[0]).toBeCloseTo(0.6, 1);
     expect(sizes[1]).toBeCloseTo(4, 0);
     expect(Math.abs(sizes[2]! - 20)).toBeLessThan(2);
   });

@@ -4,9 +4,9 @@ import { createRandom } from "../../random.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs } from "../weights/tensor-names.js";
 
-/** Sizes to start from; about 0.5, 4 and 20 million parameters at a vocabulary of 512. */
+/** Sizes to start from; about 0.6, 4 and 20 million parameters at a vocabulary of 512. */
 export const PRESETS = {
-  tiny: { hiddenSize: 160, layers: 2, heads: 4, mlpSize: 256 },
+  tiny: { hiddenSize: 160, layers: 2, heads: 4, mlpSize: 320 },
   small: { hiddenSize: 256, layers: 5, heads: 4, mlpSize: 704 },
   base: { hiddenSize: 512, layers: 6, heads: 8, mlpSize: 1408 },
 } as const;
