@@ -34,7 +34,7 @@ const RWML = [
   ...["--updates", "30", "--triplets", "24", "--group-size", "8", "--minibatch", "192"],
   ...["--objective.kl", "0.01", "--objective.entropy", "0", "--optimizer.learning-rate", "1e-4"],
   ...["--optimizer.warmup", "8", "--reward.threshold", "0.027", "--evaluation.every", "30"],
-  ...["--evaluation.tasks", "256", "--evaluation.temperature", "0.4", "--engine.threads", "1"],
+  ...["--evaluation.tasks", "256", "--evaluation.temperature", "1", "--engine.threads", "1"],
 ];
 
 const arms = ["warm", "rwml", "rl", "rwml-rl"] as const;
