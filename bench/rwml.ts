@@ -7,12 +7,13 @@
  * Prints a table: success after each arm on both splits, mean and standard deviation over seeds, and the
  * differences to RL alone, seed by seed.
  */
-import { spawn } from "node:child_process";
-import { createWriteStream, existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { runChild } from "../src/bench/child.js";
 import { type Estimate, estimate, pairedDifference } from "../src/bench/statistics.js";
+import { readMetrics } from "../src/runs/metrics-file.js";
 
 const { values: options } = parseArgs({
   args: process.argv.slice(3),
@@ -24,6 +25,8 @@ const { values: options } = parseArgs({
   },
 });
 const seeds = options.seeds.split(",").map(Number);
+const stopped = new AbortController();
+process.once("SIGINT", () => stopped.abort());
 
 const TRAIN = ["--quick", "--engine.threads", "1", "--evaluation.tasks", "256"];
 const RL = ["--warm-start.episodes", "0", "--updates", "24", "--evaluation.every", "12"];
@@ -69,17 +72,8 @@ async function run(arm: Arm, seed: number): Promise<void> {
   const folder = folderOf(arm, seed);
   if (existsSync(folder)) return;
   const partial = `${folder}.${process.pid}`;
-  const log = createWriteStream(`${folder}.log`);
-  const child = spawn(
-    process.execPath,
-    [join("dist", "src", "cli", "main.js"), ...commandOf(arm, seed), "--out", partial],
-    { stdio: ["ignore", "pipe", "pipe"] },
-  );
-  child.stdout.pipe(log, { end: false });
-  child.stderr.pipe(log, { end: false });
-  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
-  log.end();
-  if (code !== 0) throw new Error(`${arm}, seed ${seed}, ended with ${code}: see ${folder}.log`);
+  const program = join("dist", "src", "cli", "main.js");
+  await runChild([...commandOf(arm, seed), "--out", partial], { program, signal: stopped.signal });
   renameSync(partial, folder);
   process.stderr.write(`${arm}-${seed} done\n`);
 }
@@ -95,15 +89,11 @@ async function runSeeds(): Promise<void> {
 
 /** The last value of a metric in a run, in percent. */
 function last(arm: Arm, seed: number, metric: string): number {
-  const lines = readFileSync(join(folderOf(arm, seed), "metrics.jsonl"), "utf8")
-    .trim()
-    .split("\n");
-  const values = lines.flatMap((line) => {
-    const value = (JSON.parse(line) as Record<string, unknown>)[metric];
-    return typeof value === "number" ? [value] : [];
-  });
-  if (values.length === 0) throw new Error(`${folderOf(arm, seed)} has no ${metric}`);
-  return 100 * values.at(-1)!;
+  const path = join(folderOf(arm, seed), "metrics.jsonl");
+  const lines = readMetrics(path, (problem) => process.stderr.write(`${problem}\n`));
+  const value = lines.findLast((line) => line[metric] !== undefined)?.[metric];
+  if (value === undefined) throw new Error(`${path} has no ${metric}`);
+  return 100 * value;
 }
 
 const show = ({ mean, deviation = 0 }: Estimate): string =>

@@ -1,7 +1,7 @@
 /**
  * ALFWorld from nothing, on one GPU: a model of 20 million parameters, all 3,553 training games, no pretraining.
  *
- * The laptop recipe's ways at forty times its size (recipes/laptop.ts says why each): whole history in compact
+ * The laptop recipe's ways at thirty times its size (recipes/laptop.ts says why each): whole history in compact
  * prompts, so that an episode is one sequence; imitation first; the penalty after normalisation. ALFWorld's only
  * teacher sees the true state and walks straight to things, so it is made to stray often: after strays, it shows
  * what to do when a thing was not where one looked. It is slow to find its way back, so it plays beforehand:

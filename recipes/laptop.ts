@@ -5,7 +5,8 @@
  * teacher, and one that knows no more than the model sees: the expert's way straight to a thing behind a
  * closed door cannot be imitated, only guessed. Prompts hold the whole history, so that an episode is one
  * sequence and is read and learnt in one pass. Invalid actions cost something after normalisation only,
- * because inside it they would be all there is to learn in groups without a success.
+ * because inside it they would be all there is to learn in groups without a success. A policy that is stuck repeats
+ * itself, so an episode to learn from ends after three refused actions in a row.
  */
 export const laptop = {
   env: { name: "household", rooms: 2, receptacles: 6, objects: 3 },
