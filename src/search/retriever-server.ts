@@ -106,8 +106,8 @@ function readBody(asked: IncomingMessage): Promise<string> {
         chunks.push(chunk);
         return;
       }
-      // Not destroyed, because the refusal still has to go back over the same connection.
-      asked.removeAllListeners("data").pause();
+      // The rest is taken in and forgotten: a connection closed under a sender loses the refusal.
+      asked.removeAllListeners("data").resume();
       reject(new Refusal(413, `a request has at most ${MOST_BYTES} bytes`));
     });
     asked.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));

@@ -7,6 +7,8 @@ import json
 import os
 import secrets
 import shutil
+import socket
+import time
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Optional
@@ -21,6 +23,8 @@ PREFIX = "/api/v1/"
 FILES = f"{PREFIX}files/"
 # How long a silent connection is kept.
 IDLE_S = 120.0
+# How long a refused body is still taken in, so that its sender gets to read the refusal.
+DRAIN_S = 30.0
 PIECE = 2**20
 
 
@@ -77,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, answer: Callable[[], tuple[int, Json]]) -> None:
         # Set where the body is left unread: the connection cannot be used again then.
-        self.unread = int(self.headers.get("Content-Length") or 0) > 0
+        self.unread = self.headers.get("Content-Length", "0") != "0"
         try:
             status, result = answer()
         except RequestError as error:
@@ -93,6 +97,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
         self.wfile.flush()
+        if self.unread:
+            self._drain()
+
+    def _drain(self) -> None:
+        """Takes in the rest of a refused body and forgets it: a connection closed under a sender loses the answer."""
+        self.connection.shutdown(socket.SHUT_WR)
+        end = time.monotonic() + DRAIN_S
+        while (left := end - time.monotonic()) > 0:
+            self.connection.settimeout(left)
+            if not self.rfile.read1(PIECE):
+                break
 
     def _get(self) -> tuple[int, Json]:
         if self.path in ("/healthz", f"{PREFIX}healthz"):
@@ -130,6 +145,8 @@ class _Handler(BaseHTTPRequestHandler):
                     target.write(piece)
                     left -= len(piece)
             os.replace(temporary, file)
+        except OSError as error:
+            raise RequestError(f"{file.name} could not be written: {error.strerror or error}", 507) from error
         finally:
             temporary.unlink(missing_ok=True)
         self.unread = False
