@@ -29,7 +29,7 @@ describe("the matrix", () => {
     const starts = startsOf(options({ out: "o" }), jobs);
     expect(starts.map(({ config }) => [config.updates, config.warmStart.episodes])).toEqual([
       [0, laptop.warmStart.episodes],
-      [0, Math.round(laptop.warmStart.episodes / 8)],
+      [0, Math.round(laptop.warmStart.episodes / 3)],
     ]);
     const last = jobs.at(-1)!;
     expect(last.folder).toBe(join("o", "sparse", "grpo+ce", "seed-4"));

@@ -31,9 +31,9 @@ export const conditions: Readonly<Record<string, Condition>> = {
     change: () => ({ warmStart: { sft: { observationWeight: 0.3 } } }),
   },
   sparse: {
-    does: "a start that almost never succeeds: an eighth of the warm start's episodes",
+    does: "a start that almost never succeeds: a third of the warm start's episodes",
     change: ({ warmStart: { episodes } }) => ({
-      warmStart: { episodes: Math.max(1, Math.round(episodes / 8)) },
+      warmStart: { episodes: Math.max(1, Math.round(episodes / 3)) },
     }),
   },
   noise: {

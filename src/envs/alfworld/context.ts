@@ -16,10 +16,11 @@ const WORDS = {
   isOpen: "opened",
 };
 
-/** Puts `drawer 2` before `drawer 10`. */
-const byNumber = new Intl.Collator("en", { numeric: true });
-
-/** The places of a game as they are at the start, in the order of their names. */
+/**
+ * The places of a game as they are at the start. Places and things come in the order in which the game itself
+ * lists them: a model that is told what a drawer holds need not put it into another order to foresee what
+ * opening it shows.
+ */
 export function initialContext(game: Game): string | undefined {
   const { world, names } = game;
   const contains = world.domain.predicateIndex.get(WORDS.contains);
@@ -35,16 +36,11 @@ export function initialContext(game: Game): string | undefined {
   }
   const holds = (predicate: string, place: number) =>
     factHolds(world, world.initial, predicate, [place]);
-  const inOrder = (objects: readonly number[]) =>
-    objects.map((object) => names[object]!).sort(byNumber.compare);
-  const lines = new Map(
-    world.objects.ofType(WORDS.place).objects.map((place) => {
-      const closed = holds(WORDS.canOpen, place) && !holds(WORDS.isOpen, place);
-      const things = inOrder(contents.get(place) ?? []).map((name) => `a ${name}`);
-      const held = things.length === 0 ? "nothing" : things.join(", ");
-      return [names[place]!, `The ${names[place]}${closed ? " (closed)" : ""} holds ${held}.`];
-    }),
-  );
-  const places = inOrder(world.objects.ofType(WORDS.place).objects);
-  return places.length === 0 ? undefined : places.map((name) => lines.get(name)).join(" ");
+  const places = world.objects.ofType(WORDS.place).objects.map((place) => {
+    const closed = holds(WORDS.canOpen, place) && !holds(WORDS.isOpen, place);
+    const things = (contents.get(place) ?? []).map((thing) => `a ${names[thing]}`);
+    const held = things.length === 0 ? "nothing" : things.join(", ");
+    return `The ${names[place]}${closed ? " (closed)" : ""} holds ${held}.`;
+  });
+  return places.length === 0 ? undefined : places.join(" ");
 }

@@ -74,6 +74,22 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
     expect(context.match(/ holds /g)).toHaveLength(places.length);
   });
 
+  it("tell world models what places hold in the words that a visit shows", () => {
+    let visits = 0;
+    for (const task of environment.tasks("valid_seen").slice(0, 30)) {
+      const env = environment.create() as Env;
+      env.reset(task);
+      const context = env.initialContext!()!;
+      for (const visit of env.admissibleActions!()) {
+        const shown = /On the (.+), you see (.+)\.$/.exec(env.clone().step(visit).observation);
+        if (shown === null) continue;
+        expect(context).toContain(`The ${shown[1]} holds ${shown[2]!.replace(", and ", ", ")}.`);
+        visits++;
+      }
+    }
+    expect(visits).toBeGreaterThan(300);
+  });
+
   it("are solved by their walkthroughs", () => {
     for (const task of environment.tasks("valid_unseen")) {
       const env = environment.create() as Env;
