@@ -12,6 +12,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import type { Episode } from "../rollout/episode.js";
 import { packageVersion } from "../version.js";
+import { type EpisodeRecord, packEpisode, unpackEpisode } from "./episode-record.js";
 import {
   hasManifest,
   type Manifest,
@@ -120,7 +121,9 @@ export function resumeRun(
   }
   rmSync(lockPath(folder), { force: true });
   lock(folder);
-  cutRecords(episodesPath(folder), (record) => keep.episode(record as Episode));
+  cutRecords(episodesPath(folder), (record) =>
+    keep.episode(unpackEpisode(record as EpisodeRecord)),
+  );
   cutMetrics(metricsPath(folder), keep.metrics);
   const last = readMetrics(metricsPath(folder), onProblem).at(-1);
   const events = openEventWriter(eventsPath(folder), last === undefined ? 0 : stepOf(last) + 1);
@@ -138,7 +141,7 @@ function writeRun(
   const metrics = openMetricsWriter(metricsPath(folder));
   return {
     folder,
-    recordEpisodes: (batch) => episodes.append(batch),
+    recordEpisodes: (batch) => episodes.append(batch.map(packEpisode)),
     recordMetrics(line) {
       metrics.append(line);
       events.append(line);
@@ -165,7 +168,7 @@ export function openRun(folder: string, onProblem: (message: string) => void): R
       const path = episodesPath(folder);
       if (!existsSync(path)) return;
       for (const record of readRecords(path, (problem) => onProblem(problem.message))) {
-        yield record as Episode;
+        yield unpackEpisode(record as EpisodeRecord);
       }
     },
     metrics: () => readMetrics(metricsPath(folder), onProblem),

@@ -1,0 +1,92 @@
+/**
+ * How an episode is written down.
+ *
+ * A prompt that holds the history begins like the prompt of the step before, and so do its tokens. Written out
+ * at every step, an episode would grow with the square of its length; so such a list is written as what is
+ * new: `{ "same": 40, "rest": […] }` begins with the first 40 entries of the same list one step earlier.
+ */
+import type { Episode, Step } from "../rollout/episode.js";
+import type { PromptPiece } from "../text/prompt.js";
+import type { Sequence, Span } from "../text/sequence.js";
+
+/** A list as it is written: whole, or how much of the one before it begins with, and the rest. */
+type Tail<T> = readonly T[] | { readonly same: number; readonly rest: readonly T[] };
+
+interface SequenceRecord extends Omit<Sequence, "ids" | "spans"> {
+  readonly ids: Tail<number>;
+  readonly spans: Tail<Span>;
+}
+
+interface StepRecord extends Omit<Step, "prompt" | "sequence"> {
+  readonly prompt: Tail<PromptPiece>;
+  readonly sequence?: SequenceRecord;
+}
+
+/** An episode as it is written. */
+export interface EpisodeRecord extends Omit<Episode, "steps"> {
+  readonly steps: readonly StepRecord[];
+}
+
+/** The episode, with every list that goes on from the step before cut down to what is new. */
+export function packEpisode(episode: Episode): EpisodeRecord {
+  let before: Step | undefined;
+  const steps = episode.steps.map((step): StepRecord => {
+    const { prompt, sequence, ...rest } = step;
+    const packed = {
+      prompt: cut(prompt, before?.prompt, samePiece),
+      ...rest,
+      ...(sequence !== undefined && {
+        sequence: {
+          ...sequence,
+          ids: cut(sequence.ids, before?.sequence?.ids, Object.is),
+          spans: cut(sequence.spans, before?.sequence?.spans, sameSpan),
+        },
+      }),
+    };
+    before = step;
+    return packed;
+  });
+  return { ...episode, steps };
+}
+
+/** The episode that was written. */
+export function unpackEpisode(record: EpisodeRecord): Episode {
+  let before: Step | undefined;
+  const steps = record.steps.map((packed): Step => {
+    const { prompt, sequence, ...rest } = packed;
+    before = {
+      prompt: join(prompt, before?.prompt),
+      ...rest,
+      ...(sequence !== undefined && {
+        sequence: {
+          ...sequence,
+          ids: join(sequence.ids, before?.sequence?.ids),
+          spans: join(sequence.spans, before?.sequence?.spans),
+        },
+      }),
+    };
+    return before;
+  });
+  return { ...record, steps };
+}
+
+function cut<T>(
+  list: readonly T[],
+  before: readonly T[] = [],
+  equal: (a: T, b: T) => boolean,
+): Tail<T> {
+  const most = Math.min(list.length, before.length);
+  let same = 0;
+  while (same < most && equal(list[same]!, before[same]!)) same++;
+  return same === 0 ? list : { same, rest: list.slice(same) };
+}
+
+function join<T>(tail: Tail<T>, before: readonly T[] = []): readonly T[] {
+  return "rest" in tail ? [...before.slice(0, tail.same), ...tail.rest] : tail;
+}
+
+const samePiece = (a: PromptPiece, b: PromptPiece): boolean =>
+  a.origin === b.origin && a.text === b.text;
+
+const sameSpan = (a: Span, b: Span): boolean =>
+  a.kind === b.kind && a.start === b.start && a.end === b.end && a.origin === b.origin;
