@@ -17,6 +17,7 @@ export function programHelp(commands: readonly Command[], io: Io): string {
     ...commands.map((command) => `  ${command.name.padEnd(width)}  ${dim(command.summary)}`),
     "",
     bold("Start here"),
+    "  pawl train               watch an agent learn, in ten minutes on two cores; with --quick in one and a half",
     "  pawl play                play a household task yourself",
     "  pawl rollout             watch the expert play some, recorded to a run folder",
     "  pawl COMMAND --help      everything about one command",

@@ -10,12 +10,15 @@ import {
   type FidelityReport,
   type FidelityScore,
   fidelityReport,
+  type Mistake,
+  mistakesOf,
   scoreTurns,
 } from "../worldmodel/fidelity.js";
 import type { WorldModel } from "../worldmodel/model.js";
 import { createProblems } from "../worldmodel/problems.js";
 import { protocolOptions } from "../worldmodel/protocol.js";
 import { loadWorldModel } from "../worldmodel/saved.js";
+import type { Outcome } from "../worldmodel/trajectory.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
@@ -39,6 +42,7 @@ export const wmEvalFidelity = defineCommand({
       data: dataOptions,
       part: z.enum(["test", "train", "all"]).default("test").describe("which trajectories to ask"),
       trajectories: count.optional().describe("a seeded choice of so many; default: all of them"),
+      mistakes: z.int().min(0).default(0).describe("wrong answers to show beside the world's"),
       maxTokens: maxTokensOption,
       engine: engineChoice,
       chat: z
@@ -54,8 +58,8 @@ export const wmEvalFidelity = defineCommand({
   examples: [
     ["pawl wm eval fidelity --model runs/… --data data/household", "on its test trajectories"],
     [
-      "pawl wm eval fidelity --model runs/… --data data/unseen --part all",
-      "on houses of another kind",
+      "pawl wm eval fidelity --model runs/… --data data/unseen --part all --mistakes 10",
+      "on houses of another kind, with some of what it got wrong",
     ],
     [
       "pawl wm eval fidelity --chat.base-url http://localhost:8000/v1 --chat.model NAME --data data/household",
@@ -101,16 +105,31 @@ export const wmEvalFidelity = defineCommand({
         seconds,
         leftOut: Object.fromEntries(problems.counts),
         ...report,
+        ...(config.mistakes > 0 && { mistakes: mistakesOf(turns, config.mistakes) }),
       };
       writeResult(config.out, result);
       if (config.json) print(io, finiteJson(result));
-      else for (const line of fidelityTable(report)) print(io, line);
+      else {
+        for (const line of fidelityTable(report)) print(io, line);
+        for (const mistake of result.mistakes ?? []) print(io, describeMistake(mistake));
+      }
     } finally {
       await loaded?.dispose();
     }
     return exitCodes.done;
   },
 });
+
+function describeMistake({ task, step, action, real, predicted }: Mistake): string {
+  const line = ({ observation, success }: Outcome): string =>
+    `${observation.trim() || "(nothing)"}${success ? "  (goal reached)" : ""}`;
+  return [
+    "",
+    `${task}, step ${step}: ${action}`,
+    `  world  ${line(real)}`,
+    `  model  ${line(predicted)}`,
+  ].join("\n");
+}
 
 function fidelityTable(report: FidelityReport): readonly string[] {
   const row = (name: string, score: FidelityScore): readonly string[] => [

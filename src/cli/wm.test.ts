@@ -83,10 +83,16 @@ describe("pawl wm eval", () => {
   it("fidelity prints and writes scores", async () => {
     const out = join(folder, "results", "fidelity.json");
     const args = ["--model", model, "--data", data, "--trajectories", "2", "--max-tokens", "16"];
-    const table = await pawl("eval", "fidelity", ...args, "--engine.threads", "1", "--out", out);
+    const table = await pawl(
+      ...["eval", "fidelity", ...args, "--engine.threads", "1", "--out", out, "--mistakes", "3"],
+    );
     expect(table).toMatch(/^turns +number +exact match +word F1/);
     expect(table).toMatch(/^all +\d+/m);
-    const { all, trajectories } = JSON.parse(readFileSync(out, "utf8"));
+    // A model that has hardly been trained gets nearly everything wrong.
+    expect(table).toMatch(/, step \d+: .+\n {2}world {2}.+\n {2}model {2}.+/);
+    const { all, trajectories, mistakes } = JSON.parse(readFileSync(out, "utf8"));
+    expect(mistakes).toHaveLength(3);
+    expect(mistakes[0].predicted.observation).not.toBe(mistakes[0].real.observation);
     expect(trajectories).toBe(2);
     expect(all.exactMatch).toBeGreaterThanOrEqual(0);
     const neither = await runCli(["wm", "eval", "fidelity", "--data", data]);

@@ -44,6 +44,16 @@ export interface FidelityReport {
   readonly byDepth: Readonly<Record<string, FidelityScore>>;
 }
 
+/** A wrong answer beside the world's. */
+export interface Mistake {
+  readonly task: string;
+  /** Number of the step, from 1. */
+  readonly step: number;
+  readonly action: string;
+  readonly real: Outcome;
+  readonly predicted: Prediction;
+}
+
 /** Turns asked together. */
 const QUERIES = 64;
 /** Trajectories read together. */
@@ -118,6 +128,17 @@ export function fidelityReport(turns: readonly ScoredTurn[]): FidelityReport {
     byPolicy: by(({ trajectory }) => trajectory.policy),
     byDepth: by(({ index }) => depthOf(index)),
   };
+}
+
+/** The first wrong answers. */
+export function mistakesOf(turns: readonly ScoredTurn[], most: number): readonly Mistake[] {
+  return turns
+    .filter(({ exact }) => !exact)
+    .slice(0, most)
+    .map(({ trajectory, index, prediction }) => {
+      const { action, ...real } = trajectory.turns[index]!;
+      return { task: trajectory.task, step: index + 1, action, real, predicted: prediction };
+    });
 }
 
 /** Depths in ranges that double: single numbers would leave too few turns each. */

@@ -71,7 +71,7 @@ describe("the training view", () => {
   it("tells the world model what every place holds at the start", () => {
     const env = start(PLAIN);
     const context =
-      "The crate 2 (closed) holds a can 1. The crate 1 holds nothing. The table 1 holds a fern 2, a fern 1.";
+      "The crate 2 is closed. In it, you see a can 1. The crate 1 is open. In it, you see nothing. On the table 1, you see a fern 2, and a fern 1.";
     expect(env.initialContext!()).toBe(context);
     env.step("lift fern 1 from table 1");
     expect(env.initialContext!()).toBe(context);

@@ -17,9 +17,8 @@ const WORDS = {
 };
 
 /**
- * The places of a game as they are at the start. Places and things come in the order in which the game itself
- * lists them: a model that is told what a drawer holds need not put it into another order to foresee what
- * opening it shows.
+ * The places of a game as they are at the start, in the words and in the order in which visiting and opening
+ * them shows it: so a model that has been told need only remember, not put it in other words.
  */
 export function initialContext(game: Game): string | undefined {
   const { world, names } = game;
@@ -37,10 +36,17 @@ export function initialContext(game: Game): string | undefined {
   const holds = (predicate: string, place: number) =>
     factHolds(world, world.initial, predicate, [place]);
   const places = world.objects.ofType(WORDS.place).objects.map((place) => {
-    const closed = holds(WORDS.canOpen, place) && !holds(WORDS.isOpen, place);
-    const things = (contents.get(place) ?? []).map((thing) => `a ${names[thing]}`);
-    const held = things.length === 0 ? "nothing" : things.join(", ");
-    return `The ${names[place]}${closed ? " (closed)" : ""} holds ${held}.`;
+    const name = names[place]!;
+    const seen = `you see ${inWords((contents.get(place) ?? []).map((thing) => names[thing]!))}.`;
+    if (!holds(WORDS.canOpen, place)) return `On the ${name}, ${seen}`;
+    return `The ${name} is ${holds(WORDS.isOpen, place) ? "open" : "closed"}. In it, ${seen}`;
   });
   return places.length === 0 ? undefined : places.join(" ");
+}
+
+function inWords(things: readonly string[]): string {
+  if (things.length === 0) return "nothing";
+  const items = things.map((thing) => `a ${thing}`);
+  const last = items.pop()!;
+  return items.length === 0 ? last : `${items.join(", ")}, and ${last}`;
 }
