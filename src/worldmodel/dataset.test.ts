@@ -105,7 +105,7 @@ describe("trajectories of episodes", () => {
     const whole = trajectories.find(succeeded)!;
     expect(whole.turns.map(({ success }) => success).indexOf(true)).toBe(whole.turns.length - 1);
     expect(whole.turns.at(-1)!.done).toBe(true);
-    expect(whole.context).toMatch(/^The .* holds /);
+    expect(whole.context).toMatch(/^The .+ is closed\. In .+: /);
     const failed = trajectories.filter((trajectory) => !succeeded(trajectory));
     expect(failed.every(({ turns }) => turns.every(({ done }) => !done))).toBe(true);
   });

@@ -270,9 +270,9 @@ describe("actions", () => {
 
   it("tell a world model where everything is and what is closed", () => {
     expect(describeStart(state.house)).toBe(
-      "The counter 1 holds apple 1, mug 1. The desk 1 holds book 1. The drawer 1 (closed) holds mug 2. " +
-        "The fridge 1 (closed) holds egg 1. The lamp 1 is off. The microwave 1 (closed) holds nothing. " +
-        "The sink 1 holds nothing. The stove 1 holds nothing.",
+      "On counter 1: apple 1, mug 1. On desk 1: book 1. The drawer 1 is closed. In drawer 1: mug 2. " +
+        "The fridge 1 is closed. In fridge 1: egg 1. The lamp 1 is off. " +
+        "The microwave 1 is closed. In microwave 1: nothing. In sink 1: nothing. On stove 1: nothing.",
     );
   });
 });

@@ -156,17 +156,17 @@ export function describeHand(state: HouseState): string {
   return state.held < 0 ? "You hold nothing." : `You hold ${describeObject(state, state.held)}.`;
 }
 
-/** The initial state of every place: what it holds and whether it is closed. */
+/** The initial state of every place, in the words in which visiting and opening it shows it. */
 export function describeStart(house: House): string {
   const start = initialState(
     house,
     house.objects.map((object) => object.name),
   );
   return house.places
-    .map((place, p) => {
-      if (place.kind.preposition === undefined) return `The ${place.name} is off.`;
-      const closed = place.kind.opens && !isAccessible(start, p) ? " (closed)" : "";
-      return `The ${place.name}${closed} holds ${describeContents(start, p)}.`;
+    .map(({ kind, insideFirst }, place) => {
+      const seen = describePlace(start, place);
+      const closed = kind.preposition !== undefined && !isAccessible(start, place);
+      return closed ? `${seen} ${insideFirst}: ${describeContents(start, place)}.` : seen;
     })
     .join(" ");
 }
