@@ -27,7 +27,7 @@ export async function recordRun(
   } finally {
     progress.end();
   }
-  print(io, `recorded to ${folder}`);
+  print(io, `recorded to ${folder}; pawl report ${folder} draws it`);
 }
 
 interface RecordedCommand {
