@@ -6,8 +6,10 @@
  * new: `{ "same": 40, "rest": […] }` begins with the first 40 entries of the same list one step earlier.
  */
 import type { Episode, Step } from "../rollout/episode.js";
-import type { PromptPiece } from "../text/prompt.js";
-import type { Sequence, Span } from "../text/sequence.js";
+
+type PromptPiece = Step["prompt"][number];
+type Sequence = NonNullable<Step["sequence"]>;
+type Span = Sequence["spans"][number];
 
 /** A list as it is written: whole, or how much of the one before it begins with, and the rest. */
 type Tail<T> = readonly T[] | { readonly same: number; readonly rest: readonly T[] };
