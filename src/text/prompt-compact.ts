@@ -21,11 +21,6 @@ export const markers = {
   end: "<|end|>",
 } as const;
 
-/** One piece for each marker: whole histories hold thousands of them. */
-const markerPieces = new Map(
-  Object.values(markers).map((text): [string, PromptPiece] => [text, { origin: "template", text }]),
-);
-
 /** The slots without prose, for models that have read nothing else. */
 export function compactStyle(slots: SlotOptions): PromptStyle {
   return {
@@ -38,7 +33,7 @@ export function compactStyle(slots: SlotOptions): PromptStyle {
     format: (action) => action,
     continuation: (observation, done) => [
       ...(observation === "" ? [] : [{ origin: "observation" as const, text: observation }]),
-      markerPieces.get(done ? markers.end : markers.action)!,
+      { origin: "template", text: done ? markers.end : markers.action },
     ],
   };
 }
@@ -46,7 +41,7 @@ export function compactStyle(slots: SlotOptions): PromptStyle {
 function render(view: PromptView, slots: SlotOptions): readonly PromptPiece[] {
   const pieces: PromptPiece[] = [];
   const slot = (marker: string, origin: PromptPiece["origin"], text: string) => {
-    pieces.push(markerPieces.get(marker)!);
+    pieces.push({ origin: "template", text: marker });
     if (text !== "") pieces.push({ origin, text });
   };
   slot(markers.goal, "task", view.goal);
@@ -60,6 +55,6 @@ function render(view: PromptView, slots: SlotOptions): readonly PromptPiece[] {
     slot(markers.action, "history", pair.action);
   }
   slot(markers.observation, "observation", view.observation);
-  pieces.push(markerPieces.get(markers.action)!);
+  pieces.push({ origin: "template", text: markers.action });
   return pieces;
 }

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import json
 import os
@@ -133,9 +134,9 @@ class _Handler(BaseHTTPRequestHandler):
             raise RequestError(f"there is nothing to write at {self.path[:80]!r}; files are under {FILES}")
         file = self.api.folders.file(self.path[len(FILES) :])
         length = self._length(self.options.max_file_bytes)
-        file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.parent / f".{file.name}.{secrets.token_hex(4)}.partial"
         try:
+            file.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, "xb") as target:
                 left = length
                 while left:
@@ -146,9 +147,11 @@ class _Handler(BaseHTTPRequestHandler):
                     left -= len(piece)
             os.replace(temporary, file)
         except OSError as error:
-            raise RequestError(f"{file.name} could not be written: {error.strerror or error}", 507) from error
+            raise RequestError(f"{file.name} could not be stored: {error.strerror or error}", 507) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            # Where the folder could not be made there is nothing to remove.
+            with contextlib.suppress(NotADirectoryError):
+                temporary.unlink(missing_ok=True)
         self.unread = False
         return 200, {"bytes": length}
 
