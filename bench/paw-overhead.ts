@@ -168,9 +168,10 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
         firstUpdate: round,
         optimizerSteps: 0,
         gradientCap: {},
+        onEpisodes: async (groups) =>
+          run.recordEpisodes(groups.flatMap((group) => group.episodes)),
         async onUpdate(done) {
           finished = done;
-          run.recordEpisodes(done.groups.flatMap((group) => group.episodes));
           run.recordMetrics(updateMetrics(done));
         },
       },

@@ -47,7 +47,8 @@ async function oneUpdate(
   const start = { firstUpdate: 0, optimizerSteps: 0, gradientCap: {} };
   const context = { engine: changedEngine, tokenizer, style, ...start };
   const onUpdate = async (update: FinishedUpdate): Promise<void> => void done.push(update);
-  await trainRl({ ...context, environment: changed, onUpdate }, config);
+  const onEpisodes = async (): Promise<void> => undefined;
+  await trainRl({ ...context, environment: changed, onEpisodes, onUpdate }, config);
   return done[0]!;
 }
 

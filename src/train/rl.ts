@@ -56,6 +56,8 @@ export interface RlContext {
   /** Where the cap on the world model's gradient stood. */
   readonly gradientCap: GradientCap;
   readonly signal?: AbortSignal;
+  /** Told of the episodes of an update while the engine learns from them: the time to record them. */
+  onEpisodes(groups: readonly Group[], index: number): Promise<void>;
   /** Told of every update when it is done; the next one waits for it. */
   onUpdate(done: FinishedUpdate): Promise<void>;
 }
@@ -128,10 +130,10 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
     clock.lap("measure");
 
-    const learnt =
+    const [learnt] = await Promise.all([
       prepared.sequences.length === 0
         ? undefined
-        : await learn(engine, prepared, {
+        : learn(engine, prepared, {
             objective,
             normaliser: options.objective.normaliser,
             minibatch: options.minibatch,
@@ -139,7 +141,9 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
             stepsBefore: optimizerSteps,
             stepsInAll: expectedSteps(optimizerSteps, index, options),
             seed,
-          });
+          }),
+      context.onEpisodes(groups, index),
+    ]);
     clock.lap("learn");
     optimizerSteps += learnt?.optimizerSteps ?? 0;
     await context.onUpdate({

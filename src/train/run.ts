@@ -7,7 +7,7 @@ import type { Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { mixSeed } from "../random.js";
-import type { Episode } from "../rollout/episode.js";
+import type { Episode, Group } from "../rollout/episode.js";
 import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
@@ -72,6 +72,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         optimizerSteps: checkpoint?.state.optimizerSteps ?? 0,
         gradientCap: capOf(checkpoint),
         ...(options.signal !== undefined && { signal: options.signal }),
+        onEpisodes: async (groups, index) => recordEpisodes(groups, index, config, run, options),
         onUpdate: (done) => finishUpdate(done, setup, config, run, options),
       },
       config,
@@ -239,6 +240,21 @@ async function warmStart(
   report({ update: -1, ...(await evaluateAll(setup, config, -1, options)) }, run, options);
 }
 
+function recordEpisodes(
+  groups: readonly Group[],
+  index: number,
+  config: TrainConfig,
+  run: Run,
+  options: TrainOptions,
+): void {
+  const offset = index * config.groups;
+  const episodes = groups.flatMap(({ episodes }): readonly Episode[] =>
+    episodes.map((episode) => ({ ...episode, group: offset + episode.group })),
+  );
+  run.recordEpisodes(episodes);
+  tellLeftOut(`update ${index + 1}`, episodes, options);
+}
+
 async function finishUpdate(
   done: FinishedUpdate,
   setup: Setup,
@@ -247,12 +263,6 @@ async function finishUpdate(
   options: TrainOptions,
 ): Promise<void> {
   const { index, optimizerSteps } = done;
-  const offset = index * config.groups;
-  const episodes = done.groups.flatMap(({ episodes }): readonly Episode[] =>
-    episodes.map((episode) => ({ ...episode, group: offset + episode.group })),
-  );
-  run.recordEpisodes(episodes);
-  tellLeftOut(`update ${index + 1}`, episodes, options);
   const last = index + 1 === config.updates;
   const { every } = config.evaluation;
   const due = every > 0 && ((index + 1) % every === 0 || last);

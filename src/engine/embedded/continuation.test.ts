@@ -13,7 +13,7 @@ const config: ModelConfig = {
   kvHeads: 2,
   headSize: 8,
   mlpSize: 48,
-  maxContext: 256,
+  maxContext: 1024,
   ropeTheta: 10_000,
   normEps: 1e-6,
   tiedEmbeddings: true,
@@ -55,6 +55,29 @@ it("goes on from what was read before, with the results of reading everything ag
       ...plain[row]!.tokens,
       ...draw(1 + random.int(6)),
     ]);
+  }
+});
+
+it("goes on in the same memory when rows end and others grow past their room", async () => {
+  let prompts = Array.from({ length: 9 }, (_, row) => draw(17 + row));
+  for (let turn = 0; prompts.length > 0; turn++) {
+    const ask = async (continued: boolean) => {
+      const settings = { continued, maxTokens: 4, temperature: 0 };
+      const asked = prompts.map((prompt, seed) => ({ ...settings, prompt, seed }));
+      return (await engine.sample(asked)).map(([sample]) => sample!);
+    };
+    const [plain, continued] = [await ask(false), await ask(true)];
+    continued.forEach(({ tokens, logprobs }, row) => {
+      expect(tokens).toEqual(plain[row]!.tokens);
+      logprobs.forEach((value, i) => {
+        expect(value).toBeCloseTo(plain[row]!.logprobs[i]!, 5);
+      });
+    });
+    // Rows end in the middle and at the end; in later turns most do at once, and then the last one does.
+    const ended = turn < 4 ? [(3 * turn) % prompts.length] : [0, 1, 2];
+    prompts = prompts.flatMap((prompt, row) =>
+      ended.includes(row) ? [] : [[...prompt, ...plain[row]!.tokens, ...draw(20 + 12 * row)]],
+    );
   }
 });
 

@@ -7,7 +7,12 @@ import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { chooseToken } from "./choose.js";
 import { extendProgram } from "./continuation.js";
 import { decodeProgram, prefillProgram } from "./generation.js";
-import { createKeyValueCache, type KeyValueCache } from "./key-value-cache.js";
+import {
+  createKeyValueCache,
+  createScratch,
+  type KeyValueCache,
+  type Scratch,
+} from "./key-value-cache.js";
 import {
   continuePrompts,
   type Distribution,
@@ -18,8 +23,8 @@ import {
   readPrompts,
 } from "./reading.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
-import { copyRows, type Slab, type SlabRow } from "./slab.js";
-import { createSlabStore } from "./slab-store.js";
+import { closeUp, copyRows, type Slab, type SlabRow } from "./slab.js";
+import { createSlabStore, type SlabStore } from "./slab-store.js";
 import { rotaryTables } from "./tables.js";
 import type { WeightSet } from "./weight-set.js";
 
@@ -110,6 +115,7 @@ export function createDecoder(
     };
   };
   const store = createSlabStore(maxKeptBytes);
+  const scratch = createScratch();
   let version: number | undefined;
   const forget = (current: number) => {
     if (version !== current) store.clear();
@@ -125,12 +131,13 @@ export function createDecoder(
         return { task, rows, past: known && { ...known, tokens: task.remembered!.tokens } };
       });
       const compiled = reader(weights);
-      const { batches, rest } = stayTogether(groups);
+      const { batches, rest } = stayTogether(config, groups, store);
       const isNew = ({ past }: Group) => past === undefined;
       const fresh = formBatches(rest.filter(isNew));
       const continued = formBatches(rest.filter((group) => !isNew(group)));
       for (const batch of [...fresh, ...continued, ...batches])
-        for (const [handle, row] of await sampleBatch(compiled, batch)) store.put(handle, row);
+        for (const [handle, row] of await sampleBatch(compiled, batch, scratch))
+          store.put(handle, row);
       return groups.map(({ rows }) => rows.map(toSample));
     },
   };
@@ -141,21 +148,29 @@ function roomNeeded({ task: { request } }: Group): number {
   return request.prompt.length + request.maxTokens;
 }
 
-/** Groups that are all the rows of a slab and have room there go on in place; the rest is left. */
-function stayTogether(groups: readonly Group[]): {
-  readonly batches: readonly Batch[];
-  readonly rest: readonly Group[];
-} {
+/**
+ * Groups that are most of the rows of a slab go on in its memory, and its other rows are let go: rows were put
+ * together because they were asked for together, so that what is not asked for with the others has likely ended.
+ * The rest is left.
+ */
+function stayTogether(
+  config: ModelConfig,
+  groups: readonly Group[],
+  store: SlabStore,
+): { readonly batches: readonly Batch[]; readonly rest: readonly Group[] } {
   const bySlab = new Map<Slab, Group[]>();
   for (const group of groups)
     if (group.past !== undefined)
       bySlab.set(group.past.slab, [...(bySlab.get(group.past.slab) ?? []), group]);
   const batches = [...bySlab].flatMap(([slab, inside]): readonly Batch[] => {
-    const fits = inside.every((group) => roomNeeded(group) <= slab.room);
-    if (inside.length < slab.tokens.length || !fits) return [];
-    const sorted = [...inside].sort((a, b) => a.past!.row - b.past!.row);
-    slab.tokens.set(sorted.map(({ past }) => past!.tokens));
-    return [{ groups: sorted, slab }];
+    const needed = Math.max(...inside.map(roomNeeded));
+    const room = needed <= slab.room ? slab.room : needed + SPARE_ROOM;
+    if (inside.length * 2 < slab.tokens.length) return [];
+    if (inside.length * room > MAX_PROMPT_TOKENS) return [];
+    store.drop(slab);
+    const groupOf = new Map(inside.map((group) => [group.past!, group]));
+    const closed = closeUp(config, slab, [...groupOf.keys()], room);
+    return [{ groups: closed.order.map((row) => groupOf.get(row)!), slab: closed.slab }];
   });
   const placed = new Set(batches.flatMap((batch) => batch.groups));
   return { batches, rest: groups.filter((group) => !placed.has(group)) };
@@ -203,13 +218,17 @@ export function byLength(a: SampleTask, b: SampleTask): number {
 }
 
 /** Samples a batch and tells which rows are to be kept, by the numbers to keep them under. */
-async function sampleBatch(reader: Reader, batch: Batch): Promise<ReadonlyMap<number, SlabRow>> {
+async function sampleBatch(
+  reader: Reader,
+  batch: Batch,
+  scratch: Scratch,
+): Promise<ReadonlyMap<number, SlabRow>> {
   const { config, weights } = reader;
   const { next: first, slab, home } = await readBatch(reader, batch);
   const kept = new Map<number, SlabRow>();
   const rowOf = new Map(batch.groups.map((group, row) => [group.task, row]));
   let grid = batch.groups;
-  let cache = createKeyValueCache(config, slab, grid[0]!.rows.length);
+  let cache = createKeyValueCache(config, slab, grid[0]!.rows.length, scratch);
   const take = (row: Row, next: Distribution, at: number, g: number, r: number) => {
     extend(row, next, at, config.vocabularySize);
     const { task } = grid[g]!;

@@ -22,7 +22,7 @@ export interface KeyValueCache {
   feeds(): Feeds;
   /** Takes the new token's keys and values out of a decode step's results. */
   append(results: ReadonlyMap<string, Float32Array>): void;
-  /** A cache of only the given rows. */
+  /** A cache of only the given groups, which come in order, and rows; this one is used no more. */
   keep(groups: readonly KeptGroup[]): KeyValueCache;
   /** Writes what row r of group g read after its prompt behind the prompt in a slab, at the row given. */
   settle(g: number, r: number, into: Slab, row: number): void;
@@ -45,14 +45,35 @@ interface Content {
 
 const FIRST_CAPACITY = 16;
 
+/**
+ * Memory for the prompts of rows that were moved together, used again by every cache: taking new memory each time
+ * costs more than the copy. One cache at a time may use it.
+ */
+export type Scratch = (which: "keys" | "values", layer: number, length: number) => Float32Array;
+
+/** Memory that grows when more of it is needed. */
+export function createScratch(): Scratch {
+  const held = { keys: [] as Float32Array[], values: [] as Float32Array[] };
+  return (which, layer, length) => {
+    const arrays = held[which];
+    if ((arrays[layer]?.length ?? 0) < length) arrays[layer] = new Float32Array(length);
+    return arrays[layer]!.subarray(0, length);
+  };
+}
+
 /** The cache after the prompts of a slab were read, before any of the `count` rows of each has a token of its own. */
-export function createKeyValueCache(config: ModelConfig, slab: Slab, count: number): KeyValueCache {
+export function createKeyValueCache(
+  config: ModelConfig,
+  slab: Slab,
+  count: number,
+  scratch: Scratch,
+): KeyValueCache {
   const rows = slab.tokens.length * count;
   const empty = () => {
     const size = rows * config.kvHeads * config.headSize * FIRST_CAPACITY;
     return layersOf(config).map(() => new Float32Array(size));
   };
-  return cacheOf(config, {
+  return cacheOf(config, scratch, {
     promptKeys: slab.keys,
     promptValues: slab.values,
     promptLength: slab.room,
@@ -65,7 +86,7 @@ export function createKeyValueCache(config: ModelConfig, slab: Slab, count: numb
   });
 }
 
-function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
+function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): KeyValueCache {
   const { kvHeads, headSize } = config;
   const groups = content.tokens.length;
   const rows = groups * content.count;
@@ -121,30 +142,38 @@ function cacheOf(config: ModelConfig, content: Content): KeyValueCache {
       const prompt = kvHeads * headSize * promptLength;
       const capacity = ownKeys[0]!.length / token;
       const width = kvHeads * headSize;
-      const ownRows = Array.from({ length: capacity }, (_, s) => keptRows.map((r) => s * rows + r));
-      const pick = (arrays: readonly Float32Array[], indices: readonly number[], size: number) =>
-        arrays.map((array) => pickBlocks(array, indices, size));
-      return cacheOf(config, {
+      const ownRows = Array.from({ length: capacity }, (_, s) =>
+        keptRows.map((r) => s * rows + r),
+      ).flat();
+      // Rows move towards the beginning, so that they may already lie where they are moved to.
+      const together = (which: "keys" | "values", arrays: readonly Float32Array[]) =>
+        arrays.map((array, i) =>
+          pickBlocks(array, keptGroups, prompt, scratch(which, i, keptGroups.length * prompt)),
+        );
+      const own = (arrays: readonly Float32Array[]) =>
+        arrays.map((array) =>
+          pickBlocks(array, ownRows, width, new Float32Array(ownRows.length * width)),
+        );
+      return cacheOf(config, scratch, {
         promptLength,
         used,
         tokens: keptGroups.map((g) => content.tokens[g]!),
         count: kept[0]!.rows.length,
-        promptKeys: pick(content.promptKeys, keptGroups, prompt),
-        promptValues: pick(content.promptValues, keptGroups, prompt),
-        ownKeys: pick(ownKeys, ownRows.flat(), width),
-        ownValues: pick(ownValues, ownRows.flat(), width),
+        promptKeys: together("keys", content.promptKeys),
+        promptValues: together("values", content.promptValues),
+        ownKeys: own(ownKeys),
+        ownValues: own(ownValues),
       });
     },
     settle: (g, r, slab, row) => {
-      const at = (g * content.count + r) * kvHeads * headSize;
-      const place = (t: number, h: number) => t * token + at + h * headSize;
+      const start = (g * content.count + r) * kvHeads * headSize;
+      const place = { start, head: headSize, token, next: 1 };
       for (const i of layersOf(config))
         writeTokens(config, { slab, row }, i, {
           keys: ownKeys[i]!,
           values: ownValues[i]!,
           count: used,
           keyAt: place,
-          keyStride: 1,
           valueAt: place,
         });
       slab.tokens[row]! += used;
@@ -166,10 +195,14 @@ function twiceAsLarge(array: Float32Array): Float32Array {
   return larger;
 }
 
-function pickBlocks(array: Float32Array, indices: readonly number[], size: number): Float32Array {
-  const picked = new Float32Array(indices.length * size);
+function pickBlocks(
+  array: Float32Array,
+  indices: readonly number[],
+  size: number,
+  into: Float32Array,
+): Float32Array {
   indices.forEach((index, i) => {
-    picked.set(array.subarray(index * size, (index + 1) * size), i * size);
+    into.set(array.subarray(index * size, (index + 1) * size), i * size);
   });
-  return picked;
+  return into;
 }

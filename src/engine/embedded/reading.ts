@@ -118,14 +118,14 @@ export async function continuePrompts(
       const keys = results.get(cacheNames.newKeys(index))!;
       const values = results.get(cacheNames.newValues(index))!;
       for (let row = from; row < to; row++) {
-        const head = (h: number) => ((row - from) * kvHeads + h) * headSize * length;
+        const head = headSize * length;
+        const start = (row - from) * kvHeads * head;
         writeTokens(config, { slab, row }, index, {
           keys,
           values,
           count: news[row]!,
-          keyAt: (t, h) => head(h) + t,
-          keyStride: length,
-          valueAt: (t, h) => head(h) + t * headSize,
+          keyAt: { start, head, token: 1, next: length },
+          valueAt: { start, head, token: headSize, next: 1 },
         });
       }
     }

@@ -6,6 +6,8 @@ export interface SlabStore {
   put(handle: number, row: SlabRow): void;
   /** The row, which is no longer kept; undefined if it had to go. */
   take(handle: number): SlabRow | undefined;
+  /** Lets all rows of a slab go. */
+  drop(slab: Slab): void;
   clear(): void;
 }
 
@@ -15,7 +17,9 @@ export function createSlabStore(maxBytes: number): SlabStore {
   const slabOf = new Map<number, Slab>();
   let bytes = 0;
   const drop = (slab: Slab) => {
-    for (const handle of slabs.get(slab)!.keys()) slabOf.delete(handle);
+    const rows = slabs.get(slab);
+    if (rows === undefined) return;
+    for (const handle of rows.keys()) slabOf.delete(handle);
     slabs.delete(slab);
     bytes -= sizeOf(slab);
   };
@@ -39,6 +43,7 @@ export function createSlabStore(maxBytes: number): SlabStore {
       if (rows.size === 0) drop(slab);
       return row;
     },
+    drop,
     clear() {
       slabs.clear();
       slabOf.clear();
@@ -48,5 +53,5 @@ export function createSlabStore(maxBytes: number): SlabStore {
 }
 
 function sizeOf({ keys, values }: Slab): number {
-  return [...keys, ...values].reduce((sum, array) => sum + array.byteLength, 0);
+  return [...keys, ...values].reduce((sum, array) => sum + array.buffer.byteLength, 0);
 }
