@@ -3,8 +3,8 @@
  * it already predicts are mostly dropped, so that learning is spent on what is worth predicting.
  */
 import { z } from "zod";
-import type { TrainSequence } from "../engine/engine.js";
 import { createRandom, mixSeed } from "../random.js";
+import type { StepSequence } from "../update/merge.js";
 import type { Question } from "./question.js";
 import { nameOf, type Triplet } from "./triplet.js";
 
@@ -79,9 +79,14 @@ export function keepHard(
 }
 
 /** A triplet as a sequence whose answer is to be learnt, weighing 1 per token. */
-export function answerSequence(question: Question, triplet: Triplet): TrainSequence {
+export function answerSequence(question: Question, triplet: Triplet): StepSequence {
   const prompt = question.ask(triplet).ids;
-  const ids = [...prompt, ...question.answer(triplet)];
-  const weight = new Float32Array(ids.length).fill(1, prompt.length);
-  return { ids, targets: Uint8Array.from(weight), inputs: { weight } };
+  const answer = question.answer(triplet);
+  const weight = new Float32Array(answer.length).fill(1);
+  return {
+    ids: [...prompt, ...answer],
+    start: prompt.length,
+    targets: Uint8Array.from(weight),
+    inputs: { weight },
+  };
 }

@@ -26,9 +26,9 @@ export function heldOutSequences(
   const actions = triplets.map((triplet) => {
     const prompt = encodePrompt(tokenizer, style, style.render(historyOf(triplet))).ids;
     const { response } = triplet.source.steps[triplet.step]!;
-    const ids = [...prompt, ...encodeResponse(tokenizer, style, response)];
-    const targets = new Uint8Array(ids.length).fill(1, prompt.length);
-    return { ids, targets, inputs: {} };
+    const answer = encodeResponse(tokenizer, style, response);
+    const targets = new Uint8Array(answer.length).fill(1);
+    return { ids: [...prompt, ...answer], start: prompt.length, targets, inputs: {} };
   });
   const states = triplets.map((triplet) => answerSequence(question, triplet));
   return { actions: mergeContinuations(actions), states: mergeContinuations(states) };

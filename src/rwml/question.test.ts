@@ -54,10 +54,10 @@ describe("in the compact style", () => {
   });
 
   it("teaches the answer and nothing else", () => {
-    const { ids, targets, inputs } = answerSequence(question, triplets[1]!);
-    const asked = question.ask(triplets[1]!).ids.length;
-    expect(Array.from(targets!)).toEqual(Array.from(ids, (_, i) => (i >= asked ? 1 : 0)));
-    expect(Array.from(inputs.weight!)).toEqual(Array.from(targets!));
+    const { ids, start, targets, inputs } = answerSequence(question, triplets[1]!);
+    expect(start).toBe(question.ask(triplets[1]!).ids.length);
+    expect(Array.from(targets)).toEqual(ids.slice(start).map(() => 1));
+    expect(Array.from(inputs.weight!)).toEqual(Array.from(targets));
   });
 
   it("needs a tokenizer with its markers", () => {

@@ -21,6 +21,11 @@ export const markers = {
   end: "<|end|>",
 } as const;
 
+/** The markers as pieces: every prompt holds many, and all of them are these. */
+const markerPieces = new Map(
+  Object.values(markers).map((text): [string, PromptPiece] => [text, { origin: "template", text }]),
+);
+
 /** The slots without prose, for models that have read nothing else. */
 export function compactStyle(slots: SlotOptions): PromptStyle {
   return {
@@ -33,7 +38,7 @@ export function compactStyle(slots: SlotOptions): PromptStyle {
     format: (action) => action,
     continuation: (observation, done) => [
       ...(observation === "" ? [] : [{ origin: "observation" as const, text: observation }]),
-      { origin: "template", text: done ? markers.end : markers.action },
+      markerPieces.get(done ? markers.end : markers.action)!,
     ],
   };
 }
@@ -41,7 +46,7 @@ export function compactStyle(slots: SlotOptions): PromptStyle {
 function render(view: PromptView, slots: SlotOptions): readonly PromptPiece[] {
   const pieces: PromptPiece[] = [];
   const slot = (marker: string, origin: PromptPiece["origin"], text: string) => {
-    pieces.push({ origin: "template", text: marker });
+    pieces.push(markerPieces.get(marker)!);
     if (text !== "") pieces.push({ origin, text });
   };
   slot(markers.goal, "task", view.goal);
@@ -55,6 +60,6 @@ function render(view: PromptView, slots: SlotOptions): readonly PromptPiece[] {
     slot(markers.action, "history", pair.action);
   }
   slot(markers.observation, "observation", view.observation);
-  pieces.push({ origin: "template", text: markers.action });
+  pieces.push(markerPieces.get(markers.action)!);
   return pieces;
 }

@@ -6,7 +6,6 @@
  */
 import type { Engine } from "../engine/engine.js";
 import { type Objective, sumObjectives } from "../objectives/expression.js";
-import { mergeContinuations } from "../update/merge.js";
 import type { Update } from "../update/update.js";
 
 /** Lengths of the two gradients and the cosine of the angle between them; NaN where one is 0. */
@@ -23,7 +22,7 @@ export async function relateGradients(
   objectives: { readonly policy: Objective; readonly world: Objective },
   sample: number,
 ): Promise<GradientRelation> {
-  const all = mergeContinuations(update.sequences);
+  const all = update.sequences;
   const count = Math.min(sample, all.length);
   const sequences = Array.from(
     { length: count },

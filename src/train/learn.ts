@@ -3,7 +3,7 @@ import type { BackwardResult, Engine, TrainSequence } from "../engine/engine.js"
 import type { Objective } from "../objectives/expression.js";
 import { meanMetrics } from "../objectives/inputs.js";
 import { createRandom } from "../random.js";
-import { type MergedSequence, mergeContinuations } from "../update/merge.js";
+import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
 import { minibatchWeights, type Normaliser } from "../update/weights.js";
 import { type Mismatch, mismatchOf } from "./mismatch.js";
@@ -66,8 +66,7 @@ export function minibatches(
   update: Update,
   { minibatch, normaliser, seed }: Pick<LearnOptions, "minibatch" | "normaliser" | "seed">,
 ): readonly (readonly TrainSequence[])[] {
-  const episodes = shuffle(mergeContinuations(update.sequences), seed);
-  return minibatchWeights(cutBatches(episodes, minibatch), normaliser);
+  return minibatchWeights(cutBatches(shuffle(update.sequences, seed), minibatch), normaliser);
 }
 
 function add(sums: Record<string, number>, { loss, metrics }: BackwardResult): void {

@@ -108,14 +108,17 @@ export function imitationSequences(
         done,
       );
       const weights = {
-        prompt: 0,
         action: step.strayed && !strays ? 0 : 1,
         observation: observationWeight,
       };
-      const weight = new Float32Array(whole.ids.length);
-      for (const { kind, start, end } of whole.spans) weight.fill(weights[kind], start, end);
+      const { ids, spans } = whole;
+      const first = prompt.ids.length;
+      const weight = new Float32Array(ids.length - first);
+      for (const { kind, start, end } of spans)
+        if (kind !== "prompt") weight.fill(weights[kind], start - first, end - first);
       return {
-        ids: whole.ids,
+        ids,
+        start: first,
         targets: Uint8Array.from(weight, (w) => (w > 0 ? 1 : 0)),
         inputs: { weight },
       };

@@ -1,11 +1,16 @@
 import { expect, it } from "vitest";
 import { mergeContinuations } from "./merge.js";
 
-const sequence = (ids: number[], targets: number[], weight: number[]) => ({
-  ids,
-  targets: Uint8Array.from(targets),
-  inputs: { weight: Float32Array.from(weight) },
-});
+/** Of a step, the tokens from the first target on. */
+const sequence = (ids: number[], targets: number[], weight: number[]) => {
+  const start = targets.indexOf(1);
+  return {
+    ids,
+    start,
+    targets: Uint8Array.from(targets.slice(start)),
+    inputs: { weight: Float32Array.from(weight.slice(start)) },
+  };
+};
 
 it("merges steps that continue one another, with the targets and inputs of each", () => {
   const merged = mergeContinuations([

@@ -8,15 +8,23 @@
  */
 import type { TrainSequence } from "../engine/engine.js";
 
-/** Sequences in order, with each run of continuations merged into its last; `steps` counts what went in. */
+/** One step's tokens, with targets and inputs for those from `start` on: what comes before is only read. */
+export interface StepSequence {
+  readonly ids: readonly number[];
+  readonly start: number;
+  readonly targets: Uint8Array;
+  readonly inputs: Readonly<Record<string, Float32Array>>;
+}
+
+/** A sequence to train on; `steps` counts what went in. */
 export interface MergedSequence extends TrainSequence {
   readonly steps: number;
 }
 
-/** Merges neighbours of which one begins with the other. */
-export function mergeContinuations(sequences: readonly TrainSequence[]): readonly MergedSequence[] {
-  const chains: TrainSequence[][] = [];
-  for (const next of sequences) {
+/** Sequences in order, with each run of continuations merged into its last. */
+export function mergeContinuations(steps: readonly StepSequence[]): readonly MergedSequence[] {
+  const chains: StepSequence[][] = [];
+  for (const next of steps) {
     const chain = chains.at(-1);
     if (chain !== undefined && continues(chain.at(-1)!, next)) chain.push(next);
     else chains.push([next]);
@@ -24,42 +32,24 @@ export function mergeContinuations(sequences: readonly TrainSequence[]): readonl
   return chains.map(join);
 }
 
-/** Whether `next` begins with `last` and has no target among the tokens they share. */
-function continues(last: TrainSequence, next: TrainSequence): boolean {
-  const { length } = last.ids;
-  if (next.ids.length <= length) return false;
-  for (let i = length - 1; i >= 0; i--) {
-    if (last.ids[i] !== next.ids[i] || next.targets?.[i] !== 0) return false;
-  }
+/** Whether `next` begins with `last` and only reads the tokens they share. */
+function continues({ ids }: StepSequence, next: StepSequence): boolean {
+  if (next.start < ids.length) return false;
+  for (let i = ids.length - 1; i >= 0; i--) if (ids[i] !== next.ids[i]) return false;
   return true;
 }
 
 /** A chain of continuations as its last sequence, each part with what its own step says of it. */
-function join(chain: readonly TrainSequence[]): MergedSequence {
-  const last = chain.at(-1)!;
-  if (chain.length === 1) return { ...last, steps: 1 };
-  const { length } = last.ids;
-  const targets = new Uint8Array(length);
+function join(chain: readonly StepSequence[]): MergedSequence {
+  const { ids } = chain.at(-1)!;
+  const targets = new Uint8Array(ids.length);
   const inputs: Record<string, Float32Array> = {};
-  for (const name of new Set(chain.flatMap((sequence) => Object.keys(sequence.inputs))))
-    inputs[name] = new Float32Array(length);
-  let start = 0;
-  for (const sequence of chain) {
-    const end = sequence.ids.length;
-    copy(sequence.targets, targets, start, end);
-    for (const [name, values] of Object.entries(sequence.inputs))
-      copy(values, inputs[name]!, start, end);
-    start = end;
+  for (const step of chain) {
+    targets.set(step.targets, step.start);
+    for (const [name, values] of Object.entries(step.inputs)) {
+      inputs[name] ??= new Float32Array(ids.length);
+      inputs[name].set(values, step.start);
+    }
   }
-  return { ids: last.ids, targets, inputs, steps: chain.length };
-}
-
-function copy(
-  from: ArrayLike<number> | undefined,
-  to: Uint8Array | Float32Array,
-  start: number,
-  end: number,
-): void {
-  if (from === undefined) return;
-  for (let i = start; i < end; i++) to[i] = from[i]!;
+  return { ids, targets, inputs, steps: chain.length };
 }

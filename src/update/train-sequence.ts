@@ -1,6 +1,6 @@
-/** Training sequences: the tokens of a transition with what each of them counts (`inputs.ts`). */
+/** Step sequences: the tokens of a transition with what each of them counts (`inputs.ts`). */
 import type { Advantages } from "../advantages/advantages.js";
-import type { TrainSequence } from "../engine/engine.js";
+import type { StepSequence } from "./merge.js";
 import type { TargetedTokens } from "./multistep.js";
 import type { Transition } from "./transitions.js";
 
@@ -45,27 +45,29 @@ export function actionInputs(
   };
 }
 
-/** A transition as an engine takes it; without world weights there is no such input. */
-export function trainSequence(
-  { actionStart, actionEnd }: Transition,
+/** A transition to train on, from its action on; without world weights there is no such input. */
+export function stepSequence(
+  { actionStart: start, actionEnd }: Transition,
   { ids, observations }: TargetedTokens,
   action: ActionInputs,
   worldWeight: readonly number[] | undefined,
-): TrainSequence {
-  const targets = new Uint8Array(ids.length).fill(1, actionStart, actionEnd);
+): StepSequence {
+  const length = ids.length - start;
+  const targets = new Uint8Array(length).fill(1, 0, actionEnd - start);
   const inputs: Record<string, Float32Array> = {};
   for (const [name, valueAt] of Object.entries(action)) {
-    const values = new Float32Array(ids.length);
-    for (let at = actionStart; at < actionEnd; at++) values[at] = valueAt(at, at - actionStart);
+    const values = new Float32Array(length);
+    for (let at = start; at < actionEnd; at++) values[at - start] = valueAt(at, at - start);
     inputs[name] = values;
   }
   if (worldWeight !== undefined) {
-    const weights = new Float32Array(ids.length);
-    observations.forEach(({ start, end }, j) => {
-      targets.fill(1, start, end);
-      weights.fill(worldWeight[j]!, start, end);
+    const weights = new Float32Array(length);
+    observations.forEach((observation, j) => {
+      const [from, to] = [observation.start - start, observation.end - start];
+      targets.fill(1, from, to);
+      weights.fill(worldWeight[j]!, from, to);
     });
     inputs.worldWeight = weights;
   }
-  return { ids, targets, inputs };
+  return { ids, start, targets, inputs };
 }

@@ -3,21 +3,21 @@
  *
  *   L(θ) = mean over groups g of [ L_RL(θ; g) + λ_g · L_WM(θ; S_g) ]
  *
- * Each step is one sequence h_t ⊕ a_t, with o_{t+1} appended where the step is selected (4) and its group
+ * Each step is a sequence h_t ⊕ a_t, with o_{t+1} appended where the step is selected (4) and its group
  * still has something to learn (λ_g > 0); elsewhere the observation is cut off and costs nothing. Tokens
  * of actions and of appended observations are targets, and per-token inputs say what each counts.
  */
 import type { Advantages } from "../advantages/advantages.js";
 import { mean } from "../advantages/statistics.js";
-import type { TrainSequence } from "../engine/engine.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import { balance } from "./balance.js";
 import { firstOfKind } from "./dedupe.js";
+import { type MergedSequence, mergeContinuations } from "./merge.js";
 import { type TargetedTokens, withObservations } from "./multistep.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
 import { skippedGroups } from "./signal.js";
-import { type ActionResults, actionInputs, trainSequence } from "./train-sequence.js";
+import { type ActionResults, actionInputs, stepSequence } from "./train-sequence.js";
 import { type Transition, transitionsOf } from "./transitions.js";
 import { type Normaliser, policyWeights, worldWeights } from "./weights.js";
 
@@ -38,8 +38,8 @@ export interface UpdateOptions {
 /** An update, ready to be cut into mini-batches. */
 export interface Update {
   readonly transitions: readonly Transition[];
-  /** One sequence per transition, in the same order. */
-  readonly sequences: readonly TrainSequence[];
+  /** One sequence per transition, in the same order, but for those that continue one another: they are one. */
+  readonly sequences: readonly MergedSequence[];
   /** Action entropy of each transition. */
   readonly entropies: readonly number[];
   /** Whether each transition was selected for the world model. */
@@ -105,12 +105,13 @@ function prepareGroups(
   const tokens = transitions.map((transition, i) =>
     worldWeight[i]!.some((weight) => weight > 0) ? world.tokens[i]! : actionOnly(transition),
   );
-  const sequences = transitions.map((transition, i) => {
+  const steps = transitions.map((transition, i) => {
     const action = actionInputs(transition, i, advantages, policyWeight[i]!, results);
     const weights = options.paw.loss === "off" ? undefined : worldWeight[i]!;
-    return trainSequence(transition, tokens[i]!, action, weights);
+    return stepSequence(transition, tokens[i]!, action, weights);
   });
   const { entropies, selected, lambdas } = world;
+  const sequences = mergeContinuations(steps);
   const summary = summarise(groups, transitions, tokens, world);
   return { transitions, sequences, entropies, selected, lambdas, summary };
 }
