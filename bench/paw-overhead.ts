@@ -1,7 +1,8 @@
 /**
  * What world modelling costs: updates with and without it, interleaved, from the same weights, tasks and seeds.
+ * The learning rate is 0, so that every update does all of its work and the next one finds the weights as they were.
  *
- *   npm run bench -- paw-overhead [--rounds 5] [--groups 16] [--threads 2] [--form steps|merged|both]
+ *   npm run bench -- paw-overhead [--rounds 15] [--groups 16] [--threads 2] [--form steps|merged|both]
  *
  * Measured in the paper's form (two steps of history, a sequence for each step, so that observations are
  * appended) and in the merged form (whole history, an episode is one sequence, which holds them anyway).
@@ -38,7 +39,7 @@ import { worldTexts } from "../src/train/world-text.js";
 const { values: options } = parseArgs({
   args: process.argv.slice(3),
   options: {
-    rounds: { type: "string", default: "5" },
+    rounds: { type: "string", default: "15" },
     groups: { type: "string", default: "16" },
     episodes: { type: "string", default: "400" },
     threads: { type: "string", default: "2" },
@@ -137,9 +138,6 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
     { tokenizer, style },
     { ...config.warmStart.sft, epochs: 1, seed: 0 },
   );
-  const start = join(folder, "start");
-  await engine.save(start, { optimizer: false });
-
   const run = createRun(
     { folder: join(folder, "run"), kind: "train", seed: 0, config },
     console.error,
@@ -154,7 +152,6 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
   };
 
   const once = async (loss: "cmae" | "off", round: number): Promise<Measured> => {
-    await engine.load(start);
     engineMeter.take();
     envMeter.take();
     const begin = performance.now();
@@ -168,14 +165,18 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
         firstUpdate: round,
         optimizerSteps: 0,
         gradientCap: {},
-        onEpisodes: async (groups) =>
-          run.recordEpisodes(groups.flatMap((group) => group.episodes)),
+        onEpisodes: async (groups) => run.recordEpisodes(groups.flatMap((group) => group.episodes)),
         async onUpdate(done) {
           finished = done;
           run.recordMetrics(updateMetrics(done));
         },
       },
-      { ...config, updates: round + 1, paw: { ...config.paw, loss } },
+      {
+        ...config,
+        updates: round + 1,
+        paw: { ...config.paw, loss },
+        optimizer: { ...config.optimizer, learningRate: 0 },
+      },
     );
     const all = (performance.now() - begin) / 1000;
     const { seconds, learnt } = finished!;

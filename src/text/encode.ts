@@ -26,6 +26,32 @@ export function encodePrompt(
   return appendPieces({ ids: [], spans: [] }, tokenizer, "prompt", framed);
 }
 
+/**
+ * The prompt after a step, in a style whose prompts continue one another: what `encodePrompt` would give, out of the
+ * step's own tokens. Undefined where the history writes the action in other tokens than were sampled.
+ */
+export function nextPrompt(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  { ids, spans }: Sequence,
+  action: string,
+): Sequence | undefined {
+  const at = spans.findLastIndex(({ kind }) => kind === "action");
+  const { start, end } = spans[at]!;
+  const written = encodeResponse(tokenizer, style, action);
+  if (written.length !== end - start) return undefined;
+  if (written.some((id, i) => id !== ids[start + i])) return undefined;
+  const read = spans.slice(0, at).map((span) =>
+    // What was seen then is history now; nothing else has changed, and stays the same object.
+    span.origin === "observation" ? { ...span, origin: "history" } : span,
+  );
+  // The token that ends a response belongs to the template.
+  if (end - start > 1) read.push({ kind: "prompt", start, end: end - 1, origin: "history" });
+  read.push({ kind: "prompt", start: end - 1, end, origin: "template" });
+  for (const span of spans.slice(at + 1)) read.push({ ...span, kind: "prompt" });
+  return { ids, spans: read };
+}
+
 /** The ids of the response a policy would have written, its end included: for supervised learning. */
 export function encodeResponse(
   tokenizer: Tokenizer,

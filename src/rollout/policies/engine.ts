@@ -5,6 +5,7 @@ import {
   appendResponse,
   decodeResponse,
   encodePrompt,
+  nextPrompt,
   responseEndId,
 } from "../../text/encode.js";
 import type { PromptStyle } from "../../text/prompt.js";
@@ -37,7 +38,11 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
     name: options.name ?? "engine",
     batch: options.batch ?? Number.POSITIVE_INFINITY,
     async act(situations) {
-      const prompts = situations.map(({ prompt }) => encodePrompt(tokenizer, style, prompt));
+      const prompts = situations.map((situation) => {
+        const last = continued ? situation.steps.at(-1) : undefined;
+        const known = last?.sequence && nextPrompt(tokenizer, style, last.sequence, last.action);
+        return known ?? encodePrompt(tokenizer, style, situation.prompt);
+      });
       const fits = prompts.map(({ ids }) => ids.length + sampling.maxTokens <= maxContext);
       const requests = prompts.flatMap((prompt, i) =>
         fits[i]

@@ -1,0 +1,51 @@
+import { afterAll, expect, it } from "vitest";
+import { createEmbeddedEngine } from "../../engine/embedded/embedded-engine.js";
+import type { Engine } from "../../engine/engine.js";
+import { openEnvironment } from "../../envs/open.js";
+import { encodePrompt } from "../../text/encode.js";
+import { promptStyle } from "../../text/prompt.js";
+import { buildTokenizer } from "../../text/tokenizer-builder.js";
+import { sft, sftOptions } from "../../train/sft.js";
+import { worldTexts } from "../../train/world-text.js";
+import { rollout } from "../rollout.js";
+import { enginePolicy } from "./engine.js";
+import { expertPolicy } from "./expert.js";
+
+const environment = openEnvironment({ name: "household", rooms: 1, receptacles: 4, objects: 3 });
+const style = promptStyle("house", { style: "compact", history: "all" });
+const tasks = environment.tasks("train").slice(0, 24);
+let engine: Engine;
+afterAll(() => engine.dispose());
+
+it("reads at every step the tokens of the prompt that is recorded, whether they go on or are written anew", async () => {
+  const tokenizer = buildTokenizer(await worldTexts(environment, style));
+  const { vocabularySize } = tokenizer;
+  const model = { preset: "tiny", vocabularySize, maxContext: 512 } as const;
+  engine = await createEmbeddedEngine({ model, threads: 1 });
+  const common = { environment, style, tasks, groupSize: 1, seed: 0 };
+  const taught = await rollout({ ...common, policy: expertPolicy(environment.expert!) });
+  // Enough to act, too little to write every action as the history does.
+  await sft(
+    engine,
+    taught.flatMap(({ episodes }) => episodes),
+    { tokenizer, style },
+    { ...sftOptions.parse({ epochs: 12, batch: 4, optimizer: { learningRate: 2e-3 } }), seed: 0 },
+  );
+  const sampling = { maxTokens: 12, temperature: 1 };
+  const policy = enginePolicy({ engine, tokenizer, style, sampling });
+  const played = await rollout({ ...common, policy, stepLimit: 8 });
+  let goneOn = 0;
+  let anew = 0;
+  for (const { steps } of played.flatMap(({ episodes }) => episodes))
+    steps.forEach(({ prompt, sequence }, i) => {
+      const { ids, spans } = encodePrompt(tokenizer, style, prompt);
+      expect(sequence!.ids.slice(0, ids.length)).toEqual(ids);
+      expect(sequence!.spans.slice(0, spans.length)).toEqual(spans);
+      const before = steps[i - 1]?.sequence?.ids;
+      if (before === undefined) return;
+      if (before.every((id, at) => ids[at] === id)) goneOn++;
+      else anew++;
+    });
+  expect(goneOn).toBeGreaterThan(20);
+  expect(anew).toBeGreaterThan(0);
+});
