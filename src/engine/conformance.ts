@@ -242,6 +242,39 @@ export const conformanceChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
+    name: "an objective that says it is sparse has the same gradients, also where none is left",
+    run: (create) =>
+      using(create, async (engine) => {
+        // In turn all tokens of a sequence, the last of every three, and none has a weight.
+        const some = toy.map((sequence, i) => {
+          const weight = Array.from(sequence.ids, (_, j) =>
+            i % 3 < 1 || (i % 3 < 2 && j % 3 > 1) ? 0.1 : 0,
+          );
+          return { ...sequence, inputs: { weight } };
+        });
+        const none = toy.map((sequence) => ({
+          ...sequence,
+          inputs: { weight: Array.from(sequence.ids, () => 0) },
+        }));
+        const pass = async (sequences: readonly TrainSequence[], sparse: boolean) => {
+          const { loss } = await engine.forwardBackward(sequences, { ...crossEntropy, sparse });
+          // So large an eps makes the step follow the gradient itself, and not its sign.
+          const { gradNorm } = await engine.optimStep({ learningRate: 1, eps: 1 });
+          const scored = await engine.forward(toy);
+          return [loss, gradNorm, ...scored.flatMap(({ logprobs }) => Array.from(logprobs))];
+        };
+        await inFolder(async (folder) => {
+          await engine.save(folder);
+          for (const sequences of [some, none]) {
+            await engine.load(folder);
+            const dense = await pass(sequences, false);
+            await engine.load(folder);
+            close(await pass(sequences, true), dense, 1e-5);
+          }
+        });
+      }),
+  },
+  {
     name: "training learns a toy text by heart",
     run: (create) =>
       using(create, async (engine) => {

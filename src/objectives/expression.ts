@@ -59,6 +59,8 @@ export const OPERANDS: Readonly<Record<Op, readonly string[]>> = {
 export interface Objective {
   readonly loss: Expr;
   readonly metrics: Readonly<Record<string, Expr>>;
+  /** Whether many targets are expected to have no gradient; an engine may go back from the others alone. */
+  readonly sparse?: boolean;
 }
 
 /** An expression or objective that is not well formed, told with the place and the fix. */
@@ -158,7 +160,11 @@ export function sumObjectives(...objectives: readonly Objective[]): Objective {
     }
   }
   const [first = constant(0), ...rest] = objectives.map((objective) => objective.loss);
-  return { loss: add(first, ...rest), metrics: Object.fromEntries(metrics) };
+  return {
+    loss: add(first, ...rest),
+    metrics: Object.fromEntries(metrics),
+    ...(objectives.some(({ sparse }) => sparse) && { sparse: true }),
+  };
 }
 
 /** All expressions of an objective: its loss, then its metrics. */

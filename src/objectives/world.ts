@@ -68,5 +68,7 @@ export function worldObjective(options: WorldOptions): Objective {
       "world.clipped": counted(worldWeight, sub(1, keptTokens(options))),
       "world.p": counted(worldWeight, p),
     },
+    // What the mask leaves out has no gradient: nearly everything, once a model knows its world.
+    ...(options.loss === "cmae" && { sparse: true }),
   };
 }

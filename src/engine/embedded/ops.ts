@@ -5,6 +5,7 @@ import {
   emit,
   emitAll,
   floatConstant,
+  floatVector,
   intVector,
   record,
   type Shape,
@@ -147,6 +148,43 @@ export function lookup(table: Tensor, ids: Tensor): Tensor {
     backward: (gradients, gradient) => gradients.addRows(table, ids, gradient!),
   });
   return rows;
+}
+
+/** The entries `rows` [n] of x along its first axis, without a derivative. */
+export function selectNumbers(x: Tensor, rows: Tensor): Tensor {
+  const shape = [rows.shape[0]!, ...x.shape.slice(1)];
+  return emit({ op: "Gather", inputs: [x, rows], type: x.type, shape });
+}
+
+/** The rows [n] in which one of the columns [rows, 1] is not zero; the first row always, so that there is one. */
+export function rowsWithNumbers(columns: readonly Tensor[]): Tensor {
+  const [first, ...rest] = columns.map((column) => unary("Abs", column)) as [Tensor, ...Tensor[]];
+  const size = rest.reduce((sum, column) => elementwise("Add", sum, column), first);
+  const { graph } = size;
+  const flat = emit({
+    op: "Reshape",
+    inputs: [size, intVector(graph, [-1])],
+    shape: [size.shape[0]!],
+  });
+  const later = emit({
+    op: "Slice",
+    inputs: [flat, intVector(graph, [1]), intVector(graph, [2 ** 31 - 1])],
+    shape: ["later"],
+  });
+  const one = floatVector(graph, [1]);
+  const marked = emit({
+    op: "Concat",
+    inputs: [one, later],
+    attributes: { axis: { int: 0 } },
+    shape: [size.shape[0]!],
+  });
+  const found = emit({ op: "NonZero", inputs: [marked], type: "int64", shape: [1, "found"] });
+  return emit({
+    op: "Reshape",
+    inputs: [found, intVector(graph, [-1])],
+    type: "int64",
+    shape: ["found"],
+  });
 }
 
 /** Rows of x [n, d]; an index may repeat only where the gradient of its rows is zero. */

@@ -8,15 +8,17 @@ import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
 import { blockMasks, predict } from "./layers.js";
 import { compileObjective, type Quantities, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
-import { asInt64 } from "./ops.js";
+import { asInt64, rowsWithNumbers, selectNumbers, selectRows } from "./ops.js";
 import { finishGraph } from "./scan.js";
 import {
+  attend,
   type Context,
   criticValue,
   declareTables,
   declareWeights,
   embed,
   finish,
+  finishLayer,
   layer,
   outputWeight,
 } from "./transformer.js";
@@ -69,7 +71,13 @@ export function forwardProgram(
 ): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, quantities.includes("value"));
-  const columns = score(context, declarePacked(graph), quantities, blocks);
+  const packed = declarePacked(graph);
+  const columns = score(
+    context,
+    readTokens(context, packed, blocks),
+    targetsOf(packed),
+    quantities,
+  );
   return finishProgram(graph, new Map(quantities.map((name) => [name, columns[name]!])));
 }
 
@@ -92,11 +100,15 @@ export function trainingProgram(
   const sums = weights.map((weight) =>
     addInput(graph, sumName(weight.name), "float32", weight.shape),
   );
-  const columns = score(context, packed, quantities, blocks);
+  const states = readTokens(context, packed, blocks);
+  const targets = targetsOf(packed);
+  const columns = score(context, states, targets, quantities);
   const compiled = compileObjective(objective, columns, inputs);
   const gradients = differentiate(
     graph,
-    new Map([...compiled.seeds].map(([name, seed]) => [columns[name]!, seed])),
+    objective.sparse
+      ? sparseSeeds(context, states, targets, compiled.seeds)
+      : new Map([...compiled.seeds].map(([name, seed]) => [columns[name]!, seed])),
     new Map(weights.map((weight, i) => [weight, sums[i]!])),
   );
   return finishProgram(
@@ -146,26 +158,68 @@ function declarePacked(graph: Graph): Packed {
   };
 }
 
-/** The wanted quantities of every target, as columns. */
-function score(
-  context: Context,
-  packed: Packed,
-  quantities: readonly Quantity[],
-  blocks: number,
-): Quantities {
+/** What the last layer's attention leaves of every token: all that a target depends on. */
+interface States {
+  /** [tokens, hiddenSize] */
+  readonly x: Tensor;
+  /** [tokens, heads · headSize] */
+  readonly attended: Tensor;
+}
+
+function readTokens(context: Context, packed: Packed, blocks: number): States {
   const positions = asInt64(packed.positions);
   const masks = blockMasks(packed.places, blocks);
   const last = context.config.layers - 1;
   let x = embed(context, packed.ids);
   for (let index = 0; index < last; index++) x = layer(context, index, x, { positions, masks });
-  const hidden = finish(
-    context,
-    layer(context, last, x, { positions, masks }, asInt64(packed.predictors)),
-  );
+  return { x, attended: attend(context, last, x, { positions, masks }) };
+}
+
+/** Targets, and the tokens that predict them. */
+interface Targets {
+  /** [targets] */
+  readonly predictors: Tensor;
+  /** [targets, 1] */
+  readonly ids: Tensor;
+}
+
+function targetsOf({ predictors, targets }: Packed): Targets {
+  return { predictors: asInt64(predictors), ids: targets };
+}
+
+/** The wanted quantities of some targets, as columns: of the last layer, nothing else is finished. */
+function score(
+  context: Context,
+  { x, attended }: States,
+  { predictors, ids }: Targets,
+  quantities: readonly Quantity[],
+): Quantities {
+  const last = context.config.layers - 1;
+  const rows = [selectRows(x, predictors), selectRows(attended, predictors)] as const;
+  const hidden = finish(context, finishLayer(context, last, ...rows));
   return {
-    ...predict(hidden, outputWeight(context), packed.targets, {
-      entropy: quantities.includes("entropy"),
-    }),
+    ...predict(hidden, outputWeight(context), ids, { entropy: quantities.includes("entropy") }),
     ...(quantities.includes("value") ? { value: criticValue(context, hidden) } : {}),
   };
+}
+
+/**
+ * Where to go back from if many targets have no gradient: those that have one are scored once more, so that
+ * nothing is computed backwards for the others.
+ */
+function sparseSeeds(
+  context: Context,
+  states: States,
+  targets: Targets,
+  seeds: ReadonlyMap<Quantity, Tensor>,
+): ReadonlyMap<Tensor, Tensor> {
+  const rows = rowsWithNumbers([...seeds.values()]);
+  const some = {
+    predictors: selectNumbers(targets.predictors, rows),
+    ids: selectNumbers(targets.ids, rows),
+  };
+  const columns = score(context, states, some, [...seeds.keys()]);
+  return new Map(
+    [...seeds].map(([name, seed]) => [columns[name]!, selectNumbers(seed, rows)] as const),
+  );
 }

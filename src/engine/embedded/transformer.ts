@@ -15,7 +15,7 @@ import {
 } from "../weights/tensor-names.js";
 import { addInput, addStored, type Dimension, type Graph, type Tensor } from "./graph.js";
 import { attention, type RotaryTables, rmsNorm, rotate, swiglu } from "./layers.js";
-import { add, linear, lookup, repeatHeads, reshape, selectRows, transpose } from "./ops.js";
+import { add, linear, lookup, repeatHeads, reshape, transpose } from "./ops.js";
 
 /** The model's parameters in a graph, by their names in checkpoints. */
 export type Weights = ReadonlyMap<string, Tensor>;
@@ -80,17 +80,13 @@ export interface PackedRows {
   readonly onKeysValues?: (keys: Tensor, values: Tensor) => void;
 }
 
-/**
- * One layer over packed rows, for x [tokens, hiddenSize]. With `rows` [n] only these rows of the flat
- * tokens go on after attention: of the last layer nothing else is needed.
- */
-export function layer(
-  context: Context,
-  index: number,
-  x: Tensor,
-  packed: PackedRows,
-  rows?: Tensor,
-): Tensor {
+/** One layer over packed rows, for x [tokens, hiddenSize]. */
+export function layer(context: Context, index: number, x: Tensor, packed: PackedRows): Tensor {
+  return finishLayer(context, index, x, attend(context, index, x, packed));
+}
+
+/** What attention gives in a layer over packed rows, for x [tokens, hiddenSize]: [tokens, heads · headSize]. */
+export function attend(context: Context, index: number, x: Tensor, packed: PackedRows): Tensor {
   const { config } = context;
   const names = layerNames(index);
   const normed = rmsNorm(x, weight(context.weights, names.attentionNorm), config.normEps);
@@ -99,19 +95,10 @@ export function layer(
   const v = project(context, index, "value", normed, packed.positions);
   packed.onKeysValues?.(k, v);
   const times = config.heads / config.kvHeads;
-  const attended = mergeHeads(
-    attention(
-      q,
-      repeatHeads(k, times),
-      repeatHeads(v, times),
-      packed.masks,
-      attentionScale(config),
-    ),
-    x.shape[0]!,
-  );
-  return rows === undefined
-    ? finishLayer(context, index, x, attended)
-    : finishLayer(context, index, selectRows(x, rows), selectRows(attended, rows));
+  const keys = repeatHeads(k, times);
+  const values = repeatHeads(v, times);
+  const attended = attention(q, keys, values, packed.masks, attentionScale(config));
+  return mergeHeads(attended, x.shape[0]!);
 }
 
 export function attentionScale(config: ModelConfig): number {

@@ -106,7 +106,7 @@ export async function forwardBackward(
       };
     }),
     loss_fn: "objective",
-    loss_fn_config: { objective },
+    loss_fn_config: { objective: { loss: objective.loss, metrics: objective.metrics } },
   });
   const sum = (name: string) => {
     const value = metrics[`${name}:sum`];
