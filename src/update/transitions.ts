@@ -40,11 +40,11 @@ export function transitionsOf(groups: readonly Group[]): readonly Transition[] {
 const ORDER: readonly SpanKind[] = ["prompt", "action", "observation"];
 
 function tokensOf(episode: Episode, step: number) {
-  const where = `step ${step} of attempt ${episode.attempt} at task ${episode.task.id}`;
+  const where = () => `step ${step} of attempt ${episode.attempt} at task ${episode.task.id}`;
   const { sequence } = episode.steps[step]!;
   if (sequence === undefined)
     throw new Error(
-      `${where} has no tokens: policy ${episode.policy} is no model that can be trained; use an engine's policy`,
+      `${where()} has no tokens: policy ${episode.policy} is no model that can be trained; use an engine's policy`,
     );
   const { spans, ids, logprobs } = sequence;
   let rank = 0;
@@ -55,7 +55,7 @@ function tokensOf(episode: Episode, step: number) {
     const next = ORDER.indexOf(kind);
     if (next < rank)
       throw new Error(
-        `${where}: expected spans in the order ${ORDER.join(", ")}, found ${spans.map((span) => span.kind).join(", ")}`,
+        `${where()}: expected spans in the order ${ORDER.join(", ")}, found ${spans.map((span) => span.kind).join(", ")}`,
       );
     rank = next;
     if (kind !== "action") continue;
@@ -64,11 +64,11 @@ function tokensOf(episode: Episode, step: number) {
   }
   if (actionStart < 1 || actionEnd <= actionStart || actionEnd > ids.length)
     throw new Error(
-      `${where}: expected a prompt and an action of one token or more each, found an action [${actionStart}, ${actionEnd}) of ${ids.length} tokens`,
+      `${where()}: expected a prompt and an action of one token or more each, found an action [${actionStart}, ${actionEnd}) of ${ids.length} tokens`,
     );
   if (logprobs !== undefined && logprobs.length !== actionEnd - actionStart)
     throw new Error(
-      `${where}: the action has ${actionEnd - actionStart} tokens, but ${logprobs.length} log-probabilities`,
+      `${where()}: the action has ${actionEnd - actionStart} tokens, but ${logprobs.length} log-probabilities`,
     );
   return { sequence, actionStart, actionEnd };
 }

@@ -53,11 +53,12 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
       return prompts.map((prompt, i): Reply => {
         if (!fits[i]) return { response: "", overflow: true };
         const sample = samples.next().value![0]!;
-        const answered = appendResponse(prompt, { ...sample, ids: sample.tokens });
         return {
           response: decodeResponse(tokenizer, style, sample.tokens),
-          encode: (observation, done) =>
-            appendObservation(answered, tokenizer, style, observation, done),
+          encode(observation, done) {
+            const answered = appendResponse(prompt, { ...sample, ids: sample.tokens });
+            return appendObservation(answered, tokenizer, style, observation, done);
+          },
         };
       });
     },
