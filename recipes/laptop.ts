@@ -25,7 +25,7 @@ export const laptop = {
       optimizer: { learningRate: 2e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 114,
+  updates: 150,
   groups: 16,
   groupSize: 8,
   stepLimit: 30,
@@ -36,5 +36,5 @@ export const laptop = {
   objective: { kl: 0, entropy: 0.002, valueCoefficient: 0.01 },
   optimizer: { learningRate: 2.5e-4, schedule: "cosine", warmup: 8 },
   gradientSample: 4,
-  evaluation: { every: 38, tasks: 128, temperature: 0.4 },
+  evaluation: { every: 50, tasks: 128, temperature: 0.4 },
 };

@@ -52,6 +52,7 @@ export function createSlabStore(maxBytes: number): SlabStore {
   };
 }
 
+/** What its rows take; memory to grow into costs nothing until it is used. */
 function sizeOf({ keys, values }: Slab): number {
-  return [...keys, ...values].reduce((sum, array) => sum + array.buffer.byteLength, 0);
+  return [...keys, ...values].reduce((sum, array) => sum + array.byteLength, 0);
 }

@@ -23,7 +23,7 @@ export interface SlabRow {
 }
 
 /** Tokens for which a new slab takes memory beside its room: what grows into it stays where it is. */
-const GROWTH = 192;
+const GROWTH = 128;
 
 /** A new slab of copies of these rows. */
 export function copyRows(config: ModelConfig, rows: readonly SlabRow[], room: number): Slab {
