@@ -4,6 +4,7 @@ import { worldTexts } from "../../tests/helpers/small-world.js";
 import { learnMerges } from "./byte-pairs.js";
 import { promptStyle, promptText } from "./prompt.js";
 import { markers } from "./prompt-compact.js";
+import { createTokenizer } from "./tokenizer.js";
 import { buildTokenizer } from "./tokenizer-builder.js";
 
 const name = fc.stringMatching(/^[a-zäé]{1,9}$/);
@@ -28,6 +29,35 @@ describe("a built tokenizer", () => {
     fc.assert(
       fc.property(text, fc.boolean(), (original, plain) => {
         expect(tokenizer.decode(tokenizer.encode(original, { plain }))).toBe(original);
+      }),
+    );
+  });
+
+  it("encodes word by word what the library encodes as a whole", () => {
+    const tokenizer = buildTokenizer(worldTexts);
+    const { files } = tokenizer;
+    const json = JSON.parse(files.tokenizer) as object;
+    // A normaliser that does nothing: such a tokenizer is left to the library.
+    const normalizer = { type: "Sequence", normalizers: [] };
+    const whole = createTokenizer({ ...files, tokenizer: JSON.stringify({ ...json, normalizer }) });
+    const part = fc.oneof(
+      fc.string({ unit: "grapheme", maxLength: 12 }),
+      fc.constantFrom(
+        ...worldTexts,
+        ...Object.values(markers),
+        " ",
+        "  ",
+        "\n",
+        " \n",
+        "1234",
+        "it's",
+      ),
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 8 }), (parts) => {
+        const text = parts.join("");
+        const plain = { plain: true };
+        expect(tokenizer.encode(text, plain)).toEqual(whole.encode(text, plain));
       }),
     );
   });

@@ -12,6 +12,7 @@ import { z } from "zod";
 import { learnMerges } from "./byte-pairs.js";
 import { markers } from "./prompt-compact.js";
 import { createTokenizer, type Tokenizer, TokenizerError } from "./tokenizer.js";
+import { byteLevel, wordPreTokenizer, wordsOf } from "./words.js";
 
 /** Settings of the tokenizer builder. */
 export const tokenizerBuilderOptions = z.strictObject({
@@ -39,13 +40,6 @@ const pad = "<|pad|>";
  * none for unknown words (bytes spell everything).
  */
 const specials: readonly string[] = [pad, ...Object.values(markers)];
-
-/**
- * How text falls into pre-tokens: a word, a number of up to three digits, a run of signs, white space. A
- * leading blank belongs to what follows.
- */
-const wordPattern =
-  " ?\\p{L}+(?:['’-]\\p{L}+)*| ?\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /** Builds a tokenizer from texts; the same texts and options always give the same file. */
 export function buildTokenizer(
@@ -90,12 +84,6 @@ function tokenizerJson(
   vocabulary: ReadonlyMap<string, number>,
   merges: readonly (readonly [string, string])[],
 ): object {
-  const byteLevel = {
-    type: "ByteLevel",
-    add_prefix_space: false,
-    trim_offsets: false,
-    use_regex: false,
-  };
   return {
     version: "1.0",
     truncation: null,
@@ -110,13 +98,7 @@ function tokenizerJson(
       special: true,
     })),
     normalizer: null,
-    pre_tokenizer: {
-      type: "Sequence",
-      pretokenizers: [
-        { type: "Split", pattern: { Regex: wordPattern }, behavior: "Isolated", invert: false },
-        byteLevel,
-      ],
-    },
+    pre_tokenizer: wordPreTokenizer,
     post_processor: null,
     decoder: byteLevel,
     model: {
@@ -149,10 +131,9 @@ const byteCharacters: readonly string[] = (() => {
 
 /** How often each pre-token occurs, spelled in byte characters. */
 function countWords(texts: Iterable<string>): ReadonlyMap<string, number> {
-  const pattern = new RegExp(wordPattern, "gu");
   const counts = new Map<string, number>();
   for (const text of texts) {
-    for (const [word] of text.matchAll(pattern)) counts.set(word, (counts.get(word) ?? 0) + 1);
+    for (const word of wordsOf(text)) counts.set(word, (counts.get(word) ?? 0) + 1);
   }
   return new Map(
     [...counts].map(([word, count]) => [

@@ -6,10 +6,12 @@
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { UserError } from "../errors.js";
+import { wordPreTokenizer, wordsOf } from "./words.js";
 
 /** One message of a dialogue. */
 export interface ChatMessage {
@@ -86,6 +88,8 @@ export async function loadTokenizer(folder: string): Promise<Tokenizer> {
 
 // Only what is used here; the library checks the rest as it builds the tokenizer.
 const tokenizerSchema = z.looseObject({
+  normalizer: z.unknown().optional(),
+  pre_tokenizer: z.unknown().optional(),
   model: z.looseObject({ type: z.enum(["BPE", "WordPiece", "Unigram"]).optional() }),
   added_tokens: z
     .array(z.looseObject({ id: z.int(), content: z.string(), special: z.boolean().optional() }))
@@ -127,7 +131,12 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const encodeText = (text: string) =>
     library.encode(text, { add_special_tokens: false }).ids as readonly number[];
   const cut = specialCutter(special.map((token) => token.content));
-  const encodePlain = (text: string) => cut(text).flatMap(encodeText);
+  // Where words are encoded each by itself, those seen before need no library.
+  const byWord = !json.normalizer && isDeepStrictEqual(json.pre_tokenizer, wordPreTokenizer);
+  const encodeWord = cached(encodeText);
+  const encodePart = (text: string) =>
+    byWord ? wordsOf(text).flatMap(encodeWord) : encodeText(text);
+  const encodePlain = (text: string) => cut(text).flatMap(encodePart);
   const encodeCached = cached(encodeText);
   const encodePlainCached = cached(encodePlain);
 
