@@ -6,7 +6,14 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { input, logprob, mul, type Objective } from "../objectives/expression.js";
+import {
+  entropy,
+  input,
+  logprob,
+  mul,
+  type Objective,
+  sumObjectives,
+} from "../objectives/expression.js";
 import { evaluateObjective } from "../objectives/expression-evaluate.js";
 import {
   clipped,
@@ -245,19 +252,24 @@ export const conformanceChecks: readonly ConformanceCheck[] = [
     name: "an objective that says it is sparse has the same gradients, also where none is left",
     run: (create) =>
       using(create, async (engine) => {
+        const { entropies } = engine.capabilities;
+        const objective = entropies
+          ? sumObjectives(crossEntropy, { loss: mul(input("bonus"), entropy), metrics: {} })
+          : crossEntropy;
+        const weighted = (weight: (i: number, j: number) => number) =>
+          toy.map(({ ids }, i) => {
+            const inputs = {
+              weight: Array.from(ids, (_, j) => weight(i, j)),
+              // Also where the other weight is 0.
+              bonus: Array.from(ids, (_, j) => weight(i + 1, j)),
+            };
+            return { ids, inputs: entropies ? inputs : { weight: inputs.weight } };
+          });
         // In turn all tokens of a sequence, the last of every three, and none has a weight.
-        const some = toy.map((sequence, i) => {
-          const weight = Array.from(sequence.ids, (_, j) =>
-            i % 3 < 1 || (i % 3 < 2 && j % 3 > 1) ? 0.1 : 0,
-          );
-          return { ...sequence, inputs: { weight } };
-        });
-        const none = toy.map((sequence) => ({
-          ...sequence,
-          inputs: { weight: Array.from(sequence.ids, () => 0) },
-        }));
+        const some = weighted((i, j) => (i % 3 < 1 || (i % 3 < 2 && j % 3 > 1) ? 0.1 : 0));
+        const none = weighted(() => 0);
         const pass = async (sequences: readonly TrainSequence[], sparse: boolean) => {
-          const { loss } = await engine.forwardBackward(sequences, { ...crossEntropy, sparse });
+          const { loss } = await engine.forwardBackward(sequences, { ...objective, sparse });
           // So large an eps makes the step follow the gradient itself, and not its sign.
           const { gradNorm } = await engine.optimStep({ learningRate: 1, eps: 1 });
           const scored = await engine.forward(toy);

@@ -6,6 +6,8 @@
 /** A word, a number of up to three digits, a run of signs, white space. A leading blank belongs to what follows. */
 const PATTERN = " ?\\p{L}+(?:['’-]\\p{L}+)*| ?\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
+const words = new RegExp(PATTERN, "gu");
+
 /** The bytes of a word as characters; also how they are read back. */
 export const byteLevel = {
   type: "ByteLevel",
@@ -25,5 +27,5 @@ export const wordPreTokenizer = {
 
 /** The pre-tokens of a text: put together they are the text. */
 export function wordsOf(text: string): readonly string[] {
-  return text.match(new RegExp(PATTERN, "gu")) ?? [];
+  return text.match(words) ?? [];
 }

@@ -2,7 +2,7 @@
 import type { TokenNumbers } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
 import type { Group } from "../rollout/episode.js";
-import type { ActionResults } from "../update/train-sequence.js";
+import type { ActionResults } from "../update/step-sequence.js";
 import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
 
 /** What is needed of the actions. */

@@ -17,7 +17,7 @@ import { type MergedSequence, mergeContinuations } from "./merge.js";
 import { type TargetedTokens, withObservations } from "./multistep.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
 import { skippedGroups } from "./signal.js";
-import { type ActionResults, actionInputs, stepSequence } from "./train-sequence.js";
+import { type ActionResults, actionInputs, stepSequence } from "./step-sequence.js";
 import { type Transition, transitionsOf } from "./transitions.js";
 import { type Normaliser, policyWeights, worldWeights } from "./weights.js";
 

@@ -189,11 +189,7 @@ export function rowsWithNumbers(columns: readonly Tensor[]): Tensor {
 
 /** Rows of x [n, d]; an index may repeat only where the gradient of its rows is zero. */
 export function selectRows(x: Tensor, index: Tensor): Tensor {
-  const rows = emit({
-    op: "Gather",
-    inputs: [x, index],
-    shape: [index.shape[0]!, x.shape[1]!],
-  });
+  const rows = selectNumbers(x, index);
   record({
     inputs: [x],
     outputs: [rows],
