@@ -55,8 +55,10 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
 function objectives() {
   const options = objectiveOptions.parse({});
   const paw = pawOptions.parse({});
-  const objective = (loss: "off" | "cmae") =>
-    updateObjective(options, { ...paw, loss }, { critic: false });
+  const objective = (kind: "off" | "cmae") => {
+    const { loss, metrics } = updateObjective(options, { ...paw, loss: kind }, { critic: false });
+    return { loss, metrics };
+  };
   return { grpo: objective("off"), paw: objective("cmae") };
 }
 

@@ -199,11 +199,11 @@ def peak_section(bench: Bench) -> Json:
     return {"matmul_tflops": round(peak / 1e12, 1), "copy_gb_per_s": round(bandwidth / 1e9)}
 
 
-def check_section(bench: Bench) -> Json:
-    """Does the GPU compute what the CPU does? Attention, gradients, and sampling against training."""
+def check_section(_: Bench) -> Json:
+    """Does the GPU compute what the CPU does? Attention, gradients, sampling against training, several processes."""
     from gpu_check import check
 
-    return check(bench.folder)
+    return check()
 
 
 def train_section(bench: Bench) -> Json:
@@ -281,7 +281,7 @@ def plain_model(bench: Bench, dtype: torch.dtype) -> Any:
 
 
 def sample_section(bench: Bench) -> Json:
-    """128 sequences with prompts of 512 tokens, 128 new tokens each: 16 groups of 8, and 128 distinct prompts."""
+    """128 sequences with prompts of 512 tokens, 128 or 512 new tokens each: 16 groups of 8, and 128 distinct prompts."""
     rows, prompt, new, group = (128, 512, 128, 8) if not bench.small else (8, 16, 8, 4)
     engine = bench.engine()
     results: Json = {}
@@ -293,7 +293,8 @@ def sample_section(bench: Bench) -> Json:
         return rows * length / seconds
 
     rates = {"sample": measure("sample", rows // group, new), "sample_distinct": measure("sample_distinct", rows, new)}
-    measure("sample_long", rows // group, 4 * new)
+    # As many new tokens as a response may have.
+    long = {name: measure(name, groups, 4 * new) for name, groups in (("sample_long", rows // group), ("sample_distinct_long", rows))}
     decoder = engine.sampler.decoders[max(engine.sampler.decoders)]
     results["decode_step_ms"] = round(timed(lambda: decoder.run(decoder.chosen.shape[0])) / decoder.chosen.shape[0] * 1000, 3)
     s = bench.shape
@@ -313,8 +314,10 @@ def sample_section(bench: Bench) -> Json:
     )
     generate(4)
     plain = rows * new / timed(lambda: generate(new), repeat=1, warm=0)
-    results["generate_tokens_per_s"] = round(plain)
+    plain_long = 4 * rows * new / timed(lambda: generate(4 * new), repeat=1, warm=0)
+    results.update(generate_tokens_per_s=round(plain), generate_long_tokens_per_s=round(plain_long))
     results.update({f"{name}_ratio": round(rate / plain, 2) for name, rate in rates.items()})
+    results.update({f"{name}_ratio": round(rate / plain_long, 2) for name, rate in long.items()})
     return results
 
 

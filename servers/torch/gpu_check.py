@@ -1,7 +1,13 @@
-"""Checks that need a GPU: that it computes what the CPU does, and that sampling agrees with training."""
+"""Checks that need a GPU: that it computes what the CPU does, that sampling agrees with training, that ranks agree.
+
+    python gpu_check.py      all checks; the distances found, as JSON
+"""
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +18,7 @@ from pawl_server.attention import PackedAttention
 from pawl_server.engine import Engine, EngineOptions
 from pawl_server.losses import standard_objective
 from pawl_server.paged_attention import paged_attention
-from pawl_server.ranks import Ranks
+from pawl_server.ranks import Ranks, join_ranks
 from pawl_server.sampler import SampleRequest
 from pawl_server.sequences import Sequences
 from pawl_server.weights import AdamParams
@@ -25,12 +31,14 @@ CONFIG = {
 CPU = torch.device("cpu")
 
 
-def check(folder: Path) -> dict[str, Any]:
+def check() -> dict[str, Any]:
     """Runs all checks; raises where one fails, and returns how far apart things were."""
     device = torch.device("cuda", 0) if torch.cuda.is_available() else CPU
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "config.json").write_text(json.dumps(CONFIG))
-        found = {**check_attention(device), **check_paged(device), **check_engine(Path(name), device)}
+        found = {
+            **check_attention(device), **check_paged(device), **check_engine(Path(name), device), **check_ranks(Path(name), device)
+        }  # fmt: skip
     for what, (distance, limit) in found.items():
         assert distance <= limit, f"{what}: {distance} is more than {limit}"
     return {what: float(f"{distance:.3g}") for what, (distance, _) in found.items()}
@@ -75,8 +83,8 @@ def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
 def check_engine(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
     """Log-probabilities, gradients and updates in bfloat16 against 32 bits on the CPU; sampling against both."""
     gpu = device.type == "cuda"
-    there = _engine(folder, device, torch.bfloat16 if gpu else torch.float32, compiled=gpu)
-    here = _engine(folder, CPU, torch.float32, compiled=False)
+    there = _engine(folder, Ranks(0, 1, device, None), torch.bfloat16 if gpu else torch.float32, compiled=gpu)
+    here = _engine(folder, Ranks(0, 1, CPU, None), torch.float32, compiled=False)
     for name, parameter in here.weights.parameters.items():
         there.weights.assign(name, parameter.detach())
     ids = torch.randint(1000, (600,))
@@ -122,6 +130,54 @@ def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
     return {"samples_changed": (changes, 0.25), "sampling_gap_max": (worst, 0.05), "sampling_gap_mean": (mean / count, 0.01)}
 
 
-def _engine(folder: Path, device: torch.device, dtype: torch.dtype, compiled: bool) -> Engine:
+def check_ranks(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
+    """Processes that share a model with FSDP2, one for each GPU and at least two, against one process."""
+    count = max(2, torch.cuda.device_count())
+    environment = {**os.environ, **({"PAWL_SHARED_GPU": "1"} if torch.cuda.device_count() < count else {})}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(count), __file__, str(folder)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=True)
+    theirs = json.loads(done.stdout.strip().splitlines()[-1])
+    ours = _updates(folder, Ranks(0, 1, device, None))
+    gap = lambda name: distance(torch.tensor(theirs[name]), torch.tensor(ours[name]))
+    # Sums over ranks have another order; after an update in 16 bits that shows.
+    return {"ranks_loss": (gap("losses"), 1e-2), "ranks_gradient_norm": (gap("norms"), 2e-2), "ranks_logprobs": (gap("logprobs"), 1e-2)}
+
+
+def _updates(folder: Path, ranks: Ranks) -> dict[str, list[float]]:
+    """Some updates and what they gave, the log-probabilities after them, and samples that must agree with those."""
+    gpu = ranks.device.type == "cuda"
+    engine = _engine(folder, ranks, torch.bfloat16 if gpu else torch.float32, compiled=gpu)
+    generator = torch.Generator().manual_seed(5)
+    ids = torch.randint(1000, (600,), generator=generator)
+    sequences = Sequences((100, 250, 30, 220), ids, ids.roll(-1), torch.ones(600).bool(), {"weights": torch.ones(600) / 600})
+    losses, norms = [], []
+    for _ in range(4):
+        losses.append(engine.learn(sequences, standard_objective("cross_entropy", {})).loss)
+        norms.append(engine.step(AdamParams(1e-3)))
+    logprobs = engine.score(sequences, reference=False, entropies=False, values=False).logprobs.tolist()
+    worst, limit = _check_sampling(engine)["sampling_gap_max"]
+    assert worst <= limit, f"sampling with {ranks.size} processes is {worst} from training, more than {limit}"
+    return {"losses": losses, "norms": norms, "logprobs": logprobs}
+
+
+def _engine(folder: Path, ranks: Ranks, dtype: torch.dtype, compiled: bool) -> Engine:
     options = EngineOptions(dtype=dtype, batch_tokens=4096, checkpointing=False, compiled=compiled)
-    return Engine(folder, Ranks(0, 1, device, None), options, lora_rank=0, value_head=False, seed=0)
+    return Engine(folder, ranks, options, lora_rank=0, value_head=False, seed=0)
+
+
+def main() -> None:
+    if len(sys.argv) == 1:
+        print(json.dumps(check()))
+        return
+    # One of the processes that check_ranks starts.
+    ranks = join_ranks()
+    found = _updates(Path(sys.argv[1]), ranks)
+    if ranks.first:
+        print(json.dumps(found), flush=True)
+    ranks.gather("finished")
+    # As the server ends: gloo's threads may still hold tensors.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
@@ -60,6 +60,8 @@ export const serveEngine = defineCommand({
       throw new ConfigError(
         `--model: there is no checkpoint in ${model}; expected a folder with config.json, model.safetensors and tokenizer.json`,
       );
+    if (model !== undefined && !hasWeights(model))
+      io.stderr.write(`there are no weights in ${model} (*.safetensors): random ones are served\n`);
     if (!/^(localhost|127\..*|::1)$/.test(options.host) && !io.env.PAWL_API_KEY)
       throw new ConfigError(
         `--host: ${options.host} can be reached from other machines: set PAWL_API_KEY to a secret first, here and where runs are started`,
@@ -93,3 +95,6 @@ export const serveEngine = defineCommand({
     );
   },
 });
+
+const hasWeights = (folder: string): boolean =>
+  readdirSync(folder).some((name) => name.endsWith(".safetensors"));

@@ -236,7 +236,9 @@ async function warmStart(
       ...(options.signal !== undefined && { signal: options.signal }),
     });
   }
-  await engine.save(join(run.folder, REFERENCE), { optimizer: false });
+  // A server's own model was saved for its tokenizer, and is as it was.
+  const isSaved = episodes === 0 && "served" in startOf(config);
+  if (!isSaved) await engine.save(join(run.folder, REFERENCE), { optimizer: false });
   report({ update: -1, ...(await evaluateAll(setup, config, -1, options)) }, run, options);
 }
 

@@ -40,21 +40,29 @@ def stream_of(seed: int, index: int) -> int:
 def choose(logits: Tensor, temperatures: Tensor, uniform: Tensor) -> Choice:
     """Draws from the whole distribution of each row; temperature 0 takes the most probable token."""
     greedy = temperatures == 0
-    scaled = logits / temperatures.masked_fill(greedy, 1.0)[:, None]
-    top, best = scaled.max(-1)
-    p = (scaled - top[:, None]).exp()
-    groups = F.pad(p, (0, -p.shape[1] % GROUP)).view(p.shape[0], -1, GROUP)
+    divisors = temperatures.masked_fill(greedy, 1.0)[:, None]
+    scaled = logits / divisors
+    top, best = scaled.max(-1, keepdim=True)
+    # Both distributions are summed by the same groups, so that a GPU reads the logits once for both.
+    groups = _grouped((scaled - top).exp())
     sums = groups.sum(-1).cumsum(-1)
+    level = top * divisors
+    total = _grouped((logits - level).exp()).sum(-1).sum(-1)
     threshold = uniform * sums[:, -1]
     group = (sums <= threshold[:, None]).sum(-1, keepdim=True).clamp(max=sums.shape[1] - 1)
     below = F.pad(sums, (1, 0)).gather(1, group)
     inside = groups.gather(1, group[:, :, None].expand(-1, -1, GROUP))[:, 0].cumsum(-1) + below
     place = (inside <= threshold[:, None]).sum(-1, keepdim=True).clamp(max=GROUP - 1)
-    drawn = (group * GROUP + place)[:, 0].clamp(max=logits.shape[1] - 1)
-    tokens = torch.where(greedy, best, drawn)
-    chosen = tokens[:, None]
-    sampled = scaled.gather(1, chosen)[:, 0] - top - sums[:, -1].log()
-    return Choice(tokens, _logprobs(logits, chosen), sampled.masked_fill(greedy, 0.0))
+    drawn = (group * GROUP + place).clamp(max=logits.shape[1] - 1)
+    chosen = torch.where(greedy[:, None], best, drawn)
+    sampled = (scaled.gather(1, chosen) - top)[:, 0] - sums[:, -1].log()
+    logprobs = (logits.gather(1, chosen) - level)[:, 0] - total.log()
+    return Choice(chosen[:, 0], logprobs, sampled.masked_fill(greedy, 0.0))
+
+
+def _grouped(x: Tensor) -> Tensor:
+    """[rows, tokens] as [rows, groups, GROUP], with zeros at the end."""
+    return F.pad(x, (0, -x.shape[1] % GROUP)).view(x.shape[0], -1, GROUP)
 
 
 def choose_cut(logits: Tensor, temperatures: Tensor, uniform: Tensor, top_k: Tensor, top_p: Tensor) -> Choice:
@@ -76,13 +84,10 @@ def choose_cut(logits: Tensor, temperatures: Tensor, uniform: Tensor, top_k: Ten
     place = place.masked_fill(greedy[:, None], 0)
     tokens = order.gather(1, place)
     sampled = p.gather(1, place)[:, 0].log() - sums[:, -1].log()
-    cut = Choice(tokens[:, 0], _logprobs(logits, tokens), sampled.masked_fill(greedy, 0.0))
+    logprobs = logits.gather(1, tokens)[:, 0] - logits.logsumexp(-1)
+    cut = Choice(tokens[:, 0], logprobs, sampled.masked_fill(greedy, 0.0))
     is_whole = (top_k == 0) & (top_p >= 1)
     return Choice(*(torch.where(is_whole, a, b) for a, b in zip(plain, cut)))
-
-
-def _logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
-    return logits.gather(1, tokens)[:, 0] - logits.logsumexp(-1)
 
 
 def _shift(x: Tensor, bits: int) -> Tensor:

@@ -15,7 +15,7 @@ from .choose import Choice, choose, choose_cut, uniforms
 from .compiling import compile_rows
 from .model import Model
 from .output_head import product
-from .paged_attention import paged_attention
+from .paged_attention import PagedAttention
 from .pages import PAGE, Pages
 
 # Steps between two looks of the host at what was sampled.
@@ -114,11 +114,7 @@ class Decoder:
         tables = self.tables[:, : self.width]
         page = tables.gather(1, (self.positions // PAGE)[:, None])[:, 0].long()
         slots = page * PAGE + self.positions % PAGE
-        lengths = self.positions + 1
-
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            self.pages.write(layer, slots, k, v)
-            return paged_attention(q, self.pages.keys[layer], self.pages.values[layer], tables, lengths)
+        attend = PagedAttention(self.pages, slots, tables, self.positions + 1)
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
             uniform = uniforms(self.streams, self.steps)

@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from .attention import PackedAttention, flash_attention
 from .compiling import compile_rows
 from .model_config import ModelConfig
+from .paged_attention import PagedAttention
 
 T = TypeVar("T")
 LORA_ALPHA = 32.0
@@ -77,12 +78,16 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
 
 
+def project_heads(x: Tensor, w: LayerWeights, config: ModelConfig) -> Tensor:
+    """Queries, keys and values of a layer, before they are rotated: [tokens, heads + 2 kv heads, size]."""
+    return project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv).view(x.shape[0], -1, config.head_size)
+
+
 def before_attention(
     x: Tensor, cos: Tensor, sin: Tensor, w: LayerWeights, config: ModelConfig
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of a layer, rotated."""
-    y = project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv).view(x.shape[0], -1, config.head_size)
-    q, k, v = y.split((config.heads, config.kv_heads, config.kv_heads), 1)
+    q, k, v = project_heads(x, w, config).split((config.heads, config.kv_heads, config.kv_heads), 1)
     return rotate(q, cos, sin), rotate(k, cos, sin), v.contiguous()
 
 
@@ -107,6 +112,7 @@ class Compiled(NamedTuple):
     before: Callable[..., tuple[Tensor, Tensor, Tensor]]
     after: Callable[..., Tensor]
     packed: Callable[..., Tensor]
+    heads: Callable[..., Tensor]
 
 
 class Block(nn.Module):
@@ -142,11 +148,14 @@ class Block(nn.Module):
         weights = LayerWeights(self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"))
         if self.compiled is not None and x.is_cuda and isinstance(attend, PackedAttention):
             return self.compiled.packed(x, cos, sin, attend.ends, attend.longest, weights, config)
-        before, after = (self.compiled or UNCOMPILED)[:2]
+        before, after, _, heads = self.compiled or UNCOMPILED
+        if x.is_cuda and isinstance(attend, PagedAttention):
+            attended = attend.rotate_and_attend(self.layer, heads(x, weights, config), cos, sin, config.heads)
+            return after(x, attended, weights, config)
         return after(x, attend(self.layer, *before(x, cos, sin, weights, config)), weights, config)
 
 
-UNCOMPILED = Compiled(before_attention, after_attention, packed_layer)
+UNCOMPILED = Compiled(before_attention, after_attention, packed_layer, project_heads)
 
 
 class Model(nn.Module):
@@ -210,6 +219,7 @@ class Model(nn.Module):
             compile_rows(before_attention, (0, 1, 2)),
             compile_rows(after_attention, (0, 1)),
             compile_rows(packed_layer, (0, 1, 2, 3)),
+            compile_rows(project_heads, (0,)),
         )
         for block in self.blocks:
             block.compiled = compiled

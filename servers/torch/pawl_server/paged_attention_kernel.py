@@ -9,6 +9,7 @@ from torch import Tensor
 # Programs wanted for one layer of one step: a few for each of a large GPU's multiprocessors.
 PROGRAMS = 512
 MAX_SPLITS = 16
+WARPS, STAGES = 4, 3
 # A matrix unit multiplies no fewer rows than this.
 MIN_ROWS = 16
 
@@ -27,7 +28,7 @@ def paged_attention_gpu(q: Tensor, keys: Tensor, values: Tensor, tables: Tensor,
         q.stride(0), keys.stride(0), keys.stride(1), tables.stride(0), size**-0.5 * 1.4426950408889634,
         HEADS=heads, GROUP=group, GROUP_ROWS=max(MIN_ROWS, triton.next_power_of_2(group)),
         SIZE=size, SIZE_ROWS=triton.next_power_of_2(size), PAGE=page, SPLITS=splits,
-        num_warps=4, num_stages=3,
+        num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip
     out = torch.empty_like(q)
     _join_parts[(rows, heads)](
@@ -44,6 +45,48 @@ def store_gpu(keys: Tensor, values: Tensor, slots: Tensor, k: Tensor, v: Tensor)
         keys, values, slots, k, v, k.stride(0), v.stride(0), NUMBERS=numbers,
         WIDTH=triton.next_power_of_2(numbers), num_warps=1,
     )  # fmt: skip
+
+
+def rotate_and_store_gpu(
+    projected: Tensor, cos: Tensor, sin: Tensor, heads: int, keys: Tensor, values: Tensor, slots: Tensor
+) -> Tensor:
+    """Splits projections [rows, heads + 2 kv heads, size]: returns rotated queries, writes rotated keys, and values."""
+    rows, every, size = projected.shape
+    q = torch.empty(rows, heads, size, device=projected.device, dtype=projected.dtype)
+    _rotate_and_store[(rows, every)](
+        projected, cos, sin, q, keys, values, slots, projected.stride(0),
+        HEADS=heads, KV_HEADS=keys.shape[2], HALF=size // 2, WIDTH=triton.next_power_of_2(size // 2), num_warps=1,
+    )  # fmt: skip
+    return q
+
+
+@triton.jit
+def _rotate_and_store(
+    projected, cos, sin, q, keys, values, slots, stride,
+    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    row, head = tl.program_id(0), tl.program_id(1)
+    i = tl.arange(0, WIDTH)
+    inside = i < HALF
+    source = projected + row * stride + head * 2 * HALF + i
+    a = tl.load(source, mask=inside).to(tl.float32)
+    b = tl.load(source + HALF, mask=inside).to(tl.float32)
+    c = tl.load(cos + row * HALF + i, mask=inside)
+    s = tl.load(sin + row * HALF + i, mask=inside)
+    slot = tl.load(slots + row)
+    # Queries come first, then keys; values, which are not rotated, come last.
+    if head < HEADS:
+        to = q + (row * HEADS + head) * 2 * HALF + i
+        tl.store(to, (a * c - b * s).to(q.dtype.element_ty), mask=inside)
+        tl.store(to + HALF, (b * c + a * s).to(q.dtype.element_ty), mask=inside)
+    elif head < HEADS + KV_HEADS:
+        to = keys + (slot * KV_HEADS + head - HEADS) * 2 * HALF + i
+        tl.store(to, (a * c - b * s).to(q.dtype.element_ty), mask=inside)
+        tl.store(to + HALF, (b * c + a * s).to(q.dtype.element_ty), mask=inside)
+    else:
+        to = values + (slot * KV_HEADS + head - HEADS - KV_HEADS) * 2 * HALF + i
+        tl.store(to, a.to(q.dtype.element_ty), mask=inside)
+        tl.store(to + HALF, b.to(q.dtype.element_ty), mask=inside)
 
 
 @triton.jit

@@ -4,6 +4,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import sys
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -61,9 +62,13 @@ def join_ranks() -> Ranks:
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return Ranks(0, 1, torch.device("cuda", 0) if cuda else torch.device("cpu"), None)
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    device = torch.device("cuda", local) if cuda else torch.device("cpu")
+    local, shared = int(os.environ.get("LOCAL_RANK", "0")), os.environ.get("PAWL_SHARED_GPU") == "1"
+    count = torch.cuda.device_count()
+    if cuda and local >= count and not shared:
+        sys.exit(f"process {local + 1} of this machine has no GPU: there are {count}, and each process needs one (--nproc {count})")
+    device = torch.device("cuda", local % count) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if cuda else "gloo", timeout=PATIENCE)
+    # NCCL refuses two processes on one GPU; gloo, which is slow, does not: that is for tests.
+    dist.init_process_group("nccl" if cuda and not shared else "gloo", timeout=PATIENCE)
     return Ranks(dist.get_rank(), size, device, dist.new_group(backend="gloo", timeout=PATIENCE))

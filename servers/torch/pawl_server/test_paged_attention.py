@@ -10,7 +10,8 @@ import torch
 SCRIPT = """
 import torch
 from pawl_server.paged_attention import paged_attention
-from pawl_server.paged_attention_kernel import paged_attention_gpu, store_gpu
+from pawl_server.paged_attention_kernel import paged_attention_gpu, rotate_and_store_gpu, store_gpu
+from pawl_server.model import rotate
 
 torch.manual_seed(0)
 for rows, heads, kv_heads, size in ((3, 12, 2, 128), (2, 4, 4, 24)):
@@ -26,6 +27,13 @@ store_gpu(keys, values, slots, k, v)
 for pages, new in ((keys, k), (values, v)):
     torch.testing.assert_close(pages.view(-1, 2, 24)[slots], new)
     assert int((pages != 0).sum()) == new.numel()
+keys, values = torch.zeros(2, 5, 64, 2, 24)
+projected, cos, sin = torch.randn(3, 10, 24), *torch.randn(2, 3, 12)
+q = rotate_and_store_gpu(projected, cos, sin, 6, keys, values, slots)
+torch.testing.assert_close(q, rotate(projected[:, :6], cos, sin))
+torch.testing.assert_close(keys.view(-1, 2, 24)[slots], rotate(projected[:, 6:8], cos, sin))
+torch.testing.assert_close(values.view(-1, 2, 24)[slots], projected[:, 8:])
+assert all(int((pages != 0).sum()) == 3 * 2 * 24 for pages in (keys, values))
 """
 
 
