@@ -1,7 +1,7 @@
 /** One episode while it runs: what the policy sees next, and what its reply does. */
 import type { Env, Environment, RemoteEnv, StepResult, Task } from "../envs/env.js";
 import { mixSeed } from "../random.js";
-import type { PromptStyle } from "../text/prompt.js";
+import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Episode, Step, StopReason } from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
 
@@ -25,8 +25,8 @@ export interface EpisodeRun {
   /** The record, once the episode is over. */
   readonly episode: Episode | undefined;
   situation(): Situation;
-  /** Carries a reply to the situation out; a world that fails breaks the episode, not the rollout. */
-  advance(situation: Situation, reply: Reply): Promise<void>;
+  /** Carries a reply to the last situation out; a world that fails breaks the episode, not the rollout. */
+  advance(reply: Reply): Promise<void>;
   /** Ends the episode because something outside it failed. */
   breakOff(error: unknown): void;
   /** Lets go of the world. */
@@ -47,6 +47,8 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   let refused = 0;
   let last: StepResult | undefined;
   let episode: Episode | undefined;
+  // A policy that goes on from its own tokens asks for no text; then it is made when the step is written down.
+  let rendered: () => readonly PromptPiece[] = () => [];
 
   const finish = (stop: StopReason, error?: unknown): void => {
     const score = last?.info.score;
@@ -93,18 +95,22 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         admissible: env.admissibleActions?.(),
         index: steps.length,
       };
+      const render = lazily(() => style.render({ ...view, steps: steps.slice(0, view.index) }));
+      rendered = render;
       return {
         ...view,
         task,
         group: plan.group,
         attempt: plan.attempt,
-        prompt: style.render(view),
+        get prompt() {
+          return render();
+        },
         seed: mixSeed(plan.seed, steps.length),
         env,
         format: style.format,
       };
     },
-    async advance(situation, reply) {
+    async advance(reply) {
       if (reply.overflow) {
         finish("context-limit");
         return;
@@ -116,8 +122,12 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         finish("broken", error);
         return;
       }
+      const { prompt } = reply;
+      const render = rendered;
       steps.push({
-        prompt: reply.prompt ?? situation.prompt,
+        get prompt() {
+          return prompt ?? render();
+        },
         response: reply.response,
         action,
         wellFormed,
@@ -136,7 +146,19 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     },
     breakOff: (error) => finish("broken", error),
     async close() {
-      if (env !== undefined && "close" in env) await env.close();
+      const world = env;
+      // The record, which may live on, must not keep it.
+      env = undefined;
+      if (world !== undefined && "close" in world) await world.close();
     },
+  };
+}
+
+/** What a function gives, made when it is first asked for. */
+function lazily<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
   };
 }

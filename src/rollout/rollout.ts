@@ -168,7 +168,7 @@ async function playRound(
           `policy ${options.policy.name} gave ${replies.length} replies to ${live.length} situations`,
         );
       }
-      await Promise.all(live.map((run, i) => run.advance(situations[i]!, replies[i]!)));
+      await Promise.all(live.map((run, i) => run.advance(replies[i]!)));
     } catch (error) {
       options.signal?.throwIfAborted();
       for (const run of live) run.breakOff(error);
