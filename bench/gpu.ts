@@ -1,10 +1,11 @@
 /**
  * Training and sampling speed of the PyTorch server's engine on a GPU, beside plain transformers.
  *
- *   PAWL_PYTHON=/path/to/python npm run bench -- gpu [--shape qwen2.5-1.5b] [SECTION ...]
+ *   PAWL_PYTHON=/path/to/python npm run bench -- gpu [--shape qwen2.5-1.5b] [--model FOLDER] [SECTION ...]
  *
- * All measuring is done by servers/torch/gpu_bench.py, which also runs on a machine without Node: then
- * `--objectives FILE` alone, run where there is one, writes the objectives it wants.
+ * With a model's folder it also measures a whole update (bench/update.ts). All else is measured by
+ * servers/torch/gpu_bench.py, which also runs on a machine without Node: then `--objectives FILE` alone, run where
+ * there is one, writes the objectives it wants.
  */
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -14,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { objectiveOptions, updateObjective } from "../src/objectives/objective.js";
 import { pawOptions } from "../src/objectives/paw-options.js";
+import { main as measureUpdate } from "./update.js";
 
 const SCRIPT = fileURLToPath(new URL("../servers/torch/gpu_bench.py", import.meta.url));
 
@@ -26,6 +28,7 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
       shape: { type: "string", default: "qwen2.5-1.5b" },
       timeout: { type: "string", default: "600" },
       objectives: { type: "string" },
+      model: { type: "string" },
     },
   });
   if (values.objectives !== undefined) {
@@ -36,8 +39,9 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
   try {
     const file = join(folder, "objectives.json");
     await writeFile(file, JSON.stringify(objectives()));
-    const { shape, timeout } = values;
-    return await run([
+    const { shape, timeout, model } = values;
+    const whole = model === undefined ? {} : await measureUpdate(["--model", model]);
+    const measured = await run([
       "--objectives",
       file,
       "--shape",
@@ -46,6 +50,7 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
       timeout,
       ...positionals,
     ]);
+    return { ...measured, ...whole };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

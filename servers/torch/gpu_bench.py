@@ -370,9 +370,9 @@ def update_section(bench: Bench) -> Json:
     times["acting"] = timed(act, repeat=1)
     common, scale = times["acting"] + times["scoring"], whole / rounds
     return {
-        **{f"update_{name}_s": round(seconds * scale, 1) for name, seconds in times.items()},
-        "update_s": round((common + times["paw"]) * scale, 1),
-        "update_measured_share": round(1 / scale, 3),
+        **{f"engine_{name}_s": round(seconds * scale, 1) for name, seconds in times.items()},
+        "engine_update_s": round((common + times["paw"]) * scale, 1),
+        "engine_measured_share": round(1 / scale, 3),
         "paw_time_ratio": round((common + times["paw"]) / (common + times["grpo"]), 4),
         "paw_training_time_ratio": round(times["paw"] / times["grpo"], 4),
         "paw_memory_ratio": round(memory["paw"] / max(memory["grpo"], 1e-9), 4),
