@@ -28,8 +28,6 @@ export interface SamplerOptions {
 
 /** Requests under way at a time: more than servers batch by themselves, fewer than they have sockets. */
 const AT_A_TIME = 256;
-/** Seeds of servers in use are 31 bits. */
-const SEED_MASK = 0x7fffffff;
 
 /** Lets a sampler sample for an engine; refuses one that does not fit, or cannot be told of new weights. */
 export async function withSampler(engine: Engine, options: SamplerOptions): Promise<Engine> {
@@ -68,7 +66,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
       topK,
       topP,
       stopTokens: stop.flatMap((sequence) => (sequence.length === 1 ? sequence : [])),
-      seed: (k === 0 ? request.seed : mixSeed(request.seed, k)) & SEED_MASK,
+      seed: k === 0 ? request.seed : mixSeed(request.seed, k),
     });
     return sampleOf(drawn, request, vocabularySize, server.name);
   };
