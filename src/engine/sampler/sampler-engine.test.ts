@@ -124,6 +124,16 @@ describe("a sampler that cannot serve is refused by name", () => {
   it("because vLLM was started without the calls for weights", () =>
     refused({ development: false }, /^vLLM 0.32.0 at .* start it with VLLM_SERVER_DEV_MODE=1/));
 
+  it("because it goes on with old weights, or has another vocabulary than it says", async () => {
+    const url = await start({});
+    server!.stale = true;
+    await expect(sampledBy(url)).rejects.toThrow(/vLLM .* goes on with old weights.*-3\.611, and/);
+    await server!.close();
+    const kept = await start({ kind: "sglang" });
+    server!.stale = true;
+    await expect(sampledBy(kept)).rejects.toThrow(/SGLang .* goes on with old weights/);
+  });
+
   it("because its log-probabilities are not the model's own", async () => {
     await refused(
       { kind: "sglang", tempered: true },

@@ -14,6 +14,7 @@ import { mixSeed } from "../../random.js";
 import { checkRequests } from "../embedded/checks.js";
 import { type Engine, EngineError, type Sample, type SampleRequest } from "../engine.js";
 import { type Drawn, findServer, type SamplerServer } from "./dialects.js";
+import { checkReload } from "./reload-check.js";
 import { createWire } from "./wire.js";
 
 /** Where the sampler is. */
@@ -38,15 +39,19 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
       `${server.name} takes ${server.maxContext} tokens and the model ${maxContext}: start it with ${server.contextFlag} ${maxContext}`,
     );
   const folder = await mkdtemp(join(resolve(options.folder ?? tmpdir()), "pawl-sampler-"));
+  const weights = join(folder, "weights");
   let loaded: Promise<void> | undefined;
 
-  const load = async (): Promise<void> => {
-    await engine.save(folder, { optimizer: false });
-    if (!existsSync(join(folder, "model.safetensors")))
+  const saveWeights = async (): Promise<void> => {
+    await engine.save(weights, { optimizer: false });
+    if (!existsSync(join(weights, "model.safetensors")))
       throw new EngineError(
-        `the engine left no model.safetensors in ${folder} for the sampler to read; on an engine server, set engine.copy`,
+        `the engine left no model.safetensors in ${weights} for the sampler to read; on an engine server, set engine.copy`,
       );
-    await server.reload(folder);
+  };
+  const load = async (): Promise<void> => {
+    await saveWeights();
+    await server.reload(weights);
   };
   /** Done when the server has the engine's weights. */
   const upToDate = (): Promise<void> => {
@@ -107,6 +112,8 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
     },
   };
   try {
+    await saveWeights();
+    await checkReload(server, weights, vocabularySize);
     await upToDate();
     await checkLogprobs(server);
   } catch (error) {
