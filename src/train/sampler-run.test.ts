@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startTestServer } from "../engine/remote/server-testing.js";
 import { type StandIn, startStandIn } from "../engine/sampler/server-testing.js";
 import { openRun } from "../runs/run-folder.js";
 import { engineOptions, openEngine } from "./engines.js";
@@ -37,16 +38,21 @@ afterEach(async () => {
 });
 
 describe("a run with another sampler", () => {
-  for (const kind of ["vllm", "sglang"] as const)
+  for (const [kind, updates] of [
+    ["vllm", 3],
+    ["sglang", 1],
+  ] as const)
     it(`that is ${kind} with the same numbers is the run it would have been without`, async () => {
       const folder = join(parent, kind);
       const { url } = await start(kind);
-      await trainRun(config({ sampler: url }), { folder });
+      await trainRun(config({ sampler: url }, { updates }), { folder });
       const [a, b] = [recorded(here), recorded(folder)];
-      expect(b.episodes.map(({ steps }) => steps.map(({ action }) => action))).toEqual(
-        a.episodes.map(({ steps }) => steps.map(({ action }) => action)),
-      );
-      for (const [i, line] of a.metrics.entries())
+      const actions = ({ episodes }: typeof a) =>
+        episodes.map(({ steps }) => steps.map(({ action }) => action));
+      expect(actions(b)).toHaveLength(6 * updates);
+      expect(actions(b)).toEqual(actions(a).slice(0, 6 * updates));
+      expect(b.metrics).toHaveLength(1 + updates);
+      for (const [i, line] of a.metrics.slice(0, 1 + updates).entries())
         for (const [name, value] of Object.entries(line))
           if (!/^(seconds|memory)\./.test(name))
             expect(b.metrics[i]![name], name).toBeCloseTo(value, 5);
@@ -58,6 +64,19 @@ describe("a run with another sampler", () => {
       // Without a sampler there is no correction, and nothing of it in the record.
       expect(a.metrics[1]).not.toHaveProperty("policy.importance");
     });
+
+  it("goes with an engine server, whose weights are copied for it", async () => {
+    const folder = join(parent, "both");
+    const { url } = await start("vllm");
+    const model = { model: { folder: join(here, "reference") }, threads: 1 };
+    const learner = await startTestServer({ model, folder: `${folder}-server`, extensions: true });
+    await trainRun(config({ name: learner.url, copy: true, sampler: url }, { updates: 2 }), {
+      folder,
+    });
+    for (const line of recorded(folder).metrics.slice(1))
+      expect(line["mismatch.max"]).toBeLessThan(1e-5);
+    await learner.close();
+  });
 
   it("that keeps old weights shows it, and its tokens are weighed and truncated", async () => {
     const folder = join(parent, "stale");
@@ -82,14 +101,14 @@ describe("a run with another sampler", () => {
 
   it("can be replayed, and its model read, when the sampler is gone", async () => {
     const folder = join(parent, "replayed");
-    await trainRun(config({ sampler: (await start("vllm")).url }, { updates: 2 }), { folder });
+    await trainRun(config({ sampler: (await start("vllm")).url }, { updates: 1 }), { folder });
     await server!.close();
     server = undefined;
     const updates = [];
     for await (const update of replayRun(openRun(folder, fail), { losses: true, tolerance: 1e-3 }))
       updates.push(update);
     expect(updates.flatMap((update) => update.divergences)).toEqual([]);
-    expect(updates.map((update) => update.learnt)).toEqual([true, true]);
+    expect(updates.map((update) => update.learnt)).toEqual([true]);
     expect(updates[0]!.compared).toEqual(expect.arrayContaining(["policy.loss", "mismatch.mean"]));
     for await (const update of replayRun(openRun(folder, fail), { losses: false, tolerance: 1e-3 }))
       expect([update.divergences, update.left]).toEqual([

@@ -35,7 +35,7 @@ for (const kind of ["vllm", "sglang"] as const)
     afterAll(() => server.close());
 
     // The others do not sample: they are the engine's own.
-    const samples = /sampled|samples|rows|temperature|stop sequence|by heart|refused with/;
+    const samples = /sampled log|its seed|temperature 0|stop sequence|refused with/;
     for (const { name, run } of conformanceChecks.filter((check) => samples.test(check.name)))
       it(name, async () => {
         const before = server.calls.length;
@@ -120,6 +120,11 @@ describe("a sampler that cannot serve is refused by name", () => {
     );
     await expect(sampledBy("ftp://somewhere")).rejects.toThrow(/such as http:/);
   });
+
+  it("because there is no folder for its weights", () =>
+    refused({}, /no folder .* can be made in .*absent.*name another with engine.samplerFolder/, {
+      folder: join(folder, "absent"),
+    }));
 
   it("because vLLM was started without the calls for weights", () =>
     refused({ development: false }, /^vLLM 0.32.0 at .* start it with VLLM_SERVER_DEV_MODE=1/));

@@ -38,7 +38,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
     throw new EngineError(
       `${server.name} takes ${server.maxContext} tokens and the model ${maxContext}: start it with ${server.contextFlag} ${maxContext}`,
     );
-  const folder = await mkdtemp(join(resolve(options.folder ?? tmpdir()), "pawl-sampler-"));
+  const folder = await folderIn(resolve(options.folder ?? tmpdir()));
   const weights = join(folder, "weights");
   let loaded: Promise<void> | undefined;
 
@@ -115,7 +115,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
     await saveWeights();
     await checkReload(server, weights, vocabularySize);
     await upToDate();
-    await checkLogprobs(server);
+    await checkLogprobs(server, engine);
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
@@ -124,16 +124,19 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
 }
 
 /**
- * Refuses a server that tells log-probabilities of another distribution than the model's own. The most probable
- * token has the same one at all temperatures, and it is below 0 though nothing else could have been drawn.
+ * Refuses a server that tells log-probabilities of another distribution than the model's own, which the most probable
+ * token gives away: its own is the same at all temperatures, and not 0 where nothing else can be drawn.
  */
-async function checkLogprobs(server: SamplerServer): Promise<void> {
-  const draw = { prompt: [1], maxTokens: 1, topK: 1, topP: 1, stopTokens: [], seed: 0 };
+async function checkLogprobs(server: SamplerServer, engine: Engine): Promise<void> {
+  // Top-k 1 would not do: SGLang then tells the model's own in any case.
+  const draw = { prompt: [1], maxTokens: 1, topK: 0, topP: 1e-6, stopTokens: [], seed: 0 };
   const [cold, hot] = await Promise.all(
     [0.5, 2].map((temperature) => server.draw({ ...draw, temperature })),
   );
+  const [scored] = await engine.forward([{ ids: [1, cold!.tokens[0]!] }]);
   const [a, b] = [cold!.logprobs[0]!, hot!.logprobs[0]!];
-  if (a === 0 || Math.abs(a - b) > 1e-3)
+  const isCut = a === 0 && scored!.logprobs[1]! < -1e-3;
+  if (isCut || Math.abs(a - b) > 1e-3)
     throw new EngineError(
       `${server.name} tells log-probabilities of what it samples from (${a} and ${b} for the most probable token at temperatures 0.5 and 2), expected the model's own: start it with ${server.ownLogprobs}`,
     );
@@ -190,6 +193,17 @@ function endOf(
     )
       return end;
   return undefined;
+}
+
+async function folderIn(parent: string): Promise<string> {
+  try {
+    return await mkdtemp(join(parent, "pawl-sampler-"));
+  } catch (error) {
+    throw new EngineError(
+      `no folder for the sampler's weights can be made in ${parent}: ${(error as Error).message}; name another with engine.samplerFolder`,
+      { cause: error },
+    );
+  }
 }
 
 /** Runs all jobs, some at a time; after one that fails none is begun. */

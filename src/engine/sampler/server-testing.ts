@@ -56,7 +56,9 @@ export async function startStandIn(options: StandInOptions): Promise<StandIn> {
     const stop = (stopTokens as readonly number[]).map((id) => [id]);
     const [samples] = await engine.sample([{ ...request, stop }]);
     const sample: Sample = samples![0]!;
-    return { ...sample, logprobs: tempered ? sample.sampledLogprobs! : sample.logprobs };
+    // SGLang tells the model's own where it takes the most probable token.
+    const own = !tempered || (kind === "sglang" && (request.topK === 1 || !request.temperature));
+    return { ...sample, logprobs: own ? sample.logprobs : sample.sampledLogprobs! };
   };
   const { parameters } = engine.capabilities;
   const load = async (folder: unknown): Promise<void> => {
