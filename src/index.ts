@@ -28,6 +28,7 @@ export type {
 } from "./engine/engine.js";
 export { EngineError } from "./engine/engine.js";
 export { connectRemoteEngine, type RemoteOptions } from "./engine/remote/remote-engine.js";
+export { type SamplerOptions, withSampler } from "./engine/sampler/sampler-engine.js";
 export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
 export {
   defineEnv,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import type { Policy } from "../rollout/policy.js";
 import type { PromptStyle } from "../text/prompt.js";
-import { type EngineOptions, engineOptions } from "../train/engines.js";
+import { type EngineOptions, engineOptions, withoutSampler } from "../train/engines.js";
 import { findSavedModel, loadSavedModel } from "../train/saved-model.js";
 import type { Peek } from "./command.js";
 
@@ -37,7 +37,7 @@ export function settingsOfCheckpoint(peek: Peek) {
       env,
       prompt,
       maxTokens,
-      engine,
+      engine: withoutSampler(engine),
       temperature: evaluation.temperature,
       ...(stepLimit !== undefined && { stepLimit }),
     },

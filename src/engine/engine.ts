@@ -23,6 +23,8 @@ export interface Capabilities {
   readonly lora: boolean;
   /** Accumulated gradients can be dropped again and their norm told, so that gradients can be measured. */
   readonly discardGradients: boolean;
+  /** Another program samples: its log-probabilities are not quite those that `forward` gives. */
+  readonly otherSampler?: boolean;
 }
 
 /** How to choose the next tokens. */
@@ -56,8 +58,8 @@ export interface Sample {
   readonly tokens: readonly number[];
   /** Log-probability of each token under the model itself (temperature 1, nothing cut). */
   readonly logprobs: readonly number[];
-  /** Log-probability under the distribution that was sampled from. */
-  readonly sampledLogprobs: readonly number[];
+  /** Log-probability under the distribution that was sampled from; absent where a server does not tell. */
+  readonly sampledLogprobs?: readonly number[];
   readonly stopReason: "stop" | "length";
 }
 

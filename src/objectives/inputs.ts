@@ -5,6 +5,7 @@
  * |--------------------|--------------|-------------------------------------------------------------------|
  * | `advantage`        | actions      | how much better the action was than expected                      |
  * | `oldLogprob`       | actions      | log-probability under the policy that acted                       |
+ * | `samplerLogprob`   | actions      | the same as another sampler computed it, where there is one       |
  * | `referenceLogprob` | actions      | log-probability under the frozen reference, for the KL penalty    |
  * | `oldValue`         | actions      | what the critic said before the update, for PPO                   |
  * | `targetReturn`     | actions      | what the critic should have said, for PPO                         |
@@ -21,6 +22,7 @@ import { type Expr, input, mul, type Operand, select } from "./expression.js";
 
 export const advantage = input("advantage");
 export const oldLogprob = input("oldLogprob");
+export const samplerLogprob = input("samplerLogprob");
 export const referenceLogprob = input("referenceLogprob");
 export const oldValue = input("oldValue");
 export const targetReturn = input("targetReturn");

@@ -99,6 +99,46 @@ describe("policyObjective", () => {
     expect(means["policy.moved"]).toBeCloseTo((-2 * Math.LN2) / 4, 12);
   });
 
+  it("weighs what another sampler drew by the truncated ratio of probabilities, in loss and slope", () => {
+    const clip = { clipLow: 0.2, clipHigh: 0.3, dualClip: 3 };
+    const corrected = policyObjective(clip, { importanceCap: 2 });
+    fc.assert(
+      fc.property(anyLogprob, anyLogprob, anyLogprob, anyAdvantage, (l, old, sampler, a) => {
+        const inputs = {
+          oldLogprob: old,
+          samplerLogprob: sampler,
+          advantage: a,
+          policyWeight: 0.5,
+        };
+        const at = { logprob: l };
+        const weight = Math.min(Math.exp(old - sampler), 2);
+        expectClose(lossOf(corrected, at, inputs), weight * lossOf(objective, at, inputs));
+        expectClose(
+          slopeOf(corrected, "logprob", at, inputs),
+          weight * slopeOf(objective, "logprob", at, inputs),
+        );
+      }),
+    );
+    // Weights 1, min(4, 2) and 0.5; the fourth token is an observation.
+    const { metrics, loss } = evaluateObjective(corrected, {
+      count: 4,
+      quantities: { logprob: [-2, -2, -2, -9] },
+      inputs: {
+        oldLogprob: [-2, -2, -2, 0],
+        samplerLogprob: [-2, -2 - 2 * Math.LN2, -2 + Math.LN2, 0],
+        advantage: [1, 1, -1, 0],
+        policyWeight: [0.25, 0.25, 0.25, 0],
+      },
+    });
+    expect(loss).toBeCloseTo(0.25 * (-1 - 2 + 0.5), 12);
+    const means = meanMetrics(metrics);
+    expect(means["policy.importance"]).toBeCloseTo(3.5 / 3, 12);
+    expect(means["policy.truncated"]).toBeCloseTo(1 / 3, 12);
+    const far = { oldLogprob: -1e-9, samplerLogprob: -5000, advantage: 1, policyWeight: 1 };
+    for (const expr of expressionsOf(corrected))
+      expect(evaluate(expr, { logprob: -1 }, far)).toSatisfy(Number.isFinite);
+  });
+
   it("stays finite at any distance from the old policy", () => {
     for (const [l, old] of [
       [-1e-9, -5000],

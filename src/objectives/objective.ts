@@ -20,6 +20,11 @@ export const objectiveOptions = z
       .gt(1)
       .default(3)
       .describe("a bad action's loss is at most this many times its advantage"),
+    importanceCap: z
+      .number()
+      .gt(0)
+      .default(2)
+      .describe("with engine.sampler: tokens it drew weigh p(engine) / p(sampler), at most this"),
     kl: coefficient.default(0.01).describe("β: weight of the KL penalty to the frozen start"),
     entropy: coefficient
       .default(0.001)
@@ -35,15 +40,15 @@ export const objectiveOptions = z
 
 export type ObjectiveOptions = z.output<typeof objectiveOptions>;
 
-/** The objective of an update. A coefficient of 0 leaves its term and its inputs out. */
+/** The objective of an update. A coefficient of 0 leaves its term and its inputs out, as does no other sampler. */
 export function updateObjective(
   options: ObjectiveOptions,
   paw: PawOptions,
-  { critic }: { readonly critic: boolean },
+  { critic, sampler = false }: { readonly critic: boolean; readonly sampler?: boolean },
 ): Objective {
   const { loss } = paw;
   return sumObjectives(
-    policyObjective(options),
+    policyObjective(options, sampler ? options : undefined),
     ...(options.kl > 0 ? [klObjective(options.kl)] : []),
     ...(options.entropy > 0 ? [entropyObjective(options.entropy)] : []),
     ...(critic ? [valueObjective(options)] : []),

@@ -6,9 +6,16 @@
  *   loss  = max(−A·ratio, −A·clamp(ratio, 1 − low, 1 + high)), and for A < 0 no more than −A·dual
  *
  * d loss / d log p = −A·ratio where nothing is clipped, else 0.
+ *
+ * Where another sampler drew the actions, its probabilities are not quite those of the policy that learns. Each
+ * token's loss is then multiplied by the truncated importance weight (Yao et al. 2025, "Your efficient RL framework
+ * secretly brings you off-policy RL training"; truncated: Ionides 2008):
+ *
+ *   weight = min(exp(old log p − sampler's log p), cap)
  */
 import {
   clamp,
+  type Expr,
   exp,
   less,
   logprob,
@@ -20,7 +27,14 @@ import {
   select,
   sub,
 } from "./expression.js";
-import { advantage, counted, oldLogprob, policyWeight, weighted } from "./inputs.js";
+import {
+  advantage,
+  counted,
+  oldLogprob,
+  policyWeight,
+  samplerLogprob,
+  weighted,
+} from "./inputs.js";
 
 /** How far one update may move the policy. */
 export interface ClipOptions {
@@ -32,11 +46,20 @@ export interface ClipOptions {
   readonly dualClip: number;
 }
 
+/** How far to trust what another sampler drew. */
+export interface ImportanceOptions {
+  /** Tokens weigh at most this much. */
+  readonly importanceCap: number;
+}
+
 /** Beyond this the ratio is clipped anyway; the bound only keeps it from overflowing. */
 const LARGEST_LOG_RATIO = 20;
 
-/** The clipped policy gradient over action tokens. */
-export function policyObjective({ clipLow, clipHigh, dualClip }: ClipOptions): Objective {
+/** The clipped policy gradient over action tokens; with `importance`, over those of another sampler. */
+export function policyObjective(
+  { clipLow, clipHigh, dualClip }: ClipOptions,
+  importance?: ImportanceOptions,
+): Objective {
   const difference = clamp(sub(logprob, oldLogprob), -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO);
   const ratio = exp(difference);
   const plain = neg(mul(advantage, ratio));
@@ -44,7 +67,9 @@ export function policyObjective({ clipLow, clipHigh, dualClip }: ClipOptions): O
   const pessimistic = max(plain, clipped);
   const ceiling = neg(mul(advantage, dualClip));
   const isBad = less(advantage, 0);
-  const loss = weighted(policyWeight, select(isBad, min(pessimistic, ceiling), pessimistic));
+  const own = select(isBad, min(pessimistic, ceiling), pessimistic);
+  const correction = importance && correct(own, importance.importanceCap);
+  const loss = weighted(policyWeight, correction?.loss ?? own);
   return {
     loss,
     metrics: {
@@ -55,6 +80,21 @@ export function policyObjective({ clipLow, clipHigh, dualClip }: ClipOptions): O
       "policy.dualClipped": counted(policyWeight, mul(isBad, less(ceiling, pessimistic))),
       // Mean of old − new log-probability: how far the policy has moved in this update.
       "policy.moved": counted(policyWeight, neg(difference)),
+      ...correction?.metrics,
+    },
+  };
+}
+
+/** A loss of tokens that another sampler drew, each weighed by how much likelier the policy was to draw it. */
+function correct(loss: Expr, cap: number): Objective {
+  const bound = clamp(sub(oldLogprob, samplerLogprob), -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO);
+  const ratio = exp(bound);
+  const weight = min(ratio, cap);
+  return {
+    loss: mul(weight, loss),
+    metrics: {
+      "policy.importance": counted(policyWeight, weight),
+      "policy.truncated": counted(policyWeight, less(cap, ratio)),
     },
   };
 }

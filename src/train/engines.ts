@@ -10,6 +10,8 @@ import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Capabilities, Engine } from "../engine/engine.js";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { connectRemoteEngine } from "../engine/remote/remote-engine.js";
+import { withSampler } from "../engine/sampler/sampler-engine.js";
+import { KEY_VARIABLE } from "../engine/sampler/wire.js";
 
 /** The engine to compute with. */
 export const engineOptions = z
@@ -32,6 +34,22 @@ export const engineOptions = z
       .boolean()
       .default(false)
       .describe("copy an engine server's checkpoints into the run folder, weights and all"),
+    sampler: z
+      .url({ protocol: /^https?$/ })
+      .refine((url) => !URL.canParse(url) || new URL(url).password === "", {
+        error: `must not carry a password; put the key into ${KEY_VARIABLE}`,
+      })
+      .optional()
+      .describe("http://… of a vLLM or SGLang server that samples in the engine's place"),
+    samplerModel: z
+      .string()
+      .optional()
+      .describe("name of the sampler's model; needed where it has several"),
+    samplerFolder: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("folder that the sampler sees too, for new weights; default: for temporary files"),
   })
   .prefault({});
 
@@ -53,14 +71,40 @@ export function isRemote({ name }: Pick<EngineOptions, "name">): boolean {
   return name !== "embedded";
 }
 
-/** Starts the engine with this model. */
+/** The settings for a model that is only read, or whose actions are in the record: its engine samples for itself. */
+export function withoutSampler(settings: EngineOptions = engineOptions.parse({})): EngineOptions {
+  const { sampler, samplerModel, samplerFolder, ...own } = settings;
+  return own;
+}
+
+/** Starts the engine with this model, and lets the sampler sample for it where one is named. */
 export async function openEngine(
   settings: EngineOptions,
   model: EngineModel,
-  { seed = 0, valueHead = false, onNotice }: OpenEngineOptions = {},
+  more: OpenEngineOptions = {},
 ): Promise<Engine> {
   // Runs that were recorded before there were engine servers have fewer settings.
   const options = engineOptions.parse(settings);
+  refuseSamplerOnly(options, more);
+  const engine = await openOwn(options, model, more);
+  if (options.sampler === undefined) return engine;
+  try {
+    return await withSampler(engine, {
+      url: options.sampler,
+      ...(options.samplerModel !== undefined && { model: options.samplerModel }),
+      ...(options.samplerFolder !== undefined && { folder: options.samplerFolder }),
+    });
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+async function openOwn(
+  options: EngineOptions,
+  model: EngineModel,
+  { seed = 0, valueHead = false, onNotice }: OpenEngineOptions,
+): Promise<Engine> {
   const { name, threads, loraRank, copy } = options;
   if (!isRemote(options)) {
     refuseRemoteOnly(options);
@@ -92,6 +136,23 @@ export async function openEngine(
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+function refuseSamplerOnly(options: EngineOptions, { valueHead }: OpenEngineOptions): void {
+  const { sampler, samplerModel, samplerFolder } = options;
+  if (sampler === undefined && (samplerModel ?? samplerFolder) !== undefined)
+    throw new ConfigError(
+      "engine.samplerModel, engine.samplerFolder: there is no sampler; name one with --engine.sampler http://…, or leave them out",
+    );
+  if (sampler === undefined) return;
+  if (isRemote(options) && !options.copy)
+    throw new ConfigError(
+      "engine.sampler: the weights stay on the engine server, where the sampler cannot read them; set engine.copy",
+    );
+  if (valueHead === true)
+    throw new ConfigError(
+      "engine.sampler: samplers read no checkpoint with a critic in it; choose another advantage than ppo",
+    );
 }
 
 function refuseRemoteOnly({ model, loraRank, copy }: EngineOptions): void {

@@ -6,7 +6,7 @@ import { createRandom } from "../random.js";
 import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
 import { minibatchWeights, type Normaliser } from "../update/weights.js";
-import { type Mismatch, mismatchOf } from "./mismatch.js";
+import { mismatchOf, samplerMismatch } from "./mismatch.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
 
 /** How an update is learnt. */
@@ -39,11 +39,11 @@ export async function learn(
   const sums: Record<string, number> = {};
   let tokens = 0;
   let gradNorm = 0;
-  let mismatch: Mismatch | undefined;
+  let mismatch = samplerMismatch(update.sequences);
   for (const [index, batch] of batches.entries()) {
     const pass = await engine.forwardBackward(batch, options.objective);
     add(sums, pass);
-    // Only the first batch is learnt with the weights that sampled it.
+    // Without another sampler only the first batch tells: it is learnt with the weights that sampled it.
     mismatch ??= mismatchOf(batch, pass);
     const step = options.stepsBefore + index;
     const result = await engine.optimStep({

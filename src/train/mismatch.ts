@@ -11,19 +11,36 @@ export interface Mismatch {
   readonly "mismatch.max": number;
 }
 
+/** Compares what another sampler recorded for an update with what was computed for it again, where that is so. */
+export function samplerMismatch(sequences: readonly TrainSequence[]): Mismatch | undefined {
+  if (!sequences.some(({ inputs }) => "samplerLogprob" in inputs)) return undefined;
+  return compare(sequences, ({ inputs }) => [inputs.samplerLogprob, inputs.oldLogprob]);
+}
+
 /** Compares a batch learnt before any weight has moved with what was recorded for it. */
 export function mismatchOf(
   batch: readonly TrainSequence[],
   { logprobs }: BackwardResult,
 ): Mismatch {
+  return compare(batch, ({ inputs }, i) => [inputs.oldLogprob, logprobs[i]]);
+}
+
+type Numbers = ArrayLike<number> | undefined;
+
+function compare(
+  sequences: readonly TrainSequence[],
+  pairOf: (sequence: TrainSequence, i: number) => readonly [Numbers, Numbers],
+): Mismatch {
   let sum = 0;
   let largest = 0;
   let count = 0;
-  batch.forEach(({ inputs: { oldLogprob, policyWeight } }, i) => {
-    if (oldLogprob === undefined || policyWeight === undefined) return;
-    for (let token = 1; token < oldLogprob.length; token++) {
+  sequences.forEach((sequence, i) => {
+    const { policyWeight } = sequence.inputs;
+    const [recorded, computed] = pairOf(sequence, i);
+    if (recorded === undefined || computed === undefined || policyWeight === undefined) return;
+    for (let token = 1; token < recorded.length; token++) {
       if (policyWeight[token] === 0) continue;
-      const difference = Math.abs(logprobs[i]![token]! - oldLogprob[token]!);
+      const difference = Math.abs(computed[token]! - recorded[token]!);
       sum += difference;
       largest = Math.max(largest, difference);
       count += 1;

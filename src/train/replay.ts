@@ -27,7 +27,7 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
-import { openEngine } from "./engines.js";
+import { openEngine, withoutSampler } from "./engines.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
@@ -165,6 +165,7 @@ async function createReplayer(
     configFile,
   ).maxContext;
   const critic = config.advantage.name === "ppo";
+  const sampler = config.engine.sampler !== undefined;
   let engine: Engine | undefined;
 
   const capAt = (index: number): GradientCap => caps.get(index) ?? {};
@@ -203,6 +204,7 @@ async function createReplayer(
     engine ??= await startEngine(reference, config, critic);
     await engine.load(weights);
     const scored = await scoreActions(engine, groups, {
+      old: sampler,
       reference: config.objective.kl > 0,
       entropies: config.paw.loss !== "off" && config.paw.entropy === "full",
       values: critic,
@@ -213,7 +215,7 @@ async function createReplayer(
       prepared.sequences.length === 0
         ? undefined
         : await learn(engine, prepared, {
-            objective: updateObjective(config.objective, config.paw, { critic }),
+            objective: updateObjective(config.objective, config.paw, { critic, sampler }),
             normaliser: config.objective.normaliser,
             minibatch: config.minibatch,
             optimizer: config.optimizer,
@@ -236,7 +238,8 @@ async function createReplayer(
     const learnt =
       prepared.sequences.length === 0
         ? undefined
-        : atRatioOne(cut(prepared, index), config, { withLoss: !critic });
+        : // How a sampler's tokens weigh is not in the record.
+          atRatioOne(cut(prepared, index), config, { withLoss: !critic && !sampler });
     const unknown = full
       ? ["world.targets", "world.tokens", "train.tokens", "policy.actionEntropy"]
       : [];
@@ -265,7 +268,7 @@ async function startEngine(
   { engine: options }: TrainConfig,
   valueHead: boolean,
 ): Promise<Engine> {
-  const engine = await openEngine(options, { folder: reference }, { valueHead });
+  const engine = await openEngine(withoutSampler(options), { folder: reference }, { valueHead });
   await engine.snapshotReference();
   return engine;
 }

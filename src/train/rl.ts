@@ -2,7 +2,8 @@
  * Reinforcement learning with PaW co-training: the paper's Algorithm 1.
  *
  * Left out of the textbook: there is one epoch per update, as in the reference implementation, and the
- * old log-probabilities are those recorded when the actions were sampled, not computed again.
+ * old log-probabilities are those recorded when the actions were sampled, not computed again, unless another
+ * program sampled them.
  */
 import { type AdvantageOptions, computeAdvantages } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
@@ -81,8 +82,9 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
   const { engine, environment, tokenizer, style, signal } = context;
   const { advantage, maxTokens, temperature, paw } = options;
   const critic = advantage.name === "ppo";
-  const objective = updateObjective(options.objective, paw, { critic });
-  const alone = updateObjective(options.objective, { ...paw, loss: "off" }, { critic });
+  const sampler = engine.capabilities.otherSampler === true;
+  const objective = updateObjective(options.objective, paw, { critic, sampler });
+  const alone = updateObjective(options.objective, { ...paw, loss: "off" }, { critic, sampler });
   const world = paw.loss === "off" ? undefined : worldObjective({ ...paw, loss: paw.loss });
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
   let { optimizerSteps, gradientCap } = context;
@@ -104,6 +106,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     clock.lap("rollout");
 
     const scored = await scoreActions(engine, groups, {
+      old: sampler,
       reference: options.objective.kl > 0,
       entropies: paw.loss !== "off" && paw.entropy === "full",
       values: critic,

@@ -96,7 +96,11 @@ const PREDICTIONS_ONLY = pawOptions.parse({ loss: "off" });
 /** Trains the engine's model to foresee what actions do. */
 export async function trainRwml(context: RwmlContext, options: RwmlOptions): Promise<void> {
   const { engine, environment, question, reward, signal } = context;
-  const objective = updateObjective(options.objective, PREDICTIONS_ONLY, { critic: false });
+  const sampler = engine.capabilities.otherSampler === true;
+  const objective = updateObjective(options.objective, PREDICTIONS_ONLY, {
+    critic: false,
+    sampler,
+  });
   let { optimizerSteps } = context;
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
@@ -127,6 +131,7 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
       scaleAdvantages(computeAdvantages(acting, GRPO), options.task.weight),
     );
     const scored = await scoreActions(engine, groups, {
+      old: sampler,
       reference: options.objective.kl > 0,
       entropies: false,
       values: false,

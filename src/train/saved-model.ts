@@ -8,7 +8,7 @@ import { hasManifest, readManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
-import { type EngineOptions, engineOptions, openEngine } from "./engines.js";
+import { type EngineOptions, engineOptions, openEngine, withoutSampler } from "./engines.js";
 
 /** The weights that a run starts from, and stays near where a KL penalty asks for it. */
 export const REFERENCE = "reference";
@@ -71,12 +71,12 @@ export function trainConfigOf(run: string): TrainConfig {
   return config as unknown as TrainConfig;
 }
 
-/** Starts an engine with the model's weights and reads its tokenizer; default: the engine of its run. */
+/** Starts an engine with the model's weights and reads its tokenizer; default: the engine of its run, by itself. */
 export async function loadSavedModel(
   { weights, tokenizer, config }: SavedModel,
   { valueHead = false, ...engine }: Partial<EngineOptions> & { readonly valueHead?: boolean } = {},
 ): Promise<{ readonly engine: Engine; readonly tokenizer: Tokenizer }> {
   const read = await loadTokenizer(tokenizer);
-  const options = engineOptions.parse({ ...config?.engine, ...engine });
+  const options = engineOptions.parse({ ...withoutSampler(config?.engine), ...engine });
   return { engine: await openEngine(options, { folder: weights }, { valueHead }), tokenizer: read };
 }

@@ -7,6 +7,8 @@ import { actionSequences, actionTokens, transitionsOf } from "../update/transiti
 
 /** What is needed of the actions. */
 export interface Wanted {
+  /** Log-probabilities under the policy itself, where another sampler acted for it. */
+  readonly old?: boolean;
   /** Log-probabilities under the frozen reference, for the KL penalty. */
   readonly reference: boolean;
   /** Entropies of the full distributions, for selection. */
@@ -27,18 +29,20 @@ export async function scoreActions(
   groups: readonly Group[],
   wanted: Wanted,
 ): Promise<ScoredActions> {
-  const { entropies, values } = wanted;
-  if (!wanted.reference && !entropies && !values) return { results: {} };
+  const { old = false, entropies, values } = wanted;
+  const anew = old || entropies || values;
+  if (!wanted.reference && !anew) return { results: {} };
   const transitions = transitionsOf(groups);
   if (transitions.length === 0) return { results: {} };
   const sequences = actionSequences(transitions);
-  const policy = entropies || values ? await engine.forward(sequences, { entropies, values }) : [];
+  const policy = anew ? await engine.forward(sequences, { entropies, values }) : [];
   const reference = wanted.reference
     ? await engine.forward(sequences, { weights: "reference" })
     : [];
   const valuesOf = policy.map((result) => result.values!);
   return {
     results: {
+      ...(old && { oldLogprobs: policy.map((result) => result.logprobs) }),
       ...(wanted.reference && { referenceLogprobs: reference.map((result) => result.logprobs) }),
       ...(entropies && { entropies: policy.map((result) => result.entropies!) }),
       ...(values && { values: valuesOf }),

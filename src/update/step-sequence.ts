@@ -6,7 +6,10 @@ import type { Transition } from "./transitions.js";
 
 /** What an engine said of `actionSequences`: for each transition, one number per token. */
 export interface ActionResults {
-  /** Log-probabilities under the policy that acted; absent: those recorded when it acted. */
+  /**
+   * Log-probabilities under the policy that acted, computed again, because another sampler recorded those of its
+   * own; absent: those recorded are the policy's.
+   */
   readonly oldLogprobs?: readonly ArrayLike<number>[];
   /** For the KL penalty. */
   readonly referenceLogprobs?: readonly ArrayLike<number>[];
@@ -39,6 +42,7 @@ export function actionInputs(
     policyWeight: () => weight,
     advantage: (_, n) => (typeof advantage === "number" ? advantage : advantage[n]!),
     oldLogprob: (at, n) => (oldLogprobs === undefined ? recorded![n]! : oldLogprobs[i]![at]!),
+    ...(oldLogprobs && recorded && { samplerLogprob: (_, n) => recorded[n]! }),
     ...(referenceLogprobs && { referenceLogprob: (at) => referenceLogprobs[i]![at]! }),
     ...(values && { oldValue: (at) => values[i]![at]! }),
     ...(target && { targetReturn: (_, n) => target[n]! }),

@@ -192,6 +192,9 @@ describe("prepareUpdate", () => {
     );
     expect(column(update, "advantage")).toEqual([[0, 0, 10, 20]]);
     expect(column(update, "oldLogprob")).toEqual([[0, 0, -3, -4]]);
+    // What was recorded is then another sampler's.
+    expect(column(update, "samplerLogprob")).toEqual([[0, 0, -1, -2]]);
+    expect(prepare().sequences[0]!.inputs).not.toHaveProperty("samplerLogprob");
     expect(column(update, "referenceLogprob")).toEqual([[0, 0, -5, -6]]);
     expect(() => prepare({}, { results: { oldLogprobs: [] } })).toThrow(
       /oldLogprobs are for 0 sequences; expected one for each of 4 transitions/,
@@ -257,6 +260,12 @@ describe("updateObjective", () => {
     const bare = build({ kl: 0, entropy: 0 }, "off");
     expect(inputsOf(...expressionsOf(bare))).toEqual(["advantage", "oldLogprob", "policyWeight"]);
     expect(quantitiesOf(...expressionsOf(bare))).toEqual(["logprob"]);
+    const corrected = updateObjective(
+      objectiveOptions.parse({ kl: 0, entropy: 0 }),
+      pawOptions.parse({ loss: "off" }),
+      { critic: false, sampler: true },
+    );
+    expect(inputsOf(...expressionsOf(corrected))).toContain("samplerLogprob");
     const full = build({}, "cmae", true);
     expect(inputsOf(...expressionsOf(full))).toHaveLength(7);
     expect(quantitiesOf(...expressionsOf(full))).toHaveLength(3);

@@ -74,9 +74,12 @@ const NOT_ARRIVED = [
   "UND_ERR_CONNECT_TIMEOUT",
 ];
 
-/** The key of the environment: our variable, then Tinker's. */
-export function keyOf(environment: Readonly<Record<string, string | undefined>>) {
-  for (const name of ["PAWL_API_KEY", "TINKER_API_KEY"]) {
+/** The key of the environment, by default from our variable, then Tinker's. */
+export function keyOf(
+  environment: Readonly<Record<string, string | undefined>>,
+  names: readonly string[] = ["PAWL_API_KEY", "TINKER_API_KEY"],
+) {
+  for (const name of names) {
     const key = environment[name]?.trim();
     if (key === undefined || key === "") continue;
     // Checked here because the error fetch would give contains the whole header.

@@ -1,0 +1,242 @@
+/** An engine with a sampler, against a stand-in for the wire formats of vLLM and SGLang. */
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { conformanceChecks } from "../conformance.js";
+import { crossEntropy, learn, toy } from "../conformance-tools.js";
+import type { Engine, Sample } from "../engine.js";
+import { inProcess, testModel } from "../remote/model-testing.js";
+import { withSampler } from "./sampler-engine.js";
+import { type StandIn, type StandInOptions, startStandIn } from "./server-testing.js";
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-sampler-test-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const patience = { retries: 1, backoffMs: 1 };
+
+/** A fresh engine with the sampler at this address. */
+async function sampledBy(url: string, more: object = {}): Promise<Engine> {
+  const engine = await inProcess(testModel);
+  try {
+    return await withSampler(engine, { url, folder, patience, ...more });
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+for (const kind of ["vllm", "sglang"] as const)
+  describe(`an engine sampled by ${kind}`, () => {
+    let server: StandIn;
+    beforeAll(async () => {
+      server = await startStandIn({ kind, model: testModel });
+    });
+    afterAll(() => server.close());
+
+    // The others do not sample: they are the engine's own.
+    const samples = /sampled log|its seed|temperature 0|stop sequence|refused with/;
+    for (const { name, run } of conformanceChecks.filter((check) => samples.test(check.name)))
+      it(name, async () => {
+        const before = server.calls.length;
+        await run(() => sampledBy(`${server.url}/v1/`));
+        expect(server.calls.length).toBeGreaterThan(before);
+      });
+
+    it("loads weights once after they have changed, and leaves no folder behind", async () => {
+      const engine = await sampledBy(server.url);
+      expect(engine.capabilities).toMatchObject({ otherSampler: true, vocabularySize: 37 });
+      const request = { prompt: [1, 2], maxTokens: 3, seed: 1 };
+      const reloads = () =>
+        server.calls.filter(({ path }) => /collective_rpc|from_disk/.test(path)).length;
+      const before = reloads();
+      await Promise.all([engine.sample([request]), engine.sample([request])]);
+      expect(reloads()).toBe(before);
+      await engine.forwardBackward(toy, crossEntropy);
+      await engine.optimStep({ learningRate: 1e-3 });
+      await Promise.all([engine.sample([request]), engine.sample([request])]);
+      expect(reloads()).toBe(before + 1);
+      expect(readdirSync(folder)).toHaveLength(1);
+      await engine.dispose();
+      expect(readdirSync(folder)).toEqual([]);
+    });
+
+    it("samples with old weights where it ignores new ones, which its log-probabilities show", async () => {
+      const engine = await sampledBy(server.url);
+      server.stale = true;
+      await learn(engine, toy, 20);
+      const [[sample]] = (await engine.sample([{ prompt: [3], maxTokens: 8, seed: 2 }])) as [
+        [Sample],
+      ];
+      server.stale = false;
+      const [scored] = await engine.forward([{ ids: [3, ...sample.tokens] }]);
+      const apart = sample.logprobs.map((x, i) => Math.abs(x - scored!.logprobs[i + 1]!));
+      expect(Math.max(...apart)).toBeGreaterThan(0.1);
+      await engine.dispose();
+    });
+  });
+
+describe("a sampler's log-probabilities of the distribution", () => {
+  it("are told where they follow from the model's own, and not made up", async () => {
+    const server = await startStandIn({ kind: "vllm", model: testModel });
+    const engine = await sampledBy(server.url);
+    const request = { prompt: [1], maxTokens: 4, seed: 0 };
+    const results = await engine.sample([
+      request,
+      { ...request, temperature: 0 },
+      { ...request, temperature: 0.7 },
+      { ...request, topK: 3 },
+    ]);
+    const [plain, greedy, cold, cut] = results.map(([sample]) => sample!);
+    expect(plain!.sampledLogprobs).toEqual(plain!.logprobs);
+    expect(greedy!.sampledLogprobs).toEqual([0, 0, 0, 0]);
+    expect(cold).not.toHaveProperty("sampledLogprobs");
+    expect(cut).not.toHaveProperty("sampledLogprobs");
+    await engine.dispose();
+    await server.close();
+  });
+});
+
+describe("a sampler that cannot serve is refused by name", () => {
+  let server: StandIn | undefined;
+  afterEach(async () => {
+    await server?.close();
+    server = undefined;
+    expect(readdirSync(folder)).toEqual([]);
+  });
+  const start = async (options: Partial<StandInOptions>) => {
+    server = await startStandIn({ kind: "vllm", model: testModel, ...options });
+    return server.url;
+  };
+  const refused = async (options: Partial<StandInOptions>, reason: RegExp, more: object = {}) =>
+    expect(start(options).then((url) => sampledBy(url, more))).rejects.toThrow(reason);
+
+  it("because nothing answers", async () => {
+    await expect(sampledBy("http://127.0.0.1:9")).rejects.toThrow(
+      /no sampler answers at http:\/\/127.0.0.1:9 .*see whether it runs/,
+    );
+    await expect(sampledBy("http://me:secret@127.0.0.1:9")).rejects.toThrow(
+      /must not carry a user name or password; put the key into PAWL_SAMPLER_API_KEY/,
+    );
+    await expect(sampledBy("ftp://somewhere")).rejects.toThrow(/such as http:/);
+  });
+
+  it("because there is no folder for its weights", () =>
+    refused({}, /no folder .* can be made in .*absent.*name another with engine.samplerFolder/, {
+      folder: join(folder, "absent"),
+    }));
+
+  it("because vLLM was started without the calls for weights", () =>
+    refused({ development: false }, /^vLLM 0.32.0 at .* start it with VLLM_SERVER_DEV_MODE=1/));
+
+  it("because it goes on with old weights, or has another vocabulary than it says", async () => {
+    const url = await start({});
+    server!.stale = true;
+    await expect(sampledBy(url)).rejects.toThrow(/vLLM .* goes on with old weights.*-3\.611, and/);
+    await server!.close();
+    const kept = await start({ kind: "sglang" });
+    server!.stale = true;
+    await expect(sampledBy(kept)).rejects.toThrow(/SGLang .* goes on with old weights/);
+  });
+
+  it("because its log-probabilities are not the model's own", async () => {
+    await refused(
+      { kind: "sglang", tempered: true },
+      /^SGLang at .*expected the model's own: start it with SGLANG_RETURN_ORIGINAL_LOGPROB=1/,
+    );
+    await server!.close();
+    await refused({ tempered: true }, /--logprobs-mode raw_logprobs/);
+  });
+
+  it("because it is no sampler, or has another name for its model", async () => {
+    const change = () => ({ hello: "world" });
+    await refused({ change }, /no sampler: GET \/v1\/models gave status 200 and no list of models/);
+    await server!.close();
+    const neither = (path: string, answer: object) => (path === "/version" ? {} : answer);
+    await refused({ change: neither }, /neither vLLM .* nor SGLang/);
+    await server!.close();
+    const models = ["a", "b"];
+    await refused({ models }, /has a, b; name one of them with engine.samplerModel/);
+    await server!.close();
+    await refused({ models }, /has a, b; engine.samplerModel names c/, { model: "c" });
+    await server!.close();
+    const engine = await sampledBy(await start({ models }), { model: "b" });
+    expect(server!.calls.at(-1)!.body.model).toBe("b");
+    await engine.dispose();
+  });
+
+  it("because its context is shorter, or its model has another shape", async () => {
+    const { config } = testModel.model as { readonly config: object };
+    const changed = (change: object) =>
+      ({ ...testModel, model: { config: { ...config, ...change } } }) as StandInOptions["model"];
+    await refused(
+      { model: changed({ maxContext: 64 }) },
+      /takes 64 tokens and the model 96: start it with --max-model-len 96/,
+    );
+    await server!.close();
+    const model = changed({ vocabularySize: 40 });
+    await refused({ model }, /collective_rpc failed 2 times.*status 500/);
+    await server!.close();
+    await refused({ kind: "sglang", model }, /update_weights_from_disk failed 1 time.*status 400/);
+  });
+
+  it("because it wants a key, which no error tells", async () => {
+    await refused({ key: "open sesame" }, /status 401.*PAWL_SAMPLER_API_KEY/);
+    await server!.close();
+    process.env.PAWL_SAMPLER_API_KEY = "the-key";
+    try {
+      const url = await start({
+        key: "the-key",
+        change(path, answer) {
+          if (path === "/v1/completions") throw new Error("the-key is known here");
+          return answer;
+        },
+      });
+      const failure = await sampledBy(url).catch((error: unknown) => error);
+      expect(String(failure)).toMatch(/completions failed.*\[key\] is known here/);
+      expect(String(failure)).not.toContain("the-key");
+    } finally {
+      delete process.env.PAWL_SAMPLER_API_KEY;
+    }
+  });
+});
+
+describe("an answer that is none is told", () => {
+  const request = { prompt: [1], maxTokens: 4, seed: 0, stop: [[5]] };
+  const choice = (tokens: readonly number[], logprobs: readonly (number | null)[]) => ({
+    choices: [{ token_ids: tokens, logprobs: { token_logprobs: logprobs } }],
+  });
+  const cases: readonly (readonly [string, unknown, RegExp])[] = [
+    ["no object", 3, /completions failed 2 times.*an answer that is none/],
+    ["no tokens", { choices: [{ text: "hello" }] }, /choices\.0\.token_ids/],
+    ["null", choice([1, 2, 3, 4], [-1, null, -1, -1]), /logprobs\.token_logprobs\.1/],
+    ["foreign tokens", choice([1, 2, 3, 99], [-1, -1, -1, -1]), /drew token 99.*model has 37/],
+    ["few numbers", choice([1, 2, 3, 4], [-1]), /sent 4 tokens with log-probabilities \[-1\]/],
+    ["an early end", choice([1, 2], [-1, -1]), /ended a sample after 2 of 4 tokens.*no stop of/],
+  ];
+  for (const [name, wrong, reason] of cases)
+    it(name, async () => {
+      let broken = false;
+      const server = await startStandIn({
+        kind: "vllm",
+        model: testModel,
+        change: (path, answer) => (broken && path === "/v1/completions" ? wrong : answer),
+      });
+      const engine = await sampledBy(server.url);
+      broken = true;
+      await expect(engine.sample([request])).rejects.toThrow(reason);
+      await engine.dispose();
+      await server.close();
+    });
+
+  it("and a server that is gone", async () => {
+    const server = await startStandIn({ kind: "vllm", model: testModel });
+    const engine = await sampledBy(server.url);
+    await server.close();
+    await expect(engine.sample([request])).rejects.toThrow(
+      /completions failed 2 times, lastly with ECONNREFUSED.*goes on from its last checkpoint/,
+    );
+    await engine.dispose();
+    expect(existsSync(folder)).toBe(true);
+  });
+});

@@ -1,0 +1,221 @@
+/**
+ * An engine that learns, with vLLM or SGLang to sample for it.
+ *
+ * Only `sample` goes to the server. When weights have changed, they are saved to a folder that both see, and the
+ * server reads them before it samples again. Its numbers are not quite the engine's (other kernels, perhaps another
+ * precision), which the capability `otherSampler` says, so that training can correct for it.
+ */
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Patience } from "../../post-json.js";
+import { mixSeed } from "../../random.js";
+import { checkRequests } from "../embedded/checks.js";
+import { type Engine, EngineError, type Sample, type SampleRequest } from "../engine.js";
+import { type Drawn, findServer, type SamplerServer } from "./dialects.js";
+import { checkReload } from "./reload-check.js";
+import { createWire } from "./wire.js";
+
+/** Where the sampler is. */
+export interface SamplerOptions {
+  readonly url: string;
+  /** Its model, where it has several. */
+  readonly model?: string;
+  /** A folder that the sampler sees under the same name; default: that for temporary files. */
+  readonly folder?: string;
+  readonly patience?: Partial<Patience>;
+}
+
+/** Requests under way at a time: more than servers batch by themselves, fewer than they have sockets. */
+const AT_A_TIME = 256;
+
+/** Lets a sampler sample for an engine; refuses one that does not fit, or cannot be told of new weights. */
+export async function withSampler(engine: Engine, options: SamplerOptions): Promise<Engine> {
+  const server = await findServer(createWire(options.url, options.patience), options.model);
+  const { maxContext, vocabularySize } = engine.capabilities;
+  if (server.maxContext < maxContext)
+    throw new EngineError(
+      `${server.name} takes ${server.maxContext} tokens and the model ${maxContext}: start it with ${server.contextFlag} ${maxContext}`,
+    );
+  const folder = await folderIn(resolve(options.folder ?? tmpdir()));
+  const weights = join(folder, "weights");
+  let loaded: Promise<void> | undefined;
+
+  const saveWeights = async (): Promise<void> => {
+    await engine.save(weights, { optimizer: false });
+    if (!existsSync(join(weights, "model.safetensors")))
+      throw new EngineError(
+        `the engine left no model.safetensors in ${weights} for the sampler to read; on an engine server, set engine.copy`,
+      );
+  };
+  const load = async (): Promise<void> => {
+    await saveWeights();
+    await server.reload(weights);
+  };
+  /** Done when the server has the engine's weights. */
+  const upToDate = (): Promise<void> => {
+    loaded ??= load().catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    });
+    return loaded;
+  };
+
+  const drawOne = async (request: SampleRequest, k: number): Promise<Sample> => {
+    const { maxTokens, temperature = 1, topK = 0, topP = 1, stop = [] } = request;
+    const drawn = await server.draw({
+      prompt: Array.from(request.prompt),
+      maxTokens,
+      temperature,
+      topK,
+      topP,
+      stopTokens: stop.flatMap((sequence) => (sequence.length === 1 ? sequence : [])),
+      seed: k === 0 ? request.seed : mixSeed(request.seed, k),
+    });
+    return sampleOf(drawn, request, vocabularySize, server.name);
+  };
+
+  const result: Engine = {
+    get capabilities() {
+      const name = `${engine.capabilities.name}, sampled by ${server.name}`;
+      return { ...engine.capabilities, name, otherSampler: true };
+    },
+    async sample(requests) {
+      checkRequests(requests, engine.capabilities);
+      await upToDate();
+      const samples = requests.map(({ count = 1 }) => new Array<Sample>(count));
+      const jobs = requests.flatMap((request, i) =>
+        Array.from({ length: request.count ?? 1 }, (_, k) => async () => {
+          samples[i]![k] = await drawOne(request, k);
+        }),
+      );
+      await runAll(jobs, AT_A_TIME);
+      return samples;
+    },
+    forward: async (sequences, wanted) => engine.forward(sequences, wanted),
+    forwardBackward: async (sequences, objective) => engine.forwardBackward(sequences, objective),
+    async optimStep(params) {
+      loaded = undefined;
+      return engine.optimStep(params);
+    },
+    discardGradients: async () => engine.discardGradients(),
+    snapshotReference: async () => engine.snapshotReference(),
+    save: async (target, what) => engine.save(target, what),
+    async load(source) {
+      loaded = undefined;
+      return engine.load(source);
+    },
+    async dispose() {
+      await engine.dispose();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  try {
+    await saveWeights();
+    await checkReload(server, weights, vocabularySize);
+    await upToDate();
+    await checkLogprobs(server, engine);
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+  return result;
+}
+
+/**
+ * Refuses a server that tells log-probabilities of another distribution than the model's own, which the most probable
+ * token gives away: its own is the same at all temperatures, and not 0 where nothing else can be drawn.
+ */
+async function checkLogprobs(server: SamplerServer, engine: Engine): Promise<void> {
+  // Top-k 1 would not do: SGLang then tells the model's own in any case.
+  const draw = { prompt: [1], maxTokens: 1, topK: 0, topP: 1e-6, stopTokens: [], seed: 0 };
+  const [cold, hot] = await Promise.all(
+    [0.5, 2].map((temperature) => server.draw({ ...draw, temperature })),
+  );
+  const [scored] = await engine.forward([{ ids: [1, cold!.tokens[0]!] }]);
+  const [a, b] = [cold!.logprobs[0]!, hot!.logprobs[0]!];
+  const isCut = a === 0 && scored!.logprobs[1]! < -1e-3;
+  if (isCut || Math.abs(a - b) > 1e-3)
+    throw new EngineError(
+      `${server.name} tells log-probabilities of what it samples from (${a} and ${b} for the most probable token at temperatures 0.5 and 2), expected the model's own: start it with ${server.ownLogprobs}`,
+    );
+}
+
+/** What was drawn as a sample, ended at its first stop sequence; refuses what no such request can have given. */
+function sampleOf(
+  { tokens, logprobs }: Drawn,
+  { maxTokens, temperature = 1, topK = 0, topP = 1, stop = [] }: SampleRequest,
+  vocabularySize: number,
+  name: string,
+): Sample {
+  const foreign = tokens.find((id) => id < 0 || id >= vocabularySize);
+  if (foreign !== undefined)
+    throw new EngineError(
+      `${name} drew token ${foreign}, but the model has ${vocabularySize}: it serves another model; start it with a checkpoint of this one`,
+    );
+  if (logprobs.length !== tokens.length || !logprobs.every(Number.isFinite))
+    throw new EngineError(
+      `${name} sent ${tokens.length} tokens with log-probabilities ${JSON.stringify(logprobs.slice(0, 8))}; expected a finite one for each`,
+    );
+  const end = endOf(tokens, stop);
+  if (end === undefined && tokens.length !== maxTokens)
+    throw new EngineError(
+      `${name} ended a sample after ${tokens.length} of ${maxTokens} tokens and at no stop of ours: see its log, and whether a generation_config.json of its model names further stops`,
+    );
+  const own = logprobs.slice(0, end);
+  const known =
+    temperature === 0 ? own.map(() => 0) : temperature === 1 && topK === 0 && topP === 1 && own;
+  return {
+    tokens: tokens.slice(0, end),
+    logprobs: own,
+    // A server tells the model's own only; what follows from them exactly is told, nothing else.
+    ...(known && { sampledLogprobs: known }),
+    stopReason: end === undefined ? "length" : "stop",
+  };
+}
+
+/**
+ * Where the first stop sequence ends, if there is one. Servers stop at single tokens by themselves; after longer
+ * ones they go on, and what they add is cut off here: the same samples, at the price of some tokens.
+ */
+function endOf(
+  tokens: readonly number[],
+  stop: readonly (readonly number[])[],
+): number | undefined {
+  for (let end = 1; end <= tokens.length; end++)
+    if (
+      stop.some(
+        (sequence) =>
+          sequence.length <= end &&
+          sequence.every((id, i) => tokens[end - sequence.length + i] === id),
+      )
+    )
+      return end;
+  return undefined;
+}
+
+async function folderIn(parent: string): Promise<string> {
+  try {
+    return await mkdtemp(join(parent, "pawl-sampler-"));
+  } catch (error) {
+    throw new EngineError(
+      `no folder for the sampler's weights can be made in ${parent}: ${(error as Error).message}; name another with engine.samplerFolder`,
+      { cause: error },
+    );
+  }
+}
+
+/** Runs all jobs, some at a time; after one that fails none is begun. */
+async function runAll(jobs: readonly (() => Promise<void>)[], atATime: number): Promise<void> {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    try {
+      while (next < jobs.length) await jobs[next++]!();
+    } catch (error) {
+      next = jobs.length;
+      throw error;
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atATime, jobs.length) }, lane));
+}

@@ -1,0 +1,97 @@
+/** Requests to a server that samples. The key stays in this closure and out of every error. */
+import type { z } from "zod";
+import { UserError } from "../../errors.js";
+import { type Patience, postJson } from "../../post-json.js";
+import { EngineError } from "../engine.js";
+import { keyOf } from "../remote/transport.js";
+
+/** Where the key is: a variable and no setting, so that it stands in no process list, manifest or log. */
+export const KEY_VARIABLE = "PAWL_SAMPLER_API_KEY";
+
+/** What is asked of a server; every error is an `EngineError` that names it. */
+export interface Wire {
+  /** The server's address without the API's version, fit to be shown. */
+  readonly shownUrl: string;
+  /** Status and JSON of whatever answers, to find out who it is; POST where there is a body. */
+  look(path: string, body?: object): Promise<{ readonly status: number; readonly json: unknown }>;
+  /** Posts until there is an answer of this form, or patience is at its end. */
+  post<S extends z.ZodType>(path: string, body: object, schema: S): Promise<z.output<S>>;
+}
+
+/** Half a minute of further attempts; an answer may take as long as a batch of long samples does. */
+const PATIENCE: Patience = { timeoutMs: 280_000, retries: 5, backoffMs: 1000 };
+const LOOK_MS = 10_000;
+
+/** A wire to the server at this address, with the environment's key. */
+export function createWire(
+  url: string,
+  patience: Partial<Patience> = {},
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Wire {
+  const base = baseOf(url);
+  const shownUrl = base.href.replace(/\/$/, "");
+  const key = keyOf(environment, [KEY_VARIABLE]);
+  return {
+    shownUrl,
+    async look(path, body) {
+      try {
+        const response = await fetch(shownUrl + path, {
+          method: body === undefined ? "GET" : "POST",
+          headers: {
+            ...(body !== undefined && { "content-type": "application/json" }),
+            ...(key !== undefined && { authorization: `Bearer ${key}` }),
+          },
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+          redirect: "manual",
+          signal: AbortSignal.timeout(LOOK_MS),
+        });
+        return { status: response.status, json: jsonOf(await response.text()) };
+      } catch (error) {
+        const { cause = error } = error as Error;
+        throw new EngineError(
+          `no sampler answers at ${shownUrl} (${(cause as Error).message}): see whether it runs and whether engine.sampler is its address`,
+        );
+      }
+    },
+    async post(path, body, schema) {
+      const request = { ...PATIENCE, ...patience, url: new URL(shownUrl + path), body, key };
+      try {
+        return await postJson(request, (answer) => read(schema, answer));
+      } catch (error) {
+        if (!(error instanceof UserError)) throw error;
+        throw new EngineError(
+          `the sampler does not do as it is asked: ${error.message}. See its log; a run goes on from its last checkpoint with --resume`,
+        );
+      }
+    },
+  };
+}
+
+function baseOf(url: string): URL {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !["http:", "https:"].includes(parsed.protocol))
+    throw new EngineError(
+      `engine.sampler must be the address of a vLLM or SGLang server, such as http://127.0.0.1:8000, but it is ${JSON.stringify(url)}`,
+    );
+  if (parsed.username !== "" || parsed.password !== "")
+    throw new EngineError(
+      `engine.sampler must not carry a user name or password; put the key into ${KEY_VARIABLE}`,
+    );
+  return new URL(parsed.origin + parsed.pathname.replace(/\/+$/, "").replace(/\/v1$/, ""));
+}
+
+function read<S extends z.ZodType>(schema: S, answer: unknown): z.output<S> {
+  const result = schema.safeParse(answer);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new Error(`${issue!.path.join(".") || "it"}: ${issue!.message}`);
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Whoever looks tells what it expected.
+    return undefined;
+  }
+}

@@ -1,0 +1,140 @@
+/** A whole small run with another sampler: a stand-in for the wire formats of vLLM and SGLang. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startTestServer } from "../engine/remote/server-testing.js";
+import { type StandIn, startStandIn } from "../engine/sampler/server-testing.js";
+import { openRun } from "../runs/run-folder.js";
+import { engineOptions, openEngine } from "./engines.js";
+import { replayRun } from "./replay.js";
+import { trainRun } from "./run.js";
+import { findSavedModel, loadSavedModel } from "./saved-model.js";
+import { tinyConfig } from "./testing.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-sampler-run-"));
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+const here = join(parent, "here");
+const config = (engine: object = {}, changes: object = {}) =>
+  tinyConfig({ engine: { threads: 1, ...engine }, evaluation: { every: 0 }, ...changes });
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+const recorded = (folder: string) => {
+  const run = openRun(folder, fail);
+  return { episodes: [...run.episodes()], metrics: run.metrics() };
+};
+
+let server: StandIn | undefined;
+const start = async (kind: "vllm" | "sglang") => {
+  const model = { model: { folder: join(here, "reference") }, threads: 1 };
+  server = await startStandIn({ kind, model });
+  return server;
+};
+beforeAll(() => trainRun(config(), { folder: here }), 240_000);
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+describe("a run with another sampler", () => {
+  for (const [kind, updates] of [
+    ["vllm", 3],
+    ["sglang", 1],
+  ] as const)
+    it(`that is ${kind} with the same numbers is the run it would have been without`, async () => {
+      const folder = join(parent, kind);
+      const { url } = await start(kind);
+      await trainRun(config({ sampler: url }, { updates }), { folder });
+      const [a, b] = [recorded(here), recorded(folder)];
+      const actions = ({ episodes }: typeof a) =>
+        episodes.map(({ steps }) => steps.map(({ action }) => action));
+      expect(actions(b)).toHaveLength(6 * updates);
+      expect(actions(b)).toEqual(actions(a).slice(0, 6 * updates));
+      expect(b.metrics).toHaveLength(1 + updates);
+      for (const [i, line] of a.metrics.slice(0, 1 + updates).entries())
+        for (const [name, value] of Object.entries(line))
+          if (!/^(seconds|memory)\./.test(name))
+            expect(b.metrics[i]![name], name).toBeCloseTo(value, 5);
+      for (const line of b.metrics.slice(1)) {
+        expect(line["mismatch.max"]).toBeLessThan(1e-5);
+        expect(line["policy.importance"]).toBeCloseTo(1, 5);
+        expect(line["policy.truncated"]).toBe(0);
+      }
+      // Without a sampler there is no correction, and nothing of it in the record.
+      expect(a.metrics[1]).not.toHaveProperty("policy.importance");
+    });
+
+  it("goes with an engine server, whose weights are copied for it", async () => {
+    const folder = join(parent, "both");
+    const { url } = await start("vllm");
+    const model = { model: { folder: join(here, "reference") }, threads: 1 };
+    const learner = await startTestServer({ model, folder: `${folder}-server`, extensions: true });
+    await trainRun(config({ name: learner.url, copy: true, sampler: url }, { updates: 2 }), {
+      folder,
+    });
+    for (const line of recorded(folder).metrics.slice(1))
+      expect(line["mismatch.max"]).toBeLessThan(1e-5);
+    await learner.close();
+  });
+
+  it("that keeps old weights shows it, and its tokens are weighed and truncated", async () => {
+    const folder = join(parent, "stale");
+    const stale = await start("vllm");
+    const optimizer = { learningRate: 0.02, warmup: 0 };
+    await trainRun(config({ sampler: stale.url }, { optimizer }), {
+      folder,
+      onMetrics: ({ update }) => {
+        stale.stale = update === 0 || stale.stale;
+      },
+    });
+    const [first, ...later] = recorded(folder).metrics.slice(1);
+    expect(first!["mismatch.max"]).toBeLessThan(1e-5);
+    for (const line of later) {
+      expect(line["mismatch.mean"]).toBeGreaterThan(0.1);
+      expect(line["policy.truncated"]).toBeGreaterThan(0);
+      expect(line["policy.truncated"]).toBeLessThan(1);
+      expect(line["policy.importance"]).toBeLessThan(2);
+      expect(line["policy.importance"]).not.toBeCloseTo(1, 2);
+    }
+  });
+
+  it("can be replayed, and its model read, when the sampler is gone", async () => {
+    const folder = join(parent, "replayed");
+    await trainRun(config({ sampler: (await start("vllm")).url }, { updates: 1 }), { folder });
+    await server!.close();
+    server = undefined;
+    const updates = [];
+    for await (const update of replayRun(openRun(folder, fail), { losses: true, tolerance: 1e-3 }))
+      updates.push(update);
+    expect(updates.flatMap((update) => update.divergences)).toEqual([]);
+    expect(updates.map((update) => update.learnt)).toEqual([true]);
+    expect(updates[0]!.compared).toEqual(expect.arrayContaining(["policy.loss", "mismatch.mean"]));
+    for await (const update of replayRun(openRun(folder, fail), { losses: false, tolerance: 1e-3 }))
+      expect([update.divergences, update.left]).toEqual([
+        [],
+        expect.arrayContaining(["policy.loss", "policy.importance"]),
+      ]);
+    const { engine } = await loadSavedModel(findSavedModel(folder));
+    expect(engine.capabilities.otherSampler).toBeUndefined();
+    await engine.dispose();
+  });
+});
+
+describe("settings of a sampler that cannot work", () => {
+  const model = { preset: "tiny", vocabularySize: 40, maxContext: 64 } as const;
+  const sampler = "http://127.0.0.1:9";
+  const refused = (settings: object, reason: RegExp, more: object = {}) =>
+    expect(openEngine(engineOptions.parse(settings), model, more)).rejects.toThrow(reason);
+
+  it("are refused before anything is started", async () => {
+    await refused({ samplerFolder: "/x" }, /there is no sampler; name one with --engine.sampler/);
+    await refused({ name: "http://127.0.0.1:9", sampler }, /set engine.copy/);
+    await refused({ sampler }, /choose another advantage than ppo/, { valueHead: true });
+    await refused({ sampler, threads: 1 }, /no sampler answers at http:\/\/127.0.0.1:9/);
+    expect(() => engineOptions.parse({ sampler: "http://me:secret@host" })).toThrow(
+      /put the key into PAWL_SAMPLER_API_KEY/,
+    );
+    expect(() => engineOptions.parse({ sampler: "localhost:8000" })).toThrow();
+  });
+});
