@@ -9,6 +9,7 @@
  *
  *   update_ratio       time of scoring, preparing and learning with PaW ÷ without
  *   observation_share  tokens learnt with PaW ÷ without, minus 1: what was appended
+ *   step_ratio         time of the whole update, rollout included, with PaW ÷ without
  *   rollout_ratio      time of the rollout with PaW ÷ without
  *   trainer_share      time with PaW that neither engine nor environment took ÷ time of the whole update;
  *                      recording episodes and metrics is part of it
@@ -208,6 +209,7 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
   return {
     update_ratio: over(({ paw, plain }) => paw.update / plain.update),
     observation_share: over(({ paw, plain }) => paw.tokens / plain.tokens - 1),
+    step_ratio: over(({ paw, plain }) => paw.whole / plain.whole),
     rollout_ratio: over(({ paw, plain }) => paw.rollout / plain.rollout),
     trainer_share: over(({ paw }) => paw.outside / paw.whole),
     measure_share: over(({ paw }) => paw.measure / (paw.whole + paw.measure)),

@@ -94,12 +94,16 @@ export function appendResponse(sequence: Sequence, response: SampledResponse): S
       );
     }
   }
+  const joined = (before: readonly number[] | undefined, after: readonly number[] | undefined) =>
+    after === undefined ? before : [...(before ?? []), ...after];
+  const all = joined(sequence.logprobs, logprobs);
+  const sampled = joined(sequence.sampledLogprobs, sampledLogprobs);
+  const answered = append(sequence, ids, "action", "policy");
   return {
-    ...append(sequence, ids, "action", "policy"),
-    ...(logprobs && { logprobs: [...(sequence.logprobs ?? []), ...logprobs] }),
-    ...(sampledLogprobs && {
-      sampledLogprobs: [...(sequence.sampledLogprobs ?? []), ...sampledLogprobs],
-    }),
+    ids: answered.ids,
+    spans: answered.spans,
+    ...(all && { logprobs: all }),
+    ...(sampled && { sampledLogprobs: sampled }),
   };
 }
 

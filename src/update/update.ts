@@ -95,9 +95,9 @@ function prepareGroups(
       );
   const world = worldTargets(groups, transitions, skipped, options);
   const countable = transitions.map((transition, i) => ({
-    ...transition,
     actionTokens: transition.actionEnd - transition.actionStart,
     observations: world.tokens[i]!.observations,
+    ...transition,
   }));
   const policyWeight = policyWeights(countable, options.normaliser);
   const worldWeight = worldWeights(countable, world.lambdas, options.paw.normaliser);

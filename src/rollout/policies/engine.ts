@@ -46,7 +46,7 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
       const fits = prompts.map(({ ids }) => ids.length + sampling.maxTokens <= maxContext);
       const requests = prompts.flatMap((prompt, i) =>
         fits[i]
-          ? [{ ...sampling, prompt: prompt.ids, stop, seed: situations[i]!.seed, continued }]
+          ? [{ prompt: prompt.ids, stop, seed: situations[i]!.seed, continued, ...sampling }]
           : [],
       );
       const samples = (await engine.sample(requests)).values();
