@@ -15,6 +15,7 @@ const windows = process.platform === "win32";
 beforeAll(() => {
   mkdirSync(model);
   writeFileSync(join(model, "config.json"), "{}");
+  writeFileSync(join(model, "model.safetensors"), "");
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -49,6 +50,16 @@ describe("pawl serve engine", () => {
       code: 1,
       stderr: expect.stringMatching(/there is none here .*PAWL_PYTHON/),
     });
+  });
+
+  it.skipIf(windows)("says that weights are random where a folder has none", async () => {
+    const bare = join(folder, "bare");
+    mkdirSync(bare);
+    writeFileSync(join(bare, "config.json"), "{}");
+    const ends = python("ends", "exit 3");
+    const served = (name: string) => refused("--model", name, "--port", "0", "--python", ends);
+    expect((await served(bare)).stderr).toMatch(/no weights in .*bare .*random ones are served/);
+    expect((await served(model)).stderr).not.toContain("random");
   });
 
   it.skipIf(windows)("starts one process or torchrun, and stops it", async () => {

@@ -60,13 +60,13 @@ export const serveEngine = defineCommand({
       throw new ConfigError(
         `--model: there is no checkpoint in ${model}; expected a folder with config.json, model.safetensors and tokenizer.json`,
       );
-    if (model !== undefined && !hasWeights(model))
-      io.stderr.write(`there are no weights in ${model} (*.safetensors): random ones are served\n`);
     if (!/^(localhost|127\..*|::1)$/.test(options.host) && !io.env.PAWL_API_KEY)
       throw new ConfigError(
         `--host: ${options.host} can be reached from other machines: set PAWL_API_KEY to a secret first, here and where runs are started`,
       );
     const python = await findTorchPython(io.env, named);
+    if (model !== undefined && !hasWeights(model))
+      io.stderr.write(`there are no weights in ${model} (*.safetensors): random ones are served\n`);
     const server = await startTorchServer(
       python,
       {
