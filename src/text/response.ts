@@ -98,8 +98,12 @@ function wrap(name: string, content: string): string {
   return `<${name}>${content}</${name}>`;
 }
 
+/** White space that is not single blanks between words. */
+const untidy = /^\s|\s$|\s\s|[^\S ]/;
+
 /** White space of any kind becomes one blank: an action is one line. */
 function oneLine(text: string): string {
+  if (!untidy.test(text)) return text;
   return text.split(/\s+/).filter(Boolean).join(" ");
 }
 
