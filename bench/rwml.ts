@@ -128,38 +128,40 @@ function ends(stage: Stage, seed: number, metric: string): { first: number; last
 
 const bySeed = (value: (seed: number) => number): ReadonlyMap<number, number> =>
   new Map(seeds.map((seed) => [seed, value(seed)]));
-const show = (values: ReadonlyMap<number, number>): string => {
+const show = (values: ReadonlyMap<number, number>, digits = 1): string => {
   const { mean, deviation = 0 } = estimate([...values.values()]);
-  return `${mean.toFixed(1)} ± ${deviation.toFixed(1)}`;
+  return `${mean.toFixed(digits)} ± ${deviation.toFixed(digits)}`;
 };
-const showDifference = (difference: Estimate | undefined): string => {
+const showDifference = (difference: Estimate | undefined, digits = 1): string => {
   const { mean = 0, interval } = difference ?? {};
-  return `${mean.toFixed(1)}${interval ? ` (${interval[0].toFixed(1)} to ${interval[1].toFixed(1)})` : ""}`;
+  const between = interval?.map((end) => end.toFixed(digits)).join(" to ");
+  return `${mean.toFixed(digits)}${between === undefined ? "" : ` (${between})`}`;
 };
 const row = (cells: readonly string[]): void => {
   process.stdout.write(`| ${cells.join(" | ")} |\n`);
 };
 
-/** What RWML did to predictions of held-out states, in percent; losses, per token, times 100 too. */
+/** What RWML did to predictions of held-out states, in percent, and to losses per token. */
 function printForesight(): Readonly<Record<string, number>> {
-  const metrics = {
-    "reward, samples": "heldOut.sampled.reward",
-    "reward, most probable": "heldOut.reward",
-    "foreseen in no sample": "heldOut.foreseen.none",
-    "in some": "heldOut.foreseen.some",
-    "in all": "heldOut.foreseen.all",
-    "loss of actions": "heldOut.loss.actions",
-    "loss of states": "heldOut.loss.states",
-  };
+  const metrics: readonly (readonly [name: string, metric: string, scale: number])[] = [
+    ["reward of samples, %", "heldOut.sampled.reward", 100],
+    ["reward of the most probable, %", "heldOut.reward", 100],
+    ["foreseen in no sample, %", "heldOut.foreseen.none", 100],
+    ["foreseen in some, %", "heldOut.foreseen.some", 100],
+    ["foreseen in all, %", "heldOut.foreseen.all", 100],
+    ["loss of actions", "heldOut.loss.actions", 1],
+    ["loss of states", "heldOut.loss.states", 1],
+  ];
   const result: Record<string, number> = {};
   row(["held-out triplets", "before RWML", "after", "Δ (95 %)"]);
   row(["---", "---", "---", "---"]);
-  for (const [name, metric] of Object.entries(metrics)) {
-    const before = bySeed((seed) => 100 * ends("rwml", seed, metric).first);
-    const after = bySeed((seed) => 100 * ends("rwml", seed, metric).last);
+  for (const [name, metric, scale] of metrics) {
+    const digits = scale === 1 ? 2 : 1;
+    const before = bySeed((seed) => scale * ends("rwml", seed, metric).first);
+    const after = bySeed((seed) => scale * ends("rwml", seed, metric).last);
     const difference = pairedDifference(after, before);
-    row([name, show(before), show(after), showDifference(difference)]);
-    result[`${metric}.change`] = Number(difference?.mean.toFixed(1));
+    row([name, show(before, digits), show(after, digits), showDifference(difference, digits)]);
+    result[`${metric}.change`] = Number(difference?.mean.toFixed(digits));
   }
   return result;
 }
