@@ -1,16 +1,18 @@
 /**
- * RWML alone, RL alone, and RWML → RL, from the same warm starts, in the world of `pawl train --quick`.
+ * RWML alone, RL alone, and RWML → RL, from the same starts, in the world of `pawl train --quick`.
  *
  *   npm run bench -- rwml [--seeds 0,1,2] [--jobs 2] [--encoder minilm] [--out runs/bench-rwml]
  *
- * Every run is a process of one thread; what is finished is kept, so it can be interrupted and started again.
- * Prints a table: success after each arm on both splits, mean and standard deviation over seeds, and the
- * differences to RL alone, seed by seed.
+ * A start imitates a teacher, plays, and learns from its own play how the world answers; without that, RWML has
+ * nothing to go on from: docs/results/rwml.md. Every run is a process of one thread; what is finished is kept, so it
+ * can be interrupted and started again. Prints two tables, means and standard deviations over seeds, differences
+ * seed by seed: how well RWML learnt to foresee, and success after each arm on both splits.
  */
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { quick } from "../recipes/quick.js";
 import { runChild } from "../src/bench/child.js";
 import { type Estimate, estimate, pairedDifference } from "../src/bench/statistics.js";
 import { readMetrics } from "../src/runs/metrics-file.js";
@@ -29,95 +31,166 @@ const stopped = new AbortController();
 process.once("SIGINT", () => stopped.abort());
 
 const TRAIN = ["--quick", "--engine.threads", "1", "--evaluation.tasks", "256"];
-const RL = ["--warm-start.episodes", "0", "--updates", "24", "--evaluation.every", "12"];
+const PLAY = [
+  ...Object.entries(quick.env).flatMap(([name, value]) => [
+    name === "name" ? "--env" : `--env.${name}`,
+    String(value),
+  ]),
+  ...["--prompt.style", quick.prompt.style, "--prompt.history", quick.prompt.history],
+  ...["--step-limit", String(quick.stepLimit), "--max-tokens", String(quick.maxTokens)],
+  ...["--temperature", "1", "--groups", "600", "--group-size", "1", "--engine.threads", "1"],
+];
+// How the world answers what this policy does: a teacher is seldom refused, so imitation does not show it.
+const WORLD = [
+  ...["--updates", "0", "--warm-start.episodes", "600", "--warm-start.sft.epochs", "2"],
+  ...["--warm-start.sft.observation-weight", "1", "--warm-start.sft.optimizer.warmup", "4"],
+  ...["--warm-start.sft.optimizer.learning-rate", "1e-3"],
+];
 // World modelling beside RL would blur what RWML before it does.
-const ALONE = ["--paw.loss", "off", "--gradient-sample", "0"];
+const RL = ["--warm-start.episodes", "0", "--paw.loss", "off", "--gradient-sample", "0"];
 const RWML = [
-  ...["--collect.episodes", "400", "--collect.epsilon", "0.1", "--prediction-tokens", "48"],
-  ...["--updates", "30", "--triplets", "24", "--group-size", "8", "--minibatch", "192"],
-  ...["--objective.kl", "0.01", "--objective.entropy", "0", "--optimizer.learning-rate", "1e-4"],
-  ...["--optimizer.warmup", "8", "--reward.threshold", "0.027", "--evaluation.every", "30"],
-  ...["--evaluation.tasks", "256", "--evaluation.temperature", "1", "--engine.threads", "1"],
+  ...["--collect.episodes", "900", "--filter.share", "0", "--prediction-tokens", "48"],
+  ...["--updates", "70", "--triplets", "96", "--group-size", "8", "--minibatch", "768"],
+  ...["--objective.kl", "0.003", "--objective.entropy", "0", "--optimizer.learning-rate", "2e-4"],
+  ...["--optimizer.schedule", "linear", "--optimizer.warmup", "4", "--reward.threshold", "0.027"],
+  ...["--held-out.triplets", "512", "--evaluation.every", "35", "--evaluation.tasks", "256"],
+  ...["--evaluation.temperature", "1", "--engine.threads", "1"],
 ];
 
-const arms = ["warm", "rwml", "rl", "rwml-rl"] as const;
-type Arm = (typeof arms)[number];
+const stages = ["imitation", "play", "start", "rwml", "rl", "rwml-rl"] as const;
+type Stage = (typeof stages)[number];
+const arms = ["start", "rwml", "rl", "rwml-rl"] as const satisfies readonly Stage[];
 
-const folderOf = (arm: Arm, seed: number): string => join(options.out, `${arm}-${seed}`);
+const folderOf = (stage: Stage, seed: number): string => join(options.out, `${stage}-${seed}`);
 
-function commandOf(arm: Arm, seed: number): readonly string[] {
+function commandOf(stage: Stage, seed: number): readonly string[] {
   const common = ["--seed", String(seed)];
-  const from = (start: Arm) => ["--model.start", folderOf(start, seed)];
-  switch (arm) {
-    case "warm":
+  const from = (before: Stage) => ["--model.start", folderOf(before, seed)];
+  const play = folderOf("play", seed);
+  const encoder = ["--reward.encoder.from", options.encoder];
+  switch (stage) {
+    case "imitation":
       return ["train", ...TRAIN, ...common, "--updates", "0", "--warm-start.episodes", "1200"];
-    case "rwml":
+    case "play":
+      return ["rollout", "--checkpoint", folderOf("imitation", seed), ...PLAY, ...common];
+    case "start":
       return [
-        "rwml",
-        ...from("warm"),
+        "train",
+        ...TRAIN,
+        ...WORLD,
+        "--warm-start.runs",
+        play,
+        ...from("imitation"),
         ...common,
-        ...RWML,
-        "--reward.encoder.from",
-        options.encoder,
       ];
+    case "rwml":
+      return ["rwml", ...from("start"), ...common, ...RWML, ...encoder];
     case "rl":
-      return ["train", ...TRAIN, ...RL, ...ALONE, ...from("warm"), ...common];
+      return ["train", ...TRAIN, ...RL, ...from("start"), ...common];
     case "rwml-rl":
-      return ["train", ...TRAIN, ...RL, ...ALONE, ...from("rwml"), ...common];
+      return ["train", ...TRAIN, ...RL, ...from("rwml"), ...common];
   }
 }
 
-/** Runs one arm of a seed, unless it is there; a folder has its final name once the run is whole. */
-async function run(arm: Arm, seed: number): Promise<void> {
-  const folder = folderOf(arm, seed);
+/** Runs one stage of a seed, unless it is there; a folder has its final name once the run is whole. */
+async function run(stage: Stage, seed: number): Promise<void> {
+  const folder = folderOf(stage, seed);
   if (existsSync(folder)) return;
   const partial = `${folder}.${process.pid}`;
   const program = join("dist", "src", "cli", "main.js");
-  await runChild([...commandOf(arm, seed), "--out", partial], { program, signal: stopped.signal });
+  await runChild([...commandOf(stage, seed), "--out", partial], {
+    program,
+    signal: stopped.signal,
+  });
   renameSync(partial, folder);
-  process.stderr.write(`${arm}-${seed} done\n`);
+  process.stderr.write(`${stage}-${seed} done\n`);
 }
 
 async function runSeeds(): Promise<void> {
   const waiting = [...seeds];
   const worker = async (): Promise<void> => {
     for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift())
-      for (const arm of arms) await run(arm, seed);
+      for (const stage of stages) await run(stage, seed);
   };
   await Promise.all(Array.from({ length: Number(options.jobs) }, worker));
 }
 
-/** The last value of a metric in a run, in percent. */
-function last(arm: Arm, seed: number, metric: string): number {
-  const path = join(folderOf(arm, seed), "metrics.jsonl");
-  const lines = readMetrics(path, (problem) => process.stderr.write(`${problem}\n`));
-  const value = lines.findLast((line) => line[metric] !== undefined)?.[metric];
-  if (value === undefined) throw new Error(`${path} has no ${metric}`);
-  return 100 * value;
+/** A metric as a run first recorded it, and as it last did. */
+function ends(stage: Stage, seed: number, metric: string): { first: number; last: number } {
+  const path = join(folderOf(stage, seed), "metrics.jsonl");
+  const values = readMetrics(path, (problem) => process.stderr.write(`${problem}\n`)).flatMap(
+    (line) => line[metric] ?? [],
+  );
+  const [first, last] = [values[0], values.at(-1)];
+  if (first === undefined || last === undefined) throw new Error(`${path} has no ${metric}`);
+  return { first, last };
 }
 
-const show = ({ mean, deviation = 0 }: Estimate): string =>
-  `${mean.toFixed(1)} ± ${deviation.toFixed(1)}`;
-const showDifference = ({ mean, interval }: Estimate): string =>
-  `${mean.toFixed(1)}${interval ? ` (${interval[0].toFixed(1)} to ${interval[1].toFixed(1)})` : ""}`;
+const bySeed = (value: (seed: number) => number): ReadonlyMap<number, number> =>
+  new Map(seeds.map((seed) => [seed, value(seed)]));
+const show = (values: ReadonlyMap<number, number>, digits = 1): string => {
+  const { mean, deviation = 0 } = estimate([...values.values()]);
+  return `${mean.toFixed(digits)} ± ${deviation.toFixed(digits)}`;
+};
+const showDifference = (difference: Estimate | undefined, digits = 1): string => {
+  const { mean = 0, interval } = difference ?? {};
+  const between = interval?.map((end) => end.toFixed(digits)).join(" to ");
+  return `${mean.toFixed(digits)}${between === undefined ? "" : ` (${between})`}`;
+};
+const row = (cells: readonly string[]): void => {
+  process.stdout.write(`| ${cells.join(" | ")} |\n`);
+};
+
+/** What RWML did to predictions of held-out states, in percent, and to losses per token. */
+function printForesight(): Readonly<Record<string, number>> {
+  const metrics: readonly (readonly [name: string, metric: string, scale: number])[] = [
+    ["reward of samples, %", "heldOut.sampled.reward", 100],
+    ["reward of the most probable, %", "heldOut.reward", 100],
+    ["foreseen in no sample, %", "heldOut.foreseen.none", 100],
+    ["foreseen in some, %", "heldOut.foreseen.some", 100],
+    ["foreseen in all, %", "heldOut.foreseen.all", 100],
+    ["loss of actions", "heldOut.loss.actions", 1],
+    ["loss of states", "heldOut.loss.states", 1],
+  ];
+  const result: Record<string, number> = {};
+  row(["held-out triplets", "before RWML", "after", "Δ (95 %)"]);
+  row(["---", "---", "---", "---"]);
+  for (const [name, metric, scale] of metrics) {
+    const digits = scale === 1 ? 2 : 1;
+    const before = bySeed((seed) => scale * ends("rwml", seed, metric).first);
+    const after = bySeed((seed) => scale * ends("rwml", seed, metric).last);
+    const difference = pairedDifference(after, before);
+    row([name, show(before, digits), show(after, digits), showDifference(difference, digits)]);
+    result[`${metric}.change`] = Number(difference?.mean.toFixed(digits));
+  }
+  return result;
+}
+
+/** Success after each arm, in percent. */
+function printSuccess(): Readonly<Record<string, number>> {
+  const splits = ["valid_seen", "valid_unseen"];
+  const result: Record<string, number> = {};
+  row(["arm", ...splits.flatMap((split) => [split, "Δ to RL (95 %)"])]);
+  row(["---", "---", "---", "---", "---"]);
+  for (const arm of arms) {
+    const cells = splits.flatMap((split) => {
+      const of = (one: Stage) =>
+        bySeed((seed) => 100 * ends(one, seed, `eval.${split}.success`).last);
+      const values = of(arm);
+      result[`${arm}_${split}`] = Number(estimate([...values.values()]).mean.toFixed(1));
+      const difference = arm === "rl" ? "" : showDifference(pairedDifference(values, of("rl")));
+      return [show(values), difference];
+    });
+    row([arm, ...cells]);
+  }
+  return result;
+}
 
 export async function main(): Promise<Readonly<Record<string, unknown>>> {
   mkdirSync(options.out, { recursive: true });
   await runSeeds();
-  const splits = ["valid_seen", "valid_unseen"];
-  const result: Record<string, unknown> = { machine: `${cpus().length} × ${cpus()[0]?.model}` };
-  process.stdout.write(`| arm | ${splits.map((s) => `${s} | Δ to RL (95 %)`).join(" | ")} |\n`);
-  process.stdout.write("| --- | --- | --- | --- | --- |\n");
-  for (const arm of arms) {
-    const cells = splits.map((split) => {
-      const of = (one: Arm) =>
-        new Map(seeds.map((seed) => [seed, last(one, seed, `eval.${split}.success`)] as const));
-      const mean = estimate([...of(arm).values()]);
-      const difference = arm === "rl" ? undefined : pairedDifference(of(arm), of("rl"));
-      result[`${arm}_${split}`] = Number(mean.mean.toFixed(1));
-      return `${show(mean)} | ${difference === undefined ? "" : showDifference(difference)}`;
-    });
-    process.stdout.write(`| ${arm} | ${cells.join(" | ")} |\n`);
-  }
-  return { seeds, ...result };
+  const foresight = printForesight();
+  process.stdout.write("\n");
+  const success = printSuccess();
+  return { machine: `${cpus().length} × ${cpus()[0]?.model}`, seeds, ...foresight, ...success };
 }

@@ -38,6 +38,10 @@ const heldOutOptions = z
   .strictObject({
     share: z.number().gt(0).lt(1).default(0.1).describe("share of the episodes not to learn from"),
     triplets: count.default(128).describe("triplets of them to predict at each evaluation"),
+    samples: count
+      .min(2)
+      .default(4)
+      .describe("predictions of each at the training temperature, beside the most probable one"),
     text: z
       .string()
       .optional()

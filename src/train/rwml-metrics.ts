@@ -23,6 +23,10 @@ export function rwmlUpdateMetrics(done: FinishedRwmlUpdate): MetricsLine {
   return finite({
     update: done.index,
     ...summaryMetrics("rwml", done.summary),
+    ...foreseenShares(
+      "rwml",
+      done.predictions.map((group) => group.episodes.map((episode) => episode.return)),
+    ),
     "rwml.equalGroups": done.equalGroups,
     "rwml.skipped": done.learnt === undefined ? 1 : 0,
     "train.success": rates(tally.all).success,
@@ -44,6 +48,27 @@ function summaryMetrics(prefix: string, summary: PredictionSummary): MetricsLine
   };
 }
 
+/**
+ * Shares of triplets that are foreseen in no sample, in some, and in all: there is only something to learn from
+ * `some`. Rewards by degrees that are all equal count as none below one half.
+ */
+export function foreseenShares(
+  prefix: string,
+  rewards: readonly (readonly number[])[],
+): MetricsLine {
+  const counts = { none: 0, some: 0, all: 0 };
+  for (const group of rewards) {
+    const equal = group.every((reward) => reward === group[0]);
+    counts[equal ? (group[0]! < 0.5 ? "none" : "all") : "some"]++;
+  }
+  return Object.fromEntries(
+    Object.entries(counts).map(([share, n]) => [
+      `${prefix}.foreseen.${share}`,
+      n / Math.max(rewards.length, 1),
+    ]),
+  );
+}
+
 /** What held-out measurements need. */
 export interface HeldOutSetup {
   readonly engine: Engine;
@@ -54,24 +79,30 @@ export interface HeldOutSetup {
   readonly signal?: AbortSignal;
 }
 
-/** How well held-out states are foreseen, and what old actions, states and text cost now, per token. */
+/**
+ * How well held-out states are foreseen, by the most probable prediction and by samples as learning draws them,
+ * and what old actions, states and text cost now, per token.
+ */
 export async function heldOutMetrics(
   { engine, tokenizer, style, question, reward, signal }: HeldOutSetup,
   triplets: readonly Triplet[],
-  config: Pick<RwmlConfig, "heldOut" | "predictionTokens">,
+  config: Pick<RwmlConfig, "heldOut" | "predictionTokens" | "temperature" | "seed">,
 ): Promise<MetricsLine> {
   const some = triplets.slice(0, config.heldOut.triplets);
-  const predicted = await predict(engine, question, some, {
-    count: 1,
-    maxTokens: config.predictionTokens,
-    temperature: 0,
-    seed: 0,
-  });
-  const { summary } = await rewardPredictions(some, predicted, reward, signal);
+  const foresee = async (count: number, temperature: number) => {
+    const sampling = { count, maxTokens: config.predictionTokens, temperature, seed: config.seed };
+    const predicted = await predict(engine, question, some, sampling);
+    return rewardPredictions(some, predicted, reward, signal);
+  };
+  const { summary } = await foresee(1, 0);
+  const sampled = await foresee(config.heldOut.samples, config.temperature);
   const { actions, states } = heldOutSequences(some, question, tokenizer, style);
   const { text } = config.heldOut;
   return finite({
     ...summaryMetrics("heldOut", summary),
+    "heldOut.sampled.reward": sampled.summary.meanReward,
+    "heldOut.sampled.exact": sampled.summary.exact,
+    ...foreseenShares("heldOut", sampled.rewards),
     "heldOut.loss.actions": await meanLoss(engine, actions),
     "heldOut.loss.states": await meanLoss(engine, states),
     ...(text !== undefined && {

@@ -13,6 +13,7 @@ import type { StateReward } from "../rwml/reward.js";
 import { loadTriplets } from "../rwml/triplet-file.js";
 import { trainRun } from "./run.js";
 import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
+import { foreseenShares } from "./rwml-metrics.js";
 import { rwmlRun } from "./rwml-run.js";
 import { tinyConfig } from "./testing.js";
 
@@ -74,6 +75,26 @@ beforeAll(async () => {
   );
 }, 240_000);
 
+describe("foreseenShares", () => {
+  it("tells triplets with something to learn from those always and never foreseen", () => {
+    const groups = [
+      [0, 0],
+      [1, 0],
+      [0.7, 0.71],
+      [1, 1],
+      [0.6, 0.6],
+      [0.4, 0.4],
+      [0, 0],
+      [0, 1],
+    ];
+    expect(foreseenShares("x", groups)).toEqual({
+      "x.foreseen.none": 3 / 8,
+      "x.foreseen.some": 3 / 8,
+      "x.foreseen.all": 2 / 8,
+    });
+  });
+});
+
 describe("an RWML run", () => {
   const whole = join(parent, "whole");
   beforeAll(() => rwmlRun(tiny(), { folder: whole }), 240_000);
@@ -95,6 +116,14 @@ describe("an RWML run", () => {
       expect(Number.isFinite(metrics[1]![name]), name).toBe(true);
     }
     expect(metrics[3]).toHaveProperty(["heldOut.loss.actions"]);
+    expect(counts["heldOut.sampled.reward"]).toBeGreaterThan(0);
+    for (const [line, prefix] of [
+      [counts, "heldOut"],
+      [metrics[1]!, "rwml"],
+    ] as const) {
+      const shares = ["none", "some", "all"].map((share) => line[`${prefix}.foreseen.${share}`]!);
+      expect(shares[0]! + shares[1]! + shares[2]!).toBeCloseTo(1, 10);
+    }
     expect(readdirSync(join(whole, "checkpoints"))).toEqual(["000002", "000003"]);
     const forgetting = JSON.parse(readFileSync(join(whole, "forgetting.json"), "utf8"));
     expect(forgetting.weights.all).toBeGreaterThan(0);
