@@ -66,6 +66,9 @@ export function rwmlProgress(io: Io, updates: number): RwmlProgress {
       if (measured !== undefined) {
         heldOut.push(measured);
         parts.push(`held out ${number(measured, 3)}`);
+        const sometimes = line["heldOut.foreseen.some"];
+        // Only those have anything to compare: where there are none, RWML has nothing to learn.
+        if (sometimes !== undefined) parts.push(`foreseen sometimes ${percent(sometimes)}`);
       }
       for (const [name, value] of Object.entries(line)) {
         const split = /^eval\.(\w+)\.success$/.exec(name)?.[1];

@@ -131,6 +131,19 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
         dots: true,
       },
       {
+        metric: "heldOut.sampled.reward",
+        title: "Held-out reward of samples",
+        note: "predictions drawn as learning draws them",
+        dots: true,
+      },
+      {
+        metric: "heldOut.foreseen.some",
+        title: "Foreseen sometimes",
+        note: "in some samples and not in others: what is left to learn",
+        percent: true,
+        dots: true,
+      },
+      {
         metric: "heldOut.exact",
         title: "Held-out exact match",
         note: "the same, word for word",
