@@ -20,7 +20,7 @@ from .output_head import Outcome, learn, score
 from .ranks import Ranks
 from .sampler import Job, Row, SampleRequest, Sampler
 from .sequences import Batch, Sequences, divide, pack
-from .sharding import can_shard, shard, unsharded
+from .sharding import can_shard, shard, unsharded, without_backward
 from .weights import AdamParams, AnyModel, Weights
 
 
@@ -97,7 +97,7 @@ class Engine:
         """Log-probabilities of the wanted tokens, of the policy or of the reference."""
         names = ["logprobs", *(["entropies"] if entropies else []), *(["values"] if values else [])]
         results = {name: torch.zeros(len(sequences.tokens)) for name in names}
-        with torch.no_grad(), self._weights_of(reference):
+        with torch.no_grad(), self._weights_of(reference), without_backward(self.model, self.sharded):
             for batch in self._batches(sequences):
                 found = self.model(
                     batch.ids,

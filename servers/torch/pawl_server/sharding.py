@@ -46,3 +46,16 @@ def unsharded(model: Model, sharded: bool) -> Iterator[None]:
         for module in modules:
             module.reshard()
             module.set_reshard_after_forward(module is not model, recurse=False)
+
+
+@contextmanager
+def without_backward(model: Model, sharded: bool) -> Iterator[None]:
+    """For passes without a backward one: what they gathered is let go of, or the next pass would find it, weights changed or not.
+
+    FSDP keeps the outermost weights after a pass, for the backward pass that usually follows and frees them.
+    """
+    try:
+        yield
+    finally:
+        if sharded:
+            model.reshard()

@@ -43,12 +43,16 @@ def two_ranks(*arguments: str) -> list[subprocess.Popen[str]]:
 
 
 def updates(engine, count):
-    """Some updates, with fewer sequences than ranks in one of them; what they gave."""
+    """Some updates, with fewer sequences than ranks in one of them; what they gave, and what was scored around them."""
     found = []
+    engine.snapshot_reference()
     for step in range(count):
-        lengths = (20, 31, 7) if step % 2 == 0 else (25,)
-        learned = engine.learn(random_sequences(lengths, seed=step), standard_objective("cross_entropy", {}))
-        found.append([learned.loss, float(learned.logprobs.sum()), engine.step(AdamParams(1e-2, grad_clip_norm=1.0))])
+        sequences = random_sequences((20, 31, 7) if step % 2 == 0 else (25,), seed=step)
+        score = lambda reference: float(engine.score(sequences, reference=reference, entropies=False, values=False).logprobs.sum())
+        before = [score(False), score(True)]
+        learned = engine.learn(sequences, standard_objective("cross_entropy", {}))
+        norm = engine.step(AdamParams(1e-2, grad_clip_norm=1.0))
+        found.append([*before, learned.loss, float(learned.logprobs.sum()), norm, score(False)])
     return found
 
 
