@@ -35,6 +35,6 @@ export const laptop = {
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },
   objective: { kl: 0, entropy: 0.002, valueCoefficient: 0.01 },
   optimizer: { learningRate: 2.5e-4, schedule: "cosine", warmup: 8 },
-  gradientSample: 4,
-  evaluation: { every: 50, tasks: 128, temperature: 0.4 },
+  gradientSample: 2,
+  evaluation: { every: 75, tasks: 128, temperature: 0.4 },
 };
