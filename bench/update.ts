@@ -11,6 +11,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import paper from "../recipes/paper-alfworld.js";
 import { runChild } from "../src/bench/child.js";
 import { findTorchPython, startTorchServer } from "../src/cli/torch-server.js";
 import { readMetrics } from "../src/runs/metrics-file.js";
@@ -31,15 +32,12 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
   });
   if (options.model === undefined)
     throw new Error("expected --model FOLDER, with config.json and a tokenizer");
+  const python = await findTorchPython(process.env);
   const folder = mkdtempSync(join(tmpdir(), "pawl-update-"));
   const model = join(folder, "model");
   copyModel(options.model, model);
-  const server = await startTorchServer(
-    await findTorchPython(process.env),
-    { model, checkpoints: join(folder, "checkpoints"), host: "127.0.0.1", port: 0, nproc: 1 },
-    process.env,
-    say,
-  );
+  const place = { checkpoints: join(folder, "checkpoints"), host: "127.0.0.1", port: 0 };
+  const server = await startTorchServer(python, { model, nproc: 1, ...place }, process.env, say);
   const update = async (name: string, steps: string): Promise<Readonly<Record<string, number>>> => {
     const out = join(folder, name);
     const flags = {
@@ -78,7 +76,7 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
     return {
       update_s: rounded(seconds.reduce((sum, [, time]) => sum + time, 0)),
       ...Object.fromEntries(seconds.map(([phase, time]) => [`update_${phase}_s`, rounded(time)])),
-      update_episodes: 8 * Number(options.groups),
+      update_episodes: paper.groupSize * Number(options.groups),
       update_steps_per_episode: line["train.steps"]!,
       update_response_tokens: line["train.responseTokens"]!,
       update_tokens: line["train.tokens"]!,

@@ -9,6 +9,7 @@ from torch import Tensor
 # Programs wanted for one layer of one step: a few for each of a large GPU's multiprocessors.
 PROGRAMS = 512
 MAX_SPLITS = 16
+# The fastest of those tried on an H200 (docs/gpu.md).
 WARPS, STAGES = 4, 3
 # A matrix unit multiplies no fewer rows than this.
 MIN_ROWS = 16
@@ -50,7 +51,10 @@ def store_gpu(keys: Tensor, values: Tensor, slots: Tensor, k: Tensor, v: Tensor)
 def rotate_and_store_gpu(
     projected: Tensor, cos: Tensor, sin: Tensor, heads: int, keys: Tensor, values: Tensor, slots: Tensor
 ) -> Tensor:
-    """Splits projections [rows, heads + 2 kv heads, size]: returns rotated queries, writes rotated keys, and values."""
+    """Splits projections [rows, heads + 2 kv heads, size]: returns rotated queries, writes rotated keys, and values.
+
+    The rotation is that of `rotate` in model.py, to which a test holds it.
+    """
     rows, every, size = projected.shape
     q = torch.empty(rows, heads, size, device=projected.device, dtype=projected.dtype)
     _rotate_and_store[(rows, every)](
