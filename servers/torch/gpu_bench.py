@@ -287,7 +287,7 @@ def sample_section(bench: Bench) -> Json:
     results: Json = {}
 
     def measure(name: str, groups: int, length: int) -> float:
-        requests = [SampleRequest(tuple(bench.tokens(prompt)), rows // groups, length, seed) for seed in range(groups)]
+        requests = [SampleRequest(torch.tensor(bench.tokens(prompt)), rows // groups, length, seed) for seed in range(groups)]
         seconds = timed(lambda: engine.sample(requests), repeat=3, warm=1)
         results[f"{name}_tokens_per_s"] = round(rows * length / seconds)
         return rows * length / seconds

@@ -15,9 +15,11 @@ from typing import Any
 import torch
 
 from pawl_server.attention import PackedAttention
+from pawl_server.choose import choose
 from pawl_server.engine import Engine, EngineOptions
 from pawl_server.losses import standard_objective
-from pawl_server.paged_attention import paged_attention
+from pawl_server.pages import Pages
+from pawl_server.paged_attention import PagedAttention
 from pawl_server.ranks import Ranks, join_ranks
 from pawl_server.sampler import SampleRequest
 from pawl_server.sequences import Sequences
@@ -37,7 +39,8 @@ def check() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "config.json").write_text(json.dumps(CONFIG))
         found = {
-            **check_attention(device), **check_paged(device), **check_engine(Path(name), device), **check_ranks(Path(name), device)
+            **check_attention(device), **check_paged(device), **check_engine(Path(name), device),
+            **check_lora(Path(name), device), **check_ranks(Path(name), device),
         }  # fmt: skip
     for what, (distance, limit) in found.items():
         assert distance <= limit, f"{what}: {distance} is more than {limit}"
@@ -65,19 +68,25 @@ def check_attention(device: torch.device) -> dict[str, tuple[float, float]]:
 
 
 def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
-    """Attention to pages against the CPU's."""
+    """Attention to pages, many rows and few, and the choice of tokens, against the CPU's."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     worst = 0.0
     for rows, heads, kv_heads, size in ((128, 12, 2, 128), (3, 4, 4, 64)):
-        q = torch.randn(rows, heads, size).to(dtype)
-        keys, values = (torch.randn(40, 64, kv_heads, size).to(dtype) for _ in range(2))
-        tables = torch.randint(40, (rows, 10), dtype=torch.int32)
+        new = [torch.randn(rows, count, size).to(dtype) for count in (heads, kv_heads, kv_heads)]
+        keys, values = (torch.randn(10 * rows, 64, kv_heads, size).to(dtype) for _ in range(2))
+        tables = torch.randperm(10 * rows, dtype=torch.int32).view(rows, 10)
         lengths = torch.randint(1, 640, (rows,))
-        arguments = (q, keys, values, tables, lengths)
-        there = paged_attention(*(x.to(device) for x in arguments))
-        here = paged_attention(*(x.float() if x.is_floating_point() else x for x in arguments))
-        worst = max(worst, distance(there, here))
-    return {"paged_attention": (worst, 1e-2)}
+        found = []
+        for where, kind in ((device, dtype), (CPU, torch.float32)):
+            pages = Pages(keys[None].to(where, kind), values[None].to(where, kind), [])
+            attend = PagedAttention(pages, tables.to(where), lengths.to(where))
+            found.append((attend(0, *(x.to(where, kind) for x in new)), pages.keys, pages.values))
+        worst = max(worst, *(distance(there, here) for there, here in zip(*found)))
+    logits, temperatures, uniform = 3 * torch.randn(128, 151_936), 0.5 + torch.rand(128), torch.rand(128)
+    there, here = (choose(*(x.to(where) for x in (logits, temperatures, uniform))) for where in (device, CPU))
+    same = there.tokens.cpu() == here.tokens
+    gap = max(float((a.cpu() - b)[same].abs().max()) for a, b in zip(there[1:], here[1:]))
+    return {"paged_attention": (worst, 1e-2), "choices_changed": (1 - float(same.float().mean()), 0.02), "choice_logprobs": (gap, 1e-4)}
 
 
 def check_engine(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
@@ -130,6 +139,14 @@ def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
     return {"samples_changed": (changes, 0.25), "sampling_gap_max": (worst, 0.05), "sampling_gap_mean": (mean / count, 0.01)}
 
 
+def check_lora(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
+    """Sampling with adapters that have learnt something, against training."""
+    gpu = device.type == "cuda"
+    engine = _engine(folder, Ranks(0, 1, device, None), torch.bfloat16 if gpu else torch.float32, compiled=gpu, lora_rank=8)
+    _learn(engine)
+    return {f"lora_{name}": value for name, value in _check_sampling(engine).items()}
+
+
 def check_ranks(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
     """Processes that share a model with FSDP2, one for each GPU and at least two, against one process."""
     count = max(2, torch.cuda.device_count())
@@ -147,6 +164,15 @@ def _updates(folder: Path, ranks: Ranks) -> dict[str, list[float]]:
     """Some updates and what they gave, the log-probabilities after them, and samples that must agree with those."""
     gpu = ranks.device.type == "cuda"
     engine = _engine(folder, ranks, torch.bfloat16 if gpu else torch.float32, compiled=gpu)
+    sequences, losses, norms = _learn(engine)
+    logprobs = engine.score(sequences, reference=False, entropies=False, values=False).logprobs.tolist()
+    worst, limit = _check_sampling(engine)["sampling_gap_max"]
+    assert worst <= limit, f"sampling with {ranks.size} processes is {worst} from training, more than {limit}"
+    return {"losses": losses, "norms": norms, "logprobs": logprobs}
+
+
+def _learn(engine: Engine) -> tuple[Sequences, list[float], list[float]]:
+    """Some updates on the same sequences: these, the losses and the gradients' norms."""
     generator = torch.Generator().manual_seed(5)
     ids = torch.randint(1000, (600,), generator=generator)
     sequences = Sequences((100, 250, 30, 220), ids, ids.roll(-1), torch.ones(600).bool(), {"weights": torch.ones(600) / 600})
@@ -154,15 +180,12 @@ def _updates(folder: Path, ranks: Ranks) -> dict[str, list[float]]:
     for _ in range(4):
         losses.append(engine.learn(sequences, standard_objective("cross_entropy", {})).loss)
         norms.append(engine.step(AdamParams(1e-3)))
-    logprobs = engine.score(sequences, reference=False, entropies=False, values=False).logprobs.tolist()
-    worst, limit = _check_sampling(engine)["sampling_gap_max"]
-    assert worst <= limit, f"sampling with {ranks.size} processes is {worst} from training, more than {limit}"
-    return {"losses": losses, "norms": norms, "logprobs": logprobs}
+    return sequences, losses, norms
 
 
-def _engine(folder: Path, ranks: Ranks, dtype: torch.dtype, compiled: bool) -> Engine:
+def _engine(folder: Path, ranks: Ranks, dtype: torch.dtype, compiled: bool, lora_rank: int = 0) -> Engine:
     options = EngineOptions(dtype=dtype, batch_tokens=4096, checkpointing=False, compiled=compiled)
-    return Engine(folder, ranks, options, lora_rank=0, value_head=False, seed=0)
+    return Engine(folder, ranks, options, lora_rank=lora_rank, value_head=False, seed=0)
 
 
 def main() -> None:

@@ -39,15 +39,16 @@ def stream_of(seed: int, index: int) -> int:
 
 def choose(logits: Tensor, temperatures: Tensor, uniform: Tensor) -> Choice:
     """Draws from the whole distribution of each row; temperature 0 takes the most probable token."""
+    if logits.is_cuda:
+        from .choose_kernel import choose_gpu
+
+        return Choice(*choose_gpu(logits, temperatures, uniform))
     greedy = temperatures == 0
     divisors = temperatures.masked_fill(greedy, 1.0)[:, None]
     scaled = logits / divisors
     top, best = scaled.max(-1, keepdim=True)
-    # Both distributions are summed by the same groups, so that a GPU reads the logits once for both.
     groups = _grouped((scaled - top).exp())
     sums = groups.sum(-1).cumsum(-1)
-    level = top * divisors
-    total = _grouped((logits - level).exp()).sum(-1).sum(-1)
     threshold = uniform * sums[:, -1]
     group = (sums <= threshold[:, None]).sum(-1, keepdim=True).clamp(max=sums.shape[1] - 1)
     below = F.pad(sums, (1, 0)).gather(1, group)
@@ -56,7 +57,7 @@ def choose(logits: Tensor, temperatures: Tensor, uniform: Tensor) -> Choice:
     drawn = (group * GROUP + place).clamp(max=logits.shape[1] - 1)
     chosen = torch.where(greedy[:, None], best, drawn)
     sampled = (scaled.gather(1, chosen) - top)[:, 0] - sums[:, -1].log()
-    logprobs = (logits.gather(1, chosen) - level)[:, 0] - total.log()
+    logprobs = logits.gather(1, chosen)[:, 0] - logits.logsumexp(-1)
     return Choice(chosen[:, 0], logprobs, sampled.masked_fill(greedy, 0.0))
 
 

@@ -55,7 +55,9 @@ class Decoder:
         self.chosen = whole(count, rows)
         self.logprobs = whole(count, rows, dtype=torch.float32)
         self.sampled_logprobs = whole(count, rows, dtype=torch.float32)
-        self.choose = compile_rows(choose, (0, 1, 2)) if recorded else choose
+        # Each of these is many kernels where it is not compiled.
+        self.uniforms = compile_rows(uniforms, (0, 1)) if recorded else uniforms
+        self.advance = torch.compile(advance) if recorded else advance
         self.graphs: dict[bool, Callable[[], None]] = {}
         self.width = width
         self.cut = False
@@ -112,21 +114,24 @@ class Decoder:
     @torch.no_grad()
     def _step(self) -> None:
         tables = self.tables[:, : self.width]
-        page = tables.gather(1, (self.positions // PAGE)[:, None])[:, 0].long()
-        slots = page * PAGE + self.positions % PAGE
-        attend = PagedAttention(self.pages, slots, tables, self.positions + 1)
+        attend = PagedAttention(self.pages, tables, self.positions + 1)
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
-            uniform = uniforms(self.streams, self.steps)
+            uniform = self.uniforms(self.streams, self.steps)
             logits = product(hidden, weight.t())
             if self.cut:
                 return choose_cut(logits, self.temperatures, uniform, self.top_k, self.top_p)
-            return self.choose(logits, self.temperatures, uniform)
+            return choose(logits, self.temperatures, uniform)
 
         choice = self.model(self.tokens, self.positions, attend, finish)
-        for buffer, values in zip((self.chosen, self.logprobs, self.sampled_logprobs), choice):
-            buffer.index_copy_(0, self.at, values[None])
-        self.tokens.copy_(choice.tokens)
-        self.positions.add_(1)
-        self.steps.add_(1)
-        self.at.add_(1)
+        kept = (self.chosen, self.logprobs, self.sampled_logprobs)
+        self.advance(choice, kept, self.at, self.tokens, (self.positions, self.steps))
+
+
+def advance(choice: Choice, kept: Sequence[Tensor], at: Tensor, tokens: Tensor, counts: Sequence[Tensor]) -> None:
+    """Keeps what was chosen, and goes on to the next token."""
+    for buffer, values in zip(kept, choice):
+        buffer.index_copy_(0, at, values[None])
+    tokens.copy_(choice.tokens)
+    for count in (*counts, at):
+        count.add_(1)

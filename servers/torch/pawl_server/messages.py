@@ -162,6 +162,8 @@ def _stops(value: object, where: str, limits: Limits) -> tuple[tuple[int, ...], 
         raise RequestError(f"{where}: stop: expected token ids or lists of token ids; this server does not read text")
     stops = [[stop] if isinstance(stop, int) else stop for stop in value]
     for stop in stops:
+        if not stop:
+            raise RequestError(f"{where}: stop: expected sequences of at least one token, got an empty one")
         _check_ids(_tokens(stop, f"{where}: a stop sequence"), f"{where}: a stop sequence", limits)
     return tuple(tuple(stop) for stop in stops)
 

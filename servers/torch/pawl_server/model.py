@@ -71,6 +71,14 @@ def project(x: Tensor, p: Projection) -> Tensor:
     return y + F.linear(F.linear(x, p.down), p.up) * p.scale
 
 
+def rotary(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the angles of some places: [tokens, size / 2]."""
+    half = config.head_size // 2
+    exponents = torch.arange(half, device=positions.device, dtype=torch.float32) / half
+    angles = positions[:, None].float() * torch.pow(config.rope_theta, -exponents)
+    return angles.cos(), angles.sin()
+
+
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary position embedding of [tokens, heads, size], over the pairs (i, i + size / 2)."""
     a, b = x.float().chunk(2, -1)
@@ -78,24 +86,36 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
 
 
-def project_heads(x: Tensor, w: LayerWeights, config: ModelConfig) -> Tensor:
-    """Queries, keys and values of a layer, before they are rotated: [tokens, heads + 2 kv heads, size]."""
-    return project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv).view(x.shape[0], -1, config.head_size)
+def split_heads(projected: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values, [tokens, heads, size] each."""
+    heads = projected.view(projected.shape[0], -1, config.head_size)
+    return heads.split((config.heads, config.kv_heads, config.kv_heads), 1)
+
+
+def swiglu(x: Tensor) -> Tensor:
+    gate, up = x.chunk(2, -1)
+    return F.silu(gate) * up
 
 
 def before_attention(
     x: Tensor, cos: Tensor, sin: Tensor, w: LayerWeights, config: ModelConfig
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of a layer, rotated."""
-    q, k, v = project_heads(x, w, config).split((config.heads, config.kv_heads, config.kv_heads), 1)
+    q, k, v = split_heads(project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv), config)
     return rotate(q, cos, sin), rotate(k, cos, sin), v.contiguous()
 
 
 def after_attention(x: Tensor, attended: Tensor, w: LayerWeights, config: ModelConfig) -> Tensor:
     """The rest of a layer: output projection, SwiGLU, and both residual connections."""
     x = x + project(attended.flatten(1), w.out)
-    gate, up = project(rms_norm(x, w.mlp_norm, config.norm_eps), w.gate_up).chunk(2, -1)
-    return x + project(F.silu(gate) * up, w.down)
+    return x + project(swiglu(project(rms_norm(x, w.mlp_norm, config.norm_eps), w.gate_up)), w.down)
+
+
+def add_projection(x: Tensor, y: Tensor, p: Projection) -> None:
+    """Adds a projection of y to x in place, without a copy of either."""
+    x.addmm_(y, p.weight.t())
+    if p.down is not None and p.up is not None:
+        x.addmm_(F.linear(y, p.down), p.up.t(), alpha=p.scale)
 
 
 def packed_layer(
@@ -109,10 +129,11 @@ def packed_layer(
 class Compiled(NamedTuple):
     """The parts of a layer, each compiled once for all layers, whatever the number of tokens."""
 
+    rotary: Callable[..., tuple[Tensor, Tensor]]
     before: Callable[..., tuple[Tensor, Tensor, Tensor]]
     after: Callable[..., Tensor]
     packed: Callable[..., Tensor]
-    heads: Callable[..., Tensor]
+    norm: Callable[..., Tensor]
 
 
 class Block(nn.Module):
@@ -148,14 +169,24 @@ class Block(nn.Module):
         weights = LayerWeights(self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"))
         if self.compiled is not None and x.is_cuda and isinstance(attend, PackedAttention):
             return self.compiled.packed(x, cos, sin, attend.ends, attend.longest, weights, config)
-        before, after, _, heads = self.compiled or UNCOMPILED
         if x.is_cuda and isinstance(attend, PagedAttention):
-            attended = attend.rotate_and_attend(self.layer, heads(x, weights, config), cos, sin, config.heads)
-            return after(x, attended, weights, config)
-        return after(x, attend(self.layer, *before(x, cos, sin, weights, config)), weights, config)
+            return self._decode(x, cos, sin, attend, weights)
+        parts = self.compiled or UNCOMPILED
+        attended = attend(self.layer, *parts.before(x, cos, sin, weights, config))
+        return parts.after(x, attended, weights, config)
+
+    def _decode(self, x: Tensor, cos: Tensor, sin: Tensor, attend: PagedAttention, w: LayerWeights) -> Tensor:
+        """The same for one token a row, on a GPU, where each kernel less counts; changes x."""
+        from .layer_kernel import rms_norm_gpu, swiglu_gpu
+
+        eps = self.config.norm_eps
+        q, k, v = split_heads(project(rms_norm_gpu(x, w.attention_norm, eps), w.qkv), self.config)
+        add_projection(x, attend(self.layer, q, k, v, (cos, sin)).flatten(1), w.out)
+        add_projection(x, swiglu_gpu(project(rms_norm_gpu(x, w.mlp_norm, eps), w.gate_up)), w.down)
+        return x
 
 
-UNCOMPILED = Compiled(before_attention, after_attention, packed_layer, project_heads)
+UNCOMPILED = Compiled(rotary, before_attention, after_attention, packed_layer, rms_norm)
 
 
 class Model(nn.Module):
@@ -181,6 +212,7 @@ class Model(nn.Module):
         self.norm = make(config.hidden_size)
         self.head = None if config.tied_embeddings else make(config.vocabulary_size, config.hidden_size)
         self.value_head = make(1, config.hidden_size) if value_head else None
+        self.compiled: Optional[Compiled] = None
         if lora_rank:
             for name, parameter in self.named_parameters():
                 parameter.requires_grad_("lora" in name or name == "value_head")
@@ -194,35 +226,30 @@ class Model(nn.Module):
     ) -> T:
         """Reads packed tokens; `finish` gets the last hidden states, the output matrix and the value head."""
         x = F.embedding(ids, self.embedding)
-        cos, sin = self.rotary(positions)
+        cos, sin = (self.compiled or UNCOMPILED).rotary(positions, self.config)
         for block in self.blocks:
             if self.checkpointing and torch.is_grad_enabled():
                 x = checkpoint(block, x, cos, sin, attend, use_reentrant=False)
             else:
                 x = block(x, cos, sin, attend)
-        x = rms_norm(x, self.norm, self.config.norm_eps)
+        x = (self.compiled or UNCOMPILED).norm(x, self.norm, self.config.norm_eps)
         return finish(x, self.embedding if self.head is None else self.head, self.value_head)
 
     def pieces(self) -> list[Piece]:
         """Every tensor of a checkpoint, in the order of the model's arithmetic."""
         return list(_layout(self.config, self.value_head is not None))
 
-    def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        half = self.config.head_size // 2
-        exponents = torch.arange(half, device=positions.device, dtype=torch.float32) / half
-        angles = positions[:, None].float() * torch.pow(self.config.rope_theta, -exponents)
-        return angles.cos(), angles.sin()
-
     def compile(self) -> None:
         """Compiles the layers' arithmetic."""
-        compiled = Compiled(
+        self.compiled = Compiled(
+            compile_rows(rotary, (0,)),
             compile_rows(before_attention, (0, 1, 2)),
             compile_rows(after_attention, (0, 1)),
             compile_rows(packed_layer, (0, 1, 2, 3)),
-            compile_rows(project_heads, (0,)),
+            compile_rows(rms_norm, (0,)),
         )
         for block in self.blocks:
-            block.compiled = compiled
+            block.compiled = self.compiled
 
 
 def _layout(config: ModelConfig, value_head: bool) -> Iterator[Piece]:

@@ -2,43 +2,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Optional
 
 import torch
 from torch import Tensor
 
-from .pages import Pages
+from .pages import PAGE, Pages
+
+# Cosines and sines of each row's place.
+Rotation = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
 class PagedAttention:
-    """Attention for one decoding step: where each row's new token goes, its pages, and its length with that token."""
+    """Attention for one decoding step: each row's pages, and its length with the new token."""
 
     pages: Pages
-    slots: Tensor
     tables: Tensor
     lengths: Tensor
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        self.pages.write(layer, self.slots, k, v)
-        return self._attend(layer, q)
-
-    def rotate_and_attend(self, layer: int, projected: Tensor, cos: Tensor, sin: Tensor, heads: int) -> Tensor:
-        """The same on a GPU, from projections that are not rotated yet: one kernel rotates and stores them."""
-        from .paged_attention_kernel import rotate_and_store_gpu
-
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, rotation: Optional[Rotation] = None) -> Tensor:
+        """Stores the new keys and values and attends; only a GPU rotates as well."""
         keys, values = self.pages.keys[layer], self.pages.values[layer]
-        return self._attend(layer, rotate_and_store_gpu(projected, cos, sin, heads, keys, values, self.slots))
+        if q.is_cuda:
+            from .paged_attention_kernel import paged_attention_gpu
 
-    def _attend(self, layer: int, q: Tensor) -> Tensor:
-        return paged_attention(q, self.pages.keys[layer], self.pages.values[layer], self.tables, self.lengths)
+            return paged_attention_gpu(q, k, v, rotation, keys, values, self.tables, self.lengths)
+        self.pages.write(layer, self._slots, k, v)
+        return paged_attention(q, keys, values, self.tables, self.lengths)
+
+    @cached_property
+    def _slots(self) -> Tensor:
+        """Where each row's new token goes."""
+        places = self.lengths - 1
+        return self.tables.gather(1, (places // PAGE)[:, None])[:, 0].long() * PAGE + places % PAGE
 
 
 def paged_attention(q: Tensor, keys: Tensor, values: Tensor, tables: Tensor, lengths: Tensor) -> Tensor:
-    """From queries [rows, heads, size] and pages [pages, PAGE, kv heads, size] to [rows, heads, size]."""
-    if q.is_cuda:
-        from .paged_attention_kernel import paged_attention_gpu
-
-        return paged_attention_gpu(q, keys, values, tables, lengths)
+    """The plain form, from queries [rows, heads, size] and pages [pages, PAGE, kv heads, size] to [rows, heads, size]."""
     rows, heads, size = q.shape
     k, v = (pages[tables.long()].flatten(1, 2) for pages in (keys, values))
     grouped = q.view(rows, k.shape[2], -1, size)

@@ -1,41 +1,58 @@
-"""The GPU's paged attention, in Triton: the keys of a row are split among programs, whose parts are then joined."""
+"""The GPU's paged attention, in Triton: one program rotates, stores and attends for a row and a head of keys.
+
+Where there are few rows, the keys of a row are split among several programs, whose parts are then joined.
+"""
 from __future__ import annotations
+
+from typing import Optional
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-# Programs wanted for one layer of one step: a few for each of a large GPU's multiprocessors.
-PROGRAMS = 512
+# Programs wanted for one layer of one step: about as many as a large GPU runs at once.
+PROGRAMS = 256
 MAX_SPLITS = 16
 # The fastest of those tried on an H200 (docs/gpu.md).
-WARPS, STAGES = 4, 3
+WARPS, STAGES = 4, 5
 # A matrix unit multiplies no fewer rows than this.
 MIN_ROWS = 16
 
 
-def paged_attention_gpu(q: Tensor, keys: Tensor, values: Tensor, tables: Tensor, lengths: Tensor) -> Tensor:
-    """From queries [rows, heads, size] and pages [pages, PAGE, kv heads, size] to [rows, heads, size]."""
+def paged_attention_gpu(
+    q: Tensor, k: Tensor, v: Tensor, rotation: Optional[tuple[Tensor, Tensor]],
+    keys: Tensor, values: Tensor, tables: Tensor, lengths: Tensor,
+) -> Tensor:  # fmt: skip
+    """From a new token's queries, keys and values, [rows, heads, size], to [rows, heads, size].
+
+    Keys and values are stored in the pages [pages, PAGE, kv heads, size], at the end of each row. Given cosines
+    and sines, queries and keys are rotated first: that is `rotate` of model.py, to which a test holds it.
+    """
     rows, heads, size = q.shape
     page, kv_heads = keys.shape[1], keys.shape[2]
-    group = heads // kv_heads
+    group, half = heads // kv_heads, size // 2
     splits = max(1, min(MAX_SPLITS, PROGRAMS // (rows * kv_heads)))
-    parts = torch.empty(rows, heads, splits, size, device=q.device, dtype=torch.float32)
-    sums = torch.empty(rows, heads, splits, device=q.device, dtype=torch.float32)
-    tops = torch.empty_like(sums)
-    _attend_part[(rows, kv_heads, splits)](
-        q, keys, values, tables, lengths, parts, sums, tops,
-        q.stride(0), keys.stride(0), keys.stride(1), tables.stride(0), size**-0.5 * 1.4426950408889634,
-        HEADS=heads, GROUP=group, GROUP_ROWS=max(MIN_ROWS, triton.next_power_of_2(group)),
-        SIZE=size, SIZE_ROWS=triton.next_power_of_2(size), PAGE=page, SPLITS=splits,
-        num_warps=WARPS, num_stages=STAGES,
+    out = torch.empty(rows, heads, size, device=q.device, dtype=q.dtype)
+    parts, sums, tops = (
+        (torch.empty(rows, heads, splits, n, device=q.device, dtype=torch.float32) for n in (size, 1, 1))
+        if splits > 1
+        else (None, None, None)
+    )
+    cos, sin = rotation or (None, None)
+    _attend[(rows, kv_heads, splits)](
+        q, k, v, cos, sin, keys, values, tables, lengths, out, parts, sums, tops,
+        q.stride(0), k.stride(0), v.stride(0), tables.stride(0), size**-0.5 * 1.4426950408889634,
+        ROTATE=rotation is not None, HEADS=heads, KV_HEADS=kv_heads, GROUP=group,
+        GROUP_ROWS=max(MIN_ROWS, triton.next_power_of_2(group)), HALF=half,
+        HALF_ROWS=max(MIN_ROWS, triton.next_power_of_2(half)), SIZE_ROWS=triton.next_power_of_2(size),
+        PAGE=page, SPLITS=splits, num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip
-    out = torch.empty_like(q)
-    _join_parts[(rows, heads)](
-        parts, sums, tops, out, HEADS=heads, SIZE=size, SIZE_ROWS=triton.next_power_of_2(size), SPLITS=splits,
-        num_warps=1,
-    )  # fmt: skip
+    if splits > 1:
+        _join_parts[(rows, heads)](
+            parts, sums, tops, out, HEADS=heads, SIZE=size, SIZE_ROWS=triton.next_power_of_2(size), SPLITS=splits,
+            num_warps=1,
+        )  # fmt: skip
     return out
 
 
@@ -48,51 +65,6 @@ def store_gpu(keys: Tensor, values: Tensor, slots: Tensor, k: Tensor, v: Tensor)
     )  # fmt: skip
 
 
-def rotate_and_store_gpu(
-    projected: Tensor, cos: Tensor, sin: Tensor, heads: int, keys: Tensor, values: Tensor, slots: Tensor
-) -> Tensor:
-    """Splits projections [rows, heads + 2 kv heads, size]: returns rotated queries, writes rotated keys, and values.
-
-    The rotation is that of `rotate` in model.py, to which a test holds it.
-    """
-    rows, every, size = projected.shape
-    q = torch.empty(rows, heads, size, device=projected.device, dtype=projected.dtype)
-    _rotate_and_store[(rows, every)](
-        projected, cos, sin, q, keys, values, slots, projected.stride(0),
-        HEADS=heads, KV_HEADS=keys.shape[2], HALF=size // 2, WIDTH=triton.next_power_of_2(size // 2), num_warps=1,
-    )  # fmt: skip
-    return q
-
-
-@triton.jit
-def _rotate_and_store(
-    projected, cos, sin, q, keys, values, slots, stride,
-    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, HALF: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    row, head = tl.program_id(0), tl.program_id(1)
-    i = tl.arange(0, WIDTH)
-    inside = i < HALF
-    source = projected + row * stride + head * 2 * HALF + i
-    a = tl.load(source, mask=inside).to(tl.float32)
-    b = tl.load(source + HALF, mask=inside).to(tl.float32)
-    c = tl.load(cos + row * HALF + i, mask=inside)
-    s = tl.load(sin + row * HALF + i, mask=inside)
-    slot = tl.load(slots + row)
-    # Queries come first, then keys; values, which are not rotated, come last.
-    if head < HEADS:
-        to = q + (row * HEADS + head) * 2 * HALF + i
-        tl.store(to, (a * c - b * s).to(q.dtype.element_ty), mask=inside)
-        tl.store(to + HALF, (b * c + a * s).to(q.dtype.element_ty), mask=inside)
-    elif head < HEADS + KV_HEADS:
-        to = keys + (slot * KV_HEADS + head - HEADS) * 2 * HALF + i
-        tl.store(to, (a * c - b * s).to(q.dtype.element_ty), mask=inside)
-        tl.store(to + HALF, (b * c + a * s).to(q.dtype.element_ty), mask=inside)
-    else:
-        to = values + (slot * KV_HEADS + head - HEADS - KV_HEADS) * 2 * HALF + i
-        tl.store(to, a.to(q.dtype.element_ty), mask=inside)
-        tl.store(to + HALF, b.to(q.dtype.element_ty), mask=inside)
-
-
 @triton.jit
 def _store(keys, values, slots, k, v, k_stride, v_stride, NUMBERS: tl.constexpr, WIDTH: tl.constexpr):
     token = tl.program_id(0)
@@ -103,46 +75,80 @@ def _store(keys, values, slots, k, v, k_stride, v_stride, NUMBERS: tl.constexpr,
 
 
 @triton.jit
-def _attend_part(
-    q, keys, values, tables, lengths, parts, sums, tops,
-    q_stride, page_stride, token_stride, table_stride, scale,
-    HEADS: tl.constexpr, GROUP: tl.constexpr, GROUP_ROWS: tl.constexpr,
-    SIZE: tl.constexpr, SIZE_ROWS: tl.constexpr, PAGE: tl.constexpr, SPLITS: tl.constexpr,
+def _attend(
+    q, k, v, cos, sin, keys, values, tables, lengths, out, parts, sums, tops,
+    q_stride, k_stride, v_stride, table_stride, scale,
+    ROTATE: tl.constexpr, HEADS: tl.constexpr, KV_HEADS: tl.constexpr, GROUP: tl.constexpr,
+    GROUP_ROWS: tl.constexpr, HALF: tl.constexpr, HALF_ROWS: tl.constexpr, SIZE_ROWS: tl.constexpr,
+    PAGE: tl.constexpr, SPLITS: tl.constexpr,
 ):  # fmt: skip
     row, kv_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    length = tl.load(lengths + row)
-    pages = (length + PAGE - 1) // PAGE
-    each = (pages + SPLITS - 1) // SPLITS
-    first = split * each
-    last = tl.minimum(first + each, pages)
+    SIZE: tl.constexpr = 2 * HALF
     member = tl.arange(0, GROUP_ROWS)
+    i = tl.arange(0, HALF_ROWS)
     d = tl.arange(0, SIZE_ROWS)
     token = tl.arange(0, PAGE)
+    in_half, in_size = i < HALF, d < SIZE
     head = kv_head * GROUP + member
-    is_query = (member[:, None] < GROUP) & (d[None, :] < SIZE)
-    query = tl.load(q + row * q_stride + head[:, None] * SIZE + d[None, :], mask=is_query, other=0.0)
-    top = tl.full([GROUP_ROWS], float("-inf"), tl.float32)
-    total = tl.zeros([GROUP_ROWS], tl.float32)
-    acc = tl.zeros([GROUP_ROWS, SIZE_ROWS], tl.float32)
-    for i in range(first, last):
-        page = tl.load(tables + row * table_stride + i).to(tl.int64)
-        at = page * page_stride + token[:, None] * token_stride + kv_head * SIZE + d[None, :]
-        inside = i * PAGE + token < length
-        is_key = inside[:, None] & (d[None, :] < SIZE)
-        k = tl.load(keys + at, mask=is_key, other=0.0)
-        v = tl.load(values + at, mask=is_key, other=0.0)
-        scores = tl.dot(query, tl.trans(k)) * scale
+    is_query = (member[:, None] < GROUP) & in_half[None, :]
+
+    old = tl.load(lengths + row) - 1
+    own_page = tl.load(tables + row * table_stride + old // PAGE).to(tl.int64)
+    # The new token: its halves are rotated against each other, and it is the first to be attended to.
+    q_at = q + row * q_stride + head[:, None] * SIZE + i[None, :]
+    q_a, q_b = tl.load(q_at, mask=is_query, other=0.0), tl.load(q_at + HALF, mask=is_query, other=0.0)
+    k_at = k + row * k_stride + kv_head * SIZE + i
+    k_a, k_b = tl.load(k_at, mask=in_half, other=0.0), tl.load(k_at + HALF, mask=in_half, other=0.0)
+    new_value = tl.load(v + row * v_stride + kv_head * SIZE + d, mask=in_size, other=0.0)
+    if ROTATE:
+        c = tl.load(cos + row * HALF + i, mask=in_half, other=0.0)
+        s = tl.load(sin + row * HALF + i, mask=in_half, other=0.0)
+        kind = q_a.dtype
+        a, b = q_a.to(tl.float32), q_b.to(tl.float32)
+        q_a, q_b = (a * c[None, :] - b * s[None, :]).to(kind), (b * c[None, :] + a * s[None, :]).to(kind)
+        a, b = k_a.to(tl.float32), k_b.to(tl.float32)
+        k_a, k_b = (a * c - b * s).to(kind), (b * c + a * s).to(kind)
+    is_first = split == 0
+    score = tl.sum(q_a.to(tl.float32) * k_a.to(tl.float32)[None, :], 1)
+    score = (score + tl.sum(q_b.to(tl.float32) * k_b.to(tl.float32)[None, :], 1)) * scale
+    top = tl.where(is_first, score, float("-inf"))
+    total = tl.where(is_first, tl.full([GROUP_ROWS], 1.0, tl.float32), 0.0)
+    acc = tl.where(is_first, 1.0, 0.0) * (tl.zeros([GROUP_ROWS, SIZE_ROWS], tl.float32) + new_value.to(tl.float32)[None, :])
+
+    pages = (old + PAGE - 1) // PAGE
+    each = (pages + SPLITS - 1) // SPLITS
+    first = split * each
+    for at in range(first, tl.minimum(first + each, pages)):
+        page = tl.load(tables + row * table_stride + at).to(tl.int64)
+        place = (page * PAGE + token[:, None]) * (KV_HEADS * SIZE) + kv_head * SIZE
+        inside = at * PAGE + token < old
+        is_key = inside[:, None] & in_half[None, :]
+        key_a = tl.load(keys + place + i[None, :], mask=is_key, other=0.0)
+        key_b = tl.load(keys + place + HALF + i[None, :], mask=is_key, other=0.0)
+        value = tl.load(values + place + d[None, :], mask=inside[:, None] & in_size[None, :], other=0.0)
+        scores = (tl.dot(q_a, tl.trans(key_a)) + tl.dot(q_b, tl.trans(key_b))) * scale
         scores = tl.where(inside[None, :], scores, float("-inf"))
         new_top = tl.maximum(top, tl.max(scores, 1))
         p = tl.exp2(scores - new_top[:, None])
         shrink = tl.exp2(top - new_top)
         total = total * shrink + tl.sum(p, 1)
-        acc = acc * shrink[:, None] + tl.dot(p.to(v.dtype), v)
+        acc = acc * shrink[:, None] + tl.dot(p.to(value.dtype), value)
         top = new_top
-    at = (row * HEADS + head) * SPLITS + split
-    tl.store(sums + at, total, mask=member < GROUP)
-    tl.store(tops + at, top, mask=member < GROUP)
-    tl.store(parts + at[:, None] * SIZE + d[None, :], acc, mask=is_query)
+
+    if is_first:
+        own = (own_page * PAGE + old % PAGE) * (KV_HEADS * SIZE) + kv_head * SIZE
+        tl.store(keys + own + i, k_a, mask=in_half)
+        tl.store(keys + own + HALF + i, k_b, mask=in_half)
+        tl.store(values + own + d, new_value, mask=in_size)
+    is_out = (member[:, None] < GROUP) & in_size[None, :]
+    if SPLITS == 1:
+        at = (row * HEADS + head[:, None]) * SIZE + d[None, :]
+        tl.store(out + at, (acc / total[:, None]).to(out.dtype.element_ty), mask=is_out)
+    else:
+        part = (row * HEADS + head) * SPLITS + split
+        tl.store(sums + part, total, mask=member < GROUP)
+        tl.store(tops + part, top, mask=member < GROUP)
+        tl.store(parts + part[:, None] * SIZE + d[None, :], acc, mask=is_out)
 
 
 @triton.jit

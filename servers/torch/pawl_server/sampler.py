@@ -56,15 +56,28 @@ class Row:
     sampled_logprobs: list[float] = field(default_factory=list)
     stop_reason: str = ""
 
-    def extend(self, token: int, logprob: float, sampled_logprob: float) -> None:
-        self.tokens.append(token)
-        self.logprobs.append(logprob)
-        self.sampled_logprobs.append(sampled_logprob)
-        stops = self.request.stop
-        if stops and any(tuple(self.tokens[-len(stop) :]) == stop for stop in stops):
+    def extend(self, tokens: list[int], logprobs: list[float], sampled_logprobs: list[float]) -> None:
+        """Goes on with these tokens, as far as the end."""
+        before = len(self.tokens)
+        self.tokens += tokens[: self.request.max_tokens - before]
+        end = self._first_stop(before)
+        if end is not None:
+            del self.tokens[end:]
             self.stop_reason = "stop"
-        elif len(self.tokens) >= self.request.max_tokens:
+        elif len(self.tokens) == self.request.max_tokens:
             self.stop_reason = "length"
+        kept = len(self.tokens) - before
+        self.logprobs += logprobs[:kept]
+        self.sampled_logprobs += sampled_logprobs[:kept]
+
+    def _first_stop(self, begin: int) -> Optional[int]:
+        """Behind the first stop sequence that ends from `begin` on."""
+        stops = self.request.stop
+        last = {stop[-1] for stop in stops}
+        for end in range(begin + 1, len(self.tokens) + 1) if stops else ():
+            if self.tokens[end - 1] in last and any(tuple(self.tokens[:end][-len(stop) :]) == stop for stop in stops):
+                return end
+        return None
 
     def state(self) -> RowState:
         request = self.request
@@ -128,13 +141,13 @@ class Sampler:
             waiting.extend(part for job in arrivals() for part in self._parts(job))
             if not waiting and not running:
                 return results
-            admitted = self._admit(waiting, len(rows))
-            if admitted:
+            # All prompts that fit are read first: a step costs little more for many rows than for few.
+            while admitted := self._admit(waiting, _active(running)):
                 self._read_prompts(admitted)
                 running.extend(admitted)
             self._release(running)
             running = [part for part in running if not part.is_done]
-            active = [row for part in running for row in part.rows if not row.stop_reason]
+            active = _active(running)
             if active:
                 self._decode(active, changed=active != rows)
             rows = active
@@ -178,10 +191,10 @@ class Sampler:
             self.pages = create_pages(config, count, self.device, self.dtype)
         return self.pages
 
-    def _admit(self, waiting: deque[Part], active: int) -> list[Part]:
+    def _admit(self, waiting: deque[Part], running: Sequence[Row]) -> list[Part]:
         """Takes parts that fit beside what is running: their rows, pages and prompt tokens are counted."""
         admitted: list[Part] = []
-        tokens = 0
+        active, tokens = len(running), 0
         pages = self._pages()
         while waiting:
             part = waiting[0]
@@ -205,30 +218,31 @@ class Sampler:
     def _read_prompts(self, parts: Sequence[Part]) -> None:
         """Reads all prompts, packed, and chooses the first token of each row."""
         pages = self._pages()
-        lengths = torch.tensor([len(part.prompt) for part in parts])
-        ids = torch.cat([torch.as_tensor(part.prompt) for part in parts])
-        owners, positions = spread(lengths)
-        tables = pad_sequence([torch.tensor(part.rows[0].pages) for part in parts], batch_first=True)
-        slots = (tables[owners, positions // PAGE] * PAGE + positions % PAGE).to(self.device)
-        attention = PackedAttention(lengths.tolist(), self.device)
+        sizes = [len(part.prompt) for part in parts]
+        lengths = torch.tensor(sizes, device=self.device)
+        ids = torch.cat([torch.as_tensor(part.prompt) for part in parts]).to(self.device)
+        owners, positions = spread(lengths, len(ids))
+        tables = pad_sequence([torch.tensor(part.rows[0].pages) for part in parts], batch_first=True).to(self.device)
+        slots = tables[owners, positions // PAGE] * PAGE + positions % PAGE
+        attention = PackedAttention(sizes, self.device)
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             pages.write(layer, slots, k, v)
             return attention(layer, q, k, v)
 
         rows = [row for part in parts for row in part.rows]
-        readers = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
-        last = (lengths.cumsum(0) - 1)[readers].to(self.device)
+        readers = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows], device=self.device)
+        last = (lengths.cumsum(0) - 1)[readers]
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
             return self._first_tokens(product(hidden[last], weight.t()), rows)
 
-        choice = self.model(ids.to(self.device), positions.to(self.device), attend, finish)
+        choice = self.model(ids, positions, attend, finish)
         # The page a prompt ends in belongs to its first sample; the others get copies of it.
         partial = [part for part in parts if len(part.prompt) % PAGE]
         copies = [(part.rows[0].own[0], row.own[0]) for part in partial for row in part.rows[1:]]
         pages.copy([source for source, _ in copies], [destination for _, destination in copies])
-        for row, *chosen in zip(rows, *(x.tolist() for x in choice)):
+        for row, *chosen in zip(rows, *(x[:, None].tolist() for x in choice)):
             row.extend(*chosen)
 
     def _first_tokens(self, logits: Tensor, rows: Sequence[Row]) -> Choice:
@@ -254,18 +268,20 @@ class Sampler:
             decoder.set_rows([row.state() for row in rows])
         wanted = max(row.request.max_tokens - len(row.tokens) for row in rows)
         for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run(wanted))):
-            for token, logprob, sampled in zip(*chosen):
-                if row.stop_reason:
-                    break
-                row.extend(token, logprob, sampled)
+            row.extend(*chosen)
 
     def reset(self) -> None:
         """Forgets all rows and pages, after an error in the middle of sampling."""
         self.pages, self.decoders = None, {}
 
 
-def spread(lengths: Tensor) -> tuple[Tensor, Tensor]:
+def _active(running: Sequence[Part]) -> list[Row]:
+    """The rows that have not ended."""
+    return [row for part in running for row in part.rows if not row.stop_reason]
+
+
+def spread(lengths: Tensor, total: int) -> tuple[Tensor, Tensor]:
     """Which of several packed sequences each token belongs to, and its place there."""
-    owners = torch.arange(len(lengths)).repeat_interleave(lengths)
+    owners = torch.repeat_interleave(lengths, output_size=total)
     starts = lengths.cumsum(0) - lengths
-    return owners, torch.arange(len(owners)) - starts[owners]
+    return owners, torch.arange(total, device=lengths.device) - starts[owners]
