@@ -3,7 +3,8 @@
  *
  * Where it leaves the paper's settings, it is for size. The model starts from nothing, so it first imitates a
  * teacher, and one that knows no more than the model sees: the expert's way straight to a thing behind a
- * closed door cannot be imitated, only guessed. Prompts hold the whole history, so that an episode is one
+ * closed door cannot be imitated, only guessed. Half of what it shows is the hardest family: groups in which nobody
+ * succeeds teach the policy nothing, and at first nobody would there. Prompts hold the whole history, so that an episode is one
  * sequence and is read and learnt in one pass. Invalid actions cost something after normalisation only,
  * because inside it they would be all there is to learn in groups without a success. A policy that is stuck repeats
  * itself, so an episode to learn from ends after three refused actions in a row. A small entropy bonus keeps the
@@ -18,6 +19,7 @@ export const laptop = {
     teacher: "seeker",
     episodes: 4000,
     epsilon: 0.1,
+    emphasis: { types: ["pick_two"], share: 0.5 },
     sft: {
       epochs: 1,
       batch: 8,
@@ -25,7 +27,7 @@ export const laptop = {
       optimizer: { learningRate: 2e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 150,
+  updates: 120,
   groups: 16,
   groupSize: 8,
   stepLimit: 30,
@@ -36,5 +38,5 @@ export const laptop = {
   objective: { kl: 0, entropy: 0.002, valueCoefficient: 0.01 },
   optimizer: { learningRate: 2.5e-4, schedule: "cosine", warmup: 8 },
   gradientSample: 2,
-  evaluation: { every: 75, tasks: 128, temperature: 0.4 },
+  evaluation: { every: 60, tasks: 128, temperature: 0.4 },
 };

@@ -12,7 +12,7 @@ export const quick = {
   ...laptop,
   env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick", "look"] },
   model: { start: "tiny", maxContext: 512 },
-  warmStart: { ...laptop.warmStart, episodes: 1800 },
+  warmStart: { ...laptop.warmStart, episodes: 1800, emphasis: {} },
   updates: 36,
   groups: 8,
   stepLimit: 10,

@@ -14,7 +14,7 @@ export const warmStart = {
   },
   train: {
     ...laptop,
-    warmStart: { ...laptop.warmStart, episodes: 500 },
+    warmStart: { ...laptop.warmStart, episodes: 500, emphasis: {} },
   },
   seeds: [0, 1, 2],
 };

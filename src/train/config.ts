@@ -40,6 +40,12 @@ const warmStartOptions = z
       .max(1)
       .default(0)
       .describe("share of steps at which the teacher strays: acts at random or repeats itself"),
+    emphasis: z
+      .strictObject({
+        types: z.array(z.string()).default([]).describe("types of tasks to show more of"),
+        share: z.number().gt(0).lt(1).default(0.5).describe("their share of the episodes"),
+      })
+      .prefault({}),
     runs: z
       .array(z.string())
       .default([])
