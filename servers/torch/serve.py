@@ -40,6 +40,8 @@ def main() -> None:
         threading.Thread(target=end_with_stdin, daemon=True).start()
     ranks = join_ranks()
     cuda = ranks.device.type == "cuda"
+    if cuda and arguments.dtype == "float32":
+        sys.exit("--dtype float32 is for CPUs: on a GPU, attention computes in 16 bits (weights and sums have 32); leave it out")
     try:
         config = None if arguments.model is None else read_config(arguments.model)
     except ValueError as error:
@@ -94,7 +96,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--checkpoints", type=Path, default=Path("checkpoints"), help="the folder that saving and loading are confined to")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="default: any free one")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="default: bfloat16 on a GPU, float32 on a CPU")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="default: bfloat16 on a GPU, where there is no other, float32 on a CPU")
     parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass, at most")
     parser.add_argument("--sample-rows", type=int, help="sequences sampled side by side, at most; fewer take less memory")
     parser.add_argument("--activation-checkpointing", action="store_true", help="less memory, a third more computing")

@@ -14,8 +14,8 @@ from torch import Tensor
 # Programs wanted for one layer of one step: about as many as a large GPU runs at once.
 PROGRAMS = 256
 MAX_SPLITS = 16
-# The fastest of those tried on an H200 (docs/gpu.md).
-WARPS, STAGES = 4, 5
+# The fastest of those tried on an H200 (docs/gpu.md): pages on their way at a time, as far as shared memory holds them.
+WARPS, STAGES, SHARED_BYTES = 4, 5, 160 * 1024
 # A matrix unit multiplies no fewer rows than this.
 MIN_ROWS = 16
 
@@ -33,6 +33,7 @@ def paged_attention_gpu(
     page, kv_heads = keys.shape[1], keys.shape[2]
     group, half = heads // kv_heads, size // 2
     splits = max(1, min(MAX_SPLITS, PROGRAMS // (rows * kv_heads)))
+    stages = max(1, min(STAGES, SHARED_BYTES // (2 * page * size * keys.element_size())))
     out = torch.empty(rows, heads, size, device=q.device, dtype=q.dtype)
     parts, sums, tops = (
         (torch.empty(rows, heads, splits, n, device=q.device, dtype=torch.float32) for n in (size, 1, 1))
@@ -46,7 +47,7 @@ def paged_attention_gpu(
         ROTATE=rotation is not None, HEADS=heads, KV_HEADS=kv_heads, GROUP=group,
         GROUP_ROWS=max(MIN_ROWS, triton.next_power_of_2(group)), HALF=half,
         HALF_ROWS=max(MIN_ROWS, triton.next_power_of_2(half)), SIZE_ROWS=triton.next_power_of_2(size),
-        PAGE=page, SPLITS=splits, num_warps=WARPS, num_stages=STAGES,
+        PAGE=page, SPLITS=splits, num_warps=WARPS, num_stages=stages,
     )  # fmt: skip
     if splits > 1:
         _join_parts[(rows, heads)](
