@@ -27,7 +27,7 @@ export const laptop = {
       optimizer: { learningRate: 2e-3, schedule: "cosine", warmup: 50 },
     },
   },
-  updates: 120,
+  updates: 100,
   groups: 16,
   groupSize: 8,
   stepLimit: 30,
@@ -38,5 +38,5 @@ export const laptop = {
   objective: { kl: 0, entropy: 0.002, valueCoefficient: 0.01 },
   optimizer: { learningRate: 2.5e-4, schedule: "cosine", warmup: 8 },
   gradientSample: 2,
-  evaluation: { every: 60, tasks: 128, temperature: 0.4 },
+  evaluation: { every: 50, tasks: 128, temperature: 0.4 },
 };
