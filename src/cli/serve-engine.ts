@@ -32,7 +32,9 @@ export const serveEngine = defineCommand({
       dtype: z
         .enum(["float32", "bfloat16"])
         .optional()
-        .describe("precision of products; default: bfloat16 on GPUs, which know no other, float32 on CPUs"),
+        .describe(
+          "precision of products; default: bfloat16 on GPUs, which know no other, float32 on CPUs",
+        ),
       batchTokens: count.optional().describe("tokens in one forward pass, at most"),
       sampleRows: count
         .optional()
