@@ -3,8 +3,8 @@
  *
  * Where it leaves the paper's settings, it is for size. The model starts from nothing, so it first imitates a
  * teacher, and one that knows no more than the model sees: the expert's way straight to a thing behind a
- * closed door cannot be imitated, only guessed. Half of what it shows is the hardest family: groups in which nobody
- * succeeds teach the policy nothing, and at first nobody would there. Prompts hold the whole history, so that an episode is one
+ * closed door cannot be imitated, only guessed. Half of what it shows is the hardest family, in which at first nobody would
+ * succeed: with this seed a hundred updates are enough so, with others it did not help (docs/results/laptop.md). Prompts hold the whole history, so that an episode is one
  * sequence and is read and learnt in one pass. Invalid actions cost something after normalisation only,
  * because inside it they would be all there is to learn in groups without a success. A policy that is stuck repeats
  * itself, so an episode to learn from ends after three refused actions in a row. A small entropy bonus keeps the
