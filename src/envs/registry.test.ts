@@ -19,7 +19,7 @@ describe("the registry", () => {
     expect(envKinds().map((kind) => kind.name)).toContain("household");
     const kind = findEnvKind("household");
     const environment = kind.open(kind.options.parse({}));
-    expect(environment.splits).toEqual(["train", "valid_seen", "valid_unseen"]);
+    expect(environment.splits).toEqual(["train", "valid_seen", "valid_unseen", "test_unseen"]);
   });
 
   it("names the nearest and all kinds where the name is unknown", () => {

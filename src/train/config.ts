@@ -6,6 +6,8 @@ import { envConfig } from "../envs/open.js";
 import { objectiveOptions } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
 import { promptOptions } from "../text/prompt.js";
+import { correctionOptions } from "./corrections.js";
+import { curricula } from "./curriculum.js";
 import { engineOptions } from "./engines.js";
 import { optimizerOptions } from "./schedule.js";
 import { sftOptions } from "./sft.js";
@@ -83,6 +85,11 @@ export function trainConfig(kind: EnvKind) {
     maxTokens: count.default(512).describe("longest response, in tokens"),
     temperature: z.number().gt(0).default(1).describe("of the policy while it learns"),
     minibatch: count.default(256).describe("steps of episodes per optimiser step"),
+    curriculum: z
+      .enum(curricula)
+      .default("uniform")
+      .describe("draw all tasks alike, or types of tasks the more often the more they fail"),
+    corrections: correctionOptions,
     advantage: advantageOptions,
     objective: objectiveOptions,
     paw: pawOptions,

@@ -1,13 +1,17 @@
 /** Learning from one prepared update: mini-batches, one optimiser step each. */
+import { mean } from "../advantages/statistics.js";
 import type { BackwardResult, Engine, TrainSequence } from "../engine/engine.js";
 import type { Objective } from "../objectives/expression.js";
 import { meanMetrics } from "../objectives/inputs.js";
+import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom } from "../random.js";
 import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
 import { minibatchWeights, type Normaliser } from "../update/weights.js";
+import type { Corrections } from "./corrections.js";
 import { mismatchOf, samplerMismatch } from "./mismatch.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
+import { asMean } from "./sft.js";
 
 /** How an update is learnt. */
 export interface LearnOptions {
@@ -20,6 +24,8 @@ export interface LearnOptions {
   readonly stepsBefore: number;
   readonly stepsInAll: number;
   readonly seed: number;
+  /** What to imitate beside the update; shared out among its optimiser steps. */
+  readonly corrections?: Corrections;
 }
 
 /** What an update taught, as means over its tokens and mini-batches. */
@@ -36,15 +42,22 @@ export async function learn(
   options: LearnOptions,
 ): Promise<Learnt> {
   const batches = minibatches(update, options);
+  const imitated = correctionBatches(options.corrections, batches.length);
   const sums: Record<string, number> = {};
   let tokens = 0;
   let gradNorm = 0;
+  const imitation: number[] = [];
   let mismatch = samplerMismatch(update.sequences);
   for (const [index, batch] of batches.entries()) {
     const pass = await engine.forwardBackward(batch, options.objective);
     add(sums, pass);
     // Without another sampler only the first batch tells: it is learnt with the weights that sampled it.
     mismatch ??= mismatchOf(batch, pass);
+    const shown = imitated[index] ?? [];
+    if (shown.length > 0) {
+      const { loss } = await engine.forwardBackward(shown, supervisedObjective);
+      imitation.push(loss);
+    }
     const step = options.stepsBefore + index;
     const result = await engine.optimStep({
       ...options.optimizer,
@@ -58,7 +71,16 @@ export async function learn(
   for (const name of Object.keys(metrics)) {
     if (name.endsWith(".loss") || name === "loss") metrics[name]! /= batches.length;
   }
-  return { metrics: { ...metrics, ...mismatch, gradNorm }, optimizerSteps: batches.length, tokens };
+  return {
+    metrics: {
+      ...metrics,
+      ...mismatch,
+      gradNorm,
+      ...correctionMetrics(options.corrections, imitation),
+    },
+    optimizerSteps: batches.length,
+    tokens,
+  };
 }
 
 /** The update's sequences in random order and in mini-batches, with weights for a step of each one's own. */
@@ -67,6 +89,30 @@ export function minibatches(
   { minibatch, normaliser, seed }: Pick<LearnOptions, "minibatch" | "normaliser" | "seed">,
 ): readonly (readonly TrainSequence[])[] {
   return minibatchWeights(cutBatches(shuffle(update.sequences, seed), minibatch), normaliser);
+}
+
+/** The corrections of each optimiser step; the weights of each share sum to that of the imitation loss. */
+function correctionBatches(
+  corrections: Corrections | undefined,
+  count: number,
+): readonly (readonly TrainSequence[])[] {
+  if (corrections === undefined) return [];
+  const { sequences, weight } = corrections;
+  return Array.from({ length: count }, (_, batch) =>
+    asMean(
+      sequences.filter((_, i) => i % count === batch),
+      weight,
+    ),
+  );
+}
+
+function correctionMetrics(
+  corrections: Corrections | undefined,
+  losses: readonly number[],
+): Readonly<Record<string, number>> {
+  if (corrections === undefined) return {};
+  const { episodes, weight } = corrections;
+  return { "corrections.episodes": episodes, "corrections.loss": mean(losses) / weight };
 }
 
 function add(sums: Record<string, number>, { loss, metrics }: BackwardResult): void {

@@ -25,14 +25,17 @@ import type { Episode, Group } from "../rollout/episode.js";
 import { checkpointAfter } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
+import { promptStyle } from "../text/prompt.js";
+import { loadTokenizer } from "../text/tokenizer.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
+import { correct } from "./corrections.js";
 import { openEngine, withoutSampler } from "./engines.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
 import { expectedSteps, updateSeed } from "./rl.js";
-import { REFERENCE, trainConfigOf } from "./saved-model.js";
+import { REFERENCE, TOKENIZER, trainConfigOf } from "./saved-model.js";
 import { scoreActions } from "./score.js";
 
 /** A number that did not come out as it was recorded; undefined where there is none. */
@@ -157,7 +160,8 @@ async function createReplayer(
   losses: boolean,
   caps: ReadonlyMap<number, GradientCap>,
 ): Promise<Replayer> {
-  const { maxReturn } = openEnvironment({ ...config.env, name: String(config.env.name) });
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  const { maxReturn } = environment;
   const reference = join(folder, REFERENCE);
   const configFile = join(reference, "config.json");
   const maxTokens = parseModelConfig(
@@ -194,6 +198,17 @@ async function createReplayer(
       seed: updateSeed(config, index),
     });
 
+  /** The teacher takes over again: it is as deterministic as its world. */
+  const corrected = async (index: number, groups: readonly Group[]) =>
+    correct(groups, config.corrections, {
+      environment,
+      style: promptStyle(environment.promptFamily, config.prompt),
+      tokenizer: await loadTokenizer(join(folder, TOKENIZER)),
+      stepLimit: config.stepLimit ?? environment.stepLimit,
+      maxTokens,
+      seed: updateSeed(config, index),
+    });
+
   /** With the engine at the weights before the update: everything. */
   const relearn = async (
     index: number,
@@ -211,6 +226,7 @@ async function createReplayer(
     });
     const advantages = computeAdvantages(groups, config.advantage, scored.valueTable);
     const prepared = prepare(index, groups, advantages, scored.results);
+    const corrections = await corrected(index, groups);
     const learnt =
       prepared.sequences.length === 0
         ? undefined
@@ -222,6 +238,7 @@ async function createReplayer(
             stepsBefore,
             stepsInAll: expectedSteps(stepsBefore, index, config),
             seed: updateSeed(config, index),
+            ...(corrections !== undefined && { corrections }),
           });
     return {
       line: metricsOf(index, groups, prepared, learnt, capAt(index)),
@@ -319,7 +336,7 @@ function metricsOf(
   learnt: Learnt | undefined,
   gradientCap: GradientCap,
 ): MetricsLine {
-  const seconds = { rollout: 0, score: 0, prepare: 0, measure: 0, learn: 0 };
+  const seconds = { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 };
   const gradients = undefined;
   const line = updateMetrics({
     index,
@@ -328,6 +345,7 @@ function metricsOf(
     learnt,
     gradients,
     gradientCap,
+    typeSuccess: {},
     optimizerSteps: 0,
     seconds,
   });

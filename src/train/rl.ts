@@ -7,17 +7,19 @@
  */
 import { type AdvantageOptions, computeAdvantages } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
-import type { Environment, Task } from "../envs/env.js";
+import type { Environment } from "../envs/env.js";
 import { type ObjectiveOptions, updateObjective } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import { worldObjective } from "../objectives/world.js";
-import { createRandom, mixSeed } from "../random.js";
+import { mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import { rollout } from "../rollout/rollout.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
+import { type CorrectionOptions, correct } from "./corrections.js";
+import { type DrawOptions, drawTasks, nextSuccess, type TypeSuccess } from "./curriculum.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type GradientRelation, relateGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
@@ -25,16 +27,15 @@ import type { OptimizerOptions } from "./schedule.js";
 import { scoreActions } from "./score.js";
 
 /** Settings of the loop. */
-export interface RlOptions {
+export interface RlOptions extends DrawOptions {
   readonly updates: number;
-  readonly split: string;
-  readonly groups: number;
   readonly groupSize: number;
   readonly stepLimit?: number | undefined;
   readonly patience?: number | undefined;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly minibatch: number;
+  readonly corrections: CorrectionOptions;
   readonly advantage: AdvantageOptions;
   readonly objective: ObjectiveOptions;
   readonly paw: PawOptions;
@@ -56,6 +57,8 @@ export interface RlContext {
   readonly optimizerSteps: number;
   /** Where the cap on the world model's gradient stood. */
   readonly gradientCap: GradientCap;
+  /** How well each type of task went, for a curriculum. */
+  readonly typeSuccess: TypeSuccess;
   readonly signal?: AbortSignal;
   /** Told of the episodes of an update while the engine learns from them: the time to record them. */
   onEpisodes(groups: readonly Group[], index: number): Promise<void>;
@@ -72,9 +75,12 @@ export interface FinishedUpdate {
   /** How the policy's and the world model's gradients relate, where both are there and measured. */
   readonly gradients: GradientRelation | undefined;
   readonly gradientCap: GradientCap;
+  readonly typeSuccess: TypeSuccess;
   readonly optimizerSteps: number;
   /** Seconds each phase took. */
-  readonly seconds: Readonly<Record<"rollout" | "score" | "prepare" | "measure" | "learn", number>>;
+  readonly seconds: Readonly<
+    Record<"rollout" | "score" | "prepare" | "measure" | "correct" | "learn", number>
+  >;
 }
 
 /** Trains the engine's model by acting in the environment. */
@@ -87,7 +93,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
   const alone = updateObjective(options.objective, { ...paw, loss: "off" }, { critic, sampler });
   const world = paw.loss === "off" ? undefined : worldObjective({ ...paw, loss: paw.loss });
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
-  let { optimizerSteps, gradientCap } = context;
+  let { optimizerSteps, gradientCap, typeSuccess } = context;
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
     const clock = createClock();
@@ -96,13 +102,14 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
       environment,
       policy,
       style,
-      tasks: drawTasks(environment, options, seed),
+      tasks: drawTasks(environment, options, seed, typeSuccess),
       groupSize: options.groupSize,
       seed,
       ...(options.stepLimit !== undefined && { stepLimit: options.stepLimit }),
       ...(options.patience !== undefined && { patience: options.patience }),
       ...(signal !== undefined && { signal }),
     });
+    typeSuccess = nextSuccess(typeSuccess, groups);
     clock.lap("rollout");
 
     const scored = await scoreActions(engine, groups, {
@@ -133,6 +140,16 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
     clock.lap("measure");
 
+    const corrections = await correct(groups, options.corrections, {
+      environment,
+      style,
+      tokenizer,
+      stepLimit: options.stepLimit ?? environment.stepLimit,
+      maxTokens: engine.capabilities.maxContext,
+      seed,
+    });
+    clock.lap("correct");
+
     const [learnt] = await Promise.all([
       prepared.sequences.length === 0
         ? undefined
@@ -144,6 +161,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
             stepsBefore: optimizerSteps,
             stepsInAll: expectedSteps(optimizerSteps, index, options),
             seed,
+            ...(corrections !== undefined && { corrections }),
           }),
       context.onEpisodes(groups, index),
     ]);
@@ -153,6 +171,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
       index,
       gradients,
       gradientCap,
+      typeSuccess,
       groups,
       prepared,
       learnt,
@@ -167,19 +186,6 @@ export function updateSeed(options: Pick<RlOptions, "seed">, index: number): num
   return mixSeed(options.seed, "update", index);
 }
 
-/** The tasks of an update: drawn without repeats, anew for each update. */
-export function drawTasks(
-  environment: Environment,
-  options: Pick<RlOptions, "split" | "groups">,
-  seed: number,
-): readonly Task[] {
-  const all = environment.tasks(options.split);
-  const random = createRandom(mixSeed(seed, "tasks"));
-  const drawn = new Set<number>();
-  while (drawn.size < Math.min(options.groups, all.length)) drawn.add(random.int(all.length));
-  return [...drawn].map((at) => all[at]!);
-}
-
 /** How many optimiser steps the run will have, judged by the updates so far: what a cosine needs to know. */
 export function expectedSteps(
   before: number,
@@ -192,7 +198,7 @@ export function expectedSteps(
 }
 
 function createClock() {
-  const laps = { rollout: 0, score: 0, prepare: 0, measure: 0, learn: 0 };
+  const laps = { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 };
   let last = performance.now();
   return {
     laps,

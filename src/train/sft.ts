@@ -126,12 +126,12 @@ export function imitationSequences(
   );
 }
 
-/** The batch with weights that sum to 1. */
-export function asMean(batch: readonly TrainSequence[]): readonly TrainSequence[] {
+/** The batch with weights that sum to 1, or to another number. */
+export function asMean(batch: readonly TrainSequence[], sum = 1): readonly TrainSequence[] {
   let total = 0;
   for (const { inputs } of batch) for (const w of Array.from(inputs.weight!)) total += w;
   return batch.map((sequence) => ({
     ...sequence,
-    inputs: { weight: Float32Array.from(sequence.inputs.weight!, (w) => w / total) },
+    inputs: { weight: Float32Array.from(sequence.inputs.weight!, (w) => (sum * w) / total) },
   }));
 }

@@ -19,6 +19,7 @@ function houses(split: Split, count: number = splitSizes[split], settings = defa
 
 const train = houses("train");
 const unseen = houses("valid_unseen");
+const tested = houses("test_unseen");
 
 /** Which object kinds start at which place kinds. */
 function placements(list: readonly House[]): Set<string> {
@@ -123,14 +124,25 @@ describe("generated houses", () => {
     );
   });
 
-  it("of valid_unseen have rooms and placements that train never has", () => {
+  it("of test_unseen are drawn like those of valid_unseen, and are others", () => {
+    const known = new Set(unseen.map((house) => house.goal + describeStart(house)));
+    expect(tested.filter((house) => known.has(house.goal + describeStart(house)))).toEqual([]);
+    expect(new Set(tested.flatMap(({ rooms }) => rooms))).toEqual(
+      new Set(unusualRooms.map(({ name }) => name)),
+    );
+  });
+
+  it.each([
+    ["valid_unseen", unseen],
+    ["test_unseen", tested],
+  ])("of %s have rooms and placements that train never has", (_, list) => {
     expect(
-      unseen
+      list
         .flatMap((house) => house.rooms)
         .filter((room) => usualRooms.some((type) => type.name === room)),
     ).toEqual([]);
     const known = placements(train);
-    expect([...placements(unseen)].filter((placement) => known.has(placement))).toEqual([]);
+    expect([...placements(list)].filter((placement) => known.has(placement))).toEqual([]);
   });
 
   it("of valid_unseen have no name or word that train lacks", () => {

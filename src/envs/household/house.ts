@@ -18,7 +18,12 @@ export const families = ["pick", "look", "clean", "heat", "cool", "pick_two"] as
 export type Family = (typeof families)[number];
 
 /** The splits and how many tasks each has. */
-export const splitSizes = { train: 10_000, valid_seen: 1_000, valid_unseen: 1_000 } as const;
+export const splitSizes = {
+  train: 10_000,
+  valid_seen: 1_000,
+  valid_unseen: 1_000,
+  test_unseen: 1_000,
+} as const;
 export type Split = keyof typeof splitSizes;
 
 /** How large a house is, and what may be asked in it. */
@@ -76,7 +81,7 @@ export function generateHouse(split: Split, index: number, settings: HouseSettin
   const random = createRandom(mixSeed("household", settings.seed, split, index));
   const family = familyOf(index, settings);
   for (let attempt = 0; attempt < attempts; attempt++) {
-    const house = drawHouse(random, split === "valid_unseen", family, settings);
+    const house = drawHouse(random, split.endsWith("_unseen"), family, settings);
     if (house !== undefined) return house;
   }
   throw new Error(

@@ -4,7 +4,8 @@
  *
  * Splits: `valid_seen` draws new houses like those of `train`. `valid_unseen` has room types that
  * `train` never has, and no object starts at a kind of place where `train` ever starts it; its words
- * are all words of `train`, so the same word-level vocabulary reads both.
+ * are all words of `train`, so the same word-level vocabulary reads both. `test_unseen` is drawn the same way as
+ * `valid_unseen`: choose settings on one, report on the other.
  */
 import { z } from "zod";
 import {
@@ -122,6 +123,7 @@ function open(settings: Settings): Environment {
     train: tasksOf("train"),
     valid_seen: tasksOf("valid_seen"),
     valid_unseen: tasksOf("valid_unseen"),
+    test_unseen: tasksOf("test_unseen"),
   });
   const houseOf = (task: Task): House => {
     // Looked up, so that a task nobody listed is refused and only listed ids are taken apart.

@@ -1,0 +1,143 @@
+/**
+ * Corrections: a teacher takes over where the learner failed, and is imitated from there.
+ *
+ * In the manner of DAgger (Ross et al. 2011, arXiv 1011.0686): what a learner must know is what to do in the states that
+ * its own mistakes lead to, and a teacher that plays alone never gets there. A group in which every attempt
+ * fails has nothing to compare, so RL learns nothing from it; a correction does.
+ *
+ * Left out of the textbook: the teacher labels the states after the take-over only, not every state of the
+ * episode, so that a correction stays one sequence that is read in one pass.
+ */
+import { z } from "zod";
+import type { TrainSequence } from "../engine/engine.js";
+import { EnvError, type Environment } from "../envs/env.js";
+import { createRandom, mixSeed } from "../random.js";
+import type { Episode, Group } from "../rollout/episode.js";
+import { startEpisode } from "../rollout/episode-run.js";
+import { teacherPolicy } from "../rollout/policies/config.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { imitationSequences } from "./sft.js";
+
+/** Settings of corrections. */
+export const correctionOptions = z
+  .strictObject({
+    episodes: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe("failed episodes per update that a teacher takes over and the policy imitates"),
+    teacher: z
+      .enum(["expert", "seeker"])
+      .default("expert")
+      .describe("who takes over: expert sees the true state, seeker only what was looked at"),
+    from: z
+      .enum(["groups", "episodes"])
+      .default("episodes")
+      .describe("which failed episodes: all of them, or those of groups in which nobody succeeded"),
+    weight: z
+      .number()
+      .gt(0)
+      .default(1)
+      .describe("weight of their imitation loss beside the policy's"),
+  })
+  .prefault({});
+
+/** Settings of corrections. */
+export type CorrectionOptions = z.output<typeof correctionOptions>;
+
+/** Where the teacher plays, and how its episodes become sequences. */
+export interface CorrectionSetup {
+  readonly environment: Environment;
+  readonly style: PromptStyle;
+  readonly tokenizer: Tokenizer;
+  readonly stepLimit: number;
+  /** The longest sequence the engine takes; longer corrections are left out. */
+  readonly maxTokens: number;
+  /** The seed of the update. */
+  readonly seed: number;
+}
+
+/** What a policy is to imitate beside its own update. */
+export interface Corrections {
+  readonly episodes: number;
+  /** With a `weight` per token: 1 on the teacher's actions, 0 elsewhere. */
+  readonly sequences: readonly TrainSequence[];
+  /** The weight of their mean loss. */
+  readonly weight: number;
+}
+
+/** Lets the teacher take over some of the failed episodes; nothing where corrections are off or nothing failed. */
+export async function correct(
+  groups: readonly Group[],
+  options: CorrectionOptions,
+  setup: CorrectionSetup,
+): Promise<Corrections | undefined> {
+  const episodes = await correctEpisodes(groups, options, setup);
+  const sequences = episodes
+    .flatMap((episode) => imitationSequences(episode, setup, ACTIONS_OF_THE_TEACHER))
+    .filter(({ ids, inputs }) => ids.length <= setup.maxTokens && hasTarget(inputs.weight!));
+  if (sequences.length === 0) return undefined;
+  return { episodes: episodes.length, sequences, weight: options.weight };
+}
+
+const ACTIONS_OF_THE_TEACHER = { observationWeight: 0, strays: false } as const;
+const hasTarget = (weight: ArrayLike<number>): boolean => Array.from(weight).some((w) => w > 0);
+
+/**
+ * Failed episodes as the teacher would have gone on from a random step of theirs. The learner's own steps
+ * are marked as strayed: shown, and not imitated.
+ */
+export async function correctEpisodes(
+  groups: readonly Group[],
+  { episodes, teacher, from }: CorrectionOptions,
+  { environment, style, stepLimit, seed }: Omit<CorrectionSetup, "tokenizer" | "maxTokens">,
+): Promise<readonly Episode[]> {
+  if (episodes === 0) return [];
+  const random = createRandom(mixSeed(seed, "corrections"));
+  const failed = groups
+    .filter((group) => from === "episodes" || !group.episodes.some(({ success }) => success))
+    .flatMap((group) => group.episodes.filter(isFailed));
+  const policy = teacherPolicy(environment, teacher, 0);
+  const corrected: Episode[] = [];
+  for (const episode of random.shuffle(failed).slice(0, episodes)) {
+    const kept = random.int(Math.min(episode.steps.length, stepLimit - 1) + 1);
+    const run = await startEpisode({
+      environment,
+      style,
+      task: episode.task,
+      group: episode.group,
+      attempt: episode.attempt,
+      seed: episode.seed,
+      stepLimit,
+      patience: Number.POSITIVE_INFINITY,
+      policy: policy.name,
+    });
+    try {
+      for (let at = 0; run.episode === undefined; at++) {
+        const [reply] =
+          at < kept
+            ? [{ response: episode.steps[at]!.response, strayed: true as const }]
+            : await policy.act([run.situation()]);
+        await run.advance(reply!);
+      }
+    } finally {
+      await run.close();
+    }
+    if (run.episode.stop !== "broken") corrected.push(run.episode);
+  }
+  return corrected;
+}
+
+const isFailed = ({ success, stop }: Episode): boolean => !success && stop !== "broken";
+
+/** Refuses corrections by a teacher that the environment does not have. */
+export function checkCorrections(
+  { episodes, teacher }: CorrectionOptions,
+  environment: Environment,
+): void {
+  if (episodes === 0 || environment[teacher] !== undefined) return;
+  throw new EnvError(
+    `corrections.teacher: ${environment.name} has no ${teacher} to take over; name another teacher, or set corrections.episodes to 0`,
+  );
+}
