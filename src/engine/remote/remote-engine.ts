@@ -165,6 +165,7 @@ async function capabilitiesOf(
       fusedObjective: pawl.objective,
       lora: model.lora,
       discardGradients: pawl.discard,
+      temperatures: false,
     };
   }
   if (options.folder === undefined)
@@ -183,6 +184,7 @@ async function capabilitiesOf(
     fusedObjective: false,
     lora: true,
     discardGradients: false,
+    temperatures: false,
   };
 }
 
