@@ -218,8 +218,7 @@ function score(
   const rows = [selectRows(x, predictors), selectRows(attended, predictors)] as const;
   const hidden = finish(context, finishLayer(context, last, ...rows));
   // Logits are linear in the hidden states, which are far narrower: so those are scaled.
-  const scaled =
-    inverseTemperatures === undefined ? hidden : multiply(hidden, inverseTemperatures);
+  const scaled = inverseTemperatures === undefined ? hidden : multiply(hidden, inverseTemperatures);
   return {
     ...predict(scaled, outputWeight(context), ids, { entropy: quantities.includes("entropy") }),
     ...(quantities.includes("value") ? { value: criticValue(context, hidden) } : {}),
