@@ -135,8 +135,12 @@ describe.each(Object.entries(models))("%s", (label, reference) => {
     const weights = { name: "policy", version: 0, arrays: parameters.tensors } as const;
     const scored = await learner.forward(sequences, weights, { entropies: true, values: true });
     for (const [i, result] of scored.entries()) {
-      expect(largestDifference(thinned(result.logprobs), reference.logprobs[i]!)).toBeLessThan(1e-5);
-      expect(largestDifference(thinned(result.entropies!), reference.entropies[i]!)).toBeLessThan(1e-5);
+      expect(largestDifference(thinned(result.logprobs), reference.logprobs[i]!)).toBeLessThan(
+        1e-5,
+      );
+      expect(largestDifference(thinned(result.entropies!), reference.entropies[i]!)).toBeLessThan(
+        1e-5,
+      );
       expect(largestDifference(thinned(result.values!), reference.values[i]!)).toBeLessThan(1e-5);
     }
     const { loss } = await learner.forwardBackward(sequences, objective);
