@@ -131,7 +131,7 @@ export const temperatureChecks: readonly ConformanceCheck[] = [
         );
       await refused([1, 1], /sequence 1.*temperatures/);
       for (const value of [0, -1, Number.NaN, Number.POSITIVE_INFINITY])
-        await refused([1, 1, value], /sequence 1.*temperature of token 2/);
+        await refused([1, 1, value], /temperatures: token 2 of sequence 1/);
     }),
   },
 ];

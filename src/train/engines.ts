@@ -188,15 +188,11 @@ export function refuseMissing(needs: EngineNeeds, capabilities: Capabilities): v
     values: "it has no value head: choose another advantage than ppo",
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
     discardGradients: "it cannot measure gradients: set gradients.every to 0",
-    temperatures: "it has log-probabilities at temperature 1 only: set temperature to 1",
+    temperatures: "it computes log-probabilities at temperature 1 only: set temperature to 1",
   };
   const missing = (Object.keys(remedies) as (keyof EngineNeeds)[]).filter(
     (name) => needs[name] && !capabilities[name],
   );
-  if (needs.temperatures && capabilities.otherSampler === true)
-    throw new ConfigError(
-      "engine.sampler: it tells log-probabilities at temperature 1 only, and what it draws at another cannot be weighed; set temperature to 1, or leave the sampler out",
-    );
   if (missing.length > 0)
     throw new ConfigError(
       `${capabilities.name} cannot do what the configuration asks: ${missing.map((name) => remedies[name]).join("; ")}`,

@@ -37,7 +37,7 @@ function checkTemperatures({ ids, targets, temperatures }: TargetSequence, where
     const temperature = temperatures[i]!;
     if (targets?.[i] === 0 || (temperature > 0 && Number.isFinite(temperature))) continue;
     throw new EngineError(
-      `${where}: the temperature of token ${i} is ${temperature}; expected a number above 0`,
+      `temperatures: token ${i} of ${where} has ${temperature}; expected a finite number above 0`,
     );
   }
 }

@@ -285,7 +285,7 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
       live(async () => {
         if (!capabilities.discardGradients)
           throw new EngineError(
-            `the engine server at ${transport.shownUrl} cannot discard gradients; set gradientSample to 0, so that none are measured`,
+            `the engine server at ${transport.shownUrl} cannot discard gradients; set gradients.every to 0, so that none are measured`,
           );
         return gradNormOf(await change("discard_gradients"), "discard_gradients");
       }),
