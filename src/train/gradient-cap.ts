@@ -44,6 +44,6 @@ export function checkGradientCap(config: {
   const { every } = config.gradients;
   if (config.paw.gradientCap === undefined || every === 1) return;
   throw new ConfigError(
-    `paw.gradientCap: needs the gradients of every update, but gradients.every is ${every}; set it to 1, which costs about as much again as learning does twice, or leave the cap out`,
+    `paw.gradientCap: needs the gradients of every update, but gradients.every is ${every}; set it to 1 (measuring takes about twice as long as learning), or leave the cap out`,
   );
 }
