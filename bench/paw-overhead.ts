@@ -13,8 +13,8 @@
  *   rollout_ratio      time of the rollout with PaW ÷ without
  *   trainer_share      time with PaW that neither engine nor environment took ÷ time of the whole update;
  *                      recording episodes and metrics is part of it
- *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole update;
- *                      in no other number, and off with gradientSample 0
+ *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole update, here at
+ *                      each update, in a run every gradients.every updates; in no other number
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -111,6 +111,7 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
     ...laptop,
     prompt: { ...laptop.prompt, history },
     groups: Number(options.groups),
+    gradients: { every: 1 },
   });
   const environment = openEnvironment({ ...config.env, name: laptop.env.name });
   const style = promptStyle(environment.promptFamily, config.prompt);

@@ -47,7 +47,7 @@ const WORLD = [
   ...["--warm-start.sft.optimizer.learning-rate", "1e-3"],
 ];
 // World modelling beside RL would blur what RWML before it does.
-const RL = ["--warm-start.episodes", "0", "--paw.loss", "off", "--gradient-sample", "0"];
+const RL = ["--warm-start.episodes", "0", "--paw.loss", "off", "--gradients.every", "0"];
 const RWML = [
   ...["--collect.episodes", "900", "--filter.share", "0", "--prediction-tokens", "48"],
   ...["--updates", "70", "--triplets", "96", "--group-size", "8", "--minibatch", "768"],

@@ -37,7 +37,7 @@ export const alfworldScratch = {
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },
   objective: { kl: 0, entropy: 0 },
   optimizer: { learningRate: 1e-4, schedule: "cosine", warmup: 10 },
-  gradientSample: 4,
+  gradients: { every: 10 },
   evaluation: { every: 20, tasks: 128, temperature: 1 },
   checkpointEvery: 20,
 };

@@ -37,6 +37,6 @@ export const laptop = {
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },
   objective: { kl: 0, entropy: 0.002, valueCoefficient: 0.01 },
   optimizer: { learningRate: 2.5e-4, schedule: "cosine", warmup: 8 },
-  gradientSample: 2,
+  gradients: { every: 25 },
   evaluation: { every: 50, tasks: 128, temperature: 0.4 },
 };

@@ -53,7 +53,12 @@ describe.skipIf(windows)("training", () => {
     const parent = mkdtempSync(join(tmpdir(), "pawl-killed-"));
     const config = join(parent, "config.json");
     // A cap makes every update depend on the gradients of those before it.
-    const changes = { updates: 4, paw: { gradientCap: 0.5 }, objective: { entropy: 0.01 } };
+    const changes = {
+      updates: 4,
+      paw: { gradientCap: 0.5 },
+      gradients: { every: 1 },
+      objective: { entropy: 0.01 },
+    };
     writeFileSync(config, JSON.stringify(tinyConfig(changes)));
     const whole = join(parent, "whole");
     const uninterrupted = await pawl(["train", "--config", config, "--out", whole]);

@@ -55,7 +55,8 @@ export const numbered: Readonly<
   horizon: { does: "observations to predict", changes: (horizon) => paw({ horizon }) },
   cap: {
     does: "longest world-model gradient, relative to the policy's",
-    changes: (gradientCap) => paw({ gradientCap }),
+    // What is capped has to be measured.
+    changes: (gradientCap) => ({ ...paw({ gradientCap }), gradients: { every: 1 } }),
   },
   kl: { does: "weight of the KL penalty", changes: (kl) => ({ objective: { kl } }) },
 };

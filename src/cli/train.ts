@@ -7,8 +7,10 @@ import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
 import { isRemote } from "../train/engines.js";
+import { resumedSettings } from "../train/recorded-settings.js";
 import { trainRun } from "../train/run.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { warn } from "./io.js";
 import { recordRun, runFolderOf } from "./resumable.js";
 
 import { trainProgress } from "./train-progress.js";
@@ -50,8 +52,10 @@ export const train = defineCommand({
   ],
   async run({ config, io, signal }) {
     const { out, resume, quick: _, ...given } = config;
-    const settings =
-      resume === undefined ? (given as TrainConfig) : moved(resume, (given as TrainConfig).engine);
+    const { engine } = given as TrainConfig;
+    const { config: settings, notice } =
+      resume === undefined ? { config: given as TrainConfig } : moved(resume, engine);
+    if (notice !== undefined) warn(io, notice);
     const folder = runFolderOf({ out, resume }, () =>
       defaultRunFolder("train", String(settings.env.name)),
     );
@@ -65,7 +69,9 @@ export const train = defineCommand({
 });
 
 /** The settings of a run that goes on; its server may have moved, or the run moves to one. */
-function moved(run: string, engine: TrainConfig["engine"]): TrainConfig {
-  const config = readManifest(run).config as TrainConfig;
-  return isRemote(engine) ? { ...config, engine: { ...config.engine, name: engine.name } } : config;
+function moved(run: string, engine: TrainConfig["engine"]): ReturnType<typeof resumedSettings> {
+  const resumed = resumedSettings(readManifest(run).config);
+  if (!isRemote(engine)) return resumed;
+  const { config } = resumed;
+  return { ...resumed, config: { ...config, engine: { ...config.engine, name: engine.name } } };
 }

@@ -1,6 +1,6 @@
 /** Command-line flags, read against the settings of a schema. */
-import { didYouMean } from "../text/nearest.js";
 import { ConfigError } from "./config-error.js";
+import { hintFor } from "./replaced.js";
 import { coerce, type Setting } from "./settings.js";
 
 /** One flag that was given, with the setting it means and its value. */
@@ -41,7 +41,7 @@ export function parseFlags(args: readonly string[], settings: readonly Setting[]
     const setting =
       byFlag.get(flag) ?? (flag.startsWith("--no-") && negated?.isSwitch ? negated : undefined);
     if (setting === undefined) {
-      throw new ConfigError(`unknown option ${flag}.${didYouMean(flag, byFlag.keys())}`);
+      throw new ConfigError(`unknown option ${flag}.${hintFor(flag, byFlag.keys())}`);
     }
     const attached = equals < 0 ? undefined : arg.slice(equals + 1);
     if (setting.isSwitch) {

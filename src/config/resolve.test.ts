@@ -89,6 +89,9 @@ describe("resolveConfig", () => {
       'unknown option --grups. Did you mean "--groups"?',
     );
     expect(() => resolve(["--no-groups"])).toThrow("unknown option --no-groups");
+    expect(() => resolve(["--train.gradient-sample", "0"])).toThrow(
+      "unknown option --train.gradient-sample. Gradients are measured on whole updates now",
+    );
     expect(() => resolve(["--groups"])).toThrow("--groups: expected a value: --groups NUMBER");
     expect(() => resolve(["--live=perhaps"])).toThrow(
       '--live: expected true or false, got "perhaps"',

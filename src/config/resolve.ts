@@ -1,8 +1,8 @@
 /** One configuration out of defaults, a file and flags, checked by its schema. */
 import type { z } from "zod";
-import { didYouMean } from "../text/nearest.js";
 import { ConfigError } from "./config-error.js";
 import type { GivenFlag } from "./flags.js";
+import { hintFor } from "./replaced.js";
 import { flagOf, type Setting, settingsOf } from "./settings.js";
 
 /** Plain settings as a file holds them. */
@@ -75,7 +75,7 @@ function explain(
     return issue.keys.map((key) => {
       const full = [...path, key];
       const names = known.map((setting) => setting.path.join("."));
-      return `${place(full, sources)}: unknown setting.${didYouMean(full.join("."), names)}`;
+      return `${place(full, sources)}: unknown setting.${hintFor(full.join("."), names)}`;
     });
   }
   if (issue.code === "invalid_union" && issue.errors.length === 0) {

@@ -15,6 +15,13 @@ import {
 } from "../objectives/expression.js";
 import type { Engine, TrainSequence } from "./engine.js";
 
+/** One thing an engine must do. */
+export interface ConformanceCheck {
+  readonly name: string;
+  /** Throws where the engine does not; `create` makes an engine with the same first weights each time. */
+  run(create: () => Promise<Engine>): Promise<void>;
+}
+
 /** Plain language modelling, weighted. */
 export const crossEntropy: Objective = {
   loss: mul(input("weight"), neg(logprob)),
@@ -91,4 +98,47 @@ export async function inFolder(work: (folder: string) => Promise<void>): Promise
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** The log-probability of every token of the vocabulary after a prompt. */
+export async function continuations(
+  engine: Engine,
+  prompt: readonly number[],
+): Promise<readonly number[]> {
+  const targets = [...prompt.map(() => 0), 1];
+  const all = Array.from({ length: engine.capabilities.vocabularySize }, (_, id) => id);
+  const results = await engine.forward(all.map((id) => ({ ids: [...prompt, id], targets })));
+  const logprobs = results.map((result) => result.logprobs[prompt.length]!);
+  // If they were those of other tokens or places, they would not sum to 1.
+  close([logprobs.reduce((sum, x) => sum + Math.exp(x), 0)], [1], 1e-4);
+  return logprobs;
+}
+
+/** The log-probabilities of a distribution after its logits are divided by a temperature. */
+export function tempered(logprobs: readonly number[], temperature: number): readonly number[] {
+  const divided = logprobs.map((x) => x / temperature);
+  const sum = Math.log(divided.reduce((total, x) => total + Math.exp(x), 0));
+  return divided.map((x) => x - sum);
+}
+
+/** Pearson's statistic of draws against log-probabilities; cells of fewer than 5 expected draws are one. */
+export function chiSquare(draws: readonly number[], logprobs: readonly number[]) {
+  const observed = logprobs.map(() => 0);
+  for (const token of draws) observed[token]! += 1;
+  const expected = logprobs.map((x) => draws.length * Math.exp(x));
+  const isRare = expected.map((count) => count < 5);
+  const rare = (counts: readonly number[]) =>
+    counts.reduce((sum, count, i) => sum + (isRare[i] ? count : 0), 0);
+  const cells = [
+    ...expected.flatMap((count, i) => (isRare[i] ? [] : [[observed[i]!, count] as const])),
+    ...(rare(expected) > 1 ? [[rare(observed), rare(expected)] as const] : []),
+  ];
+  const statistic = cells.reduce((sum, [o, e]) => sum + (o - e) ** 2 / e, 0);
+  return { statistic, cells: cells.length };
+}
+
+/** What a chi-square exceeds once in ten thousand times (Wilson and Hilferty 1931). */
+export function chiSquareLimit(degrees: number): number {
+  const part = 2 / (9 * degrees);
+  return degrees * (1 - part + 3.719 * Math.sqrt(part)) ** 3;
 }

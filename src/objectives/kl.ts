@@ -1,20 +1,24 @@
 /**
  * A penalty for leaving the reference policy: the k3 estimator of KL(policy ‖ reference) (Schulman 2020,
- * "Approximating KL divergence").
+ * "Approximating KL divergence"), clamped twice as the reference implementation (verl) clamps it.
  *
- *   k3 = exp(r − l) − (r − l) − 1,   l = log p, r = reference log p, r − l clamped to ±10
+ *   d  = clamp(r − l, ±20),   l = log p, r = reference log p
+ *   k3 = clamp(exp(d) − d − 1, ±10)
  *
- * d k3 / d log p = 1 − exp(r − l) within the clamp, else 0.
+ * d k3 / d log p = 1 − exp(r − l) while the estimate is below 10, which is for r − l between about −11 and 2.6;
+ * else 0: a token far out counts 10 and does not pull. The first clamp only keeps exp from overflowing.
  */
 import { clamp, exp, logprob, mul, type Objective, sub } from "./expression.js";
 import { counted, policyWeight, referenceLogprob, weighted } from "./inputs.js";
 
-const LARGEST_DIFFERENCE = 10;
+const LARGEST_DIFFERENCE = 20;
+const LARGEST_ESTIMATE = 10;
 
 /** β times the k3 estimate over action tokens. */
 export function klObjective(beta: number): Objective {
   const difference = clamp(sub(referenceLogprob, logprob), -LARGEST_DIFFERENCE, LARGEST_DIFFERENCE);
-  const k3 = sub(sub(exp(difference), difference), 1);
+  const estimate = sub(sub(exp(difference), difference), 1);
+  const k3 = clamp(estimate, -LARGEST_ESTIMATE, LARGEST_ESTIMATE);
   return {
     loss: weighted(policyWeight, mul(beta, k3)),
     metrics: { "policy.kl": counted(policyWeight, k3) },

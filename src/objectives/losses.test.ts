@@ -157,18 +157,52 @@ describe("policyObjective", () => {
 describe("klObjective", () => {
   const objective = klObjective(0.01);
 
-  it("is β·k3, never negative, with slope β(1 − exp(r − l)) inside the clamp", () => {
+  const at = (difference: number) => {
+    const [l, inputs] = [-3, { referenceLogprob: -3 + difference, policyWeight: 2 }];
+    return {
+      loss: lossOf(objective, { logprob: l }, inputs),
+      slope: slopeOf(objective, "logprob", { logprob: l }, inputs),
+      kl: evaluate(objective.metrics["policy.kl"]!, { logprob: l }, inputs),
+    };
+  };
+
+  it("is β·k3, never negative, with slope β(1 − exp(r − l)) inside the clamps", () => {
     fc.assert(
       fc.property(anyLogprob, anyLogprob, (l, r) => {
         const inputs = { referenceLogprob: r, policyWeight: 2 };
-        const d = Math.min(Math.max(r - l, -10), 10);
+        const k3 = Math.exp(r - l) - (r - l) - 1;
         const loss = lossOf(objective, { logprob: l }, inputs);
-        expectClose(loss, 0.02 * (Math.exp(d) - d - 1));
+        expectClose(loss, 0.02 * Math.min(k3, 10));
         expect(loss).toBeGreaterThanOrEqual(-1e-12);
-        const slope = Math.abs(r - l) > 10 ? 0 : 0.02 * (1 - Math.exp(r - l));
+        const slope = k3 > 10 ? 0 : 0.02 * (1 - Math.exp(r - l));
         expectClose(slopeOf(objective, "logprob", { logprob: l }, inputs), slope);
       }),
     );
+  });
+
+  it("counts 10 and does not pull where the estimate would be larger", () => {
+    // exp(d) − d − 1 = 10 at d = 2.6107… and at d = −10.99998…
+    for (const [inside, outside] of [
+      [2.61, 2.612],
+      [-10.99, -11.01],
+    ] as const) {
+      const k3 = Math.exp(inside) - inside - 1;
+      expect(k3).toBeGreaterThan(9.98);
+      expectClose(at(inside).loss, 0.02 * k3);
+      expectClose(at(inside).kl, k3);
+      expectClose(at(inside).slope, 0.02 * (1 - Math.exp(inside)));
+      expect(at(outside)).toEqual({ loss: 0.2, slope: 0, kl: 10 });
+    }
+  });
+
+  it("clamps the difference at ±20, so that nothing overflows", () => {
+    for (const difference of [-21, -19, 19, 21, 1000, -1000])
+      expect(at(difference)).toEqual({ loss: 0.2, slope: 0, kl: 10 });
+    // Without its clamp exp would be infinite, and its slope 0 · ∞.
+    for (const expr of [objective.loss, derivative(objective.loss, "logprob")])
+      expect(
+        evaluate(expr, { logprob: -2000 }, { referenceLogprob: -1, policyWeight: 1 }),
+      ).toSatisfy(Number.isFinite);
   });
 
   it("agrees with finite differences", () => {

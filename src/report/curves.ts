@@ -187,8 +187,8 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
     heading: "Gradients",
     curves: [
       { metric: "gradNorm", title: "Gradient norm", note: "before clipping, mean over steps" },
-      { metric: "gradient.policy", title: "Policy gradient", note: "its norm alone" },
-      { metric: "gradient.world", title: "World-model gradient", note: "its norm alone" },
+      { metric: "gradient.policy", title: "Policy gradient", note: "its norm, whole update" },
+      { metric: "gradient.world", title: "World-model gradient", note: "its norm, before a cap" },
       { metric: "gradient.cosine", title: "Cosine of the two", note: "1: they pull the same way" },
     ],
   },

@@ -43,7 +43,7 @@ export async function predict(
   return samples.map((group, i) =>
     group.map((sample) => ({
       ...question.read(sample.tokens),
-      sequence: appendResponse(prompts[i]!, { ...sample, ids: sample.tokens }),
+      sequence: appendResponse(prompts[i]!, { ...sample, ids: sample.tokens, temperature }),
     })),
   );
 }

@@ -67,6 +67,9 @@ describe("a step as a sequence", () => {
       ["observation", "template", "<|do|>"],
     ]);
     expect(step.logprobs).toHaveLength(4);
+    expect(step).not.toHaveProperty("temperature");
+    const cold = appendResponse(prompt, { ids: response, logprobs, temperature: 0.5 });
+    expect(appendObservation(cold, plain, compact, "", false).temperature).toBe(0.5);
     expect(step.ids.filter((id) => id === plain.endId)).toEqual([]);
   });
 

@@ -13,6 +13,8 @@ export interface SampledResponse {
   readonly ids: readonly number[];
   readonly logprobs?: readonly number[];
   readonly sampledLogprobs?: readonly number[];
+  /** Default 1. */
+  readonly temperature?: number | undefined;
 }
 
 /** The prompt as a sequence; a style that asks in prose is put into the tokenizer's chat template. */
@@ -86,7 +88,7 @@ export function responseEndId(tokenizer: Tokenizer, style: PromptStyle): number 
 
 /** The sequence with the response after it, its ids exactly as they were sampled. */
 export function appendResponse(sequence: Sequence, response: SampledResponse): Sequence {
-  const { ids, logprobs, sampledLogprobs } = response;
+  const { ids, logprobs, sampledLogprobs, temperature = 1 } = response;
   for (const [name, values] of Object.entries({ logprobs, sampledLogprobs })) {
     if (values !== undefined && values.length !== ids.length) {
       throw new RangeError(
@@ -104,6 +106,7 @@ export function appendResponse(sequence: Sequence, response: SampledResponse): S
     spans: answered.spans,
     ...(all && { logprobs: all }),
     ...(sampled && { sampledLogprobs: sampled }),
+    ...(temperature !== 1 && { temperature }),
   };
 }
 

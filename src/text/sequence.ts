@@ -24,4 +24,11 @@ export interface Sequence {
   readonly logprobs?: readonly number[];
   /** The same under the distribution that was sampled from (temperature, top-k, top-p applied). */
   readonly sampledLogprobs?: readonly number[];
+  /** What the logits were divided by when the action was sampled; absent: 1. */
+  readonly temperature?: number;
+}
+
+/** Log-probabilities of the action under the distribution it was drawn from; undefined where nobody told them. */
+export function drawnLogprobs(sequence: Sequence): readonly number[] | undefined {
+  return (sequence.temperature ?? 1) === 1 ? sequence.logprobs : sequence.sampledLogprobs;
 }

@@ -15,7 +15,7 @@ import { type FinishedUpdate, trainRl } from "./rl.js";
 import { tinyConfig } from "./testing.js";
 import { worldTexts } from "./world-text.js";
 
-const config = tinyConfig({ updates: 1, groups: 3, groupSize: 8, gradientSample: 2 });
+const config = tinyConfig({ updates: 1, groups: 3, groupSize: 8, gradients: { every: 1 } });
 const environment = openEnvironment({ ...config.env, name: "household" });
 const style = promptStyle(environment.promptFamily, config.prompt);
 let tokenizer: Tokenizer;

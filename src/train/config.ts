@@ -9,6 +9,7 @@ import { promptOptions } from "../text/prompt.js";
 import { correctionOptions } from "./corrections.js";
 import { curricula } from "./curriculum.js";
 import { engineOptions } from "./engines.js";
+import { gradientOptions } from "./gradients.js";
 import { optimizerOptions } from "./schedule.js";
 import { sftOptions } from "./sft.js";
 
@@ -83,7 +84,7 @@ export function trainConfig(kind: EnvKind) {
       .optional()
       .describe("refused actions in a row after which an episode to learn from ends; default: any"),
     maxTokens: count.default(512).describe("longest response, in tokens"),
-    temperature: z.number().gt(0).default(1).describe("of the policy while it learns"),
+    temperature: z.number().gt(0).default(1).describe("the policy samples and learns at this"),
     minibatch: count.default(256).describe("steps of episodes per optimiser step"),
     curriculum: z
       .enum(curricula)
@@ -95,11 +96,7 @@ export function trainConfig(kind: EnvKind) {
     paw: pawOptions,
     optimizer: optimizerOptions,
     evaluation: evaluationOptions,
-    gradientSample: z
-      .int()
-      .min(0)
-      .default(8)
-      .describe("sequences per update to measure policy and world gradients on; 0 is none"),
+    gradients: gradientOptions,
     checkpointEvery: count.default(1).describe("updates between checkpoints"),
     seed: z.int().min(0).default(0).describe("seed of weights, tasks and every draw"),
   });

@@ -30,10 +30,12 @@ describe("the cap on the world model's gradient", () => {
     expect(nextGradientCap(1, {}, measured(0, 0))).toEqual({ running: 0, scale: 1 });
   });
 
-  it("is refused where gradients are not measured", () => {
-    expect(() => checkGradientCap({ paw: { gradientCap: 1 }, gradientSample: 0 })).toThrow(
-      /paw\.gradientCap.*gradientSample is 0/,
-    );
-    checkGradientCap({ paw: {}, gradientSample: 0 });
+  it("is refused where gradients are not measured at every update", () => {
+    for (const every of [0, 10])
+      expect(() => checkGradientCap({ paw: { gradientCap: 1 }, gradients: { every } })).toThrow(
+        new RegExp(`paw\\.gradientCap.*gradients.every is ${every}; set it to 1`),
+      );
+    checkGradientCap({ paw: { gradientCap: 1 }, gradients: { every: 1 } });
+    checkGradientCap({ paw: {}, gradients: { every: 0 } });
   });
 });

@@ -1,7 +1,7 @@
 /**
  * A cap on the world model's gradient, relative to the policy's (`paw.gradientCap`; beyond the paper, off by
- * default). Both are measured on a sample of every update (`gradients.ts`); the policy's is taken as a running
- * mean, because an update without signal has none of its own:
+ * default). Both are those of the whole update, measured at every update (`gradients.ts`); the policy's is taken as
+ * a running mean, because an update without signal has none of its own:
  *
  *   g_u = 0.9·g_(u−1) + 0.1·‖∇ L_RL‖,   scale = min(1, cap·g_u / ‖∇ λ·L_WM‖),   λ_g ← scale·λ_g
  */
@@ -36,13 +36,14 @@ function mean(running: number | undefined, now: number): number {
   return running === undefined ? now : DECAY * running + (1 - DECAY) * now;
 }
 
-/** Refuses a cap on what is not measured. */
+/** Refuses a cap on what is not measured at every update. */
 export function checkGradientCap(config: {
   readonly paw: { readonly gradientCap?: number | undefined };
-  readonly gradientSample: number;
+  readonly gradients: { readonly every: number };
 }): void {
-  if (config.paw.gradientCap === undefined || config.gradientSample > 0) return;
+  const { every } = config.gradients;
+  if (config.paw.gradientCap === undefined || every === 1) return;
   throw new ConfigError(
-    "paw.gradientCap: needs gradients that are measured, but gradientSample is 0; set it to 8, or leave the cap out",
+    `paw.gradientCap: needs the gradients of every update, but gradients.every is ${every}; set it to 1 (measuring takes about twice as long as learning), or leave the cap out`,
   );
 }

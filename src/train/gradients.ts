@@ -1,12 +1,44 @@
 /**
  * How the policy's and the world model's gradients relate: their lengths, and the cosine between them.
  *
- * The cosine follows from the lengths alone: |a + b|² = |a|² + |b|² + 2·|a|·|b|·cos. Measured on a sample of
- * an update's sequences, spread over all of its groups, before it is learnt, because every length takes a backward pass of its own.
+ * Measured on a whole update, at the weights that acted and with the update's own weights of tokens
+ * (`update/weights.ts`), before mini-batches are cut: the gradients of L_RL and of λ·L_WM in PaW eq. 11. The policy's
+ * is that of everything but the world model's term: KL penalty, entropy bonus and a critic's loss too. On a part
+ * of an update the lengths would be others: where signs differ, gradients of many sequences cancel.
+ *
+ * Every length takes a backward pass of its own, over the tokens that have a say in it, so this is done every
+ * k updates (`gradients.every`). The cosine follows from a third one, in which both are as long as one another,
+ * because rounding would drown the shorter:
+ *
+ *   s = |a| / |b|,   |a + s·b|² = 2·|a|²·(1 + cos)
  */
-import type { Engine } from "../engine/engine.js";
+import { z } from "zod";
+import type { Engine, TrainSequence } from "../engine/engine.js";
 import { type Objective, sumObjectives } from "../objectives/expression.js";
-import type { Update } from "../update/update.js";
+import { type ObjectiveOptions, updateObjective } from "../objectives/objective.js";
+import type { PawOptions } from "../objectives/paw-options.js";
+import { worldObjective } from "../objectives/world.js";
+import { scaleWorld, type Update } from "../update/update.js";
+
+/** When to measure. */
+export const gradientOptions = z
+  .strictObject({
+    every: z
+      .int()
+      .min(0)
+      .default(10)
+      .describe(
+        "measure policy and world gradients of a whole update every so many; 0 is never, a cap needs 1",
+      ),
+  })
+  .prefault({});
+
+/** The settings that say what is measured, and when. */
+export interface MeasuringOptions {
+  readonly gradients: z.output<typeof gradientOptions>;
+  readonly objective: ObjectiveOptions;
+  readonly paw: PawOptions;
+}
 
 /** Lengths of the two gradients and the cosine of the angle between them; NaN where one is 0. */
 export interface GradientRelation {
@@ -15,29 +47,64 @@ export interface GradientRelation {
   readonly "gradient.cosine": number;
 }
 
-/** Measures the gradients of two objectives on some of the update's sequences; changes no weights. */
+/** Measures the gradients of an update where that is due and there are two; changes no weights. */
+export async function measureGradients(
+  engine: Engine,
+  update: Update,
+  { gradients: { every }, objective, paw }: MeasuringOptions,
+  terms: { readonly critic: boolean; readonly sampler: boolean },
+  index: number,
+): Promise<GradientRelation | undefined> {
+  const { loss } = paw;
+  if (every === 0 || index % every !== 0) return undefined;
+  if (loss === "off" || update.sequences.length === 0) return undefined;
+  return relateGradients(engine, update, {
+    policy: updateObjective(objective, { ...paw, loss: "off" }, terms),
+    world: worldObjective({ ...paw, loss }),
+  });
+}
+
+/** Relates the gradients of two objectives over a whole update, one of action and one of observation tokens. */
 export async function relateGradients(
   engine: Engine,
   update: Update,
   objectives: { readonly policy: Objective; readonly world: Objective },
-  sample: number,
 ): Promise<GradientRelation> {
-  const all = update.sequences;
-  const count = Math.min(sample, all.length);
-  const sequences = Array.from(
-    { length: count },
-    (_, i) => all[Math.floor((i * all.length) / count)]!,
-  );
-  const lengthOf = async (objective: Objective): Promise<number> => {
+  const lengthOf = async (sequences: readonly TrainSequence[], objective: Objective) => {
+    if (sequences.length === 0) return 0;
     await engine.forwardBackward(sequences, objective);
     return (await engine.discardGradients()).gradNorm;
   };
-  const policy = await lengthOf(objectives.policy);
-  const world = await lengthOf(objectives.world);
-  const both = await lengthOf(sumObjectives(objectives.policy, objectives.world));
+  const policy = await lengthOf(only("policyWeight", update), objectives.policy);
+  const world = await lengthOf(only("worldWeight", update), objectives.world);
+  const cosine = async () => {
+    const { sequences } = scaleWorld(update, policy / world);
+    const both = await lengthOf(sequences, sumObjectives(objectives.policy, objectives.world));
+    return both ** 2 / (2 * policy ** 2) - 1;
+  };
   return {
     "gradient.policy": policy,
     "gradient.world": world,
-    "gradient.cosine": (both ** 2 - policy ** 2 - world ** 2) / (2 * policy * world),
+    "gradient.cosine": policy > 0 && world > 0 ? await cosine() : Number.NaN,
   };
+}
+
+/** The sequences with the tokens of that weight as their only targets, up to the last of them. */
+function only(weight: "policyWeight" | "worldWeight", update: Update): readonly TrainSequence[] {
+  return update.sequences.flatMap((sequence) => {
+    const weights = Array.from(sequence.inputs[weight] ?? []);
+    const end = weights.findLastIndex((x) => x !== 0) + 1;
+    if (end === 0) return [];
+    const cut = (values: ArrayLike<number>) => Array.from(values).slice(0, end);
+    return [
+      {
+        ids: cut(sequence.ids),
+        targets: weights.slice(0, end).map((x) => (x === 0 ? 0 : 1)),
+        ...(sequence.temperatures && { temperatures: cut(sequence.temperatures) }),
+        inputs: Object.fromEntries(
+          Object.entries(sequence.inputs).map(([name, values]) => [name, cut(values)]),
+        ),
+      },
+    ];
+  });
 }

@@ -93,11 +93,11 @@ describe("a run on an engine server", () => {
       });
     await expect(run("refused", { advantage: { name: "ppo" } })).rejects.toThrow(/no value head/);
     await expect(run("refused-2", { paw: { entropy: "full" } })).rejects.toThrow(
-      /no entropies: set paw.entropy.*cannot measure gradients: set gradientSample to 0/,
+      /no entropies: set paw.entropy.*cannot measure gradients: set gradients.every to 0/,
     );
-    await run("plain", { gradientSample: 0 });
+    await run("plain", { gradients: { every: 0 } });
     expect(said.at(-1)).toMatch(/takes no objectives: every update needs a second forward pass/);
-    await run("plain", { gradientSample: 0, updates: 2 }, true);
+    await run("plain", { gradients: { every: 0 }, updates: 2 }, true);
     const { metrics } = recorded(join(parent, "plain"));
     expect(metrics.map((line) => line.update)).toEqual([-1, 0, 1]);
     expect(metrics[2]!["policy.kl"]).toBeGreaterThan(0);

@@ -105,10 +105,41 @@ describe("the replay of a run", () => {
     );
   }, 240_000);
 
+  it("learns again at the temperature that was sampled at", async () => {
+    const folder = join(parent, "cold");
+    const config = tinyConfig({
+      ...{ temperature: 0.6, updates: 2, checkpointEvery: 2, evaluation: { every: 0 } },
+      objective: { entropy: 0.01 },
+      gradients: { every: 1 },
+    });
+    await trainRun(config, { folder });
+    const line = openRun(folder, fail).metrics()[1]!;
+    expect(line["mismatch.max"]).toBeLessThan(1e-4);
+    expect(line["policy.ratio"]).toBeCloseTo(1, 4);
+    const updates = await replayed(folder, true);
+    expect(updates.flatMap((update) => update.divergences)).toEqual([]);
+    expect(updates[0]!.compared).toEqual(
+      expect.arrayContaining(["policy.entropy", "mismatch.mean", "gradient.cosine"]),
+    );
+    expect(updates[1]!.compared).toContain("policy.loss");
+  }, 240_000);
+
+  it("leaves out gradients that were measured on a sample, as they once were", async () => {
+    const old = changed(run, "sampled", "manifest.json", (text) =>
+      text.replace(/"gradients": \{[^}]*\}/, '"gradientSample": 8'),
+    );
+    const [update] = await replayed(old, true);
+    expect(update!.learnt).toBe(true);
+    expect(update!.divergences).toEqual([]);
+    // Nobody succeeded, so that there is no cosine.
+    expect(update!.left).toEqual(["gradient.policy", "gradient.world"]);
+  }, 240_000);
+
   it("computes a capped λ again from the recorded gradients, across a resumed run too", async () => {
     const config = tinyConfig({
       // A balance of 1 and a tight cap, so that the cap is what decides.
       paw: { balance: 1, loss: "ce", gradientCap: 0.01 },
+      gradients: { every: 1 },
       // The entropy's gradient is there even where no episode succeeds.
       objective: { entropy: 0.01, kl: 0 },
       updates: 2,

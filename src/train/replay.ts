@@ -7,11 +7,12 @@
  *
  * Where the weights an update started from are still there (the start of RL, and a checkpoint of that very
  * moment), the update is learnt again from the recorded tokens, on a copy, so that all losses, KL,
- * probabilities and gradient norms are compared as well.
+ * probabilities and gradients are compared as well.
  *
- * Not compared: evaluations, of which the episodes are not recorded, times, memory, and the gradients that
- * are measured on a sample; a cap on λ is computed again from the recorded ones. PPO's advantages and
- * selection by full entropy need the weights, so without them what depends on those is left out too.
+ * Not compared: evaluations, of which the episodes are not recorded, times, memory, and gradients that were
+ * measured on a sample, as they once were; a cap on λ is computed again from the recorded ones. PPO's advantages,
+ * selection by full entropy, and actions whose log-probabilities at their temperature were not told need the
+ * weights, so without them what depends on those is left out too.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,11 +28,13 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { loadTokenizer } from "../text/tokenizer.js";
+import { transitionsOf } from "../update/transitions.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
 import { correct } from "./corrections.js";
 import { openEngine, withoutSampler } from "./engines.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
+import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
 import { expectedSteps, updateSeed } from "./rl.js";
@@ -76,11 +79,14 @@ export async function* replayRun(
   options: ReplayOptions,
 ): AsyncGenerator<ReplayedUpdate> {
   const config = trainConfigOf(run.folder);
+  const sampled = "gradientSample" in run.manifest.config;
   const lines = new Map(run.metrics().map((line) => [line.update, line]));
   const last = Math.max(-1, ...[...lines.keys()].map((update) => update ?? -1));
   // Before the first update is done there may be no weights either.
   if (last < 0) return;
-  const replayer = await createReplayer(run.folder, config, options.losses, capsOf(lines, config));
+  const caps = capsOf(lines, config);
+  const measured = sampled ? { ...config, gradients: { every: 0 } } : config;
+  const replayer = await createReplayer(run.folder, measured, options.losses, caps);
   let next = 0;
   try {
     for (const { update, groups } of updatesOf(run.episodes(), config.groups)) {
@@ -174,13 +180,12 @@ async function createReplayer(
 
   const capAt = (index: number): GradientCap => caps.get(index) ?? {};
   const prepare = (
-    index: number,
     groups: readonly Group[],
     advantages: Advantages,
     results = {},
     paw = config.paw,
-  ): Update => {
-    const update = prepareUpdate(groups, advantages, {
+  ): Update =>
+    prepareUpdate(groups, advantages, {
       paw,
       normaliser: config.objective.normaliser,
       maxReturn,
@@ -188,6 +193,7 @@ async function createReplayer(
       maxTokens,
       results,
     });
+  const capped = (update: Update, index: number): Update => {
     const { scale } = capAt(index);
     return scale === undefined ? update : scaleWorld(update, scale);
   };
@@ -225,7 +231,9 @@ async function createReplayer(
       values: critic,
     });
     const advantages = computeAdvantages(groups, config.advantage, scored.valueTable);
-    const prepared = prepare(index, groups, advantages, scored.results);
+    const unscaled = prepare(groups, advantages, scored.results);
+    const gradients = await measureGradients(engine, unscaled, config, { critic, sampler }, index);
+    const prepared = capped(unscaled, index);
     const corrections = await corrected(index, groups);
     const learnt =
       prepared.sequences.length === 0
@@ -241,25 +249,31 @@ async function createReplayer(
             ...(corrections !== undefined && { corrections }),
           });
     return {
-      line: metricsOf(index, groups, prepared, learnt, capAt(index)),
-      byEngine: (name) => name in (learnt?.metrics ?? {}) || name === "policy.actionEntropy",
+      line: metricsOf(index, groups, prepared, learnt, capAt(index), gradients),
+      byEngine: (name) =>
+        name in (learnt?.metrics ?? {}) || /^(policy\.actionEntropy|gradient\..*)$/.test(name),
       learnt: true,
     };
   };
 
   /** Without weights: what the record alone determines. */
   const recount = (index: number, groups: readonly Group[]): Recomputed => {
-    const full = config.paw.loss !== "off" && config.paw.entropy === "full";
+    const untold = transitionsOf(groups).some(({ logprobs }) => logprobs === undefined);
+    const full = config.paw.loss !== "off" && (config.paw.entropy === "full" || untold);
     const advantages = critic ? noAdvantages(groups) : computeAdvantages(groups, config.advantage);
-    const prepared = prepare(index, groups, advantages, {}, { ...config.paw, entropy: "sampled" });
+    const results = untold ? { oldLogprobs: noLogprobs(groups) } : {};
+    const byWords = { ...config.paw, entropy: "sampled" } as const;
+    const prepared = capped(prepare(groups, advantages, results, byWords), index);
     const learnt =
       prepared.sequences.length === 0
         ? undefined
         : // How a sampler's tokens weigh is not in the record.
-          atRatioOne(cut(prepared, index), config, { withLoss: !critic && !sampler });
+          atRatioOne(cut(prepared, index), config, { withLoss: !critic && !sampler && !untold });
     const unknown = full
       ? ["world.targets", "world.tokens", "train.tokens", "policy.actionEntropy"]
-      : [];
+      : untold
+        ? ["policy.actionEntropy"]
+        : [];
     const line = Object.entries(metricsOf(index, groups, prepared, learnt, capAt(index)));
     return {
       line: Object.fromEntries(line.filter(([name]) => !unknown.includes(name))),
@@ -296,6 +310,11 @@ function noAdvantages(groups: readonly Group[]): Advantages {
     group.episodes.map((episode) => (episode.stop === "broken" ? [] : episode.steps.map(() => 0))),
   );
   return { advantages: table };
+}
+
+/** Zeros, for where the log-probabilities that actions were drawn with cannot be known. */
+function noLogprobs(groups: readonly Group[]): readonly Float32Array[] {
+  return transitionsOf(groups).map(({ actionEnd }) => new Float32Array(actionEnd));
 }
 
 /**
@@ -335,9 +354,9 @@ function metricsOf(
   prepared: Update,
   learnt: Learnt | undefined,
   gradientCap: GradientCap,
+  gradients?: GradientRelation,
 ): MetricsLine {
   const seconds = { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 };
-  const gradients = undefined;
   const line = updateMetrics({
     index,
     groups,
@@ -352,8 +371,7 @@ function metricsOf(
   return Object.fromEntries(Object.entries(line).filter(([name]) => isComparable(name)));
 }
 
-const isComparable = (name: string): boolean =>
-  !/^(seconds\.|memory\.|eval\.|gradient\.|update$)/.test(name);
+const isComparable = (name: string): boolean => !/^(seconds\.|memory\.|eval\.|update$)/.test(name);
 
 function compare(
   recorded: MetricsLine,

@@ -3,14 +3,13 @@
  *
  * Left out of the textbook: there is one epoch per update, as in the reference implementation, and the
  * old log-probabilities are those recorded when the actions were sampled, not computed again, unless another
- * program sampled them.
+ * program sampled them. Log-probabilities, ratios, entropies and KL are those at the sampling temperature.
  */
 import { type AdvantageOptions, computeAdvantages } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
 import { type ObjectiveOptions, updateObjective } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
-import { worldObjective } from "../objectives/world.js";
 import { mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
@@ -21,7 +20,7 @@ import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import { type CorrectionOptions, correct } from "./corrections.js";
 import { type DrawOptions, drawTasks, nextSuccess, type TypeSuccess } from "./curriculum.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
-import { type GradientRelation, relateGradients } from "./gradients.js";
+import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
 import type { OptimizerOptions } from "./schedule.js";
 import { scoreActions } from "./score.js";
@@ -40,8 +39,8 @@ export interface RlOptions extends DrawOptions {
   readonly objective: ObjectiveOptions;
   readonly paw: PawOptions;
   readonly optimizer: OptimizerOptions;
-  /** Sequences of each update on which both gradients are measured; 0 is none. */
-  readonly gradientSample: number;
+  /** When both gradients are measured. */
+  readonly gradients: { readonly every: number };
   readonly seed: number;
 }
 
@@ -90,8 +89,6 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
   const critic = advantage.name === "ppo";
   const sampler = engine.capabilities.otherSampler === true;
   const objective = updateObjective(options.objective, paw, { critic, sampler });
-  const alone = updateObjective(options.objective, { ...paw, loss: "off" }, { critic, sampler });
-  const world = paw.loss === "off" ? undefined : worldObjective({ ...paw, loss: paw.loss });
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
   let { optimizerSteps, gradientCap, typeSuccess } = context;
 
@@ -131,10 +128,8 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     });
     clock.lap("prepare");
 
-    const gradients =
-      world === undefined || options.gradientSample === 0 || unscaled.sequences.length === 0
-        ? undefined
-        : await relateGradients(engine, unscaled, { policy: alone, world }, options.gradientSample);
+    const terms = { critic, sampler };
+    const gradients = await measureGradients(engine, unscaled, options, terms, index);
     gradientCap = nextGradientCap(paw.gradientCap, gradientCap, gradients);
     const { scale } = gradientCap;
     const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);

@@ -9,6 +9,7 @@ import { RunError } from "../runs/run-error.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
 import { type EngineOptions, engineOptions, openEngine, withoutSampler } from "./engines.js";
+import { currentSettings } from "./recorded-settings.js";
 
 /** The weights that a run starts from, and stays near where a KL penalty asks for it. */
 export const REFERENCE = "reference";
@@ -68,7 +69,7 @@ export function trainConfigOf(run: string): TrainConfig {
   const { kind, config } = readManifest(run);
   if (kind !== "train")
     throw new RunError(`${run} was made by pawl ${kind}: expected a run of pawl train`);
-  return config as unknown as TrainConfig;
+  return currentSettings(config);
 }
 
 /** Starts an engine with the model's weights and reads its tokenizer; default: the engine of its run, by itself. */

@@ -1,4 +1,4 @@
-/** What the engine says of the actions that were taken, where an objective needs to know it. */
+/** What the engine says of the actions that were taken, at the temperatures they were sampled at. */
 import type { TokenNumbers } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
 import type { Group } from "../rollout/episode.js";
@@ -7,7 +7,10 @@ import { actionSequences, actionTokens, transitionsOf } from "../update/transiti
 
 /** What is needed of the actions. */
 export interface Wanted {
-  /** Log-probabilities under the policy itself, where another sampler acted for it. */
+  /**
+   * Log-probabilities under the policy itself, because another sampler acted for it. They are asked for also where
+   * those at the sampling temperature were not recorded.
+   */
   readonly old?: boolean;
   /** Log-probabilities under the frozen reference, for the KL penalty. */
   readonly reference: boolean;
@@ -29,11 +32,12 @@ export async function scoreActions(
   groups: readonly Group[],
   wanted: Wanted,
 ): Promise<ScoredActions> {
-  const { old = false, entropies, values } = wanted;
-  const anew = old || entropies || values;
-  if (!wanted.reference && !anew) return { results: {} };
+  const { entropies, values } = wanted;
   const transitions = transitionsOf(groups);
-  if (transitions.length === 0) return { results: {} };
+  const untold = transitions.some(({ logprobs }) => logprobs === undefined);
+  const old = wanted.old === true || untold;
+  const anew = old || entropies || values;
+  if (transitions.length === 0 || (!wanted.reference && !anew)) return { results: {} };
   const sequences = actionSequences(transitions);
   const policy = anew ? await engine.forward(sequences, { entropies, values }) : [];
   const reference = wanted.reference

@@ -14,6 +14,8 @@ export interface StepSequence {
   readonly start: number;
   readonly targets: Uint8Array;
   readonly inputs: Readonly<Record<string, Float32Array>>;
+  /** Absent: 1 throughout. */
+  readonly temperatures?: Float32Array;
 }
 
 /** A sequence to train on; `steps` counts what went in. */
@@ -44,12 +46,17 @@ function join(chain: readonly StepSequence[]): MergedSequence {
   const { ids } = chain.at(-1)!;
   const targets = new Uint8Array(ids.length);
   const inputs: Record<string, Float32Array> = {};
+  let temperatures: Float32Array | undefined;
   for (const step of chain) {
     targets.set(step.targets, step.start);
+    if (step.temperatures !== undefined) {
+      temperatures ??= new Float32Array(ids.length).fill(1);
+      temperatures.set(step.temperatures, step.start);
+    }
     for (const [name, values] of Object.entries(step.inputs)) {
       inputs[name] ??= new Float32Array(ids.length);
       inputs[name].set(values, step.start);
     }
   }
-  return { ids, targets, inputs, steps: chain.length };
+  return { ids, targets, inputs, steps: chain.length, ...(temperatures && { temperatures }) };
 }

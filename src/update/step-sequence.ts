@@ -2,13 +2,13 @@
 import type { Advantages } from "../advantages/advantages.js";
 import type { StepSequence } from "./merge.js";
 import type { TargetedTokens } from "./multistep.js";
-import type { Transition } from "./transitions.js";
+import { actionTemperatures, type Transition } from "./transitions.js";
 
 /** What an engine said of `actionSequences`: for each transition, one number per token. */
 export interface ActionResults {
   /**
    * Log-probabilities under the policy that acted, computed again, because another sampler recorded those of its
-   * own; absent: those recorded are the policy's.
+   * own, or those at the temperature were not told; absent: those recorded are the policy's.
    */
   readonly oldLogprobs?: readonly ArrayLike<number>[];
   /** For the KL penalty. */
@@ -24,7 +24,7 @@ export type ActionInputs = Readonly<Record<string, (at: number, n: number) => nu
 
 /** The inputs of a transition's action tokens. */
 export function actionInputs(
-  { group, episode, step, sequence }: Transition,
+  { group, episode, step, logprobs: recorded }: Transition,
   i: number,
   { advantages, returns }: Advantages,
   weight: number,
@@ -33,7 +33,6 @@ export function actionInputs(
   const advantage = advantages[group]![episode]![step]!;
   const target = returns?.[group]?.[episode]?.[step];
   const { oldLogprobs, referenceLogprobs, values } = results;
-  const recorded = sequence.logprobs;
   if (oldLogprobs === undefined && recorded === undefined)
     throw new Error(
       "the episodes carry no log-probabilities of their actions; record them, or pass what the engine says of actionSequences as oldLogprobs",
@@ -51,7 +50,7 @@ export function actionInputs(
 
 /** A transition to train on, from its action on; without world weights there is no such input. */
 export function stepSequence(
-  { actionStart: start, actionEnd }: Transition,
+  { actionStart: start, actionEnd, temperature }: Transition,
   { ids, observations }: TargetedTokens,
   action: ActionInputs,
   worldWeight: readonly number[] | undefined,
@@ -73,5 +72,6 @@ export function stepSequence(
     });
     inputs.worldWeight = weights;
   }
-  return { ids, start, targets, inputs };
+  const temperatures = actionTemperatures(temperature, length, 0, actionEnd - start);
+  return { ids, start, targets, inputs, ...(temperatures && { temperatures }) };
 }

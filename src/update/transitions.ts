@@ -5,7 +5,7 @@
 import type { TokenNumbers } from "../advantages/advantages.js";
 import type { TargetSequence } from "../engine/engine.js";
 import type { Episode, Group } from "../rollout/episode.js";
-import type { Sequence, SpanKind } from "../text/sequence.js";
+import { drawnLogprobs, type Sequence, type SpanKind } from "../text/sequence.js";
 
 /** One step of an episode with the places of its tokens. */
 export interface Transition {
@@ -18,6 +18,10 @@ export interface Transition {
   /** The prompt is `[0, actionStart)`, the action `[actionStart, actionEnd)`, the observation the rest. */
   readonly actionStart: number;
   readonly actionEnd: number;
+  /** What the action was sampled at; learning from it happens there too. */
+  readonly temperature: number;
+  /** Log-probabilities of the action's tokens there, as recorded; undefined where nobody told them. */
+  readonly logprobs: readonly number[] | undefined;
 }
 
 /** All steps of all whole episodes, in order. */
@@ -46,7 +50,8 @@ function tokensOf(episode: Episode, step: number) {
     throw new Error(
       `${where()} has no tokens: policy ${episode.policy} is no model that can be trained; use an engine's policy`,
     );
-  const { spans, ids, logprobs } = sequence;
+  const { spans, ids, temperature = 1 } = sequence;
+  const logprobs = drawnLogprobs(sequence);
   let rank = 0;
   let actionStart = 0;
   let actionEnd = 0;
@@ -70,15 +75,36 @@ function tokensOf(episode: Episode, step: number) {
     throw new Error(
       `${where()}: the action has ${actionEnd - actionStart} tokens, but ${logprobs.length} log-probabilities`,
     );
-  return { sequence, actionStart, actionEnd };
+  return { sequence, actionStart, actionEnd, temperature, logprobs };
 }
 
-/** Prompts and actions with the action as target: what to ask an engine before an update is prepared. */
+/**
+ * Prompts and actions with the action as target, at the temperature it was sampled at: what to ask an engine before
+ * an update is prepared.
+ */
 export function actionSequences(transitions: readonly Transition[]): readonly TargetSequence[] {
-  return transitions.map(({ sequence, actionStart, actionEnd }) => ({
-    ids: sequence.ids.slice(0, actionEnd),
-    targets: new Uint8Array(actionEnd).fill(1, actionStart),
-  }));
+  return transitions.map(({ sequence, actionStart, actionEnd, temperature }) => {
+    const temperatures = actionTemperatures(temperature, actionEnd, actionStart, actionEnd);
+    return {
+      ids: sequence.ids.slice(0, actionEnd),
+      targets: new Uint8Array(actionEnd).fill(1, actionStart),
+      ...(temperatures && { temperatures }),
+    };
+  });
+}
+
+/**
+ * Temperatures of so many tokens, of which `[start, end)` are an action; undefined where all are 1. Observations stay
+ * at 1: the world model's predictions are not sampled.
+ */
+export function actionTemperatures(
+  temperature: number,
+  length: number,
+  start: number,
+  end: number,
+): Float32Array | undefined {
+  if (temperature === 1) return undefined;
+  return new Float32Array(length).fill(1).fill(temperature, start, end);
 }
 
 /** Per-token results of `actionSequences`, action tokens only: groups × episodes × steps × tokens. */

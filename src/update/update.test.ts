@@ -201,6 +201,45 @@ describe("prepareUpdate", () => {
     );
   });
 
+  it("at a temperature, takes the log-probabilities of what was sampled from", () => {
+    const at = (temperature: number | undefined, told: boolean) => {
+      const [group] = groupsOf([[{ steps: [{ action: [L(0.5), L(0.5)] }] }]]);
+      const [source] = group!.episodes;
+      const [only] = source!.steps;
+      const sequence = {
+        ...only!.sequence!,
+        ...(temperature !== undefined && { temperature }),
+        ...(told && { sampledLogprobs: [L(0.8), L(0.9)] }),
+      };
+      return [{ ...group!, episodes: [{ ...source!, steps: [{ ...only!, sequence }] }] }];
+    };
+    const prepared = (temperature: number | undefined, told = true, results = {}) =>
+      prepareUpdate(
+        at(temperature, told),
+        { advantages: [[[1]]] },
+        { paw: pawOptions.parse({ alpha: 1 }), normaliser: "tokens", maxReturn: 10, results },
+      );
+    const tempered = prepared(0.6);
+    const [sequence] = tempered.sequences;
+    expect(Array.from(sequence!.temperatures!)).toEqual(
+      Array.from(Float32Array.from([1, 1, 0.6, 0.6, 1, 1])),
+    );
+    const old = (update: typeof tempered) =>
+      Array.from(update.sequences[0]!.inputs.oldLogprob!).slice(2, 4).map(Math.exp);
+    expect(old(tempered)).toEqual([expect.closeTo(0.8, 6), expect.closeTo(0.9, 6)]);
+    expect(tempered.entropies[0]).toBeCloseTo(-(0.8 * L(0.8) + 0.9 * L(0.9)) / 2, 10);
+    // A record without a temperature was learnt from at 1, whatever it was sampled at.
+    const plain = prepared(undefined);
+    expect(plain.sequences[0]).not.toHaveProperty("temperatures");
+    expect(old(plain)).toEqual([expect.closeTo(0.5, 6), expect.closeTo(0.5, 6)]);
+    // What nobody told comes from the engine, and is needed.
+    const oldLogprobs = [[0, 0, L(0.7), L(0.7)]];
+    const scored = prepared(0.6, false, { oldLogprobs });
+    expect(old(scored)).toEqual([expect.closeTo(0.7, 6), expect.closeTo(0.7, 6)]);
+    expect(scored.entropies[0]).toBeCloseTo(-0.7 * L(0.7), 6);
+    expect(() => prepared(0.6, false)).toThrow(/carry no log-probabilities/);
+  });
+
   it("transitions without an observation are not in the pool", () => {
     const mute = { action: [L(0.4)], observation: 0 };
     const table = { advantages: [[[1, 1, 1]]] };

@@ -200,7 +200,7 @@ function ungroup(groups: readonly Group[], { advantages, returns }: Advantages) 
 }
 
 function actionEntropy(
-  { sequence, actionStart, actionEnd }: Transition,
+  { logprobs, actionStart, actionEnd }: Transition,
   i: number,
   results: ActionResults,
   kind: PawOptions["entropy"],
@@ -212,9 +212,9 @@ function actionEntropy(
       );
     return fullEntropy(Array.from(results.entropies[i]!).slice(actionStart, actionEnd));
   }
-  const logprobs =
-    sequence.logprobs ?? Array.from(results.oldLogprobs?.[i] ?? []).slice(actionStart, actionEnd);
-  return sampledEntropy(logprobs);
+  return sampledEntropy(
+    logprobs ?? Array.from(results.oldLogprobs?.[i] ?? []).slice(actionStart, actionEnd),
+  );
 }
 
 /** The places of the transitions that selection draws from. */

@@ -58,8 +58,12 @@ function numbers(values: ArrayLike<number>): Float64Array {
   return Float64Array.from(values);
 }
 
-function plainSequence({ ids, targets }: TargetSequence): TargetSequence {
-  return { ids: numbers(ids), ...(targets === undefined ? {} : { targets: numbers(targets) }) };
+function plainSequence({ ids, targets, temperatures }: TargetSequence): TargetSequence {
+  return {
+    ids: numbers(ids),
+    ...(targets && { targets: numbers(targets) }),
+    ...(temperatures && { temperatures: numbers(temperatures) }),
+  };
 }
 
 function plainRequest(request: SampleRequest): SampleRequest {

@@ -23,6 +23,7 @@ import {
   columnFeed,
   computedLength,
   gatherTargets,
+  inverseTemperatures,
   layOut,
   type PackedStep,
   packedFeeds,
@@ -31,6 +32,7 @@ import {
 import { attentionBlocks, packSequences } from "./packing.js";
 import {
   forwardProgram,
+  INVERSE_TEMPERATURES,
   inputName,
   metricName,
   type Program,
@@ -117,6 +119,14 @@ export function createLearner(
     stepCost: STEP_COST,
     lanes: lanes.length,
   };
+  /** What a step's graph is built for, and what it is fed besides an objective's inputs. */
+  const shapeOf = (sequences: readonly TargetSequence[], packed: PackedStep) => {
+    const inverses = inverseTemperatures(packed, sequences);
+    const shape = { blocks: attentionBlocks(packed.length), tempered: inverses !== undefined };
+    const feeds = packedFeeds(packed, config);
+    if (inverses !== undefined) feeds[INVERSE_TEMPERATURES] = columnFeed(inverses);
+    return { shape, feeds };
+  };
   /** Computes all sequences, every lane its share of the steps; the steps come back with their results. */
   const runSteps = async (
     sequences: readonly TargetSequence[],
@@ -175,10 +185,10 @@ export function createLearner(
         sequences,
         { weights, weightNames, trained: [] },
         (packed) => {
-          const blocks = attentionBlocks(packed.length);
-          const key = `forward ${blocks} ${quantities}`;
-          const program = programOf(key, () => forwardProgram(config, quantities, blocks));
-          return { key, program, feeds: packedFeeds(packed, config) };
+          const { shape, feeds } = shapeOf(sequences, packed);
+          const key = `forward ${JSON.stringify(shape)} ${quantities}`;
+          const program = programOf(key, () => forwardProgram(config, quantities, shape));
+          return { key, program, feeds };
         },
       );
       for (const { packed, found: columns } of steps)
@@ -209,10 +219,9 @@ export function createLearner(
         sequences,
         { weights, weightNames: trained, trained },
         (packed) => {
-          const blocks = attentionBlocks(packed.length);
-          const key = `train ${blocks} ${JSON.stringify(objective)}`;
-          const program = programOf(key, () => trainingProgram(config, objective, blocks));
-          const feeds = packedFeeds(packed, config);
+          const { shape, feeds } = shapeOf(sequences, packed);
+          const key = `train ${JSON.stringify(shape)} ${JSON.stringify(objective)}`;
+          const program = programOf(key, () => trainingProgram(config, objective, shape));
           for (const name of inputs)
             feeds[inputName(name)] = columnFeed(
               gatherTargets(packed, (i) => sequences[i]!.inputs[name]!),

@@ -61,6 +61,19 @@ export function layOut(sequences: readonly TargetSequence[], step: Step): Packed
   return { length, rows, ids, predictors, targets, sequenceOf, tokenOf };
 }
 
+/** What each target's logits are multiplied by; undefined where that is 1 for all of them. */
+export function inverseTemperatures(
+  packed: PackedStep,
+  sequences: readonly TargetSequence[],
+): Float32Array | undefined {
+  const { sequenceOf, tokenOf } = packed;
+  const inverses = Float32Array.from(
+    tokenOf,
+    (token, slot) => 1 / (sequences[sequenceOf[slot]!]!.temperatures?.[token] ?? 1),
+  );
+  return inverses.every((inverse) => inverse === 1) ? undefined : inverses;
+}
+
 /** The tokens of a step as graph inputs. */
 export function packedFeeds(packed: PackedStep, config: ModelConfig): Feeds {
   const { length, rows, ids, predictors, targets } = packed;

@@ -8,7 +8,7 @@ import { addInput, createGraph, type Graph, type Tensor } from "./graph.js";
 import { blockMasks, predict } from "./layers.js";
 import { compileObjective, type Quantities, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
-import { asInt64, rowsWithNumbers, selectNumbers, selectRows } from "./ops.js";
+import { asInt64, multiply, rowsWithNumbers, selectNumbers, selectRows } from "./ops.js";
 import { finishGraph } from "./scan.js";
 import {
   attend,
@@ -63,19 +63,30 @@ export function trainedWeights(names: readonly string[], objective: Objective): 
   return names.filter((name) => values || name !== VALUE_HEAD);
 }
 
-/** Scores the rows of a step, attending in so many blocks: log-probabilities of the targets and what else is asked for. */
+/** What a graph is built for besides what it computes. */
+export interface StepShape {
+  /** Attention divides rows into so many blocks. */
+  readonly blocks: number;
+  /** Targets have inverse temperatures, as another input; without them their logits are as they are. */
+  readonly tempered: boolean;
+}
+
+/** Name of the targets' inverse temperatures among a graph's inputs. */
+export const INVERSE_TEMPERATURES = "inverseTemperatures";
+
+/** Scores the rows of a step: log-probabilities of the targets and what else is asked for. */
 export function forwardProgram(
   config: ModelConfig,
   quantities: readonly Quantity[],
-  blocks: number,
+  shape: StepShape,
 ): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, quantities.includes("value"));
   const packed = declarePacked(graph);
   const columns = score(
     context,
-    readTokens(context, packed, blocks),
-    targetsOf(packed),
+    readTokens(context, packed, shape.blocks),
+    declareTargets(graph, packed, shape),
     quantities,
   );
   return finishProgram(graph, new Map(quantities.map((name) => [name, columns[name]!])));
@@ -85,7 +96,7 @@ export function forwardProgram(
 export function trainingProgram(
   config: ModelConfig,
   objective: Objective,
-  blocks: number,
+  shape: StepShape,
 ): Program {
   const graph = createGraph();
   const read = new Set<Quantity>(["logprob", ...quantitiesRead(objective)]);
@@ -100,8 +111,8 @@ export function trainingProgram(
   const sums = weights.map((weight) =>
     addInput(graph, sumName(weight.name), "float32", weight.shape),
   );
-  const states = readTokens(context, packed, blocks);
-  const targets = targetsOf(packed);
+  const states = readTokens(context, packed, shape.blocks);
+  const targets = declareTargets(graph, packed, shape);
   const columns = score(context, states, targets, quantities);
   const compiled = compileObjective(objective, columns, inputs);
   const gradients = differentiate(
@@ -181,24 +192,35 @@ interface Targets {
   readonly predictors: Tensor;
   /** [targets, 1] */
   readonly ids: Tensor;
+  /** [targets, 1]: what their logits are multiplied by; absent: 1. */
+  readonly inverseTemperatures?: Tensor;
 }
 
-function targetsOf({ predictors, targets }: Packed): Targets {
-  return { predictors: asInt64(predictors), ids: targets };
+function declareTargets(
+  graph: Graph,
+  { predictors, targets }: Packed,
+  { tempered }: StepShape,
+): Targets {
+  const places = { predictors: asInt64(predictors), ids: targets };
+  if (!tempered) return places;
+  const inverses = addInput(graph, INVERSE_TEMPERATURES, "float32", ["targets", 1]);
+  return { ...places, inverseTemperatures: inverses };
 }
 
 /** The wanted quantities of some targets, as columns: of the last layer, nothing else is finished. */
 function score(
   context: Context,
   { x, attended }: States,
-  { predictors, ids }: Targets,
+  { predictors, ids, inverseTemperatures }: Targets,
   quantities: readonly Quantity[],
 ): Quantities {
   const last = context.config.layers - 1;
   const rows = [selectRows(x, predictors), selectRows(attended, predictors)] as const;
   const hidden = finish(context, finishLayer(context, last, ...rows));
+  // Logits are linear in the hidden states, which are far narrower: so those are scaled.
+  const scaled = inverseTemperatures === undefined ? hidden : multiply(hidden, inverseTemperatures);
   return {
-    ...predict(hidden, outputWeight(context), ids, { entropy: quantities.includes("entropy") }),
+    ...predict(scaled, outputWeight(context), ids, { entropy: quantities.includes("entropy") }),
     ...(quantities.includes("value") ? { value: criticValue(context, hidden) } : {}),
   };
 }
@@ -217,6 +239,9 @@ function sparseSeeds(
   const some = {
     predictors: selectNumbers(targets.predictors, rows),
     ids: selectNumbers(targets.ids, rows),
+    ...(targets.inverseTemperatures && {
+      inverseTemperatures: selectNumbers(targets.inverseTemperatures, rows),
+    }),
   };
   const columns = score(context, states, some, [...seeds.keys()]);
   return new Map(

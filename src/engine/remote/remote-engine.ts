@@ -165,6 +165,7 @@ async function capabilitiesOf(
       fusedObjective: pawl.objective,
       lora: model.lora,
       discardGradients: pawl.discard,
+      temperatures: false,
     };
   }
   if (options.folder === undefined)
@@ -183,6 +184,7 @@ async function capabilitiesOf(
     fusedObjective: false,
     lora: true,
     discardGradients: false,
+    temperatures: false,
   };
 }
 
@@ -283,7 +285,7 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
       live(async () => {
         if (!capabilities.discardGradients)
           throw new EngineError(
-            `the engine server at ${transport.shownUrl} cannot discard gradients; set gradientSample to 0, so that none are measured`,
+            `the engine server at ${transport.shownUrl} cannot discard gradients; set gradients.every to 0, so that none are measured`,
           );
         return gradNormOf(await change("discard_gradients"), "discard_gradients");
       }),

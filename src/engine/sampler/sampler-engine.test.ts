@@ -45,7 +45,11 @@ for (const kind of ["vllm", "sglang"] as const)
 
     it("loads weights once after they have changed, and leaves no folder behind", async () => {
       const engine = await sampledBy(server.url);
-      expect(engine.capabilities).toMatchObject({ otherSampler: true, vocabularySize: 37 });
+      expect(engine.capabilities).toMatchObject({
+        otherSampler: true,
+        vocabularySize: 37,
+        temperatures: false,
+      });
       const request = { prompt: [1, 2], maxTokens: 3, seed: 1 };
       const reloads = () =>
         server.calls.filter(({ path }) => /collective_rpc|from_disk/.test(path)).length;

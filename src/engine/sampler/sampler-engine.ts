@@ -79,7 +79,8 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
   const result: Engine = {
     get capabilities() {
       const name = `${engine.capabilities.name}, sampled by ${server.name}`;
-      return { ...engine.capabilities, name, otherSampler: true };
+      // It tells log-probabilities at temperature 1, so at another the correction cannot be computed.
+      return { ...engine.capabilities, name, otherSampler: true, temperatures: false };
     },
     async sample(requests) {
       checkRequests(requests, engine.capabilities);

@@ -56,7 +56,8 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
         return {
           response: decodeResponse(tokenizer, style, sample.tokens),
           encode(observation, done) {
-            const answered = appendResponse(prompt, { ...sample, ids: sample.tokens });
+            const { temperature } = sampling;
+            const answered = appendResponse(prompt, { ...sample, ids: sample.tokens, temperature });
             return appendObservation(answered, tokenizer, style, observation, done);
           },
         };

@@ -1,0 +1,51 @@
+/** An engine that notes what it is asked while another does the work. */
+import type { Objective } from "../objectives/expression.js";
+import type {
+  BackwardResult,
+  Engine,
+  ForwardOptions,
+  SampleRequest,
+  TargetSequence,
+  TrainSequence,
+} from "./engine.js";
+
+/** What was asked, in order. */
+export interface Asked {
+  readonly samples: SampleRequest[];
+  readonly forwards: {
+    readonly sequences: readonly TargetSequence[];
+    readonly options: ForwardOptions;
+  }[];
+  readonly passes: {
+    readonly sequences: readonly TrainSequence[];
+    readonly objective: Objective;
+    readonly result: BackwardResult;
+  }[];
+}
+
+/** The engine, and what it was asked so far. */
+export function recording(engine: Engine): { readonly engine: Engine; readonly asked: Asked } {
+  const asked: Asked = { samples: [], forwards: [], passes: [] };
+  return {
+    asked,
+    engine: {
+      ...engine,
+      get capabilities() {
+        return engine.capabilities;
+      },
+      sample(requests) {
+        asked.samples.push(...requests);
+        return engine.sample(requests);
+      },
+      forward(sequences, options = {}) {
+        asked.forwards.push({ sequences, options });
+        return engine.forward(sequences, options);
+      },
+      async forwardBackward(sequences, objective) {
+        const result = await engine.forwardBackward(sequences, objective);
+        asked.passes.push({ sequences, objective, result });
+        return result;
+      },
+    },
+  };
+}
