@@ -23,6 +23,8 @@ export interface Capabilities {
   readonly lora: boolean;
   /** Accumulated gradients can be dropped again and their norm told, so that gradients can be measured. */
   readonly discardGradients: boolean;
+  /** Log-probabilities at other temperatures than 1 (`TargetSequence.temperatures`). */
+  readonly temperatures: boolean;
   /** Another program samples: its log-probabilities are not quite those that `forward` gives. */
   readonly otherSampler?: boolean;
 }
@@ -68,6 +70,8 @@ export interface TargetSequence {
   readonly ids: ArrayLike<number>;
   /** 1 where the token is a target. Absent: every token but the first. */
   readonly targets?: ArrayLike<number>;
+  /** What the logits of each token are divided by; absent: 1. */
+  readonly temperatures?: ArrayLike<number>;
 }
 
 /** A sequence to learn from, with the constants its objective names, one per token. */

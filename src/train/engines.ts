@@ -179,6 +179,7 @@ export interface EngineNeeds {
   readonly values: boolean;
   readonly entropies: boolean;
   readonly discardGradients: boolean;
+  readonly temperatures: boolean;
 }
 
 /** Refuses, before a run starts, what the engine cannot do. */
@@ -187,6 +188,7 @@ export function refuseMissing(needs: EngineNeeds, capabilities: Capabilities): v
     values: "it has no value head: choose another advantage than ppo",
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
     discardGradients: "it cannot measure gradients: set gradientSample to 0",
+    temperatures: "it computes log-probabilities at temperature 1 only: set temperature to 1",
   };
   const missing = (Object.keys(remedies) as (keyof EngineNeeds)[]).filter(
     (name) => needs[name] && !capabilities[name],

@@ -95,6 +95,9 @@ describe("a run on an engine server", () => {
     await expect(run("refused-2", { paw: { entropy: "full" } })).rejects.toThrow(
       /no entropies: set paw.entropy.*cannot measure gradients: set gradientSample to 0/,
     );
+    await expect(run("refused-3", { gradientSample: 0, temperature: 0.7 })).rejects.toThrow(
+      /log-probabilities at temperature 1 only: set temperature to 1/,
+    );
     await run("plain", { gradientSample: 0 });
     expect(said.at(-1)).toMatch(/takes no objectives: every update needs a second forward pass/);
     await run("plain", { gradientSample: 0, updates: 2 }, true);

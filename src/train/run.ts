@@ -184,11 +184,12 @@ async function servedTokenizer(engine: Engine, folder: string): Promise<Tokenize
   return loadTokenizer(folder);
 }
 
-function needsOf({ advantage, objective, paw, gradientSample }: TrainConfig) {
+function needsOf({ advantage, objective, paw, gradientSample, temperature }: TrainConfig) {
   return {
     values: advantage.name === "ppo",
     entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
     discardGradients: paw.loss !== "off" && gradientSample > 0,
+    temperatures: temperature !== 1,
   };
 }
 

@@ -104,7 +104,7 @@ class Engine:
                     batch.positions,
                     PackedAttention(batch.lengths, self.ranks.device),
                     lambda hidden, weight, head: score(
-                        hidden.index_select(0, batch.rows), weight, head, batch.targets, entropies=entropies, values=values
+                        hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, entropies=entropies, values=values
                     ),
                 )
                 for name in names:
@@ -124,7 +124,9 @@ class Engine:
                     batch.positions,
                     PackedAttention(batch.lengths, device),
                     lambda hidden, weight, head: tuple(
-                        learn(hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.inputs, objective)
+                        learn(
+                            hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, batch.inputs, objective
+                        )
                     ),
                 )
             )

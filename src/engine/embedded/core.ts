@@ -68,6 +68,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       fusedObjective: true,
       lora: false,
       discardGradients: true,
+      temperatures: true,
     }),
     sample: (requests) => model.sampler.sample(requests),
     forward: (sequences, { weights = "policy", ...wanted } = {}) => {

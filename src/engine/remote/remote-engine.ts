@@ -165,6 +165,7 @@ async function capabilitiesOf(
       fusedObjective: pawl.objective,
       lora: model.lora,
       discardGradients: pawl.discard,
+      temperatures: pawl.temperatures,
     };
   }
   if (options.folder === undefined)
@@ -183,6 +184,7 @@ async function capabilitiesOf(
     fusedObjective: false,
     lora: true,
     discardGradients: false,
+    temperatures: false,
   };
 }
 
@@ -213,6 +215,7 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
     binary: pawl?.base64 ?? false,
     fused: pawl?.objective ?? false,
     extended: pawl !== undefined,
+    temperatures: pawl?.temperatures ?? false,
     values: () => capabilities.values,
     change,
     read: (path, body, weights) => {

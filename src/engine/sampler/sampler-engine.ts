@@ -13,6 +13,7 @@ import type { Patience } from "../../post-json.js";
 import { mixSeed } from "../../random.js";
 import { checkRequests } from "../embedded/checks.js";
 import { type Engine, EngineError, type Sample, type SampleRequest } from "../engine.js";
+import { knownSampledLogprobs } from "../sampled-logprobs.js";
 import { type Drawn, findServer, type SamplerServer } from "./dialects.js";
 import { checkReload } from "./reload-check.js";
 import { createWire } from "./wire.js";
@@ -79,7 +80,8 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
   const result: Engine = {
     get capabilities() {
       const name = `${engine.capabilities.name}, sampled by ${server.name}`;
-      return { ...engine.capabilities, name, otherSampler: true };
+      // It tells log-probabilities at temperature 1, so at another the correction cannot be computed.
+      return { ...engine.capabilities, name, otherSampler: true, temperatures: false };
     },
     async sample(requests) {
       checkRequests(requests, engine.capabilities);
@@ -145,10 +147,11 @@ async function checkLogprobs(server: SamplerServer, engine: Engine): Promise<voi
 /** What was drawn as a sample, ended at its first stop sequence; refuses what no such request can have given. */
 function sampleOf(
   { tokens, logprobs }: Drawn,
-  { maxTokens, temperature = 1, topK = 0, topP = 1, stop = [] }: SampleRequest,
+  request: SampleRequest,
   vocabularySize: number,
   name: string,
 ): Sample {
+  const { maxTokens, stop = [] } = request;
   const foreign = tokens.find((id) => id < 0 || id >= vocabularySize);
   if (foreign !== undefined)
     throw new EngineError(
@@ -164,8 +167,7 @@ function sampleOf(
       `${name} ended a sample after ${tokens.length} of ${maxTokens} tokens and at no stop of ours: see its log, and whether a generation_config.json of its model names further stops`,
     );
   const own = logprobs.slice(0, end);
-  const known =
-    temperature === 0 ? own.map(() => 0) : temperature === 1 && topK === 0 && topP === 1 && own;
+  const known = knownSampledLogprobs(request, own);
   return {
     tokens: tokens.slice(0, end),
     logprobs: own,
