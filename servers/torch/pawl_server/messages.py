@@ -67,6 +67,7 @@ class SampleBatch:
 class Checkpoint:
     path: str
     optimizer: bool
+    merged: bool
 
 
 Work = Union[CreateModel, Forward, ForwardBackward, AdamParams, SampleBatch, Checkpoint, None]
@@ -171,7 +172,7 @@ def _stops(value: object, where: str, limits: Limits) -> tuple[tuple[int, ...], 
 
 
 def _checkpoint(body: Json, limits: Limits) -> Checkpoint:
-    return Checkpoint(_required(body, "path", str), bool(body.get("optimizer", True)))
+    return Checkpoint(_required(body, "path", str), bool(body.get("optimizer", True)), bool(body.get("merged")))
 
 
 PARSERS: Mapping[str, Callable[[Json, Limits], Work]] = {
