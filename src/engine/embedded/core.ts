@@ -90,7 +90,9 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       snapshots += 1;
       model.reference = { name: "reference", version: snapshots, arrays };
     },
-    save: (folder, { optimizer = true } = {}) => saveModel(model, folder, optimizer),
+    // There are no adapters here, so all that is saved is merged.
+    save: (folder, { optimizer = true, merged = false } = {}) =>
+      saveModel(model, folder, optimizer && !merged),
     load: async (folder) => {
       const loaded = await loadModel(folder, threads, valueHead);
       await disposeModel(model);
@@ -202,8 +204,9 @@ async function loadMoments(folder: string, moments: Moments): Promise<Moments> {
           `${path}: ${stored} has ${data.length} numbers; the weight has ${into.length}`,
         );
       into.set(data);
+      // Those of an adapter, which is read merged, are of no use here; without any, the count starts again too.
+      moments.steps = Number(file.metadata.steps ?? 0);
     }
-  moments.steps = Number(file.metadata.steps ?? 0);
   return moments;
 }
 

@@ -109,7 +109,7 @@ describe("temperatures", () => {
     }));
 
   it("are refused where the server knows none, but for 1", async () => {
-    for (const options of [{ temperatures: false }, { extensions: false }])
+    for (const options of [{ without: "temperatures" }, { extensions: false }])
       await withServer(options, async (engine) => {
         expect(engine.capabilities.temperatures).toBe(false);
         const refused = /at temperature 1 only, and sequence 0 has others; set temperature to 1/;

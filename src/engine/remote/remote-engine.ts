@@ -1,6 +1,6 @@
 /** An engine on another machine: an `Engine` whose work a server does, over HTTP. */
 import { randomUUID } from "node:crypto";
-import { copyFile, readFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { checkAdamParams } from "../embedded/adam.js";
@@ -230,13 +230,23 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
     // A plain server may not tell; not a number is what the run's metrics leave out.
     return { gradNorm: typeof norm === "number" ? norm : Number.NaN };
   };
-  const saveAs = async (path: string, optimizer: boolean): Promise<string> => {
+  const saveAs = async (path: string, optimizer: boolean, merged = false): Promise<string> => {
     const saved = await change("save_weights", {
       path,
-      ...(pawl !== undefined && { optimizer }),
+      ...(pawl !== undefined && { optimizer, ...(merged && { merged }) }),
       type: "save_weights",
     });
     return parse(z.object({ path: z.string() }), saved, "save_weights").path;
+  };
+  const saveMerged = async (folder: string): Promise<void> => {
+    if (pawl?.files !== true)
+      throw new EngineError(
+        `the engine server at ${transport.shownUrl} gives out no files, so its weights cannot be written to ${folder}; export them there`,
+      );
+    const path = await saveAs(`exports/${randomUUID()}`, false, true);
+    await mkdir(folder, { recursive: true });
+    await downloadCheckpoint(transport, path, folder, "all");
+    await transport.post("delete_weights", { path });
   };
   const live = <T>(work: () => Promise<T>): Promise<T> =>
     disposed ? Promise.reject(new EngineError("the engine was disposed of")) : work();
@@ -300,8 +310,12 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
         referenceId ??= (await session.createModel(modelRequest(session, options))).modelId;
         await session.call("load_weights", { model_id: referenceId, seq_id: 0, path });
       }),
-    save: (folder, { optimizer = true } = {}) =>
+    save: (folder, { optimizer = true, merged = false } = {}) =>
       live(async () => {
+        if (merged) {
+          await saveMerged(folder);
+          return;
+        }
         const plan = await planSave(folder, pawl === undefined);
         const path = await saveAs(plan.path, optimizer);
         await writePointer(folder, {

@@ -5,7 +5,6 @@
  * server reads them before it samples again. Its numbers are not quite the engine's (other kernels, perhaps another
  * precision), which the capability `otherSampler` says, so that training can correct for it.
  */
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -44,11 +43,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
   let loaded: Promise<void> | undefined;
 
   const saveWeights = async (): Promise<void> => {
-    await engine.save(weights, { optimizer: false });
-    if (!existsSync(join(weights, "model.safetensors")))
-      throw new EngineError(
-        `the engine left no model.safetensors in ${weights} for the sampler to read; on an engine server, set engine.copy`,
-      );
+    await engine.save(weights, { optimizer: false, merged: true });
   };
   const load = async (): Promise<void> => {
     await saveWeights();
