@@ -19,6 +19,7 @@ from .other_model import OtherModel
 from .output_head import Outcome, learn, score
 from .ranks import Ranks
 from .sampler import Job, Row, SampleRequest, Sampler
+from .self_check import check_model
 from .sequences import Batch, Sequences, divide, pack
 from .sharding import can_shard, shard, unsharded, without_backward
 from .weights import AdamParams, AnyModel, Weights
@@ -74,6 +75,7 @@ class Engine:
         load_weights(self.weights, self.config, folder, seed, lora_rank)
         self.sampler = Sampler(self.model, ranks.device, options.dtype, recorded, options.sample_rows)
         self.reference: Optional[dict[str, Tensor]] = None
+        check_model(self)
 
     def _model(self, value_head: bool) -> AnyModel:
         ranks, options = self.ranks, self.options
