@@ -27,6 +27,8 @@ export interface Capabilities {
   readonly temperatures: boolean;
   /** Another program samples: its log-probabilities are not quite those that `forward` gives. */
   readonly otherSampler?: boolean;
+  /** It computes in 16 bits, or may do so: two ways to the same number agree only roughly. */
+  readonly sixteenBits?: boolean;
 }
 
 /** How to choose the next tokens. */

@@ -6,7 +6,7 @@ import { createRandom } from "../random.js";
 import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
 import { minibatchWeights, type Normaliser } from "../update/weights.js";
-import { mismatchOf, samplerMismatch } from "./mismatch.js";
+import { mismatchOf, refuseMismatch, samplerMismatch } from "./mismatch.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
 
 /** How an update is learnt. */
@@ -20,6 +20,8 @@ export interface LearnOptions {
   readonly stepsBefore: number;
   readonly stepsInAll: number;
   readonly seed: number;
+  /** The mean difference between sampling and learning above which nothing is learnt; absent: any is taken. */
+  readonly mismatchLimit?: number;
 }
 
 /** What an update taught, as means over its tokens and mini-batches. */
@@ -45,6 +47,8 @@ export async function learn(
     add(sums, pass);
     // Without another sampler only the first batch tells: it is learnt with the weights that sampled it.
     mismatch ??= mismatchOf(batch, pass);
+    if (index === 0 && options.mismatchLimit !== undefined)
+      refuseMismatch(mismatch, options.mismatchLimit, engine.capabilities);
     const step = options.stepsBefore + index;
     const result = await engine.optimStep({
       ...options.optimizer,

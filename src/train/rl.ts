@@ -21,6 +21,7 @@ import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type GradientRelation, relateGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
+import { mismatchLimit } from "./mismatch.js";
 import type { OptimizerOptions } from "./schedule.js";
 import { scoreActions } from "./score.js";
 
@@ -41,6 +42,8 @@ export interface RlOptions {
   readonly optimizer: OptimizerOptions;
   /** Sequences of each update on which both gradients are measured; 0 is none. */
   readonly gradientSample: number;
+  /** A limit other than that of the engine's precision. */
+  readonly mismatchLimit?: number | undefined;
   readonly seed: number;
 }
 
@@ -144,6 +147,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
             stepsBefore: optimizerSteps,
             stepsInAll: expectedSteps(optimizerSteps, index, options),
             seed,
+            mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
           }),
       context.onEpisodes(groups, index),
     ]);

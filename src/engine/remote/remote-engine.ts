@@ -166,6 +166,7 @@ async function capabilitiesOf(
       lora: model.lora,
       discardGradients: pawl.discard,
       temperatures: pawl.temperatures,
+      sixteenBits: pawl.dtype !== "float32",
     };
   }
   if (options.folder === undefined)
@@ -185,6 +186,8 @@ async function capabilitiesOf(
     lora: true,
     discardGradients: false,
     temperatures: false,
+    // It does not say.
+    sixteenBits: true,
   };
 }
 
