@@ -36,7 +36,13 @@ export type Core = Omit<Engine, "capabilities"> & { capabilities(): Capabilities
 
 const OPTIMIZER_FILE = "optimizer.safetensors";
 /** Files of a checkpoint that are not ours but belong to it: they are carried along. */
-const COMPANIONS = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"];
+const COMPANIONS = [
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "special_tokens_map.json",
+  "chat_template.jinja",
+  "generation_config.json",
+];
 
 /** A model with everything that depends on it. */
 interface Model {
