@@ -22,7 +22,24 @@ export function checkSequences(sequences: readonly TargetSequence[], limits: Lim
       throw new EngineError(
         `${where} has ${sequence.ids.length} tokens but ${targets.length} target flags; expected one per token`,
       );
+    checkTemperatures(sequence, where);
   });
+}
+
+/** Refuses temperatures that logits cannot be divided by; those of tokens that are no targets are not looked at. */
+function checkTemperatures({ ids, targets, temperatures }: TargetSequence, where: string): void {
+  if (temperatures === undefined) return;
+  if (temperatures.length !== ids.length)
+    throw new EngineError(
+      `${where} has ${ids.length} tokens but ${temperatures.length} temperatures; expected one per token`,
+    );
+  for (let i = 1; i < ids.length; i++) {
+    const temperature = temperatures[i]!;
+    if (targets?.[i] === 0 || (temperature > 0 && Number.isFinite(temperature))) continue;
+    throw new EngineError(
+      `temperatures: token ${i} of ${where} has ${temperature}; expected a finite number above 0`,
+    );
+  }
 }
 
 /** Refuses training sequences that lack an input of the objective, or have it for too few tokens. */

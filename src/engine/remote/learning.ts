@@ -194,29 +194,16 @@ function dataOf<S extends TargetSequence>(
     });
 }
 
-/** Refuses temperatures that are none, and any but 1 on a server that knows no other. */
+/** Refuses any temperature but 1 on a server that knows no other. */
 function checkTemperatures(
   { temperatures, server }: Learning,
   sequences: readonly TargetSequence[],
 ) {
-  sequences.forEach((sequence, i) => {
-    const given = sequence.temperatures;
-    if (given === undefined) return;
-    if (given.length !== sequence.ids.length)
-      throw new EngineError(
-        `sequence ${i} has ${sequence.ids.length} tokens but ${given.length} temperatures; expected one per token`,
-      );
-    maskOf(sequence).forEach((isTarget, token) => {
-      if (isTarget && !(given[token]! > 0 && Number.isFinite(given[token])))
-        throw new EngineError(
-          `temperatures: token ${token} of sequence ${i} has ${given[token]}; expected a finite number above 0`,
-        );
-    });
-    if (!temperatures && temperaturesOf(sequence) !== undefined)
-      throw new EngineError(
-        `the engine server at ${server} computes log-probabilities at temperature 1 only, and sequence ${i} has others; set temperature to 1, or use our own server (pawl serve engine)`,
-      );
-  });
+  const other = temperatures ? -1 : sequences.findIndex((one) => temperaturesOf(one) !== undefined);
+  if (other >= 0)
+    throw new EngineError(
+      `the engine server at ${server} computes log-probabilities at temperature 1 only, and sequence ${other} has others; set temperature to 1, or use our own server (pawl serve engine)`,
+    );
 }
 
 /** The temperatures of a sequence's targets, 1 elsewhere; undefined where all are 1. */
