@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
 import { conformanceChecks } from "../src/engine/conformance.js";
-import { clipped, toy } from "../src/engine/conformance-tools.js";
+import { clipped, close, toy } from "../src/engine/conformance-tools.js";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
-import type { Engine } from "../src/engine/engine.js";
+import type { Engine, Sample } from "../src/engine/engine.js";
 import { readPointer } from "../src/engine/remote/checkpoints.js";
 import { testModel, writeTestModel } from "../src/engine/remote/model-testing.js";
 import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
@@ -147,6 +147,22 @@ for (const nproc of [1, 2])
         // Five steps of Adam move a weight by up to five learning rates: the comparison means something.
         expect(differences.moved).toBeGreaterThan(3e-3);
         console.info(`against PyTorch, ${nproc} process(es): ${JSON.stringify(differences)}`);
+      });
+
+      it("scores a sample at its temperature as it was drawn", async () => {
+        const engine = await connect();
+        const [[drawn]] = (await engine.sample([
+          { prompt: [1, 2, 3], maxTokens: 20, seed: 4, temperature: 0.7 },
+        ])) as [[Sample]];
+        const ids = [1, 2, 3, ...drawn.tokens];
+        const [cool, plain] = await engine.forward([
+          { ids, temperatures: ids.map(() => 0.7) },
+          { ids },
+        ]);
+        close(cool!.logprobs.subarray(3), drawn.sampledLogprobs!, 1e-4);
+        close(plain!.logprobs.subarray(3), drawn.logprobs, 1e-4);
+        expect(cool!.logprobs[3]).not.toBeCloseTo(plain!.logprobs[3]!, 3);
+        await engine.dispose();
       });
 
       for (const { name, run } of conformanceChecks)

@@ -1,4 +1,4 @@
-"""Checks that need a GPU: that it computes what the CPU does, that sampling agrees with training, that ranks agree.
+"""Checks that need a GPU: that it computes what the CPU does, at all temperatures, that sampling agrees with training, that ranks agree.
 
     python gpu_check.py      all checks; the distances found, as JSON
 """
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 from pawl_server.attention import PackedAttention
 from pawl_server.choose import choose
 from pawl_server.engine import Engine, EngineOptions
+from pawl_server.expression import parse_objective
 from pawl_server.losses import standard_objective
 from pawl_server.pages import Pages
 from pawl_server.paged_attention import PagedAttention
@@ -108,6 +110,7 @@ def check_engine(folder: Path, device: torch.device) -> dict[str, tuple[float, f
         "logprobs": (distance(learned[0].logprobs, learned[1].logprobs), 1e-2),
         "gradient": (max(distance(gradients[0][name], gradients[1][name]) for name in gradients[1]), 5e-2),
     }
+    found.update(_check_temperatures(there, here, sequences))
     norms = [engine.step(AdamParams(1e-3)) for engine in (there, here)]
     found["gradient_norm"] = (abs(norms[0] / norms[1] - 1), 2e-2)
     scored = [engine.score(sequences, reference=False, entropies=True, values=False) for engine in (there, here)]
@@ -115,6 +118,29 @@ def check_engine(folder: Path, device: torch.device) -> dict[str, tuple[float, f
     found["entropies"] = (distance(scored[0].entropies, scored[1].entropies), 1e-2)
     found.update(_check_sampling(there))
     return found
+
+
+def _check_temperatures(there: Engine, here: Engine, sequences: Sequences) -> dict[str, tuple[float, float]]:
+    """The same at other temperatures, with the entropy's gradient; leaves the accumulated gradient as it was."""
+    tempered = replace(sequences, temperatures=0.4 + torch.rand(len(sequences.tokens)))
+    weighted = {"op": "mul", "x": {"op": "input", "name": "weights"}, "y": {"op": "logprob"}}
+    loss = {"op": "sub", "x": weighted, "y": {"op": "mul", "x": {"op": "const", "value": 1e-3}, "y": {"op": "entropy"}}}
+    objective = parse_objective({"loss": loss, "metrics": {}})
+    before = [{n: g.clone() for n, g in engine.weights.gradients.items()} for engine in (there, here)]
+    learned = [engine.learn(tempered, objective) for engine in (there, here)]
+    added = [
+        {name: gradient - kept[name] for name, gradient in engine.weights.gradients.items()}
+        for engine, kept in zip((there, here), before)
+    ]
+    for engine, kept in zip((there, here), before):
+        for name, gradient in engine.weights.gradients.items():
+            gradient.copy_(kept[name])
+    scored = [engine.score(tempered, reference=False, entropies=True, values=False) for engine in (there, here)]
+    return {
+        "tempered_logprobs": (distance(learned[0].logprobs, learned[1].logprobs), 1e-2),
+        "tempered_entropies": (distance(scored[0].entropies, scored[1].entropies), 1e-2),
+        "tempered_gradient": (max(distance(added[0][name], added[1][name]) for name in added[1]), 5e-2),
+    }
 
 
 def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
@@ -126,7 +152,7 @@ def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
     again = engine.sample(list(reversed(requests)))[::-1]
     rows = [row for group in groups for row in group]
     changed = [a.tokens != b.tokens for a, b in zip(rows, (row for group in again for row in group))]
-    worst = mean = count = 0.0
+    worst = mean = count = tempered = 0.0
     for group in groups:
         for row in group:
             ids = torch.tensor([*row.request.prompt, *row.tokens])
@@ -134,10 +160,16 @@ def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
             sequences = Sequences((len(ids) - 1,), ids[:-1], ids[1:], mask, {})
             scored = engine.score(sequences, reference=False, entropies=False, values=False).logprobs[mask]
             gap = (scored - torch.tensor(row.logprobs)).abs()
+            cool = replace(sequences, temperatures=torch.full((len(mask),), row.request.temperature))
+            drawn = engine.score(cool, reference=False, entropies=False, values=False).logprobs[mask]
+            tempered = max(tempered, float((drawn - torch.tensor(row.sampled_logprobs)).abs().max()))
             worst, mean, count = max(worst, float(gap.max())), mean + float(gap.sum()), count + len(gap)
     # In 16 bits a draw may fall on the other side of a border when the order of the batch changes.
     changes = sum(changed) / len(changed)
-    return {"samples_changed": (changes, 0.25), "sampling_gap_max": (worst, 0.05), "sampling_gap_mean": (mean / count, 0.01)}
+    return {
+        "samples_changed": (changes, 0.25), "sampling_gap_max": (worst, 0.05), "sampling_gap_mean": (mean / count, 0.01),
+        "sampling_gap_tempered": (tempered, 0.06),
+    }  # fmt: skip
 
 
 def check_lora(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:

@@ -71,6 +71,7 @@ def main() -> None:
             "reference": True,
             "discard": True,
             "files": True,
+            "temperatures": True,
             "sampled_logprobs": True,
             "sample_batch": True,
             "base64": True,

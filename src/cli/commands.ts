@@ -8,6 +8,7 @@ import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
 import { envReplay } from "./env-replay.js";
 import { evaluate } from "./eval.js";
+import { exportCommand } from "./export.js";
 import { play } from "./play.js";
 import { replay } from "./replay.js";
 import { report } from "./report.js";
@@ -33,6 +34,7 @@ export const commands: readonly Command[] = [
   train,
   rwml,
   evaluate,
+  exportCommand,
   rollout,
   play,
   runs,

@@ -27,6 +27,8 @@ export interface Capabilities {
   readonly temperatures: boolean;
   /** Another program samples: its log-probabilities are not quite those that `forward` gives. */
   readonly otherSampler?: boolean;
+  /** It computes in 16 bits, or may do so: two ways to the same number agree only roughly. */
+  readonly sixteenBits?: boolean;
 }
 
 /** How to choose the next tokens. */
@@ -120,6 +122,17 @@ export interface OptimResult {
   readonly gradNorm: number;
 }
 
+/** What `save` writes. */
+export interface SaveOptions {
+  /** Default true. */
+  readonly optimizer?: boolean;
+  /**
+   * A plain model for other programs, without the optimiser's state: an adapter is in the weights and not beside
+   * them, and the weights are in this folder, even where they are kept on a server. Default false.
+   */
+  readonly merged?: boolean;
+}
+
 /** A language model that samples, scores and learns. Gradients accumulate until `optimStep`. */
 export interface Engine {
   readonly capabilities: Capabilities;
@@ -139,7 +152,7 @@ export interface Engine {
   /** Freezes a copy of the current weights as the reference. */
   snapshotReference(): Promise<void>;
   /** Writes weights (Hugging Face layout) and, unless told otherwise, the optimiser's state. */
-  save(folder: string, options?: { readonly optimizer?: boolean }): Promise<void>;
+  save(folder: string, options?: SaveOptions): Promise<void>;
   /** Reads what `save` wrote, or any checkpoint of a supported architecture. */
   load(folder: string): Promise<void>;
   dispose(): Promise<void>;

@@ -11,7 +11,7 @@ import {
   decodeResponse,
   encodePrompt,
   encodeResponse,
-  responseEndId,
+  responseEndIds,
 } from "../text/encode.js";
 import { recentPairs } from "../text/history.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
@@ -93,13 +93,13 @@ function streamQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
 }
 
 function proseQuestion(tokenizer: Tokenizer, style: PromptStyle, history: HistoryLength): Question {
-  const end = responseEndId(tokenizer, style);
+  const ends = responseEndIds(tokenizer, style);
   return {
-    stop: [[end]],
+    stop: ends.map((end) => [end]),
     ask: (triplet) => encodePrompt(tokenizer, style, proseOf(triplet, history)),
     read(tokens) {
       const response = decodeResponse(tokenizer, style, tokens);
-      const ended = tokens.at(-1) === end;
+      const ended = ends.includes(tokens.at(-1)!);
       const found = lastTagged(response);
       if (ended && found === undefined) return { response, text: "", problem: "malformed" };
       return { response, ...judged(found ?? "", ended) };

@@ -8,6 +8,7 @@ import {
   encodePrompt,
   encodeResponse,
   responseEndId,
+  responseEndIds,
 } from "./encode.js";
 import { type PromptView, promptStyle, promptText } from "./prompt.js";
 import type { Sequence } from "./sequence.js";
@@ -122,6 +123,18 @@ describe("a step as a sequence", () => {
       encodePrompt(plain, compact, compact.render(view)).ids,
     );
     expect(encodeResponse(tokenizer, full, "x").at(-1)).toBe(tokenizer.endId);
+  });
+
+  it("ends at any of a chat model's end tokens, which is no part of the text", () => {
+    const other = plain.id("<|do|>")!;
+    const generation = JSON.stringify({ eos_token_id: [other] });
+    const tokenizer = createTokenizer({ ...plain.files, generation });
+    expect(responseEndIds(tokenizer, full)).toEqual([plain.endId, other]);
+    for (const end of [plain.endId!, other])
+      expect(decodeResponse(tokenizer, full, [...plain.encode("look"), end])).toBe("look");
+    // The compact style has one end of its own.
+    expect(responseEndIds(tokenizer, compact)).toEqual([responseEndId(plain, compact)]);
+    expect(encodeResponse(tokenizer, full, "look").at(-1)).toBe(plain.endId);
   });
 
   it("refuses a template that loses the message, and log-probabilities that do not fit", () => {

@@ -69,11 +69,17 @@ export function decodeResponse(
   style: PromptStyle,
   ids: readonly number[],
 ): string {
-  const ended = ids.at(-1) === responseEndId(tokenizer, style);
+  const ended = responseEndIds(tokenizer, style).includes(ids.at(-1)!);
   return tokenizer.decode(ended ? ids.slice(0, -1) : ids);
 }
 
-/** The one token that ends a response in this style: where sampling stops. */
+/** The tokens at which sampling stops in this style: a chat model may end its turn with several. */
+export function responseEndIds(tokenizer: Tokenizer, style: PromptStyle): readonly number[] {
+  const written = responseEndId(tokenizer, style);
+  return style.responseEnd === "" ? tokenizer.endIds : [written];
+}
+
+/** The one token that ends a response as it is written in this style. */
 export function responseEndId(tokenizer: Tokenizer, style: PromptStyle): number {
   const id = style.responseEnd === "" ? tokenizer.endId : tokenizer.id(style.responseEnd);
   if (id === undefined) {

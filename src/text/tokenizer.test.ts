@@ -37,6 +37,23 @@ describe("any tokenizer", () => {
     );
   });
 
+  it("knows every token that ends a turn, and keeps the file that names them", async () => {
+    const [see, act] = ["<|see|>", "<|do|>"].map((token) => buildTokenizer(worldTexts).id(token)!);
+    const named = (eos: unknown, config: object = { eos_token: "<|see|>" }) =>
+      createTokenizer({ ...files(config), generation: JSON.stringify({ eos_token_id: eos }) });
+    expect(createTokenizer(files({ eos_token: "<|see|>" })).endIds).toEqual([see]);
+    expect(named([act, see]).endIds).toEqual([see, act]);
+    expect(named(act).endIds).toEqual([see, act]);
+    expect(named(null).endIds).toEqual([see]);
+    expect(named([act], {}).endIds).toEqual([act]);
+    expect(named([act], {}).endId).toBeUndefined();
+    expect(() => named([99_999])).toThrow(/generation_config.json: eos_token_id names 99999/);
+    expect(() => named("end")).toThrow(/generation_config.json is not as expected/);
+    const kept = join(folder, "ends");
+    await named([act]).save(kept);
+    expect((await loadTokenizer(kept)).endIds).toEqual([see, act]);
+  });
+
   it("reads special tokens, unless the text is to be taken as plain", () => {
     const tokenizer = buildTokenizer(worldTexts);
     const text = "a <|do|><|do|>, <|see|>";

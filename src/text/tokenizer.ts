@@ -27,6 +27,8 @@ export interface TokenizerFiles {
   readonly config?: string;
   /** `chat_template.jinja`, where the template has a file of its own. */
   readonly chatTemplate?: string;
+  /** `generation_config.json`: a chat model may end a turn with further tokens. */
+  readonly generation?: string;
 }
 
 /** Turns text into token ids and back. */
@@ -37,6 +39,8 @@ export interface Tokenizer {
   readonly specialIds: ReadonlySet<number>;
   /** The token that ends a text or a turn (`eos_token`), where one is named. */
   readonly endId: number | undefined;
+  /** All tokens that do, that one first: generation_config.json may name more. */
+  readonly endIds: readonly number[];
   /** The token that fills up batches (`pad_token`), where one is named. */
   readonly padId: number | undefined;
   readonly hasChatTemplate: boolean;
@@ -66,11 +70,12 @@ const fileNames = {
   tokenizer: "tokenizer.json",
   config: "tokenizer_config.json",
   chatTemplate: "chat_template.jinja",
+  generation: "generation_config.json",
 } as const;
 
 /** Reads a tokenizer from a folder in Hugging Face layout. */
 export async function loadTokenizer(folder: string): Promise<Tokenizer> {
-  const [tokenizer, config, chatTemplate] = await Promise.all(
+  const [tokenizer, config, chatTemplate, generation] = await Promise.all(
     Object.values(fileNames).map((name) => readIfThere(join(folder, name))),
   );
   if (tokenizer === undefined) {
@@ -82,6 +87,7 @@ export async function loadTokenizer(folder: string): Promise<Tokenizer> {
     tokenizer,
     ...(config !== undefined && { config }),
     ...(chatTemplate !== undefined && { chatTemplate }),
+    ...(generation !== undefined && { generation }),
   };
   return createTokenizer(files, folder);
 }
@@ -108,6 +114,10 @@ const configSchema = z.looseObject({
     .nullish(),
 });
 
+const generationSchema = z.looseObject({
+  eos_token_id: z.union([z.int().min(0), z.array(z.int().min(0))]).nullish(),
+});
+
 /** A tokenizer from the text of its files; `where` names them in errors. */
 export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokenizer {
   const json = parseFile(files.tokenizer, tokenizerSchema, `${where}/${fileNames.tokenizer}`);
@@ -123,6 +133,15 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const special = added.filter((token) => token.special === true);
   const id = (token: string | null | undefined) =>
     token == null ? undefined : library.token_to_id(token);
+  const endId = id(config.eos_token);
+  const generation = `${where}/${fileNames.generation}`;
+  const { eos_token_id: ends } = parseFile(files.generation ?? "{}", generationSchema, generation);
+  const endIds = [...new Set([endId ?? [], ends ?? []].flat())];
+  for (const end of endIds)
+    if (library.id_to_token(end) === undefined)
+      throw new TokenizerError(
+        `${generation}: eos_token_id names ${end}, which is no token of ${fileNames.tokenizer} (${vocabularySize} ids). Do these files belong together?`,
+      );
   const template = compileTemplate(
     files.chatTemplate ?? defaultTemplate(config.chat_template),
     where,
@@ -143,7 +162,8 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   return {
     vocabularySize,
     specialIds: new Set(special.map((token) => token.id)),
-    endId: id(config.eos_token),
+    endId,
+    endIds,
     padId: id(config.pad_token),
     hasChatTemplate: template !== undefined,
     files,

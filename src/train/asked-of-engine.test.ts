@@ -164,7 +164,7 @@ describe("actions whose log-probabilities at the temperature nobody told", () =>
     await trainRl(
       {
         ...{ engine: untold, environment, tokenizer, style, onEpisodes: done, onUpdate: done },
-        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {} },
+        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {}, typeSuccess: {} },
       },
       { ...config, updates: 1, objective: { ...config.objective, kl: 0 } },
     );

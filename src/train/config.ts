@@ -97,6 +97,13 @@ export function trainConfig(kind: EnvKind) {
     optimizer: optimizerOptions,
     evaluation: evaluationOptions,
     gradients: gradientOptions,
+    mismatchLimit: z
+      .number()
+      .gt(0)
+      .optional()
+      .describe(
+        "mismatch.mean above which a run stops; default: 0.001 in 32 bits, 0.1 in 16 or with a sampler",
+      ),
     checkpointEvery: count.default(1).describe("updates between checkpoints"),
     seed: z.int().min(0).default(0).describe("seed of weights, tasks and every draw"),
   });

@@ -9,7 +9,7 @@ import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
 import { minibatchWeights, type Normaliser } from "../update/weights.js";
 import type { Corrections } from "./corrections.js";
-import { mismatchOf, samplerMismatch } from "./mismatch.js";
+import { mismatchOf, refuseMismatch, samplerMismatch } from "./mismatch.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
 import { asMean } from "./sft.js";
 
@@ -26,6 +26,8 @@ export interface LearnOptions {
   readonly seed: number;
   /** What to imitate beside the update; shared out among its optimiser steps. */
   readonly corrections?: Corrections;
+  /** The mean difference between sampling and learning above which nothing is learnt; absent: any is taken. */
+  readonly mismatchLimit?: number;
 }
 
 /** What an update taught, as means over its tokens and mini-batches. */
@@ -53,6 +55,8 @@ export async function learn(
     add(sums, pass);
     // Without another sampler only the first batch tells: it is learnt with the weights that sampled it.
     mismatch ??= mismatchOf(batch, pass);
+    if (index === 0 && options.mismatchLimit !== undefined)
+      refuseMismatch(mismatch, options.mismatchLimit, engine.capabilities);
     const shown = imitated[index] ?? [];
     if (shown.length > 0) {
       const { loss } = await engine.forwardBackward(shown, supervisedObjective);

@@ -3,7 +3,12 @@
  * the same weights. They would be equal in exact arithmetic; a sampler with other kernels, another precision
  * or old weights shows here, before it shows as a policy that does not learn.
  */
-import type { BackwardResult, TrainSequence } from "../engine/engine.js";
+import {
+  type BackwardResult,
+  type Capabilities,
+  EngineError,
+  type TrainSequence,
+} from "../engine/engine.js";
 
 /** Mean and largest difference over action tokens. */
 export interface Mismatch {
@@ -23,6 +28,35 @@ export function mismatchOf(
   { logprobs }: BackwardResult,
 ): Mismatch {
   return compare(batch, ({ inputs }, i) => [inputs.oldLogprob, logprobs[i]]);
+}
+
+/** What rounding explains, with room to spare: 32 bits leave some 1e-6 in the mean, 16 bits some 1e-2. */
+const LIMITS = { exact: 1e-3, rough: 0.1 } as const;
+
+/** The mean above which an engine's samples are not those of its weights. */
+export function mismatchLimit(
+  { sixteenBits, otherSampler }: Pick<Capabilities, "sixteenBits" | "otherSampler">,
+  set: number | undefined,
+): number {
+  // A sampler's precision is its own affair, and mostly 16 bits.
+  return set ?? (sixteenBits || otherSampler ? LIMITS.rough : LIMITS.exact);
+}
+
+/** Stops a run, before it learns from them, at samples that are not those of the weights. */
+export function refuseMismatch(
+  mismatch: Mismatch,
+  limit: number,
+  { name, otherSampler }: Pick<Capabilities, "name" | "otherSampler">,
+): void {
+  const mean = mismatch["mismatch.mean"];
+  if (mean <= limit) return;
+  const cause =
+    otherSampler === true
+      ? "The sampler has other weights, or computes another model: see its log"
+      : "It samples and learns with different arithmetic";
+  throw new EngineError(
+    `mismatch.mean is ${mean.toPrecision(3)} nats, above ${limit}: for ${name}, the log-probabilities recorded while sampling are so far from those that learning computes with the same weights that rounding does not explain it, and what is learnt from them is not what was sampled. ${cause}. Nothing was learnt from this update. To go on nevertheless, set mismatchLimit (--mismatch-limit) higher`,
+  );
 }
 
 type Numbers = ArrayLike<number> | undefined;

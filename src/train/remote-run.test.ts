@@ -95,6 +95,9 @@ describe("a run on an engine server", () => {
     await expect(run("refused-2", { paw: { entropy: "full" } })).rejects.toThrow(
       /no entropies: set paw.entropy.*cannot measure gradients: set gradients.every to 0/,
     );
+    await expect(run("refused-3", { gradients: { every: 0 }, temperature: 0.7 })).rejects.toThrow(
+      /log-probabilities at temperature 1 only: set temperature to 1/,
+    );
     await run("plain", { gradients: { every: 0 } });
     expect(said.at(-1)).toMatch(/takes no objectives: every update needs a second forward pass/);
     await run("plain", { gradients: { every: 0 }, updates: 2 }, true);

@@ -22,6 +22,7 @@ import { type DrawOptions, drawTasks, nextSuccess, type TypeSuccess } from "./cu
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
+import { mismatchLimit } from "./mismatch.js";
 import type { OptimizerOptions } from "./schedule.js";
 import { scoreActions } from "./score.js";
 
@@ -41,6 +42,8 @@ export interface RlOptions extends DrawOptions {
   readonly optimizer: OptimizerOptions;
   /** When both gradients are measured. */
   readonly gradients: { readonly every: number };
+  /** A limit other than that of the engine's precision. */
+  readonly mismatchLimit?: number | undefined;
   readonly seed: number;
 }
 
@@ -157,6 +160,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
             stepsInAll: expectedSteps(optimizerSteps, index, options),
             seed,
             ...(corrections !== undefined && { corrections }),
+            mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
           }),
       context.onEpisodes(groups, index),
     ]);

@@ -81,6 +81,7 @@ export function rwmlConfig(kind: EnvKind) {
     optimizer: shared.optimizer,
     heldOut: heldOutOptions,
     evaluation: shared.evaluation,
+    mismatchLimit: shared.mismatchLimit,
     checkpointEvery: shared.checkpointEvery,
     seed: shared.seed,
   });

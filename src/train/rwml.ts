@@ -35,6 +35,7 @@ import type { Tokenizer } from "../text/tokenizer.js";
 import { prepareUpdate } from "../update/update.js";
 import { drawTasks } from "./curriculum.js";
 import { type Learnt, learn } from "./learn.js";
+import { mismatchLimit } from "./mismatch.js";
 import { updateSeed } from "./rl.js";
 import type { RwmlConfig } from "./rwml-config.js";
 import { scoreActions } from "./score.js";
@@ -55,6 +56,7 @@ export type RwmlOptions = Pick<
   | "stepLimit"
   | "maxTokens"
   | "seed"
+  | "mismatchLimit"
 >;
 
 /** What the loop works with. */
@@ -154,6 +156,7 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
             stepsBefore: optimizerSteps,
             stepsInAll: expectedSteps(optimizerSteps, index, options),
             seed,
+            mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
           });
     lap("learn");
     optimizerSteps += learnt?.optimizerSteps ?? 0;

@@ -82,7 +82,7 @@ describe("a run with another sampler", () => {
     const folder = join(parent, "stale");
     const stale = await start("vllm");
     const optimizer = { learningRate: 0.02, warmup: 0 };
-    await trainRun(config({ sampler: stale.url }, { optimizer }), {
+    await trainRun(config({ sampler: stale.url }, { optimizer, mismatchLimit: 100 }), {
       folder,
       onMetrics: ({ update }) => {
         stale.stale = update === 0 || stale.stale;
@@ -97,6 +97,23 @@ describe("a run with another sampler", () => {
       expect(line["policy.importance"]).toBeLessThan(2);
       expect(line["policy.importance"]).not.toBeCloseTo(1, 2);
     }
+  });
+
+  it("that keeps old weights stops the run, before it learns from it, where no limit is set", async () => {
+    const folder = join(parent, "stopped");
+    const stale = await start("vllm");
+    const optimizer = { learningRate: 0.02, warmup: 0 };
+    const running = trainRun(config({ sampler: stale.url }, { optimizer }), {
+      folder,
+      onMetrics: ({ update }) => {
+        stale.stale = update === 0 || stale.stale;
+      },
+    });
+    await expect(running).rejects.toThrow(
+      /mismatch.mean is [\d.]+ nats, above 0.1: .*vLLM .*The sampler has other weights.*--mismatch-limit/,
+    );
+    expect(openRun(folder, fail).manifest.status).toBe("failed");
+    expect(recorded(folder).metrics.map(({ update }) => update)).toEqual([-1, 0]);
   });
 
   it("can be replayed, and its model read, when the sampler is gone", async () => {

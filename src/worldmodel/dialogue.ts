@@ -6,7 +6,13 @@
  * (`<|goal|> <|note|> <|see|> <|do|>`), so that one model serves as both; the initial state is a note. Any
  * other tokenizer needs a chat template: the world is the assistant, actions are the user's messages.
  */
-import { appendObservation, encodePrompt, encodeResponse, responseEndId } from "../text/encode.js";
+import {
+  appendObservation,
+  encodePrompt,
+  encodeResponse,
+  responseEndId,
+  responseEndIds,
+} from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { markers } from "../text/prompt-compact.js";
 import { type Tokenizer, TokenizerError } from "../text/tokenizer.js";
@@ -78,7 +84,9 @@ function chatDialogue(
   shown: (opening: Opening) => Opening,
 ): Dialogue {
   const frame = chatFrame(tokenizer);
-  const endId = responseEndId(tokenizer, promptStyle("house", { style: "full" }));
+  const prose = promptStyle("house", { style: "full" });
+  const endId = responseEndId(tokenizer, prose);
+  const ends = responseEndIds(tokenizer, prose);
   const template = (text: string) => tokenizer.encode(text);
   const plain = (text: string) => tokenizer.encode(text, { plain: true });
   return {
@@ -94,11 +102,11 @@ function chatDialogue(
     ],
     response: (outcome) => [...plain(responseText(outcome, protocol)), endId],
     read(ids) {
-      const ended = ids.at(-1) === endId;
+      const ended = ends.includes(ids.at(-1)!);
       const text = tokenizer.decode(ended ? ids.slice(0, -1) : ids);
       return { ...readResponse(text, false, protocol), ended };
     },
-    stop: [[endId]],
+    stop: ends.map((end) => [end]),
   };
 }
 

@@ -1,7 +1,7 @@
 """Checkpoint folders in Hugging Face's layout: config.json, model.safetensors, and our optimiser's state.
 
-The same files as the embedded engine's, so a run can move between the two. Adapters are saved merged, as a
-plain model anybody can load, and beside it as they are, to train on.
+The same files as the embedded engine's, so a run can move between the two. An adapter is saved beside the weights it
+was trained on, which stay as they are, or merged into them, as a plain model for programs that know no adapters.
 """
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import secrets
 import shutil
 import zlib
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Iterator
 
 import torch
 from torch import Tensor
 
+from .adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Items, adapter_config, adapter_items, has_adapter, open_adapter
 from .model import LORA_ALPHA, initial_value
 from .model_config import ModelConfig
 from .ranks import Ranks
@@ -24,9 +25,8 @@ from .safetensors_file import SafetensorsFile, write_safetensors
 from .weights import Weights, whole
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-OPTIMIZER, ADAPTER = "optimizer.safetensors", "adapter.safetensors"
-COMPANIONS = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
-Items = Iterator[tuple[str, tuple[int, ...], Callable[[], Tensor]]]
+OPTIMIZER = "optimizer.safetensors"
+COMPANIONS = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "generation_config.json")
 
 
 def open_tensors(folder: Path) -> dict[str, SafetensorsFile]:
@@ -45,35 +45,51 @@ def open_tensors(folder: Path) -> dict[str, SafetensorsFile]:
     return {tensor: files[file] for tensor, file in names.items()}
 
 
-def load_weights(weights: Weights, config: ModelConfig, folder: Path, seed: int) -> None:
+def load_weights(weights: Weights, config: ModelConfig, folder: Path, seed: int, lora_rank: int) -> None:
     """Fills all parameters from a folder; one without weights gives first weights from a seed."""
+    for name, value in _values(weights, config, folder, seed, lora_rank):
+        weights.assign(name, value)
+
+
+def has_same_base(weights: Weights, config: ModelConfig, folder: Path, lora_rank: int) -> bool:
+    """Whether the weights below an adapter are those of this folder, up to rounding."""
+    frozen = ((n, v) for n, v in _values(weights, config, folder, 0, lora_rank) if n not in weights.trained)
+    ours = ((whole(weights.parameters[name]).detach(), value) for name, value in frozen)
+    # All are looked at: sharded ones are gathered by all ranks together.
+    same = [torch.allclose(mine.float().cpu(), value.cpu().to(mine.dtype).float(), rtol=1e-4, atol=1e-4) for mine, value in ours]
+    return all(same)
+
+
+def _values(
+    weights: Weights, config: ModelConfig, folder: Path, seed: int, lora_rank: int
+) -> Iterator[tuple[str, Tensor]]:
+    """Every parameter's numbers. An adapter stays one where the model has one of its rank, and is merged where it has none."""
     tensors = open_tensors(folder)
     generator = torch.Generator(device=weights.ranks.device)
     if tensors:
         _check(tensors, weights, folder)
     elif not config.built_in:
         raise ValueError(f"{folder}: no weights; expected {WEIGHTS} or {INDEX}")
-    adapter = SafetensorsFile(folder / ADAPTER) if (folder / ADAPTER).is_file() else None
+    adapter = open_adapter(folder, weights) if tensors else None
+    if adapter is not None and lora_rank not in (0, adapter.rank):
+        raise ValueError(
+            f"{adapter.path}: the adapter has rank {adapter.rank}, and one of rank {lora_rank} is asked for; "
+            f"set engine.loraRank to {adapter.rank}, or merge it first (pawl export)"
+        )
+    # How often the adapter has to be added to the weights as they are on disk.
+    missing = 0 if adapter is None else (0 if lora_rank else 1) - (1 if adapter.merged else 0)
     for name, parameter in weights.parameters.items():
         parts = weights.pieces.get(name, [])
-        if adapter is not None and name in adapter.shapes:
-            weights.assign(name, adapter.read(name))
+        saved = adapter.parameter(name, weights) if adapter is not None and "_lora_" in name else None
+        if saved is not None:
+            yield name, saved
         elif parts and all(piece.name in tensors for piece in parts):
-            weights.assign(name, torch.cat([tensors[piece.name].read(piece.name) for piece in parts]))
+            value = torch.cat([tensors[piece.name].read(piece.name) for piece in parts])
+            yield name, value + missing * adapter.addition(parts, value) if missing else value
         else:
             # Seeded by name, so that an adapter or a value head leaves the other weights as they are.
             generator.manual_seed((seed << 32) ^ zlib.crc32(name.encode()))
-            weights.assign(name, initial_value(name, parameter.shape, config.layers, generator))
-
-
-def load_trained(weights: Weights, config: ModelConfig, folder: Path) -> None:
-    """Goes on from what `save_folder` wrote: the trained tensors, an adapter's base staying as it was."""
-    if any("lora" in name for name in weights.trained):
-        file = SafetensorsFile(folder / ADAPTER)
-        for name in weights.trained:
-            weights.assign(name, file.read(name))
-    else:
-        load_weights(weights, config, folder, 0)
+            yield name, initial_value(name, parameter.shape, config.layers, generator)
 
 
 def load_moments(weights: Weights, folder: Path) -> None:
@@ -83,6 +99,12 @@ def load_moments(weights: Weights, folder: Path) -> None:
         weights.assign_moments({}, 0)
         return
     file = SafetensorsFile(path)
+    trained, saved = (any("_lora_" in name for name in names) for names in (weights.masters, file.shapes))
+    if trained and saved and not has_adapter(folder):
+        raise ValueError(
+            f"{path} is of an adapter that is not beside it: this checkpoint was copied when adapters were not; "
+            "its weights hold the adapter, so start a new run from it"
+        )
     moments = {}
     for name in weights.masters:
         names = [piece.name for piece in weights.pieces_of(name)]
@@ -93,12 +115,13 @@ def load_moments(weights: Weights, folder: Path) -> None:
 
 
 def save_folder(
-    weights: Weights, ranks: Ranks, base: Path, folder: Path, *, optimizer: bool, lora_rank: int
+    weights: Weights, ranks: Ranks, base: Path, folder: Path, *, optimizer: bool, lora_rank: int, merged: bool
 ) -> None:
     """Writes a checkpoint: all of it or nothing, whenever the process is stopped."""
-    items = {WEIGHTS: list(_model_items(weights, lora_rank))}
-    if lora_rank:
-        items[ADAPTER] = [(name, tuple(p.shape), lambda p=p: whole(p)) for name, p in weights.masters.items()]
+    items = {WEIGHTS: list(_model_items(weights, lora_rank if merged else 0))}
+    adapted = lora_rank > 0 and not merged
+    if adapted:
+        items[ADAPTER_WEIGHTS] = list(adapter_items(weights))
     if optimizer:
         items[OPTIMIZER] = list(_moment_items(weights))
     metadata = {"steps": str(weights.steps)}
@@ -115,6 +138,9 @@ def save_folder(
             write_safetensors(temporary / name, part, metadata if name == OPTIMIZER else {})
         fields = json.loads((base / "config.json").read_text())
         (temporary / "config.json").write_text(json.dumps({**fields, "torch_dtype": "float32"}, indent=2) + "\n")
+        if adapted:
+            about = json.dumps(adapter_config(weights, lora_rank, folder), indent=2)
+            (temporary / ADAPTER_CONFIG).write_text(about + "\n")
         for name in COMPANIONS:
             if (base / name).is_file():
                 shutil.copyfile(base / name, temporary / name)
@@ -152,9 +178,10 @@ def _model_items(weights: Weights, lora_rank: int) -> Items:
 
 
 def _merged(weights: Weights, name: str, lora_rank: int) -> Tensor:
+    """A parameter with its adapter in it; as it is where the rank is 0."""
     value = whole(weights.masters.get(name, weights.parameters[name])).detach().float()
     down, up = (weights.masters.get(name.replace("_weight", f"_lora_{which}")) for which in ("down", "up"))
-    if not name.endswith("_weight") or down is None or up is None:
+    if lora_rank == 0 or not name.endswith("_weight") or down is None or up is None:
         return value
     return value + whole(up).float() @ whole(down).float() * (LORA_ALPHA / lora_rank)
 

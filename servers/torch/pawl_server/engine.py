@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .attention import PackedAttention
-from .checkpoint import load_moments, load_trained, load_weights, save_folder
+from .checkpoint import has_same_base, load_moments, load_weights, save_folder
 from .errors import RequestError
 from .expression import Objective
 from .model import Model
@@ -19,6 +19,7 @@ from .other_model import OtherModel
 from .output_head import Outcome, learn, score
 from .ranks import Ranks
 from .sampler import Job, Row, SampleRequest, Sampler
+from .self_check import check_model
 from .sequences import Batch, Sequences, divide, pack
 from .sharding import can_shard, shard, unsharded, without_backward
 from .weights import AdamParams, AnyModel, Weights
@@ -71,9 +72,10 @@ class Engine:
         if options.compiled and self.config.built_in:
             self.model.compile()
         self.weights = Weights(self.model, ranks, self.sharded)
-        load_weights(self.weights, self.config, folder, seed)
+        load_weights(self.weights, self.config, folder, seed, lora_rank)
         self.sampler = Sampler(self.model, ranks.device, options.dtype, recorded, options.sample_rows)
         self.reference: Optional[dict[str, Tensor]] = None
+        check_model(self)
 
     def _model(self, value_head: bool) -> AnyModel:
         ranks, options = self.ranks, self.options
@@ -104,7 +106,7 @@ class Engine:
                     batch.positions,
                     PackedAttention(batch.lengths, self.ranks.device),
                     lambda hidden, weight, head: score(
-                        hidden.index_select(0, batch.rows), weight, head, batch.targets, entropies=entropies, values=values
+                        hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, entropies=entropies, values=values
                     ),
                 )
                 for name in names:
@@ -124,7 +126,9 @@ class Engine:
                     batch.positions,
                     PackedAttention(batch.lengths, device),
                     lambda hidden, weight, head: tuple(
-                        learn(hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.inputs, objective)
+                        learn(
+                            hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, batch.inputs, objective
+                        )
                     ),
                 )
             )
@@ -173,10 +177,12 @@ class Engine:
                     results[i].append(row)
         return results
 
-    def save(self, folder: Path, *, optimizer: bool) -> None:
-        """Writes a checkpoint folder."""
+    def save(self, folder: Path, *, optimizer: bool, merged: bool = False) -> None:
+        """Writes a checkpoint folder; `merged`, with an adapter in the weights and not beside them."""
+        if merged and optimizer:
+            raise RequestError("merged weights have no optimiser's state: save them with optimizer: false")
         save_folder(
-            self.weights, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank
+            self.weights, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank, merged=merged
         )
 
     def load(self, folder: Path, *, optimizer: bool) -> None:
@@ -184,7 +190,11 @@ class Engine:
         try:
             if read_config(folder) != self.config:
                 raise ValueError(f"{folder.name}: its model has another shape than this one")
-            load_trained(self.weights, self.config, folder)
+            if self.lora_rank and self.reference is not None:
+                # The reference is an adapter too, and means nothing on other weights.
+                if not has_same_base(self.weights, self.config, folder, self.lora_rank):
+                    raise ValueError(f"{folder.name}: its weights below the adapter are others than the reference was taken on; create a model from it")
+            load_weights(self.weights, self.config, folder, 0, self.lora_rank)
             if optimizer:
                 load_moments(self.weights, folder)
         except (ValueError, OSError, KeyError) as error:

@@ -15,10 +15,13 @@ FILES = (
     "config.json",
     "model.safetensors",
     "optimizer.safetensors",
-    "adapter.safetensors",
+    "adapter_config.json",
+    "adapter_model.safetensors",
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
+    "chat_template.jinja",
+    "generation_config.json",
 )
 
 

@@ -22,6 +22,8 @@ from .sequences import Sequences
 from .weights import AdamParams
 
 Json = dict[str, Any]
+# What loss_fn_inputs hold besides the inputs of an objective.
+RESERVED = {"target_tokens", "mask", "temperatures"}
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32}
 
 
@@ -65,6 +67,7 @@ class SampleBatch:
 class Checkpoint:
     path: str
     optimizer: bool
+    merged: bool
 
 
 Work = Union[CreateModel, Forward, ForwardBackward, AdamParams, SampleBatch, Checkpoint, None]
@@ -169,7 +172,7 @@ def _stops(value: object, where: str, limits: Limits) -> tuple[tuple[int, ...], 
 
 
 def _checkpoint(body: Json, limits: Limits) -> Checkpoint:
-    return Checkpoint(_required(body, "path", str), bool(body.get("optimizer", True)))
+    return Checkpoint(_required(body, "path", str), bool(body.get("optimizer", True)), bool(body.get("merged")))
 
 
 PARSERS: Mapping[str, Callable[[Json, Limits], Work]] = {
@@ -191,6 +194,10 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
     """The data of a request: each datum's model_input, target_tokens, mask and the inputs of the objective."""
     data = _required(given, "data", list)
     tokens, targets, masks = [], [], []
+    temperatures: list[Tensor] = []
+    for name in names:
+        if name in RESERVED:
+            raise RequestError(f'the objective reads an input "{name}", which means something else here; call it otherwise')
     inputs: dict[str, list[Tensor]] = {name: [] for name in names}
     for i, datum in enumerate(data):
         where = f"sequence {i}"
@@ -208,9 +215,10 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
         mask = torch.ones(len(ids)) if "mask" not in values else _array(values["mask"], f"{where}: mask", torch.float32)
         if len(mask) != len(ids):
             raise RequestError(f"{where} has {len(ids)} targets but {len(mask)} mask entries; expected one each")
+        temperatures.append(_temperatures(values.get("temperatures"), mask, where))
         for name in names:
             if name not in values:
-                given_names = ", ".join(sorted(set(values) - {"target_tokens", "mask"})) or "none"
+                given_names = ", ".join(sorted(set(values) - RESERVED)) or "none"
                 raise RequestError(f'{where} has no input "{name}", which the objective reads; given: {given_names}')
             array = _array(values[name], f'{where}: input "{name}"', torch.float32)
             if len(array) != len(ids):
@@ -229,7 +237,24 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
         targets=join(targets, torch.int64),
         mask=join(masks, torch.bool),
         inputs={name: join(parts, torch.float32) for name, parts in inputs.items()},
+        # Most requests have none, and then nothing is divided.
+        temperatures=None if all((part == 1).all() for part in temperatures) else join(temperatures, torch.float32),
     )
+
+
+def _temperatures(value: object, mask: Tensor, where: str) -> Tensor:
+    """What each prediction's logits are divided by: 1 where nothing is said or nothing is wanted."""
+    if value is None:
+        return torch.ones(len(mask))
+    array = _array(value, f"{where}: temperatures", torch.float32)
+    if len(array) != len(mask):
+        raise RequestError(f"{where} has {len(mask)} targets but {len(array)} temperatures; expected one each")
+    bad = (~(torch.isfinite(array) & (array > 0)) & (mask != 0)).nonzero()
+    if len(bad):
+        raise RequestError(
+            f"temperatures: token {int(bad[0]) + 1} of {where} has {float(array[bad[0]])}; expected a finite number above 0"
+        )
+    return array.masked_fill(mask == 0, 1.0)
 
 
 def _tokens(value: object, where: str) -> Tensor:

@@ -16,6 +16,8 @@ from .model_config import ModelConfig
 
 T = TypeVar("T")
 NAME = "pawl_packed"
+# Layers that mix tokens by full attention, or not at all.
+KNOWN_LAYERS = ("full_attention", "attention", "moe", "mlp")
 # Arguments of attention that change its result and that ours does not know.
 UNKNOWN = ("sliding_window", "softcap", "s_aux")
 
@@ -27,6 +29,7 @@ def read_other_config(folder: Path) -> ModelConfig:
     except ImportError:
         raise ValueError(f"{folder / 'config.json'}: this architecture needs the package transformers, which is not installed") from None
     config = AutoConfig.from_pretrained(folder, local_files_only=True).get_text_config()
+    _refuse_unknown(config, str(folder / "config.json"))
     heads = config.num_attention_heads
     return ModelConfig(
         vocabulary_size=config.vocab_size,
@@ -43,6 +46,28 @@ def read_other_config(folder: Path) -> ModelConfig:
         qkv_bias=False,
         built_in=False,
     )
+
+
+def _refuse_unknown(config: Any, origin: str) -> None:
+    """Refuses, by name, layers in which tokens meet otherwise than by full attention: ours is the only one there is here."""
+    kinds: dict[str, list[int]] = {}
+    types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or ()
+    for i, kind in enumerate(types):
+        if kind not in KNOWN_LAYERS:
+            kinds.setdefault(kind, []).append(i)
+    refused = [f"{kind} (layer{'s' if len(at) > 1 else ''} {_listed(at)})" for kind, at in kinds.items()]
+    window = getattr(config, "sliding_window", None)
+    if not types and window is not None and getattr(config, "use_sliding_window", True):
+        refused.append(f"a sliding window of {window} tokens")
+    refused += [name for name in ("attn_logit_softcapping", "final_logit_softcapping") if getattr(config, name, None)]
+    if refused:
+        raise ValueError(
+            f"{origin}: not supported: {', '.join(refused)}; expected full attention in every layer, and logits as they come"
+        )
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:8])) + (" …" if len(numbers) > 8 else "")
 
 
 class OtherModel(nn.Module):
@@ -74,6 +99,15 @@ class OtherModel(nn.Module):
             input_ids=ids[None], position_ids=positions[None], use_cache=False, pawl_attend=attend
         ).last_hidden_state[0]
         return finish(hidden, self.inner.get_output_embeddings().weight, self.value_head)
+
+    @torch.no_grad()
+    def own_logits(self, ids: Tensor) -> Tensor:
+        """The logits of one sequence by transformers alone, with its own attention."""
+        self.inner.set_attn_implementation("eager")
+        try:
+            return self.inner(input_ids=ids[None], use_cache=False).logits[0]
+        finally:
+            self.inner.set_attn_implementation(NAME)
 
     def pieces(self) -> list[Piece]:
         """Every tensor of a checkpoint: here they have the names and shapes of the parameters."""

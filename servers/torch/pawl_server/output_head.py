@@ -35,12 +35,19 @@ class Outcome(NamedTuple):
 
 
 def score(
-    hidden: Tensor, weight: Tensor, value_head: Optional[Tensor], targets: Tensor, *, entropies: bool, values: bool
+    hidden: Tensor,
+    weight: Tensor,
+    value_head: Optional[Tensor],
+    targets: Tensor,
+    temperatures: Optional[Tensor],
+    *,
+    entropies: bool,
+    values: bool,
 ) -> Scores:
-    """Log-probability of each target, and what else is wanted."""
+    """Log-probability of each target at its temperature, and what else is wanted."""
     parts: list[tuple[Tensor, Optional[Tensor]]] = []
     for rows in _chunks(hidden, weight):
-        logits = product(hidden[rows], weight.t())
+        logits = _logits(hidden[rows], weight, _of(temperatures, rows))
         logprob, _, entropy = _kernels(logits.device.type).statistics(logits, targets[rows], entropies)
         parts.append((logprob, entropy))
     empty = hidden.new_zeros(0, dtype=torch.float32)
@@ -56,11 +63,12 @@ def learn(
     weight: Tensor,
     value_head: Optional[Tensor],
     targets: Tensor,
+    temperatures: Optional[Tensor],
     inputs: Mapping[str, Tensor],
     objective: Objective,
 ) -> Outcome:
     """The objective's loss and metrics, summed over tokens; `loss.backward()` costs no more than it must."""
-    return Outcome(*_Learn.apply(hidden, weight, value_head, targets, inputs, objective))
+    return Outcome(*_Learn.apply(hidden, weight, value_head, targets, temperatures, inputs, objective))
 
 
 class _Learn(torch.autograd.Function):
@@ -71,6 +79,7 @@ class _Learn(torch.autograd.Function):
         weight: Tensor,
         value_head: Optional[Tensor],
         targets: Tensor,
+        temperatures: Optional[Tensor],
         inputs: Mapping[str, Tensor],
         objective: Objective,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -84,7 +93,8 @@ class _Learn(torch.autograd.Function):
         d_value = None if value_head is None else torch.zeros_like(value_head)
         for rows in _chunks(hidden, weight):
             states = hidden[rows]
-            logits = product(states, weight.t())
+            temperature = _of(temperatures, rows)
+            logits = _logits(states, weight, temperature)
             logprob, log_sum, entropy = kernels.statistics(logits, targets[rows], needs_entropy)
             leaves = {"logprob": logprob.requires_grad_()}
             if entropy is not None:
@@ -102,8 +112,10 @@ class _Learn(torch.autograd.Function):
                 metrics += torch.stack([x.sum() for x in measured.values()])
             logprobs[rows] = logprob.detach()
             slope = slopes["logprob"] if slopes["logprob"] is not None else torch.zeros_like(logprob)
+            # What the division by the temperature adds to the chain, on the few numbers that have all digits.
+            through = lambda slope: slope if slope is None or temperature is None else slope / temperature
             d_logits = kernels.gradient(
-                logits, targets[rows], log_sum, slope.detach(), entropy, slopes.get("entropy"), hidden.dtype
+                logits, targets[rows], log_sum, through(slope.detach()), entropy, through(slopes.get("entropy")), hidden.dtype
             )
             d_hidden[rows] = d_logits @ weight
             if slopes.get("value") is not None:
@@ -121,7 +133,17 @@ class _Learn(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_loss: Tensor, *_: Tensor) -> tuple[Optional[Tensor], ...]:
         scaled = (None if gradient is None else gradient.mul_(d_loss.to(gradient.dtype)) for gradient in ctx.gradients)
-        return (*scaled, None, None, None)
+        return (*scaled, None, None, None, None)
+
+
+def _logits(hidden: Tensor, weight: Tensor, temperature: Optional[Tensor]) -> Tensor:
+    """Logits in 32 bits, divided by the temperature of what they predict."""
+    logits = product(hidden, weight.t())
+    return logits if temperature is None else logits.div_(temperature[:, None])
+
+
+def _of(temperatures: Optional[Tensor], rows: slice) -> Optional[Tensor]:
+    return None if temperatures is None else temperatures[rows]
 
 
 def _values(hidden: Tensor, value_head: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Mapping, Sequence
+from typing import Mapping, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +21,8 @@ class Sequences:
     # Where a prediction is wanted.
     mask: Tensor
     inputs: Mapping[str, Tensor]
+    # What the logits that predict each entry are divided by; None: 1 everywhere.
+    temperatures: Optional[Tensor] = None
 
     @property
     def starts(self) -> list[int]:
@@ -43,6 +45,7 @@ class Batch:
     places: Tensor
     targets: Tensor
     inputs: Mapping[str, Tensor]
+    temperatures: Optional[Tensor]
 
 
 def divide(lengths: Sequence[int], max_tokens: int, ranks: int) -> list[list[int]]:
@@ -74,6 +77,7 @@ def pack(sequences: Sequences, chosen: Sequence[int], device: torch.device) -> B
         lengths.append(padding)
     rows = sequences.mask[places].nonzero().squeeze(1)
     places = places[rows]
+    temperatures = sequences.temperatures
     return Batch(
         ids=send(ids, device),
         positions=send(torch.cat([torch.arange(length) for length in lengths]), device),
@@ -82,6 +86,7 @@ def pack(sequences: Sequences, chosen: Sequence[int], device: torch.device) -> B
         places=places,
         targets=send(sequences.targets[places], device),
         inputs={name: send(values[places], device) for name, values in sequences.inputs.items()},
+        temperatures=None if temperatures is None else send(temperatures[places], device),
     )
 
 

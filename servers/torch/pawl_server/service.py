@@ -215,7 +215,7 @@ class Service:
         if operation == "save_weights":
             folder = self.folders.confined(work.path)
             folder.parent.mkdir(parents=True, exist_ok=True)
-            engine.save(folder, optimizer=work.optimizer)
+            engine.save(folder, optimizer=work.optimizer, merged=work.merged)
             return {"path": work.path, "type": operation}
         engine.load(self.folders.existing(work.path), optimizer=work.optimizer)
         return {"path": work.path, "type": operation, "pawl": _describe(engine)}

@@ -132,6 +132,18 @@ class ServerTest(unittest.TestCase):
         _, data = self.send("POST", "/api/v1/retrieve_future", json.dumps(future), **{"X-Pawl-Binary": "1"})
         self.assertEqual(len(json.loads(data)["loss_fn_outputs"][0]["logprobs"]["base64"]), 12)
 
+    def test_temperatures_divide_the_logits_of_their_token(self):
+        def score(**inputs):
+            datum = {"model_input": [1, 2, 3], "loss_fn_inputs": {"target_tokens": [2, 3, 4], **inputs}}
+            _, answer = self.result("forward", {"model_id": self.model_id, "forward_input": {"data": [datum]}})
+            return answer["loss_fn_outputs"][0]["logprobs"]["data"]
+
+        plain, cool = score(), score(temperatures=[1, 0.5, 1])
+        self.assertEqual([plain[0], plain[2]], [cool[0], cool[2]])
+        self.assertNotAlmostEqual(plain[1], cool[1], places=3)
+        # Where nothing is wanted, nothing is divided.
+        self.assertEqual(score(temperatures=[0, 1, 1], mask=[0, 1, 1])[1:], plain[1:])
+
     def test_nothing_is_answered_without_the_key(self):
         for key in ("", "wrong", "a secre"):
             self.assertEqual(self.post("create_session", {}, key=key)[0], 401)
@@ -153,6 +165,9 @@ class ServerTest(unittest.TestCase):
             ("forward_backward", {**good, "forward_backward_input": datum(weights=[1])}, "expected one per token"),
             ("forward_backward", {**good, "forward_backward_input": datum(weights=["a", "b"])}, "array of numbers"),
             ("forward_backward", {**good, "forward_backward_input": {**datum(), "loss_fn": "import os"}}, "unknown loss"),
+            ("forward_backward", {**good, "forward_backward_input": datum(temperatures=[1])}, "1 temperatures; expected one each"),
+            ("forward_backward", {**good, "forward_backward_input": datum(temperatures=[1, 0])}, "token 2 of sequence 0 has 0.0; expected a finite number above 0"),
+            ("forward_backward", {**good, "forward_backward_input": {**datum(), "loss_fn": "objective", "loss_fn_config": {"objective": {"loss": {"op": "input", "name": "temperatures"}, "metrics": {}}}}}, "call it otherwise"),
             ("optim_step", {**good, "adam_params": {"learning_rate": -1}}, "learningRate must be a number between 0 and 100"),
             ("optim_step", good, "adam_params: expected dict, found nothing"),
             ("asample", {**good, "prompt": [], "sampling_params": {"max_tokens": 1}}, "empty"),

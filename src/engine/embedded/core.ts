@@ -36,7 +36,13 @@ export type Core = Omit<Engine, "capabilities"> & { capabilities(): Capabilities
 
 const OPTIMIZER_FILE = "optimizer.safetensors";
 /** Files of a checkpoint that are not ours but belong to it: they are carried along. */
-const COMPANIONS = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"];
+const COMPANIONS = [
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "special_tokens_map.json",
+  "chat_template.jinja",
+  "generation_config.json",
+];
 
 /** A model with everything that depends on it. */
 interface Model {
@@ -90,7 +96,9 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       snapshots += 1;
       model.reference = { name: "reference", version: snapshots, arrays };
     },
-    save: (folder, { optimizer = true } = {}) => saveModel(model, folder, optimizer),
+    // There are no adapters here, so all that is saved is merged.
+    save: (folder, { optimizer = true, merged = false } = {}) =>
+      saveModel(model, folder, optimizer && !merged),
     load: async (folder) => {
       const loaded = await loadModel(folder, threads, valueHead);
       await disposeModel(model);
@@ -202,8 +210,9 @@ async function loadMoments(folder: string, moments: Moments): Promise<Moments> {
           `${path}: ${stored} has ${data.length} numbers; the weight has ${into.length}`,
         );
       into.set(data);
+      // Those of an adapter, which is read merged, are of no use here; without any, the count starts again too.
+      moments.steps = Number(file.metadata.steps ?? 0);
     }
-  moments.steps = Number(file.metadata.steps ?? 0);
   return moments;
 }
 

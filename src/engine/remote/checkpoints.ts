@@ -13,6 +13,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
+import { ADAPTER_FILES } from "../weights/adapter.js";
 import type { Transport } from "./transport.js";
 
 /** The file that stands for weights on a server. */
@@ -35,11 +36,17 @@ export const CONFIG_FILE = "config.json";
 const FILES = [
   "model.safetensors",
   "optimizer.safetensors",
+  ...ADAPTER_FILES,
   "tokenizer.json",
   "tokenizer_config.json",
   "special_tokens_map.json",
+  "chat_template.jinja",
+  "generation_config.json",
   CONFIG_FILE,
 ] as const;
+
+/** Those that hold weights, or belong to them. */
+const WEIGHTS = /\.safetensors$|^adapter_/;
 
 /** The pointer in a folder, or undefined where there is none. */
 export async function readPointer(folder: string): Promise<Pointer | undefined> {
@@ -136,7 +143,7 @@ export async function downloadCheckpoint(
   which: "all" | "all but weights",
 ): Promise<void> {
   for (const name of FILES) {
-    if (which === "all but weights" && name.endsWith(".safetensors")) continue;
+    if (which === "all but weights" && WEIGHTS.test(name)) continue;
     await transport.download(`files/${path}/${name}`, async ({ body }) => {
       const source = body === null ? [] : (body as AsyncIterable<Uint8Array>);
       await writeFileAtomically(join(folder, name), async (handle) => {

@@ -24,6 +24,8 @@ export interface Learning {
   readonly fused: boolean;
   /** Whether it knows the extensions of a forward pass: which weights, entropies, values. */
   readonly extended: boolean;
+  /** Whether it divides logits by temperatures. */
+  readonly temperatures: boolean;
   readonly values: () => boolean;
   /** A call that changes nothing, to the policy's model or the reference's. */
   read(path: string, body: object, weights: "policy" | "reference"): Promise<Result>;
@@ -49,6 +51,7 @@ export async function forward(
   { weights = "policy", entropies = false, values = false }: ForwardOptions,
 ): Promise<readonly ForwardResult[]> {
   checkSequences(sequences, learning.limits());
+  checkTemperatures(learning, sequences);
   if (values) requireValues(learning);
   const body = {
     forward_input: {
@@ -90,6 +93,7 @@ export async function forwardBackward(
   objective: Objective,
 ): Promise<BackwardResult> {
   checkSequences(sequences, learning.limits());
+  checkTemperatures(learning, sequences);
   const names = inputsOf(...expressionsOf(objective));
   checkInputs(sequences, names);
   checkFinite(sequences, names);
@@ -183,7 +187,31 @@ function dataOf<S extends TargetSequence>(
 ): readonly Datum[] {
   return sequences
     .filter(({ ids }) => ids.length > 1)
-    .map((sequence) => datumOf(sequence, inputs(sequence), binary));
+    .map((sequence) => {
+      const temperatures = temperaturesOf(sequence);
+      const all = { ...inputs(sequence), ...(temperatures && { temperatures }) };
+      return datumOf(sequence, all, binary);
+    });
+}
+
+/** Refuses any temperature but 1 on a server that knows no other. */
+function checkTemperatures(
+  { temperatures, server }: Learning,
+  sequences: readonly TargetSequence[],
+) {
+  const other = temperatures ? -1 : sequences.findIndex((one) => temperaturesOf(one) !== undefined);
+  if (other >= 0)
+    throw new EngineError(
+      `the engine server at ${server} computes log-probabilities at temperature 1 only, and sequence ${other} has others; set temperature to 1, or use our own server (pawl serve engine)`,
+    );
+}
+
+/** The temperatures of a sequence's targets, 1 elsewhere; undefined where all are 1. */
+function temperaturesOf(sequence: TargetSequence): Float32Array | undefined {
+  const given = sequence.temperatures;
+  if (given === undefined) return undefined;
+  const result = Float32Array.from(maskOf(sequence), (isTarget, i) => (isTarget ? given[i]! : 1));
+  return result.every((temperature) => temperature === 1) ? undefined : result;
 }
 
 function requireValues({ values, server }: Learning): void {

@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { conformanceChecks } from "../conformance.js";
-import { clipped, close, scores, toy } from "../conformance-tools.js";
+import { clipped, close, crossEntropy, scores, toy } from "../conformance-tools.js";
 import { createEmbeddedEngine } from "../embedded/embedded-engine.js";
 import type { Engine } from "../engine.js";
 import { testModel as model, writeTestModel } from "./model-testing.js";
 import { connectRemoteEngine } from "./remote-engine.js";
 import { startTestServer, type TestServer } from "./server-testing.js";
+import { numbersOf } from "./wire.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-remote-"));
 const start = join(folder, "start");
@@ -63,6 +64,76 @@ async function learnt(engine: Engine) {
   }
   return { losses, after: await scores(engine, Array.from(toy[1]!.ids)) };
 }
+
+describe("temperatures", () => {
+  const ids = [1, 2, 3, 4];
+  const withServer = async (
+    options: object,
+    work: (engine: Engine, server: TestServer) => unknown,
+  ) => {
+    const server = await startTestServer({
+      model,
+      folder: join(folder, "temperatures"),
+      extensions: true,
+      ...options,
+    });
+    const engine = await connectRemoteEngine({ url: server.url, folder: start });
+    await work(engine, server);
+    await engine.dispose();
+    await server.close();
+  };
+  const sent = ({ requests }: TestServer, path: string) => {
+    const { body } = requests.filter((request) => request.path === path).at(-1)!;
+    const { data } = JSON.parse(body)[`${path}_input`];
+    return data.map(({ loss_fn_inputs: inputs }: { readonly loss_fn_inputs: object }) =>
+      "temperatures" in inputs ? Array.from(numbersOf(inputs.temperatures as never)) : undefined,
+    );
+  };
+
+  it("travel where they are not 1, and only for targets", () =>
+    withServer({}, async (engine, server) => {
+      expect(engine.capabilities.temperatures).toBe(true);
+      const cool = { ids, targets: [0, 1, 0, 1], temperatures: [9, 0.5, 9, 1] };
+      await engine.forward([cool, { ids, temperatures: [1, 1, 1, 1] }, { ids }]);
+      expect(sent(server, "forward")).toEqual([[0.5, 1, 1], undefined, undefined]);
+      const inputs = { weight: [0, 1, 1, 1] };
+      await engine.forwardBackward([{ ...cool, inputs }], crossEntropy);
+      expect(sent(server, "forward_backward")).toEqual([[0.5, 1, 1]]);
+      for (const bad of [0, -1, Number.NaN, Number.POSITIVE_INFINITY])
+        await expect(engine.forward([{ ids, temperatures: [1, 1, bad, 1] }])).rejects.toThrow(
+          `temperatures: token 2 of sequence 0 has ${bad}; expected a finite number above 0`,
+        );
+      await expect(engine.forward([{ ids, temperatures: [1] }])).rejects.toThrow(
+        /4 tokens but 1 temperatures/,
+      );
+    }));
+
+  it("are refused where the server knows none, but for 1", async () => {
+    for (const options of [{ without: "temperatures" }, { extensions: false }])
+      await withServer(options, async (engine) => {
+        expect(engine.capabilities.temperatures).toBe(false);
+        const refused = /at temperature 1 only, and sequence 0 has others; set temperature to 1/;
+        const cool = { ids, temperatures: [1, 1, 0.7, 1], inputs: { weight: [0, 1, 1, 1] } };
+        await expect(engine.forward([cool])).rejects.toThrow(refused);
+        await expect(engine.forwardBackward([cool], crossEntropy)).rejects.toThrow(refused);
+        const [one] = await engine.forward([{ ids, temperatures: [0, 1, 1, 1] }]);
+        expect(one!.logprobs[1]).toBeLessThan(0);
+      });
+  });
+
+  it("leave out what a plain server cannot tell of a tempered sample", () =>
+    withServer({ extensions: false }, async (engine) => {
+      const draw = { prompt: ids, maxTokens: 3, seed: 1 };
+      const [warm, cool, greedy] = await engine.sample([
+        draw,
+        { ...draw, temperature: 0.7 },
+        { ...draw, temperature: 0 },
+      ]);
+      expect(warm![0]!.sampledLogprobs).toEqual(warm![0]!.logprobs);
+      expect(cool![0]!.sampledLogprobs).toBeUndefined();
+      expect(greedy![0]!.sampledLogprobs).toEqual([0, 0, 0]);
+    }));
+});
 
 describe("an objective gives the same update", () => {
   it("fused on a server of ours, in two passes on a plain one, and embedded", async () => {

@@ -1,6 +1,6 @@
 /** An engine on another machine: an `Engine` whose work a server does, over HTTP. */
 import { randomUUID } from "node:crypto";
-import { copyFile, readFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { checkAdamParams } from "../embedded/adam.js";
@@ -165,7 +165,8 @@ async function capabilitiesOf(
       fusedObjective: pawl.objective,
       lora: model.lora,
       discardGradients: pawl.discard,
-      temperatures: false,
+      temperatures: pawl.temperatures,
+      sixteenBits: pawl.dtype !== "float32",
     };
   }
   if (options.folder === undefined)
@@ -185,6 +186,8 @@ async function capabilitiesOf(
     lora: true,
     discardGradients: false,
     temperatures: false,
+    // It does not say.
+    sixteenBits: true,
   };
 }
 
@@ -215,6 +218,7 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
     binary: pawl?.base64 ?? false,
     fused: pawl?.objective ?? false,
     extended: pawl !== undefined,
+    temperatures: pawl?.temperatures ?? false,
     values: () => capabilities.values,
     change,
     read: (path, body, weights) => {
@@ -229,13 +233,23 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
     // A plain server may not tell; not a number is what the run's metrics leave out.
     return { gradNorm: typeof norm === "number" ? norm : Number.NaN };
   };
-  const saveAs = async (path: string, optimizer: boolean): Promise<string> => {
+  const saveAs = async (path: string, optimizer: boolean, merged = false): Promise<string> => {
     const saved = await change("save_weights", {
       path,
-      ...(pawl !== undefined && { optimizer }),
+      ...(pawl !== undefined && { optimizer, ...(merged && { merged }) }),
       type: "save_weights",
     });
     return parse(z.object({ path: z.string() }), saved, "save_weights").path;
+  };
+  const saveMerged = async (folder: string): Promise<void> => {
+    if (pawl?.files !== true)
+      throw new EngineError(
+        `the engine server at ${transport.shownUrl} gives out no files, so its weights cannot be written to ${folder}; export them there`,
+      );
+    const path = await saveAs(`exports/${randomUUID()}`, false, true);
+    await mkdir(folder, { recursive: true });
+    await downloadCheckpoint(transport, path, folder, "all");
+    await transport.post("delete_weights", { path });
   };
   const live = <T>(work: () => Promise<T>): Promise<T> =>
     disposed ? Promise.reject(new EngineError("the engine was disposed of")) : work();
@@ -299,8 +313,12 @@ function remoteEngine(session: Session, made: RemoteModel, options: RemoteOption
         referenceId ??= (await session.createModel(modelRequest(session, options))).modelId;
         await session.call("load_weights", { model_id: referenceId, seq_id: 0, path });
       }),
-    save: (folder, { optimizer = true } = {}) =>
+    save: (folder, { optimizer = true, merged = false } = {}) =>
       live(async () => {
+        if (merged) {
+          await saveMerged(folder);
+          return;
+        }
         const plan = await planSave(folder, pawl === undefined);
         const path = await saveAs(plan.path, optimizer);
         await writePointer(folder, {

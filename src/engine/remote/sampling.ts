@@ -1,6 +1,7 @@
 /** Sampling on a server: a whole step of a rollout in one call where it can, else one call per prompt. */
 import { z } from "zod";
 import { EngineError, type Sample, type SampleRequest } from "../engine.js";
+import { knownSampledLogprobs } from "../sampled-logprobs.js";
 import { parse, type Result } from "./server.js";
 import { numbersOf, tensorOf, tensorSchema } from "./wire.js";
 
@@ -79,9 +80,10 @@ function paramsOf(request: SampleRequest) {
 }
 
 function samplesOf(
-  { count = 1 }: SampleRequest,
+  request: SampleRequest,
   result: z.output<typeof sampleResult> | undefined,
 ): readonly Sample[] {
+  const { count = 1 } = request;
   const sequences = result?.sequences ?? [];
   if (sequences.length !== count)
     throw new EngineError(
@@ -91,9 +93,9 @@ function samplesOf(
     const logprobs = Array.from(numbersOf(sequence.logprobs));
     const sampledLogprobs =
       sequence.sampled_logprobs === undefined
-        ? logprobs
+        ? knownSampledLogprobs(request, logprobs)
         : Array.from(numbersOf(sequence.sampled_logprobs));
-    for (const numbers of [logprobs, sampledLogprobs])
+    for (const numbers of [logprobs, sampledLogprobs ?? logprobs])
       if (numbers.length !== sequence.tokens.length)
         throw new EngineError(
           `the engine server sent ${numbers.length} log-probabilities for a sample of ${sequence.tokens.length} tokens`,
@@ -101,7 +103,7 @@ function samplesOf(
     return {
       tokens: sequence.tokens,
       logprobs,
-      sampledLogprobs,
+      ...(sampledLogprobs && { sampledLogprobs }),
       stopReason: sequence.stop_reason === "length" ? "length" : "stop",
     };
   });

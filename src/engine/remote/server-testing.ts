@@ -38,6 +38,8 @@ export interface TestServerOptions {
   readonly folder: string;
   /** Whether it is one of ours; else it knows the plain protocol only. */
   readonly extensions: boolean;
+  /** A server of ours that lacks one of them. */
+  readonly without?: string;
   /** A server that divides by the sum of the weights. */
   readonly normalises?: boolean;
   readonly key?: string;
@@ -335,8 +337,8 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
   const serverAbilities = async (): Promise<Json> => {
     const supported_models = [{ model_name: "test-model" }];
     if (!extensions) return { supported_models };
-    const flags = ["objective", "reference", "discard", "sample_batch", "base64", "files"];
-    const all = Object.fromEntries(flags.map((name) => [name, true]));
+    const names = "objective reference discard sample_batch base64 files temperatures".split(" ");
+    const all = Object.fromEntries(names.map((name) => [name, name !== options.without]));
     return { supported_models, pawl: { version: 1, dtype: "float32", ranks: 1, ...all } };
   };
 

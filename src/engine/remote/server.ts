@@ -22,6 +22,7 @@ const extensions = z.object({
   objective: z.boolean().default(false),
   reference: z.boolean().default(false),
   discard: z.boolean().default(false),
+  temperatures: z.boolean().default(false),
   sample_batch: z.boolean().default(false),
   base64: z.boolean().default(false),
   files: z.boolean().default(false),

@@ -48,13 +48,14 @@ export function shifted(values: Float32Array) {
 
 /** A sequence in the engine's form. */
 export function sequenceOf({ model_input, loss_fn_inputs }: SentDatum): TrainSequence {
-  const { target_tokens, mask, ...others } = loss_fn_inputs;
+  const { target_tokens, mask, temperatures, ...others } = loss_fn_inputs;
   const tokens = model_input.chunks.flatMap((chunk) => chunk.tokens);
   const targets = integersOf(target_tokens!);
   const whole = (values: Float32Array) => [0, ...values];
   return {
     ids: [...tokens, targets.at(-1)!],
     ...(mask !== undefined && { targets: whole(numbersOf(mask)) }),
+    ...(temperatures !== undefined && { temperatures: [1, ...numbersOf(temperatures)] }),
     inputs: Object.fromEntries(
       Object.entries(others).map(([name, values]) => [name, whole(numbersOf(values))]),
     ),

@@ -5,7 +5,6 @@
  * server reads them before it samples again. Its numbers are not quite the engine's (other kernels, perhaps another
  * precision), which the capability `otherSampler` says, so that training can correct for it.
  */
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -13,6 +12,7 @@ import type { Patience } from "../../post-json.js";
 import { mixSeed } from "../../random.js";
 import { checkRequests } from "../embedded/checks.js";
 import { type Engine, EngineError, type Sample, type SampleRequest } from "../engine.js";
+import { knownSampledLogprobs } from "../sampled-logprobs.js";
 import { type Drawn, findServer, type SamplerServer } from "./dialects.js";
 import { checkReload } from "./reload-check.js";
 import { createWire } from "./wire.js";
@@ -43,11 +43,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
   let loaded: Promise<void> | undefined;
 
   const saveWeights = async (): Promise<void> => {
-    await engine.save(weights, { optimizer: false });
-    if (!existsSync(join(weights, "model.safetensors")))
-      throw new EngineError(
-        `the engine left no model.safetensors in ${weights} for the sampler to read; on an engine server, set engine.copy`,
-      );
+    await engine.save(weights, { optimizer: false, merged: true });
   };
   const load = async (): Promise<void> => {
     await saveWeights();
@@ -146,10 +142,11 @@ async function checkLogprobs(server: SamplerServer, engine: Engine): Promise<voi
 /** What was drawn as a sample, ended at its first stop sequence; refuses what no such request can have given. */
 function sampleOf(
   { tokens, logprobs }: Drawn,
-  { maxTokens, temperature = 1, topK = 0, topP = 1, stop = [] }: SampleRequest,
+  request: SampleRequest,
   vocabularySize: number,
   name: string,
 ): Sample {
+  const { maxTokens, stop = [] } = request;
   const foreign = tokens.find((id) => id < 0 || id >= vocabularySize);
   if (foreign !== undefined)
     throw new EngineError(
@@ -165,8 +162,7 @@ function sampleOf(
       `${name} ended a sample after ${tokens.length} of ${maxTokens} tokens and at no stop of ours: see its log, and whether a generation_config.json of its model names further stops`,
     );
   const own = logprobs.slice(0, end);
-  const known =
-    temperature === 0 ? own.map(() => 0) : temperature === 1 && topK === 0 && topP === 1 && own;
+  const known = knownSampledLogprobs(request, own);
   return {
     tokens: tokens.slice(0, end),
     logprobs: own,

@@ -1,9 +1,10 @@
 /** A checkpoint folder in Hugging Face's layout: config.json and one or several safetensors files. */
-import { mkdir, readFile, stat } from "node:fs/promises";
+import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
+import { ADAPTER_FILES, openAdapter } from "./adapter.js";
 import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
 import {
   openSafetensors,
@@ -25,7 +26,7 @@ export interface Checkpoint {
   readonly config: ModelConfig;
   /** The tensors it holds, in the order of the model's arithmetic. */
   readonly tensors: readonly TensorSpec[];
-  /** Reads one tensor as 32-bit floats; NaN or infinity in it is an error. */
+  /** Reads one tensor as 32-bit floats, an adapter merged into it; NaN or infinity in it is an error. */
   read(name: string): Promise<Float32Array>;
 }
 
@@ -36,15 +37,18 @@ export async function openCheckpoint(folder: string): Promise<Checkpoint> {
   const sources = await findTensors(folder);
   const headers = [...sources].map(([name, source]) => [name, source.tensors.get(name)!] as const);
   checkTensors(config, new Map(headers), folder);
+  const tensors = tensorSpecs(config).filter((spec) => sources.has(spec.name));
+  const adapter = await openAdapter(folder, tensors);
   return {
     folder,
     config,
-    tensors: tensorSpecs(config).filter((spec) => sources.has(spec.name)),
+    tensors,
     read: async (name) => {
       const source = sources.get(name);
       if (source === undefined)
         throw new EngineError(`${folder}: tensor ${name} is missing from the checkpoint`);
       const data = await readTensor(source, name);
+      await adapter?.addTo(name, data);
       const bad = firstNonFinite(data);
       if (bad !== -1)
         throw new EngineError(
@@ -65,6 +69,8 @@ export async function writeCheckpoint(
   const headers = [...tensors].map(([name, { shape }]) => [name, { dtype, shape }] as const);
   checkTensors(config, new Map(headers), folder);
   await mkdir(folder, { recursive: true });
+  // One of weights that were here before would be added to these.
+  for (const file of ADAPTER_FILES) await rm(join(folder, file), { force: true });
   await writeSafetensors(join(folder, WEIGHTS_FILE), tensors, { dtype });
   const json = `${JSON.stringify({ ...formatModelConfig(config), torch_dtype: TORCH_DTYPES[dtype] }, null, 2)}\n`;
   await writeFileAtomically(join(folder, CONFIG_FILE), (handle) =>

@@ -1,9 +1,10 @@
 import { afterAll, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../../engine/embedded/embedded-engine.js";
-import type { Engine } from "../../engine/engine.js";
+import type { Engine, SampleRequest } from "../../engine/engine.js";
 import { openEnvironment } from "../../envs/open.js";
 import { encodePrompt } from "../../text/encode.js";
 import { promptStyle } from "../../text/prompt.js";
+import { createTokenizer } from "../../text/tokenizer.js";
 import { buildTokenizer } from "../../text/tokenizer-builder.js";
 import { sft, sftOptions } from "../../train/sft.js";
 import { worldTexts } from "../../train/world-text.js";
@@ -15,7 +16,44 @@ const environment = openEnvironment({ name: "household", rooms: 1, receptacles: 
 const style = promptStyle("house", { style: "compact", history: "all" });
 const tasks = environment.tasks("train").slice(0, 24);
 let engine: Engine;
-afterAll(() => engine.dispose());
+afterAll(() => engine?.dispose());
+
+it("stops at every end token of a chat model, and leaves it out of the response", async () => {
+  const built = buildTokenizer(await worldTexts(environment, style));
+  const other = built.id("<|do|>")!;
+  const generation = JSON.stringify({ eos_token_id: [other, built.endId] });
+  const tokenizer = createTokenizer({ ...built.files, generation });
+  const asked: SampleRequest[] = [];
+  const tokens = [...built.encode("look"), other];
+  const stub = {
+    capabilities: { vocabularySize: built.vocabularySize, maxContext: 4096 },
+    sample: async (requests: readonly SampleRequest[]) => {
+      asked.push(...requests);
+      return requests.map(() => [{ tokens, logprobs: tokens.map(() => -1), stopReason: "stop" }]);
+    },
+  } as unknown as Engine;
+  const policy = enginePolicy({
+    engine: stub,
+    tokenizer,
+    style: promptStyle("house"),
+    sampling: { maxTokens: 8 },
+  });
+  const groups = await rollout({
+    environment,
+    style: promptStyle("house"),
+    tasks: tasks.slice(0, 1),
+    groupSize: 1,
+    seed: 0,
+    policy,
+    stepLimit: 1,
+  });
+  expect(asked[0]!.stop).toEqual([[built.endId], [other]]);
+  const [step] = groups[0]!.episodes[0]!.steps;
+  expect(step!.response).toBe("look");
+  // What was sampled is what is learnt from, its end included.
+  const { start, end } = step!.sequence!.spans.find(({ kind }) => kind === "action")!;
+  expect(step!.sequence!.ids.slice(start, end)).toEqual(tokens);
+});
 
 it("reads at every step the tokens of the prompt that is recorded, whether they go on or are written anew", async () => {
   const tokenizer = buildTokenizer(await worldTexts(environment, style));

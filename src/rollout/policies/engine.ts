@@ -6,7 +6,7 @@ import {
   decodeResponse,
   encodePrompt,
   nextPrompt,
-  responseEndId,
+  responseEndIds,
 } from "../../text/encode.js";
 import type { PromptStyle } from "../../text/prompt.js";
 import type { Tokenizer } from "../../text/tokenizer.js";
@@ -33,7 +33,7 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
     );
   }
   const continued = style.continuing;
-  const stop = [[responseEndId(tokenizer, style)]];
+  const stop = responseEndIds(tokenizer, style).map((id) => [id]);
   return {
     name: options.name ?? "engine",
     batch: options.batch ?? Number.POSITIVE_INFINITY,

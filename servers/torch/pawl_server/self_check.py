@@ -1,0 +1,103 @@
+"""Whether a model computes what it should, tried on a few tokens when it is opened.
+
+Three things must agree: sequences packed into one batch and each alone, sampling and scoring, and, for a model that
+transformers defines, its logits and ours. A layer that mixes tokens in a way that packing or pages do not know, or
+kernels that do not fit a machine, show here, before a run learns from wrong numbers.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Sequence
+
+import torch
+from torch import Tensor
+
+from .other_model import OtherModel
+from .sampler import Row, Sampler, SampleRequest
+from .sequences import Sequences
+from .sharding import unsharded
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+# Mean difference of log-probabilities, in nats, that rounding explains: 32 bits leave some 1e-6, 16 bits some 1e-2.
+BOUNDS = {torch.float32: 1e-3, torch.bfloat16: 0.2}
+NEW_TOKENS = 6
+
+
+def check_model(engine: "Engine") -> None:
+    """Raises where the model disagrees with itself, with the size of it and the bound."""
+    if engine.config.built_in:
+        _check(engine)
+        return
+    try:
+        _check(engine)
+    except (TypeError, AttributeError, IndexError, RuntimeError) as error:
+        # What transformers does around attention is its own, and may not go with ours at all.
+        raise ValueError(f"{engine.folder.name}: transformers' model does not run here: {type(error).__name__}: {error}") from error
+
+
+def _check(engine: "Engine") -> None:
+    context = engine.config.max_context
+    if context < 2:
+        return
+    rows = _sample(engine, min(NEW_TOKENS, context // 2))
+    packed = _score(engine, rows)
+    alone = [scores for row in rows for scores in _score(engine, [row])]
+    _compare(engine, "packed into one batch and each alone", packed, alone)
+    _compare(engine, "when they are sampled and when they are scored", [torch.tensor(row.logprobs) for row in rows], alone)
+    if isinstance(engine.model, OtherModel):
+        _compare(engine, "from transformers itself and here", [_theirs(engine.model, row) for row in rows], alone)
+
+
+def _sample(engine: "Engine", new_tokens: int) -> list[Row]:
+    """A few tokens after prompts of different lengths, two for each rank, so that each has something to pack."""
+    room, generator = engine.config.max_context - new_tokens, torch.Generator().manual_seed(0)
+    lengths = [min(room, 5 + 6 * (i % 2)) for i in range(2 * engine.ranks.size)]
+    prompts = [torch.randint(engine.config.vocabulary_size, (n,), generator=generator).tolist() for n in lengths]
+    requests = [SampleRequest(tuple(prompt), 1, new_tokens, seed) for seed, prompt in enumerate(prompts)]
+    # One of its own, with few pages, because those of the engine's are made when memory is known to be free.
+    sampler = Sampler(engine.model, engine.ranks.device, engine.options.dtype, engine.sampler.recorded, rows=len(requests))
+    with torch.no_grad(), unsharded(engine.model, engine.sharded):
+        drawn = [[row.tokens, row.logprobs] for group in sampler.sample(requests) for row in group]
+    del sampler
+    if engine.ranks.device.type == "cuda":
+        torch.cuda.empty_cache()
+    # All ranks drew the same, up to rounding; those of the first are what all go on with.
+    return [
+        Row(request, 0, tokens=tokens, logprobs=logprobs)
+        for request, (tokens, logprobs) in zip(requests, engine.ranks.broadcast(drawn))
+    ]
+
+
+def _score(engine: "Engine", rows: Sequence[Row]) -> list[Tensor]:
+    """Log-probabilities of the new tokens, all rows in one request."""
+    all_ids = [torch.tensor([*row.request.prompt, *row.tokens]) for row in rows]
+    wanted = [torch.arange(1, len(ids)) >= len(row.request.prompt) for row, ids in zip(rows, all_ids)]
+    sequences = Sequences(
+        lengths=tuple(len(ids) - 1 for ids in all_ids),
+        tokens=torch.cat([ids[:-1] for ids in all_ids]),
+        targets=torch.cat([ids[1:] for ids in all_ids]),
+        mask=torch.cat(wanted),
+        inputs={},
+    )
+    scored = engine.score(sequences, reference=False, entropies=False, values=False).logprobs
+    return [part[mask] for part, mask in zip(scored.split(list(sequences.lengths)), wanted)]
+
+
+def _theirs(model: OtherModel, row: Row) -> Tensor:
+    ids = torch.tensor([*row.request.prompt, *row.tokens])
+    logits = model.own_logits(ids[:-1].to(next(model.parameters()).device))
+    logprobs = logits.float().log_softmax(-1).cpu().gather(1, ids[1:, None])[:, 0]
+    return logprobs[len(row.request.prompt) - 1 :]
+
+
+def _compare(engine: "Engine", what: str, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    gap = torch.stack([(a - b).abs().mean() for a, b in zip(found, expected)]).max()
+    bound = BOUNDS[engine.options.dtype]
+    # NaN is no agreement either.
+    if not float(gap) <= bound:
+        raise ValueError(
+            f"{engine.folder.name}: log-probabilities of the same tokens, {what}, are {float(gap):.3g} apart in the mean, "
+            f"and {str(engine.options.dtype).removeprefix('torch.')} explains at most {bound}: this model cannot be computed rightly here; "
+            "train another, of the Llama, Qwen2 or Qwen3 family for example"
+        )

@@ -1,0 +1,47 @@
+/** A trained model as a plain checkpoint folder that other programs read: weights merged, and here. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigError } from "../config/config-error.js";
+import { openCheckpoint, writeCheckpoint } from "../engine/weights/checkpoint.js";
+import { VALUE_HEAD } from "../engine/weights/tensor-names.js";
+import { loadTokenizer } from "../text/tokenizer.js";
+import type { EngineOptions } from "./engines.js";
+import { loadSavedModel, type SavedModel } from "./saved-model.js";
+
+/** Writes config.json, model.safetensors and the tokenizer's files to a folder that is new or empty. */
+export async function exportModel(
+  model: SavedModel,
+  folder: string,
+  engine: Partial<Pick<EngineOptions, "name">> = {},
+): Promise<void> {
+  if (existsSync(folder) && readdirSync(folder).length > 0)
+    throw new ConfigError(`--out: ${folder} is not empty; name a folder that is new`);
+  const tokenizer = await loadTokenizer(model.tokenizer);
+  if (existsSync(join(model.weights, "model.safetensors")) && engine.name === undefined)
+    await exportHere(model.weights, folder);
+  else await exportFromServer(model, folder, engine);
+  await tokenizer.save(folder);
+}
+
+async function exportHere(weights: string, folder: string): Promise<void> {
+  const { config, tensors, read } = await openCheckpoint(weights);
+  // A critic's head is ours alone: other programs refuse a file with tensors they do not know.
+  const plain = tensors.filter(({ name }) => name !== VALUE_HEAD);
+  const data = new Map<string, { shape: readonly number[]; data: Float32Array }>();
+  for (const { name, shape } of plain) data.set(name, { shape, data: await read(name) });
+  await writeCheckpoint(folder, config, data);
+}
+
+async function exportFromServer(
+  model: SavedModel,
+  folder: string,
+  engine: Partial<Pick<EngineOptions, "name">>,
+): Promise<void> {
+  // Opened without an adapter of its own, a checkpoint's is merged.
+  const loaded = await loadSavedModel(model, { ...engine, loraRank: 0, copy: false });
+  try {
+    await loaded.engine.save(folder, { optimizer: false, merged: true });
+  } finally {
+    await loaded.engine.dispose();
+  }
+}

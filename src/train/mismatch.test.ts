@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { scores } from "../engine/conformance-tools.js";
+import type { Engine } from "../engine/engine.js";
+import { inProcess, testModel } from "../engine/remote/model-testing.js";
+import { objectiveOptions } from "../objectives/objective.js";
+import { policyObjective } from "../objectives/policy.js";
+import type { Update } from "../update/update.js";
+import { learn } from "./learn.js";
+import { mismatchLimit } from "./mismatch.js";
+import { optimizerOptions } from "./schedule.js";
+
+describe("what sampling recorded against what learning computes", () => {
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await inProcess(testModel);
+  });
+  afterAll(() => engine.dispose());
+
+  const ids = [1, 2, 3, 4, 5];
+  /** One sequence whose log-probabilities were recorded this far from the engine's. */
+  const learnt = async (apart: number, limit?: number) => {
+    const recorded = (await scores(engine, ids)).map((x) => x + apart);
+    const ones = ids.map(() => 1);
+    const inputs = { oldLogprob: recorded, advantage: ones, policyWeight: [0, 1, 1, 1, 1] };
+    const update = { sequences: [{ ids, inputs, steps: 1 }] } as unknown as Update;
+    return learn(engine, update, {
+      objective: policyObjective(objectiveOptions.parse({})),
+      normaliser: "tokens",
+      minibatch: 1,
+      optimizer: optimizerOptions.parse({ warmup: 0 }),
+      stepsBefore: 0,
+      stepsInAll: 1,
+      seed: 0,
+      ...(limit !== undefined && { mismatchLimit: limit }),
+    });
+  };
+
+  it("stops what would be learnt from other log-probabilities, and no weight has moved", async () => {
+    const before = await scores(engine, ids);
+    await expect(learnt(0.01, 1e-3)).rejects.toThrow(
+      /mismatch.mean is 0.0100 nats, above 0.001: for embedded,.*set mismatchLimit/,
+    );
+    expect(await scores(engine, ids)).toEqual(before);
+  });
+
+  it("lets rounding pass, and whatever is allowed", async () => {
+    for (const [apart, limit] of [
+      [1e-5, 1e-3],
+      [0.01, 0.02],
+      [0.01, undefined],
+    ] as const)
+      expect((await learnt(apart, limit)).metrics["mismatch.mean"]).toBeCloseTo(apart, 4);
+  });
+
+  it("has a limit by the engine's precision, unless a setting says otherwise", () => {
+    expect(mismatchLimit({}, undefined)).toBe(1e-3);
+    expect(mismatchLimit({ sixteenBits: true }, undefined)).toBe(0.1);
+    expect(mismatchLimit({ otherSampler: true }, undefined)).toBe(0.1);
+    expect(mismatchLimit({ sixteenBits: true }, 0.5)).toBe(0.5);
+    expect(mismatchLimit({}, 1e-5)).toBe(1e-5);
+  });
+});

@@ -1,0 +1,118 @@
+/** Adapters on the PyTorch server: a run with them, its replay, its checkpoints here and there, and a sampler. */
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
+import { close, learn, scores, toy } from "../src/engine/conformance-tools.js";
+import type { Engine } from "../src/engine/engine.js";
+import { testModel, writeTestModel } from "../src/engine/remote/model-testing.js";
+import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
+import { withSampler } from "../src/engine/sampler/sampler-engine.js";
+import { startStandIn } from "../src/engine/sampler/server-testing.js";
+import { openRun } from "../src/runs/run-folder.js";
+import { exportModel } from "../src/train/export.js";
+import { replayRun } from "../src/train/replay.js";
+import { trainRun } from "../src/train/run.js";
+import { findSavedModel, loadSavedModel } from "../src/train/saved-model.js";
+import { tinyConfig } from "../src/train/testing.js";
+
+const python = await findTorchPython(process.env).catch((error: Error) => error.message);
+const absent = typeof python === "string";
+if (absent) console.warn(`adapters on the PyTorch server are not tested: ${python}`);
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-torch-lora-"));
+const model = join(folder, "model");
+const run = join(folder, "run");
+let server: TorchServer;
+afterAll(async () => {
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+const ids = [3, 1, 4, 1, 5, 9, 2, 6];
+const here = { name: "embedded", loraRank: 0, copy: false, threads: 1 } as const;
+
+describe.skipIf(absent)("adapters", () => {
+  beforeAll(async () => {
+    if (typeof python === "string") return;
+    await writeTestModel(model);
+    const checkpoints = join(folder, "checkpoints");
+    const options = { model, checkpoints, host: "127.0.0.1", port: 0, nproc: 1, threads: 1 };
+    const environment = { ...process.env, PAWL_API_KEY: "" };
+    server = await startTorchServer(python, options, environment, () => undefined);
+    const config = tinyConfig({
+      engine: { name: server.url, loraRank: 4, copy: true },
+      evaluation: { every: 0 },
+      updates: 2,
+      optimizer: { learningRate: 0.01, warmup: 0 },
+      objective: { entropy: 0, kl: 0.01 },
+    });
+    await trainRun({ ...config, updates: 1 }, { folder: run });
+    await trainRun(config, { folder: run, resume: true });
+  }, 240_000);
+
+  it("give a run whose numbers come out again, resumed or not", async () => {
+    const replayed = [];
+    for await (const update of replayRun(openRun(run, fail), { losses: true, tolerance: 1e-3 }))
+      replayed.push(update);
+    expect(replayed.flatMap(({ divergences }) => divergences)).toEqual([]);
+    expect(replayed.map(({ learnt }) => learnt)).toEqual([true, true]);
+    expect(replayed[1]!.compared).toEqual(expect.arrayContaining(["policy.kl", "gradNorm"]));
+    const kl = openRun(run, fail).metrics()[2]!["policy.kl"]!;
+    expect(kl).toBeGreaterThan(1e-4);
+  }, 120_000);
+
+  it("count once: with an adapter, without, in this process, and exported", async () => {
+    const saved = findSavedModel(run);
+    expect(readdirSync(saved.weights)).toEqual(
+      expect.arrayContaining(["adapter_config.json", "adapter_model.safetensors"]),
+    );
+    const scored: Float32Array[] = [];
+    for (const options of [{}, { loraRank: 0 }, here]) {
+      const { engine } = await loadSavedModel(saved, options);
+      scored.push(await scores(engine, ids));
+      await engine.dispose();
+    }
+    for (const [name, engine] of Object.entries({ here: {}, there: { name: server.url } })) {
+      const out = join(folder, `exported-${name}`);
+      await exportModel(saved, out, engine);
+      expect(readdirSync(out).sort()).toEqual([
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+      ]);
+      const plain = await loadSavedModel({ weights: out, tokenizer: out }, here);
+      scored.push(await scores(plain.engine, ids));
+      await plain.engine.dispose();
+    }
+    for (const other of scored.slice(1)) close(other, scored[0]!, 1e-4);
+    const start = await loadSavedModel(findSavedModel(join(run, "reference")), here);
+    const apart = (await scores(start.engine, ids)).map((x, i) => Math.abs(x - scored[0]![i]!));
+    expect(Math.max(...apart)).toBeGreaterThan(1e-2);
+    await start.engine.dispose();
+    expect(readdirSync(join(folder, "checkpoints", "exports"))).toEqual([]);
+  }, 120_000);
+
+  it("reach a sampler, which knows none, in the weights", async () => {
+    const standIn = await startStandIn({ kind: "vllm", model: testModel });
+    const learner: Engine = await connectRemoteEngine({
+      url: server.url,
+      loraRank: 4,
+      environment: {},
+    });
+    const engine = await withSampler(learner, { url: standIn.url, folder });
+    const before = await scores(engine, ids);
+    await learn(engine, toy, 10);
+    const [samples] = await engine.sample([{ prompt: [3, 4], maxTokens: 12, seed: 1 }]);
+    const { tokens, logprobs } = samples![0]!;
+    close((await scores(engine, [3, 4, ...tokens])).subarray(2), logprobs, 1e-4);
+    const moved = (await scores(engine, ids)).map((x, i) => Math.abs(x - before[i]!));
+    expect(Math.max(...moved)).toBeGreaterThan(0.05);
+    await engine.dispose();
+    await standIn.close();
+  }, 60_000);
+});
