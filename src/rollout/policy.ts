@@ -44,7 +44,10 @@ export interface Reply {
 /** Chooses actions, for several episodes at a time. */
 export interface Policy {
   readonly name: string;
-  /** How many episodes it wants to answer together: 1 for a chat model, all for an engine. */
+  /**
+   * How many episodes it wants to answer together: 1 for a chat model, all for an engine. Where it is 1, a call that
+   * fails breaks the episode it was for; where it is more, it ends the rollout.
+   */
   readonly batch: number;
   /** Whether the attempts of a group must run one after another, because it learns between them. */
   readonly sequential?: boolean;
