@@ -56,6 +56,8 @@ describe("advantageOptions", () => {
       penaltyPlace: "inside",
     });
     expect(options({ name: "gigpo" })).toMatchObject({ gamma: 0.95, stepWeight: 1, similarity: 1 });
+    expect(options({ name: "rloo" })).toMatchObject({ per: "other-episodes" });
+    expect(() => options({ name: "grpo", per: "other-episodes" })).toThrow();
     expect(options({ name: "ppo" })).toMatchObject({ gamma: 1, lambda: 1, scope: "response" });
   });
 
@@ -94,6 +96,19 @@ describe("computeAdvantages", () => {
     expect(invalid({ penalty: 0.001 })).toBeCloseTo(-1.5, 2);
     expect(invalid({ penaltyPlace: "after" })).toBe(-0.1);
     expect(invalid({ penalty: 0 })).toBe(0);
+  });
+
+  it("RLOO over steps and over episodes, as recorded runs name them, is what it was", () => {
+    const group = groupOf(0, [{ rewards: [0, 10], invalid: [0] }, { rewards: [0] }]);
+    const at = (per: string) => advantagesOf(group, { name: "rloo", per });
+    // Scores 9.9, 10 and 0: mean 19.9 / 3, times 3/2; by episode 9.95 and 0, times 2.
+    [
+      [4.9, 5.05, -9.95],
+      [9.85, 10.05, -9.95],
+    ].forEach((expected, i) => {
+      const found = at(["step", "episode"][i]!).flat() as number[];
+      for (const [t, a] of expected.entries()) expect(found[t]).toBeCloseTo(a, 12);
+    });
   });
 
   it("RLOO and GiGPO subtract a late penalty once", () => {
@@ -182,8 +197,13 @@ describe("computeAdvantages", () => {
     });
     const anyOptions = fc.oneof(
       fc.record({
-        name: fc.constantFrom("grpo", "rloo", "gigpo"),
+        name: fc.constantFrom("grpo", "gigpo"),
         per: fc.constantFrom("step", "episode"),
+        penaltyPlace: fc.constantFrom("inside", "after"),
+      }),
+      fc.record({
+        name: fc.constant("rloo"),
+        per: fc.constantFrom("other-episodes", "step", "episode"),
         penaltyPlace: fc.constantFrom("inside", "after"),
       }),
       fc.record({ name: fc.constant("ppo"), scope: fc.constantFrom("response", "episode") }),

@@ -27,7 +27,7 @@ function expectClose(actual: StepTable, expected: StepTable, tolerance = 1e-9) {
 const ESTIMATORS = {
   grpo: (table: StepTable, per: "step" | "episode") => grpo(table, per),
   "grpo, mean only": (table: StepTable, per: "step" | "episode") => grpo(table, per, "mean"),
-  rloo,
+  rloo: (table: StepTable, per: "step" | "episode") => rloo(table, per),
 };
 
 describe("scores", () => {
@@ -64,6 +64,28 @@ describe("worked examples", () => {
   it("RLOO: each against the mean of the others", () => {
     expectClose(rloo([[3], [1], [2]]), [[1.5], [-1.5], [0]]);
     expectClose(rloo([[10], [0, 0]], "episode"), [[10], [-10, -10]]);
+    // Others' means: (0 + 3) / 2, (10 + 3) / 2 and (10 + 0) / 2, however many steps they have.
+    const table = [[10, 10], [0, 0, 0], [2, 4], []];
+    expectClose(rloo(table), [[8.5, 8.5], [-6.5, -6.5, -6.5], [-3, -1], []]);
+    // The reference's leaves out one step of five: the episode's others stay in the baseline.
+    expectClose(
+      rloo(
+        [
+          [10, 10],
+          [0, 0, 0],
+        ],
+        "step",
+      )[0]!.map((a) => [a]),
+      [[7.5], [7.5]],
+    );
+  });
+
+  it("RLOO: what an episode earned is in nobody's baseline of its own", () => {
+    const others = [[4], [1, 3]];
+    const own = (scores: readonly number[]) => rloo([scores, ...others])[0]!;
+    for (const s of [0, 7, 100]) expectClose([own([s, s + 1])], [[s - 3, s - 2]]);
+    const biased = (s: number) => rloo([[s, s], ...others], "step")[0]![0]! - s;
+    expect(biased(100)).not.toBeCloseTo(biased(0), 3);
   });
 
   it("GiGPO: returns discount backwards", () => {
