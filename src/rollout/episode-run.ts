@@ -116,7 +116,9 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         finish("context-limit");
         return;
       }
-      const { action, wellFormed } = style.parse(reply.response);
+      const parsed = style.parse(reply.response);
+      const { action } = parsed;
+      const wellFormed = parsed.wellFormed && reply.cut !== true;
       try {
         last = await env!.step(action);
       } catch (error) {
@@ -136,6 +138,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         valid: wellFormed && last.info.valid,
         observation: last.observation,
         reward: last.reward,
+        ...(reply.cut && { cut: true }),
         ...(reply.strayed && { strayed: true }),
         ...(reply.encode !== undefined && { sequence: reply.encode(last.observation, last.done) }),
       });

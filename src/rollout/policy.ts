@@ -37,6 +37,8 @@ export interface Reply {
   readonly prompt?: readonly PromptPiece[];
   /** The policy was made to act at random here. */
   readonly strayed?: true;
+  /** The response was cut off at its longest length: not well-formed, whatever it says. */
+  readonly cut?: true;
   /** The prompt was longer than the policy can read: the episode ends here, without this step. */
   readonly overflow?: boolean;
 }

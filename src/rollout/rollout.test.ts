@@ -144,6 +144,27 @@ describe("rollout", () => {
     });
   });
 
+  it("counts a response that was cut off as malformed in every style, and still sends what was meant", async () => {
+    for (const name of ["compact", "full"] as const) {
+      const form = promptStyle("house", { style: name });
+      const act: Policy["act"] = async (situations) =>
+        situations.map((s) => ({ response: s.format("up"), ...(s.index === 1 && { cut: true }) }));
+      const [group] = await run(
+        scripted(() => "up", { act }),
+        { style: form },
+      );
+      const { success, steps } = group!.episodes[0]!;
+      expect(success).toBe(true);
+      expect(steps.map(({ wellFormed, valid }) => wellFormed && valid)).toEqual([
+        true,
+        false,
+        true,
+      ]);
+      expect(steps[1]).toMatchObject({ action: "up", wellFormed: false, valid: false, cut: true });
+      expect(steps[0]).not.toHaveProperty("cut");
+    }
+  });
+
   it("gives the same episodes whatever the lanes", async () => {
     const policy = (batch: number) =>
       scripted((s) => (s.seed % 3 === 0 ? "stay" : "up"), { batch });

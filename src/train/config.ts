@@ -80,7 +80,9 @@ export function trainConfig(kind: EnvKind) {
     patience: count
       .optional()
       .describe("refused actions in a row after which an episode to learn from ends; default: any"),
-    maxTokens: count.default(512).describe("longest response, in tokens"),
+    maxTokens: count
+      .default(512)
+      .describe("longest response, in tokens; one cut off there is invalid"),
     temperature: z.number().gt(0).default(1).describe("of the policy while it learns"),
     minibatch: count.default(256).describe("steps of episodes per optimiser step"),
     advantage: advantageOptions,

@@ -56,6 +56,7 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
         const sample = samples.next().value![0]!;
         return {
           response: decodeResponse(tokenizer, style, sample.tokens),
+          ...(sample.stopReason === "length" && { cut: true }),
           encode(observation, done) {
             const answered = appendResponse(prompt, { ...sample, ids: sample.tokens });
             return appendObservation(answered, tokenizer, style, observation, done);
