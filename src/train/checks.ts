@@ -1,12 +1,14 @@
 /** What cannot work is refused before there is a run, and not when its warm start is done. */
 import { EnvError, type Environment } from "../envs/env.js";
 import type { TrainConfig } from "./config.js";
+import { checkCritic } from "./critic.js";
 import { evaluationTasks } from "./evaluate.js";
 import { checkGradientCap } from "./gradient-cap.js";
 
 /** Throws where a configuration asks for tasks that are not there, or for a cap on what is not measured. */
 export function checkConfig(config: TrainConfig, environment: Environment): void {
   checkGradientCap(config);
+  checkCritic(config);
   if (environment.tasks(config.split).length === 0)
     throw new EnvError(
       `there is nothing to learn on: split "${config.split}" of ${environment.name} has no task`,

@@ -6,6 +6,7 @@ import { envConfig } from "../envs/open.js";
 import { objectiveOptions } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
 import { promptOptions } from "../text/prompt.js";
+import { criticOptions } from "./critic.js";
 import { engineOptions } from "./engines.js";
 import { optimizerOptions } from "./schedule.js";
 import { sftOptions } from "./sft.js";
@@ -86,6 +87,7 @@ export function trainConfig(kind: EnvKind) {
     temperature: z.number().gt(0).default(1).describe("of the policy while it learns"),
     minibatch: count.default(256).describe("steps of episodes per optimiser step"),
     advantage: advantageOptions,
+    critic: criticOptions,
     objective: objectiveOptions,
     paw: pawOptions,
     optimizer: optimizerOptions,

@@ -22,11 +22,12 @@ import { openEnvironment } from "../envs/open.js";
 import { evaluateObjective } from "../objectives/expression-evaluate.js";
 import { updateObjective } from "../objectives/objective.js";
 import type { Episode, Group } from "../rollout/episode.js";
-import { checkpointAfter } from "../runs/checkpoints.js";
+import { checkpointAfter, latestCheckpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
+import { type Critic, hasOwnCritic, openCritic } from "./critic.js";
 import { openEngine, withoutSampler } from "./engines.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
@@ -164,9 +165,11 @@ async function createReplayer(
     JSON.parse(readFileSync(configFile, "utf8")),
     configFile,
   ).maxContext;
-  const critic = config.advantage.name === "ppo";
+  const ppo = config.advantage.name === "ppo";
+  const own = hasOwnCritic(config, latestCheckpoint(folder)?.folder);
   const sampler = config.engine.sampler !== undefined;
   let engine: Engine | undefined;
+  let critic: Critic | undefined;
 
   const capAt = (index: number): GradientCap => caps.get(index) ?? {};
   const prepare = (
@@ -180,7 +183,7 @@ async function createReplayer(
       paw,
       normaliser: config.objective.normaliser,
       maxReturn,
-      ownGroups: critic,
+      ownGroups: ppo,
       maxTokens,
       results,
     });
@@ -201,31 +204,40 @@ async function createReplayer(
     weights: string,
     stepsBefore: number,
   ): Promise<Recomputed> => {
-    engine ??= await startEngine(reference, config, critic);
+    engine ??= await startEngine(reference, config, ppo && !own);
+    if (own) critic ??= await openCritic(config, { folder: reference }, maxReturn);
     await engine.load(weights);
-    const scored = await scoreActions(engine, groups, {
+    await (weights === reference ? critic?.start(reference) : critic?.load(weights));
+    const wanted = {
       old: sampler,
       reference: config.objective.kl > 0,
       entropies: config.paw.loss !== "off" && config.paw.entropy === "full",
-      values: critic,
-    });
+      values: ppo,
+    };
+    const scored = await scoreActions(engine, groups, wanted, critic);
     const advantages = computeAdvantages(groups, config.advantage, scored.valueTable);
     const prepared = prepare(index, groups, advantages, scored.results);
-    const learnt =
-      prepared.sequences.length === 0
-        ? undefined
-        : await learn(engine, prepared, {
-            objective: updateObjective(config.objective, config.paw, { critic, sampler }),
-            normaliser: config.objective.normaliser,
-            minibatch: config.minibatch,
-            optimizer: config.optimizer,
-            stepsBefore,
-            stepsInAll: expectedSteps(stepsBefore, index, config),
-            seed: updateSeed(config, index),
-          });
+    const how = {
+      normaliser: config.objective.normaliser,
+      minibatch: config.minibatch,
+      stepsBefore,
+      stepsInAll: expectedSteps(stepsBefore, index, config),
+      seed: updateSeed(config, index),
+    };
+    const objective = updateObjective(config.objective, config.paw, {
+      critic: ppo && !own,
+      sampler,
+    });
+    const { optimizer } = config;
+    const taught = prepared.sequences.length > 0;
+    const learnt = taught
+      ? await learn(engine, prepared, { ...how, objective, optimizer })
+      : undefined;
+    const valued = taught ? await critic?.learn(prepared, how) : undefined;
+    const computed = { ...learnt?.metrics, ...valued };
     return {
-      line: metricsOf(index, groups, prepared, learnt, capAt(index)),
-      byEngine: (name) => name in (learnt?.metrics ?? {}) || name === "policy.actionEntropy",
+      line: { ...metricsOf(index, groups, prepared, learnt, capAt(index)), ...valued },
+      byEngine: (name) => name in computed || name === "policy.actionEntropy",
       learnt: true,
     };
   };
@@ -233,13 +245,13 @@ async function createReplayer(
   /** Without weights: what the record alone determines. */
   const recount = (index: number, groups: readonly Group[]): Recomputed => {
     const full = config.paw.loss !== "off" && config.paw.entropy === "full";
-    const advantages = critic ? noAdvantages(groups) : computeAdvantages(groups, config.advantage);
+    const advantages = ppo ? noAdvantages(groups) : computeAdvantages(groups, config.advantage);
     const prepared = prepare(index, groups, advantages, {}, { ...config.paw, entropy: "sampled" });
     const learnt =
       prepared.sequences.length === 0
         ? undefined
         : // How a sampler's tokens weigh is not in the record.
-          atRatioOne(cut(prepared, index), config, { withLoss: !critic && !sampler });
+          atRatioOne(cut(prepared, index), config, { withLoss: !ppo && !sampler });
     const unknown = full
       ? ["world.targets", "world.tokens", "train.tokens", "policy.actionEntropy"]
       : [];
@@ -259,7 +271,10 @@ async function createReplayer(
       const steps = checkpoint?.state.optimizerSteps ?? 0;
       return relearn(index, groups, checkpoint?.folder ?? reference, steps);
     },
-    close: async () => engine?.dispose(),
+    async close() {
+      await engine?.dispose();
+      await critic?.dispose();
+    },
   };
 }
 
