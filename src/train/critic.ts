@@ -12,6 +12,8 @@ import { z } from "zod";
 import type { AdvantageOptions } from "../advantages/advantages.js";
 import { ConfigError } from "../config/config-error.js";
 import type { Engine, TargetSequence } from "../engine/engine.js";
+import type { Objective } from "../objectives/expression.js";
+import { counted, policyWeight } from "../objectives/inputs.js";
 import type { ObjectiveOptions } from "../objectives/objective.js";
 import { valueObjective } from "../objectives/value.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
@@ -124,6 +126,9 @@ export async function openCritic(
 function createCritic(engine: Engine, config: CriticConfig, maxReturn: number): Critic {
   const { objective, optimizer, critic } = config;
   const learningRate = critic?.learningRate ?? RATE * optimizer.learningRate;
+  const values = valueObjective(objective);
+  const tokens = { "policy.tokens": counted(policyWeight, 1) };
+  const own: Objective = { ...values, metrics: { ...values.metrics, ...tokens } };
   return {
     async values(sequences) {
       const results = await engine.forward(sequences, { values: true });
@@ -136,7 +141,7 @@ function createCritic(engine: Engine, config: CriticConfig, maxReturn: number): 
         { ...update, sequences },
         {
           ...options,
-          objective: valueObjective(objective),
+          objective: own,
           optimizer: { ...optimizer, learningRate },
         },
       );
@@ -158,8 +163,8 @@ function createCritic(engine: Engine, config: CriticConfig, maxReturn: number): 
 
 /** The sequence up to its last action, with what values are learnt from, in units of R_max. */
 function valueSequence({ ids, inputs, steps }: MergedSequence, maxReturn: number): MergedSequence {
-  const { policyWeight, oldValue, targetReturn } = inputs;
-  const all = Array.from(policyWeight!);
+  const { oldValue, targetReturn } = inputs;
+  const all = Array.from(inputs.policyWeight!);
   const end = all.findLastIndex((weight) => weight > 0) + 1;
   const scaled = (values: ArrayLike<number>) =>
     Float32Array.from({ length: end }, (_, i) => values[i]! / maxReturn);
