@@ -67,6 +67,8 @@ describe("worked examples", () => {
     // Others' means: (0 + 3) / 2, (10 + 3) / 2 and (10 + 0) / 2, however many steps they have.
     const table = [[10, 10], [0, 0, 0], [2, 4], []];
     expectClose(rloo(table), [[8.5, 8.5], [-6.5, -6.5, -6.5], [-3, -1], []]);
+    expect(rloo([[10, 9], [4]])).toEqual([[6, 5], [-5.5]]);
+    expect(rloo([[3, 4], []])).toEqual([[3, 4], []]);
     // The reference's leaves out one step of five: the episode's others stay in the baseline.
     expectClose(
       rloo(

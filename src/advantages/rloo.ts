@@ -33,9 +33,8 @@ export function rloo(scores: StepTable, per: LeftOut = "other-episodes"): StepTa
 
 function againstOthers(scores: StepTable): StepTable {
   return scores.map((steps, e) => {
-    const others = statisticsOver(scores.toSpliced(e, 1), "episode");
-    if (others.length === 0) return steps;
-    const baseline = mean(others);
+    // Without others the mean is 0, and the score stays.
+    const baseline = mean(statisticsOver(scores.toSpliced(e, 1), "episode"));
     return steps.map((s) => s - baseline);
   });
 }
