@@ -77,6 +77,21 @@ describe("advantageOptions", () => {
   });
 });
 
+describe("limits of the settings", () => {
+  const LIMITS = [
+    ["grpo", "penalty", [0, 0.5, 2], [-0.1]],
+    ["gigpo", "gamma", [0, 0.5, 1], [-0.1, 1.1]],
+    ["gigpo", "stepWeight", [0, 0.5, 3], [-0.1]],
+    ["gigpo", "similarity", [0.1, 1], [0, -1, 1.1]],
+    ["ppo", "gamma", [0, 0.5, 1], [-0.1, 1.1]],
+    ["ppo", "lambda", [0, 0.5, 1], [-0.1, 1.1]],
+  ] as const;
+  it.each(LIMITS)("%s.%s", (name, setting, fine, refused) => {
+    for (const value of fine) expect(options({ name, [setting]: value })).toHaveProperty(setting);
+    for (const value of refused) expect(() => options({ name, [setting]: value })).toThrow();
+  });
+});
+
 describe("computeAdvantages", () => {
   it("keeps broken episodes out of the statistics, and their place in the table", () => {
     const sketches: Sketch[] = [{ rewards: [10] }, { rewards: [0, 0] }];
@@ -186,6 +201,8 @@ describe("computeAdvantages", () => {
     expect(() => advantagesOf(odd, { name: "grpo" })).toThrow(
       /reward of step 1 of attempt 0 at task train\/3 is NaN/,
     );
+    const first = groupOf(3, [{ rewards: [Number.POSITIVE_INFINITY] }]);
+    expect(() => advantagesOf(first, { name: "grpo" })).toThrow(/reward of step 0/);
   });
 
   it("never yields NaN", () => {

@@ -29,6 +29,8 @@ export async function runJob({ file, tests, mutants }: Job, tell: (report: Repor
       watch: false,
       include: [...tests],
       pool: "forks",
+      // One process for all test files: most of a short run is their start.
+      isolate: false,
       maxWorkers: 1,
       bail: 1,
       testTimeout: 240_000,
