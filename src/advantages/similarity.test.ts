@@ -39,6 +39,25 @@ describe("ratio", () => {
     expect(ratioOf(a, b)).toBe(expected);
   });
 
+  // From 200 characters on, one that occurs more than n/100 + 1 times starts no block.
+  it.each([
+    [199, 4, 0.01990049751243781],
+    [200, 3, 0.019801980198019802],
+    [200, 4, 0.009900990099009901],
+    [299, 3, 0.013289036544850499],
+    [299, 4, 0.006644518272425249],
+    [300, 4, 0.013245033112582781],
+    [300, 5, 0.006622516556291391],
+  ])(
+    "with a text of %i characters, %i of them the same, is difflib's",
+    (length, same, expected) => {
+      const text = Array.from({ length }, (_, i) =>
+        i % 40 === 0 && i / 40 < same ? "x" : String.fromCharCode(0x4e00 + i),
+      ).join("");
+      expect(ratioOf("xx", text)).toBe(expected);
+    },
+  );
+
   const anyText = fc.string({ unit: fc.constantFrom("a", "b", "c", " "), maxLength: 30 });
 
   it("lies in [0, 1], is 1 for equal texts only, and decides similarity", () => {
