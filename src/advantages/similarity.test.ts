@@ -25,6 +25,12 @@ describe("ratio", () => {
     ["tide", "diet", 0.25],
     ["diet", "tide", 0.5],
     ["a😀b", "a😀c", 0.6666666666666666],
+    ["\uffffa", "\uffffb", 0.5],
+    ["\u{10000}a", "\u{10000}b", 0.5],
+    // The longest block goes first, not the first one.
+    ["zabc", "abcz", 0.75],
+    ["one two three four", "three four one two", 0.5555555555555556],
+    ["abcabcabd", "abdabcabc", 0.6666666666666666],
     [long, other, 0.08936170212765958],
     [other, long, 0.08936170212765958],
     [
