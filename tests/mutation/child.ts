@@ -7,7 +7,8 @@ import { type Mutant, mutantsOf, withMutant } from "./mutants.js";
 /** What to run: a file, its tests, and which of its mutants. */
 export interface Job {
   readonly file: string;
-  readonly tests: readonly string[];
+  /** Each list is asked only where those before it noticed nothing. */
+  readonly tests: readonly (readonly string[])[];
   readonly mutants: readonly number[];
 }
 
@@ -27,7 +28,7 @@ export async function runJob({ file, tests, mutants }: Job, tell: (report: Repor
     {
       config: false,
       watch: false,
-      include: [...tests],
+      include: tests.flat(),
       pool: "forks",
       // One process for all test files: most of a short run is their start.
       isolate: false,
@@ -49,21 +50,25 @@ export async function runJob({ file, tests, mutants }: Job, tell: (report: Repor
     },
   );
   const started = performance.now();
-  if (!(await passes(vitest)))
-    throw new Error(`the tests of ${file} fail without a mutant: ${tests.join(", ")}`);
+  if (!(await passes(vitest, tests)))
+    throw new Error(`the tests of ${file} fail without a mutant: ${tests.flat().join(", ")}`);
   tell({ ready: performance.now() - started });
   for (const mutant of mutants) {
     active = all[mutant];
     vitest.invalidateFile(path);
-    tell({ mutant, killed: !(await passes(vitest)) });
+    tell({ mutant, killed: !(await passes(vitest, tests)) });
   }
   await vitest.close();
 }
 
-async function passes(vitest: Vitest): Promise<boolean> {
-  const specifications = await vitest.globTestSpecifications();
-  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-  return (
-    unhandledErrors.length === 0 && testModules.length > 0 && testModules.every((one) => one.ok())
-  );
+async function passes(vitest: Vitest, tests: Job["tests"]): Promise<boolean> {
+  const all = await vitest.globTestSpecifications();
+  for (const list of tests) {
+    const paths = list.map((test) => resolve(test));
+    const asked = all.filter(({ moduleId }) => paths.includes(moduleId));
+    if (asked.length === 0) continue;
+    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(asked);
+    if (unhandledErrors.length > 0 || !testModules.every((one) => one.ok())) return false;
+  }
+  return true;
 }

@@ -5,8 +5,8 @@
  *   npm run mutate -- src/advantages            a folder, or files
  *   npm run mutate -- --sample 100 src/train    some of them, chosen by --seed (default 0)
  *
- * A file's mutants meet the tests of its folder; in src/train, where tests train, those that import the file. A survivor is
- * read: a test is missing, or it changes nothing that could be seen. Then explained.json says why, and it no longer counts.
+ * A file's mutants meet the tests that import it, and then the others of its folder, but for src/train, where tests train. A
+ * survivor is read: a test is missing, or it changes nothing that could be seen. Then explained.json says why, and it no longer counts.
  */
 import { fork } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -50,7 +50,6 @@ export async function main(args: readonly string[]): Promise<number> {
     const mutants = new Map(own.map(({ index, mutant }) => [index, mutant]));
     const tests = testsOf(file);
     if (mutants.size === 0) continue;
-    if (tests.length === 0) console.log(`${file}: no tests`);
     await runMutants({ file, tests, mutants: [...mutants.keys()] }, (index, killed) => {
       const mutant = mutants.get(index)!;
       const reason = explained.find((one) => one.file === file && isSame(one, mutant));
@@ -86,16 +85,16 @@ function sourcesOf(path: string): readonly string[] {
     .map((name) => join(path, name));
 }
 
-/** The tests that should notice: those of the folder, or in src/train those that import the file. */
-function testsOf(file: string): readonly string[] {
+/** The tests that should notice: those that import the file, then the others of its folder. */
+function testsOf(file: string): Job["tests"] {
   const folder = dirname(file);
   const tests = readdirSync(folder)
     .filter((name) => name.endsWith(".test.ts"))
     .map((name) => join(folder, name));
-  if (basename(folder) !== "train") return tests;
   const source = `./${basename(file).replace(/\.ts$/, ".js")}`;
   const direct = tests.filter((test) => readFileSync(test, "utf8").includes(`"${source}"`));
-  return direct.length > 0 ? direct : [join(folder, "run.test.ts")];
+  if (basename(folder) !== "train") return [direct, tests.filter((one) => !direct.includes(one))];
+  return [direct.length > 0 ? direct : [join(folder, "run.test.ts")]];
 }
 
 /** Runs a file's mutants in a process of its own, and in a new one after each that hangs. */
@@ -103,10 +102,6 @@ async function runMutants(
   job: Job,
   tell: (mutant: number, killed: boolean) => void,
 ): Promise<void> {
-  if (job.tests.length === 0) {
-    for (const mutant of job.mutants) tell(mutant, false);
-    return;
-  }
   let left = [...job.mutants];
   while (left.length > 0) {
     const hung = await inChild({ ...job, mutants: left }, (mutant, killed) => {
