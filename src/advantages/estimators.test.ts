@@ -46,6 +46,11 @@ describe("scores", () => {
 });
 
 describe("worked examples", () => {
+  it("the mean of nothing is 0", () => {
+    expect([mean([]), mean([5]), mean([1, 2, 6])]).toEqual([0, 5, 3]);
+    expect([variance([]), variance([5]), variance([1, 3])]).toEqual([0, 0, 2]);
+  });
+
   it("GRPO over steps: long episodes weigh more", () => {
     // Values 10, 0, 0: mean 10/3, unbiased variance (400/9 + 100/9 + 100/9) / 2 = 100/3.
     const std = Math.sqrt(100 / 3) + 1e-6;

@@ -1,6 +1,8 @@
 /** The settings of objectives: their defaults, which are the paper's, and their limits. */
 import { describe, expect, it } from "vitest";
-import { objectiveOptions } from "./objective.js";
+import { inputsOf, quantitiesOf } from "./expression-interpret.js";
+import { meanMetrics } from "./inputs.js";
+import { objectiveOptions, updateObjective } from "./objective.js";
 import { pawOptions } from "./paw-options.js";
 
 describe("settings of objectives", () => {
@@ -29,6 +31,44 @@ describe("settings of objectives", () => {
       dedupe: false,
       skipWithoutSignal: "off",
     });
+  });
+
+  it("weigh what another sampler drew only where there is one", () => {
+    const inputs = (sampler?: boolean) => {
+      const more = { critic: false, ...(sampler !== undefined && { sampler }) };
+      const options = objectiveOptions.parse({});
+      return inputsOf(updateObjective(options, pawOptions.parse({}), more).loss);
+    };
+    expect(inputs(true)).toContain("samplerLogprob");
+    expect(inputs(false)).not.toContain("samplerLogprob");
+    expect(inputs()).not.toContain("samplerLogprob");
+  });
+
+  it("leave a term and its inputs out where its weight is 0, or it is off", () => {
+    const readBy = (given: object, paw: object = {}, critic = false) => {
+      const options = objectiveOptions.parse({ kl: 0, entropy: 0, ...given });
+      const { loss } = updateObjective(options, pawOptions.parse({ loss: "off", ...paw }), {
+        critic,
+      });
+      return [...inputsOf(loss), ...quantitiesOf(loss)];
+    };
+    expect(readBy({})).not.toContain("referenceLogprob");
+    expect(readBy({ kl: 0.5 })).toContain("referenceLogprob");
+    expect(readBy({})).not.toContain("entropy");
+    expect(readBy({ entropy: 0.5 })).toContain("entropy");
+    expect(readBy({})).not.toContain("targetReturn");
+    expect(readBy({}, {}, true)).toContain("targetReturn");
+    expect(readBy({})).not.toContain("worldWeight");
+    expect(readBy({}, { loss: "ce" })).toContain("worldWeight");
+  });
+
+  it("have metrics that are means, of a single token too", () => {
+    expect(meanMetrics({ "policy.tokens": 1, "policy.value": 3, "policy.loss": 5 })).toEqual({
+      "policy.tokens": 1,
+      "policy.value": 3,
+      "policy.loss": 5,
+    });
+    expect(meanMetrics({ "policy.tokens": 0, "policy.value": 0 })["policy.value"]).toBe(0);
   });
 
   const LIMITS = [
