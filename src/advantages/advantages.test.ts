@@ -56,6 +56,8 @@ describe("advantageOptions", () => {
       penaltyPlace: "inside",
     });
     expect(options({ name: "gigpo" })).toMatchObject({ gamma: 0.95, stepWeight: 1, similarity: 1 });
+    expect(options({ name: "rloo" })).toMatchObject({ per: "other-episodes" });
+    expect(() => options({ name: "grpo", per: "other-episodes" })).toThrow();
     expect(options({ name: "ppo" })).toMatchObject({ gamma: 1, lambda: 1, scope: "response" });
   });
 
@@ -72,6 +74,21 @@ describe("advantageOptions", () => {
     expect(() => options({ name: "rloo", gamma: 1 })).toThrow(/gamma/);
     expect(() => options({ name: "ppo", per: "step" })).toThrow(/per/);
     expect(() => options({ name: "gigpo", similarity: 0 })).toThrow();
+  });
+});
+
+describe("limits of the settings", () => {
+  const LIMITS = [
+    ["grpo", "penalty", [0, 0.5, 2], [-0.1]],
+    ["gigpo", "gamma", [0, 0.5, 1], [-0.1, 1.1]],
+    ["gigpo", "stepWeight", [0, 0.5, 3], [-0.1]],
+    ["gigpo", "similarity", [0.1, 1], [0, -1, 1.1]],
+    ["ppo", "gamma", [0, 0.5, 1], [-0.1, 1.1]],
+    ["ppo", "lambda", [0, 0.5, 1], [-0.1, 1.1]],
+  ] as const;
+  it.each(LIMITS)("%s.%s", (name, setting, fine, refused) => {
+    for (const value of fine) expect(options({ name, [setting]: value })).toHaveProperty(setting);
+    for (const value of refused) expect(() => options({ name, [setting]: value })).toThrow();
   });
 });
 
@@ -94,6 +111,19 @@ describe("computeAdvantages", () => {
     expect(invalid({ penalty: 0.001 })).toBeCloseTo(-1.5, 2);
     expect(invalid({ penaltyPlace: "after" })).toBe(-0.1);
     expect(invalid({ penalty: 0 })).toBe(0);
+  });
+
+  it("RLOO over steps and over episodes, as recorded runs name them, is what it was", () => {
+    const group = groupOf(0, [{ rewards: [0, 10], invalid: [0] }, { rewards: [0] }]);
+    const at = (per: string) => advantagesOf(group, { name: "rloo", per });
+    // Scores 9.9, 10 and 0: mean 19.9 / 3, times 3/2; by episode 9.95 and 0, times 2.
+    [
+      [4.9, 5.05, -9.95],
+      [9.85, 10.05, -9.95],
+    ].forEach((expected, i) => {
+      const found = at(["step", "episode"][i]!).flat() as number[];
+      for (const [t, a] of expected.entries()) expect(found[t]).toBeCloseTo(a, 12);
+    });
   });
 
   it("RLOO and GiGPO subtract a late penalty once", () => {
@@ -171,6 +201,8 @@ describe("computeAdvantages", () => {
     expect(() => advantagesOf(odd, { name: "grpo" })).toThrow(
       /reward of step 1 of attempt 0 at task train\/3 is NaN/,
     );
+    const first = groupOf(3, [{ rewards: [Number.POSITIVE_INFINITY] }]);
+    expect(() => advantagesOf(first, { name: "grpo" })).toThrow(/reward of step 0/);
   });
 
   it("never yields NaN", () => {
@@ -182,8 +214,13 @@ describe("computeAdvantages", () => {
     });
     const anyOptions = fc.oneof(
       fc.record({
-        name: fc.constantFrom("grpo", "rloo", "gigpo"),
+        name: fc.constantFrom("grpo", "gigpo"),
         per: fc.constantFrom("step", "episode"),
+        penaltyPlace: fc.constantFrom("inside", "after"),
+      }),
+      fc.record({
+        name: fc.constant("rloo"),
+        per: fc.constantFrom("other-episodes", "step", "episode"),
         penaltyPlace: fc.constantFrom("inside", "after"),
       }),
       fc.record({ name: fc.constant("ppo"), scope: fc.constantFrom("response", "episode") }),

@@ -19,7 +19,9 @@ const common = {
 const per = z
   .enum(["step", "episode"])
   .default("step")
-  .describe("group statistics over all steps, or over one value per episode");
+  .describe(
+    "group statistics over all steps, or over one value per episode; rloo: the other episodes' mean (its default), or n/(n−1) times the distance from the group's",
+  );
 // Help lists settings that estimators share once, so it must name both defaults.
 const gammaHelp = "discount of later rewards; 0.95 with gigpo, 1 with ppo";
 
@@ -27,7 +29,14 @@ const gammaHelp = "discount of later rewards; 0.95 with gigpo, 1 with ppo";
 export const advantageOptions = z
   .discriminatedUnion("name", [
     z.strictObject({ name: z.literal("grpo").describe("advantage estimator"), per, ...common }),
-    z.strictObject({ name: z.literal("rloo"), per, ...common }),
+    z.strictObject({
+      name: z.literal("rloo"),
+      per: z
+        .enum(["other-episodes", "step", "episode"])
+        .default("other-episodes")
+        .describe("the other episodes' mean, or n/(n−1) times the distance from the group's mean"),
+      ...common,
+    }),
     z.strictObject({
       name: z.literal("gigpo"),
       per,

@@ -27,7 +27,7 @@ function expectClose(actual: StepTable, expected: StepTable, tolerance = 1e-9) {
 const ESTIMATORS = {
   grpo: (table: StepTable, per: "step" | "episode") => grpo(table, per),
   "grpo, mean only": (table: StepTable, per: "step" | "episode") => grpo(table, per, "mean"),
-  rloo,
+  rloo: (table: StepTable, per: "step" | "episode") => rloo(table, per),
 };
 
 describe("scores", () => {
@@ -46,6 +46,11 @@ describe("scores", () => {
 });
 
 describe("worked examples", () => {
+  it("the mean of nothing is 0", () => {
+    expect([mean([]), mean([5]), mean([1, 2, 6])]).toEqual([0, 5, 3]);
+    expect([variance([]), variance([5]), variance([1, 3])]).toEqual([0, 0, 2]);
+  });
+
   it("GRPO over steps: long episodes weigh more", () => {
     // Values 10, 0, 0: mean 10/3, unbiased variance (400/9 + 100/9 + 100/9) / 2 = 100/3.
     const std = Math.sqrt(100 / 3) + 1e-6;
@@ -64,6 +69,30 @@ describe("worked examples", () => {
   it("RLOO: each against the mean of the others", () => {
     expectClose(rloo([[3], [1], [2]]), [[1.5], [-1.5], [0]]);
     expectClose(rloo([[10], [0, 0]], "episode"), [[10], [-10, -10]]);
+    // Others' means: (0 + 3) / 2, (10 + 3) / 2 and (10 + 0) / 2, however many steps they have.
+    const table = [[10, 10], [0, 0, 0], [2, 4], []];
+    expectClose(rloo(table), [[8.5, 8.5], [-6.5, -6.5, -6.5], [-3, -1], []]);
+    expect(rloo([[10, 9], [4]])).toEqual([[6, 5], [-5.5]]);
+    expect(rloo([[3, 4], []])).toEqual([[3, 4], []]);
+    // The reference's leaves out one step of five: the episode's others stay in the baseline.
+    expectClose(
+      rloo(
+        [
+          [10, 10],
+          [0, 0, 0],
+        ],
+        "step",
+      )[0]!.map((a) => [a]),
+      [[7.5], [7.5]],
+    );
+  });
+
+  it("RLOO: what an episode earned is in nobody's baseline of its own", () => {
+    const others = [[4], [1, 3]];
+    const own = (scores: readonly number[]) => rloo([scores, ...others])[0]!;
+    for (const s of [0, 7, 100]) expectClose([own([s, s + 1])], [[s - 3, s - 2]]);
+    const biased = (s: number) => rloo([[s, s], ...others], "step")[0]![0]! - s;
+    expect(biased(100)).not.toBeCloseTo(biased(0), 3);
   });
 
   it("GiGPO: returns discount backwards", () => {

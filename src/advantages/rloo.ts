@@ -1,10 +1,14 @@
 /**
- * RLOO: a step's score against the mean of all others of its group, left one out (Kool et al. 2019;
- * Ahmadian et al. 2024, arXiv 2402.14740).
+ * RLOO: a step's score against what the others of its group earned, left one out (Kool et al. 2019; Ahmadian et
+ * al. 2024, arXiv 2402.14740).
  *
- *   A_i = s_i − (1/(n−1)) Σ_{j≠i} s_j = (s_i − mean(s)) · n/(n−1)
+ *   `other-episodes`   A_it = s_it − mean over the other episodes j ≠ i of mean_t(s_jt)
+ *   `step`, `episode`  A_i  = s_i − (1/(n−1)) Σ_{j≠i} s_j = (s_i − mean(s)) · n/(n−1)
  *
- * A group with one value has no others: A = s.
+ * An episode's steps share its return, so what is left out must be the whole episode: only then is the baseline
+ * independent of what the step did, and the estimate unbiased. `step` is what the reference implementation of PaW
+ * has: it leaves out one step, and the episode's other steps stay in the baseline. A value without company has
+ * no others: A = s.
  */
 import {
   mapSteps,
@@ -14,11 +18,23 @@ import {
   statisticsOver,
 } from "./statistics.js";
 
+/** What is left out of a step's baseline: its whole episode, or one value of so many. */
+export type LeftOut = "other-episodes" | StatisticsUnit;
+
 /** Advantages of one group's steps: episodes × steps. */
-export function rloo(scores: StepTable, per: StatisticsUnit = "step"): StepTable {
+export function rloo(scores: StepTable, per: LeftOut = "other-episodes"): StepTable {
+  if (per === "other-episodes") return againstOthers(scores);
   const values = statisticsOver(scores, per);
   if (values.length === 1) return scores;
   const center = mean(values);
   const stretch = values.length / (values.length - 1);
   return mapSteps(scores, (s) => (s - center) * stretch);
+}
+
+function againstOthers(scores: StepTable): StepTable {
+  return scores.map((steps, e) => {
+    // Without others the mean is 0, and the score stays.
+    const baseline = mean(statisticsOver(scores.toSpliced(e, 1), "episode"));
+    return steps.map((s) => s - baseline);
+  });
 }

@@ -25,6 +25,12 @@ describe("ratio", () => {
     ["tide", "diet", 0.25],
     ["diet", "tide", 0.5],
     ["a😀b", "a😀c", 0.6666666666666666],
+    ["\uffffa", "\uffffb", 0.5],
+    ["\u{10000}a", "\u{10000}b", 0.5],
+    // The longest block goes first, not the first one.
+    ["zabc", "abcz", 0.75],
+    ["one two three four", "three four one two", 0.5555555555555556],
+    ["abcabcabd", "abdabcabc", 0.6666666666666666],
     [long, other, 0.08936170212765958],
     [other, long, 0.08936170212765958],
     [
@@ -38,6 +44,25 @@ describe("ratio", () => {
   ])("of pair %# is difflib's", (a, b, expected) => {
     expect(ratioOf(a, b)).toBe(expected);
   });
+
+  // From 200 characters on, one that occurs more than n/100 + 1 times starts no block.
+  it.each([
+    [199, 4, 0.01990049751243781],
+    [200, 3, 0.019801980198019802],
+    [200, 4, 0.009900990099009901],
+    [299, 3, 0.013289036544850499],
+    [299, 4, 0.006644518272425249],
+    [300, 4, 0.013245033112582781],
+    [300, 5, 0.006622516556291391],
+  ])(
+    "with a text of %i characters, %i of them the same, is difflib's",
+    (length, same, expected) => {
+      const text = Array.from({ length }, (_, i) =>
+        i % 40 === 0 && i / 40 < same ? "x" : String.fromCharCode(0x4e00 + i),
+      ).join("");
+      expect(ratioOf("xx", text)).toBe(expected);
+    },
+  );
 
   const anyText = fc.string({ unit: fc.constantFrom("a", "b", "c", " "), maxLength: 30 });
 

@@ -12,6 +12,9 @@ import { type Changes, merge } from "./settings.js";
 export const algorithms = ["grpo", "gigpo", "rloo", "ppo"] as const;
 export type Algorithm = (typeof algorithms)[number];
 
+/** RLOO as the reference implementation of PaW has it, with which the paper compares. */
+const OWN: Partial<Record<Algorithm, Changes>> = { rloo: { per: "step" } };
+
 /** The arm that others are compared with. */
 export const PLAIN = "plain";
 /** λ of every group in the arm `fixed`: the paper's ablation names no number, and 1 is what λ starts near. */
@@ -72,7 +75,8 @@ export function armConfig(base: Changes, algorithm: Algorithm, arm: string): Cha
   const { advantage, paw: given } = base as TrainConfig;
   const { penalty, penaltyPlace } = advantage;
   // Estimators share few settings; those of another would be refused.
-  const own = advantage.name === algorithm ? advantage : { name: algorithm, penalty, penaltyPlace };
+  const other = { name: algorithm, penalty, penaltyPlace, ...OWN[algorithm] };
+  const own = advantage.name === algorithm ? advantage : other;
   const on = { ...given, loss: given.loss === "off" ? "cmae" : given.loss };
   return arm
     .split("+")

@@ -53,7 +53,9 @@ export function episodeText(
 }
 
 function remarks(step: Step, { red, green }: Colors): string {
-  const invalid = step.valid ? "" : red(step.wellFormed ? "  (refused)" : "  (malformed)");
+  const invalid = step.valid
+    ? ""
+    : red(`  (${step.wellFormed ? "refused" : step.cut ? "cut off" : "malformed"})`);
   return `${invalid}${step.reward === 0 ? "" : green(`  reward ${step.reward}`)}`;
 }
 

@@ -1,5 +1,7 @@
 /** Commands that record a long run to a folder and can go on with one that was interrupted. */
 import { ConfigError } from "../config/config-error.js";
+import { EngineError } from "../engine/engine.js";
+import { hasManifest } from "../runs/manifest.js";
 import { type Io, print, warn } from "./io.js";
 
 /** The folder of a run: the one to go on in, the one that is asked for, or a new one. */
@@ -22,7 +24,10 @@ export async function recordRun(
   try {
     await work((message) => warn(io, message));
   } catch (error) {
-    if (signal.aborted) warn(io, `interrupted; pawl ${command} --resume ${folder} goes on`);
+    const goesOn = `pawl ${command} --resume ${folder} goes on`;
+    if (signal.aborted) warn(io, `interrupted; ${goesOn}`);
+    else if (error instanceof EngineError && hasManifest(folder))
+      warn(io, `the engine failed; when it works again, ${goesOn} from the last checkpoint`);
     throw error;
   } finally {
     progress.end();

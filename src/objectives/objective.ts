@@ -30,7 +30,9 @@ export const objectiveOptions = z
       .default(0.001)
       .describe("weight of the entropy bonus; above 0 it needs an engine with entropies"),
     valueClip: z.number().gt(0).default(0.5).describe("how far a value may move in one update"),
-    valueCoefficient: coefficient.default(1).describe("weight of the critic's loss, with PPO"),
+    valueCoefficient: coefficient
+      .default(0.01)
+      .describe("weight of the critic's loss, with ppo; with shared weights it must stay small"),
     normaliser: z
       .enum(["tokens", "paper"])
       .default("tokens")

@@ -181,6 +181,7 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
         note: "share of action tokens",
       },
       { metric: "policy.valueError", title: "Value error", note: "of the critic, squared" },
+      { metric: "critic.explained", title: "Critic", note: "share of returns' spread it foresaw" },
     ],
   },
   {

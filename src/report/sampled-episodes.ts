@@ -42,7 +42,7 @@ ${episode.stop === "done" ? "" : html`<p class="quiet">Stopped: ${episode.stop.r
 
 function stepItem(step: Step): Html {
   const written = step.response.trim();
-  const remark = step.valid ? "" : step.wellFormed ? "refused" : "malformed";
+  const remark = step.valid ? "" : step.wellFormed ? "refused" : step.cut ? "cut off" : "malformed";
   return html`<li><div class="action"><code>${step.action || "(no action)"}</code>
 ${remark !== "" && html`<span class="badge failed">${remark}</span>`}
 ${step.reward !== 0 && html`<span class="badge solved">reward ${step.reward}</span>`}</div>

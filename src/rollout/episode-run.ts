@@ -1,4 +1,5 @@
 /** One episode while it runs: what the policy sees next, and what its reply does. */
+import { EngineFailure } from "../engine/ask.js";
 import type { Env, Environment, RemoteEnv, StepResult, Task } from "../envs/env.js";
 import { mixSeed } from "../random.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
@@ -25,7 +26,10 @@ export interface EpisodeRun {
   /** The record, once the episode is over. */
   readonly episode: Episode | undefined;
   situation(): Situation;
-  /** Carries a reply to the last situation out; a world that fails breaks the episode, not the rollout. */
+  /**
+   * Carries a reply to the last situation out. A world that fails breaks the episode, not the rollout; an engine
+   * that answers for many worlds at once ends the rollout.
+   */
   advance(reply: Reply): Promise<void>;
   /** Ends the episode because something outside it failed. */
   breakOff(error: unknown): void;
@@ -112,10 +116,13 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         finish("context-limit");
         return;
       }
-      const { action, wellFormed } = style.parse(reply.response);
+      const parsed = style.parse(reply.response);
+      const { action } = parsed;
+      const wellFormed = parsed.wellFormed && reply.cut !== true;
       try {
         last = await env!.step(action);
       } catch (error) {
+        if (error instanceof EngineFailure) throw error;
         finish("broken", error);
         return;
       }
@@ -131,6 +138,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         valid: wellFormed && last.info.valid,
         observation: last.observation,
         reward: last.reward,
+        ...(reply.cut && { cut: true }),
         ...(reply.strayed && { strayed: true }),
         ...(reply.encode !== undefined && { sequence: reply.encode(last.observation, last.done) }),
       });

@@ -11,8 +11,10 @@ export interface Step {
   readonly response: string;
   /** The action taken out of the response and sent to the environment. */
   readonly action: string;
-  /** Whether the response had the form that was asked for. */
+  /** Whether the response had the form that was asked for, and came to its end. */
   readonly wellFormed: boolean;
+  /** The response was cut off at its longest length, and so is not well-formed. */
+  readonly cut?: true;
   /** Whether it was well-formed and the environment could carry the action out. */
   readonly valid: boolean;
   /** What the environment answered. */

@@ -37,6 +37,8 @@ export interface Reply {
   readonly prompt?: readonly PromptPiece[];
   /** The policy was made to act at random here. */
   readonly strayed?: true;
+  /** The response was cut off at its longest length: not well-formed, whatever it says. */
+  readonly cut?: true;
   /** The prompt was longer than the policy can read: the episode ends here, without this step. */
   readonly overflow?: boolean;
 }
@@ -44,7 +46,10 @@ export interface Reply {
 /** Chooses actions, for several episodes at a time. */
 export interface Policy {
   readonly name: string;
-  /** How many episodes it wants to answer together: 1 for a chat model, all for an engine. */
+  /**
+   * How many episodes it wants to answer together: 1 for a chat model, all for an engine. Where it is 1, a call that
+   * fails breaks the episode it was for; where it is more, it ends the rollout.
+   */
   readonly batch: number;
   /** Whether the attempts of a group must run one after another, because it learns between them. */
   readonly sequential?: boolean;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { EngineFailure } from "../engine/ask.js";
 import type { Env, Environment, RemoteEnv, Task } from "../envs/env.js";
 import { EnvError } from "../envs/env.js";
 import { promptStyle } from "../text/prompt.js";
@@ -143,6 +144,27 @@ describe("rollout", () => {
     });
   });
 
+  it("counts a response that was cut off as malformed in every style, and still sends what was meant", async () => {
+    for (const name of ["compact", "full"] as const) {
+      const form = promptStyle("house", { style: name });
+      const act: Policy["act"] = async (situations) =>
+        situations.map((s) => ({ response: s.format("up"), ...(s.index === 1 && { cut: true }) }));
+      const [group] = await run(
+        scripted(() => "up", { act }),
+        { style: form },
+      );
+      const { success, steps } = group!.episodes[0]!;
+      expect(success).toBe(true);
+      expect(steps.map(({ wellFormed, valid }) => wellFormed && valid)).toEqual([
+        true,
+        false,
+        true,
+      ]);
+      expect(steps[1]).toMatchObject({ action: "up", wellFormed: false, valid: false, cut: true });
+      expect(steps[0]).not.toHaveProperty("cut");
+    }
+  });
+
   it("gives the same episodes whatever the lanes", async () => {
     const policy = (batch: number) =>
       scripted((s) => (s.seed % 3 === 0 ? "stay" : "up"), { batch });
@@ -225,6 +247,61 @@ describe("rollout", () => {
     const silent = { ...scripted(() => ""), act: async () => [] };
     const [group] = await run(silent, { tasks: tasks.slice(0, 1), groupSize: 1 });
     expect(group!.episodes[0]!.error).toContain("gave 0 replies to 1 situations");
+  });
+
+  it("fails as a whole where what fails answers for many episodes", async () => {
+    const seen: Episode[] = [];
+    const onEpisode = (episode: Episode): void => void seen.push(episode);
+    const failing = (choose: (situation: Situation) => string, batch: number) =>
+      run(scripted(choose, { batch }), { onEpisode });
+    // Attempt 0 is over after its third step; the others would have been dropped with the fourth.
+    const late = ({ attempt, index }: Situation): string => {
+      if (index === 3) throw new Error("no memory left");
+      return attempt === 0 ? "up" : "stay";
+    };
+    await expect(failing(late, 100)).rejects.toThrow("no memory left");
+    expect(seen.map(({ stop }) => stop)).toEqual(["done", "done", "done"]);
+    const short = scripted(() => "up", { batch: 100, act: async () => [{ response: "up" }] });
+    await expect(run(short)).rejects.toThrow("gave 1 replies to 6 situations");
+    // One at a time, and in a simulated world, too, an engine is not the episode's affair.
+    const broken = (): never => {
+      throw new EngineFailure("the engine failed");
+    };
+    await expect(failing(broken, 1)).rejects.toThrow("the engine failed");
+    const simulated = { ...environment, create: () => ({ ...counter(), step: broken }) };
+    await expect(
+      run(
+        scripted(() => "up"),
+        { environment: simulated },
+      ),
+    ).rejects.toThrow("the engine failed");
+  });
+
+  it("breaks only the episode whose world cannot say what may be done", async () => {
+    const create = (): Env => {
+      const world = counter();
+      let mute = false;
+      return {
+        ...world,
+        reset: (task, seed) => {
+          mute = task.id === "train/1";
+          return world.reset(task, seed);
+        },
+        admissibleActions: () => {
+          if (mute) throw new Error("the list is gone");
+          return ["up"];
+        },
+      };
+    };
+    const groups = await run(
+      scripted(() => "up", { batch: 100 }),
+      {
+        environment: { ...environment, create },
+        groupSize: 1,
+      },
+    );
+    expect(groups.map(({ episodes }) => episodes[0]!.stop)).toEqual(["done", "broken", "done"]);
+    expect(groups[1]!.episodes[0]!.error).toBe("the list is gone");
   });
 
   it("ends an episode whose prompt no longer fits, without a step", async () => {

@@ -4,15 +4,19 @@
  * Episodes run in lanes. The episodes of a lane move in step, so that a policy which answers many
  * prompts at once (an engine) gets them together; a policy that answers one at a time (a chat model) has
  * lanes of one, of which several run side by side.
+ *
+ * A world that fails breaks its episode, and so does a policy that answers one at a time (a chat model). A policy that
+ * answers for many, and any engine (`engine/ask.ts`), ends the rollout: the quick episodes alone would be no fair sample.
  */
 import { setImmediate } from "node:timers/promises";
+import { EngineFailure } from "../engine/ask.js";
 import type { Environment, Task } from "../envs/env.js";
 import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Episode, Group } from "./episode.js";
 import { type EpisodePlan, type EpisodeRun, startEpisode } from "./episode-run.js";
-import type { Policy } from "./policy.js";
+import type { Policy, Reply, Situation } from "./policy.js";
 
 /** In-process worlds never wait, so every so often signals and timers are let in. */
 const BREATHE_EVERY_MS = 20;
@@ -160,21 +164,43 @@ async function playRound(
   let live = await settle(runs, options, report);
   while (live.length > 0) {
     options.signal?.throwIfAborted();
-    const situations = live.map((run) => run.situation());
-    try {
-      const replies = await options.policy.act(situations, options.signal);
-      if (replies.length !== live.length) {
-        throw new Error(
-          `policy ${options.policy.name} gave ${replies.length} replies to ${live.length} situations`,
-        );
-      }
-      await Promise.all(live.map((run, i) => run.advance(replies[i]!)));
-    } catch (error) {
-      options.signal?.throwIfAborted();
-      for (const run of live) run.breakOff(error);
-    }
+    const situations = live.flatMap((run) => situationOf(run));
+    live = await settle(live, options, report);
+    if (live.length === 0) return;
+    const replies = await ask(situations, options);
+    if (replies instanceof Error) for (const run of live) run.breakOff(replies);
+    else await Promise.all(live.map((run, i) => run.advance(replies[i]!)));
     for (const run of live) options.onStep?.(run.plan);
     live = await settle(live, options, report);
+  }
+}
+
+/** The policy's replies, or why there are none; one that answers for many episodes at once throws. */
+async function ask(
+  situations: readonly Situation[],
+  { policy, signal }: RolloutOptions,
+): Promise<readonly Reply[] | Error> {
+  try {
+    const replies = await policy.act(situations, signal);
+    if (replies.length === situations.length) return replies;
+    throw new Error(
+      `policy ${policy.name} gave ${replies.length} replies to ${situations.length} situations`,
+    );
+  } catch (error) {
+    signal?.throwIfAborted();
+    // Only those that are still running would be missing, and they are not just any.
+    if (error instanceof EngineFailure || policy.batch > 1) throw error;
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** What the policy sees next; nothing where the world cannot say it, which breaks the episode. */
+function situationOf(run: EpisodeRun): readonly Situation[] {
+  try {
+    return [run.situation()];
+  } catch (error) {
+    run.breakOff(error);
+    return [];
   }
 }
 

@@ -4,6 +4,7 @@ import { mixSeed } from "../random.js";
 import type { ChatClient } from "../rollout/policies/chat-client.js";
 import type { ChatMessage } from "../text/tokenizer.js";
 import type { StatePair, StateReward } from "./reward.js";
+import { VERDICT_REQUEST, verdictOf } from "./verdict.js";
 
 /** A reward of 1 where the model says yes; an answer that is neither yes nor no is 0 and counted. */
 export function judgeReward(client: ChatClient, model: string): StateReward {
@@ -30,13 +31,8 @@ function question({ predicted, real, action }: StatePair): readonly ChatMessage[
     `The action:\n${action}`,
     `What the world answered:\n${real}`,
     `What the model predicted:\n${predicted}`,
-    "Does the prediction say the same about the state of the world? Other words are fine; a thing that is missing, added or different is not. Answer with YES or NO.",
+    "Does the prediction say the same about the state of the world? Other words are fine; a thing that is missing, added or different is not.",
+    VERDICT_REQUEST,
   ].join("\n\n");
   return [{ role: "user", content }];
-}
-
-/** The last yes or no after any reasoning. */
-function verdictOf(answer: string): boolean | undefined {
-  const said = answer.slice(answer.lastIndexOf("</think>") + 1).match(/\b(yes|no)\b/gi);
-  return said === null ? undefined : said.at(-1)!.toLowerCase() === "yes";
 }

@@ -1,4 +1,5 @@
 /** Predictions: what the model says an action will do, sampled as a policy's actions are. */
+import { askEngine } from "../engine/ask.js";
 import type { Engine } from "../engine/engine.js";
 import { mixSeed } from "../random.js";
 import { appendResponse } from "../text/encode.js";
@@ -30,16 +31,15 @@ export async function predict(
   { count, maxTokens, temperature, seed }: PredictOptions,
 ): Promise<readonly (readonly Prediction[])[]> {
   const prompts = triplets.map((triplet) => question.ask(triplet));
-  const samples = await engine.sample(
-    triplets.map((triplet, i) => ({
-      prompt: prompts[i]!.ids,
-      count,
-      maxTokens,
-      temperature,
-      stop: question.stop,
-      seed: mixSeed(seed, nameOf(triplet)),
-    })),
-  );
+  const requests = triplets.map((triplet, i) => ({
+    prompt: prompts[i]!.ids,
+    count,
+    maxTokens,
+    temperature,
+    stop: question.stop,
+    seed: mixSeed(seed, nameOf(triplet)),
+  }));
+  const samples = await askEngine(() => engine.sample(requests));
   return samples.map((group, i) =>
     group.map((sample) => ({
       ...question.read(sample.tokens),

@@ -8,6 +8,7 @@ import { rewardOptions } from "./reward.js";
 import { rougeL } from "./rouge.js";
 import { episode, letters, prediction } from "./testing.js";
 import { tripletsOf } from "./triplet.js";
+import { VERDICT_REQUEST } from "./verdict.js";
 
 const triplets = tripletsOf([episode]);
 const pair = (predicted: string, real: string) => ({ predicted, real, action: "look" });
@@ -60,12 +61,12 @@ describe("the reward by embeddings", () => {
 });
 
 describe("the reward by a judge", () => {
-  it("is the last yes or no after reasoning; anything else is 0 and counted", async () => {
+  it("is 1 for a yes; what is neither yes nor no is 0 and counted", async () => {
     const answers = [
       "YES",
       "<think>no, or yes?</think> No.",
       "perhaps",
-      "I say no. Or rather: yes",
+      "YES. There is no difference.",
     ];
     const asked: string[] = [];
     const judge = judgeReward(async ([message]) => {
@@ -79,6 +80,7 @@ describe("the reward by a judge", () => {
     expect(unreadable).toBe(1);
     expect(asked[2]).toContain("predicted 2");
     expect(asked[2]).toContain("look");
+    expect(asked[2]).toContain(VERDICT_REQUEST);
   });
 });
 

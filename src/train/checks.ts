@@ -2,6 +2,7 @@
 import { EnvError, type Environment } from "../envs/env.js";
 import type { TrainConfig } from "./config.js";
 import { checkCorrections } from "./corrections.js";
+import { checkCritic } from "./critic.js";
 import { evaluationTasks } from "./evaluate.js";
 import { checkGradientCap } from "./gradient-cap.js";
 
@@ -9,6 +10,7 @@ import { checkGradientCap } from "./gradient-cap.js";
 export function checkConfig(config: TrainConfig, environment: Environment): void {
   checkGradientCap(config);
   checkCorrections(config.corrections, environment);
+  checkCritic(config);
   if (environment.tasks(config.split).length === 0)
     throw new EnvError(
       `there is nothing to learn on: split "${config.split}" of ${environment.name} has no task`,

@@ -7,6 +7,7 @@ import { objectiveOptions } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
 import { promptOptions } from "../text/prompt.js";
 import { correctionOptions } from "./corrections.js";
+import { criticOptions } from "./critic.js";
 import { curricula } from "./curriculum.js";
 import { engineOptions } from "./engines.js";
 import { gradientOptions } from "./gradients.js";
@@ -83,7 +84,9 @@ export function trainConfig(kind: EnvKind) {
     patience: count
       .optional()
       .describe("refused actions in a row after which an episode to learn from ends; default: any"),
-    maxTokens: count.default(512).describe("longest response, in tokens"),
+    maxTokens: count
+      .default(512)
+      .describe("longest response, in tokens; one cut off there is invalid"),
     temperature: z.number().gt(0).default(1).describe("the policy samples and learns at this"),
     minibatch: count.default(256).describe("steps of episodes per optimiser step"),
     curriculum: z
@@ -92,6 +95,7 @@ export function trainConfig(kind: EnvKind) {
       .describe("draw all tasks alike, or types of tasks the more often the more they fail"),
     corrections: correctionOptions,
     advantage: advantageOptions,
+    critic: criticOptions,
     objective: objectiveOptions,
     paw: pawOptions,
     optimizer: optimizerOptions,

@@ -151,7 +151,7 @@ function refuseSamplerOnly(options: EngineOptions, { valueHead }: OpenEngineOpti
     );
   if (valueHead === true)
     throw new ConfigError(
-      "engine.sampler: samplers read no checkpoint with a critic in it; choose another advantage than ppo",
+      "engine.sampler: samplers read no checkpoint with a critic in it; set critic.weights to own, or choose another advantage than ppo",
     );
 }
 
@@ -185,7 +185,7 @@ export interface EngineNeeds {
 /** Refuses, before a run starts, what the engine cannot do. */
 export function refuseMissing(needs: EngineNeeds, capabilities: Capabilities): void {
   const remedies: Readonly<Record<keyof EngineNeeds, string>> = {
-    values: "it has no value head: choose another advantage than ppo",
+    values: "it has no value head: set critic.weights to own, or choose another advantage than ppo",
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
     discardGradients: "it cannot measure gradients: set gradients.every to 0",
     temperatures: "it computes log-probabilities at temperature 1 only: set temperature to 1",

@@ -25,6 +25,7 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     "world.targets": summary.observationTokens,
     "policy.actionEntropy": summary.meanActionEntropy,
     ...done.learnt?.metrics,
+    ...done.critic,
     ...done.gradients,
     "train.tokens": done.learnt?.tokens ?? 0,
     ...Object.fromEntries(seconds.map(([phase, time]) => [`seconds.${phase}`, time])),

@@ -91,7 +91,10 @@ describe("a run on an engine server", () => {
         resume,
         onProblem: (message) => said.push(message),
       });
-    await expect(run("refused", { advantage: { name: "ppo" } })).rejects.toThrow(/no value head/);
+    for (const weights of ["own", "shared"]) {
+      const critic = { advantage: { name: "ppo" }, critic: { weights }, gradientSample: 0 };
+      await expect(run(`refused-${weights}`, critic)).rejects.toThrow(/no value head/);
+    }
     await expect(run("refused-2", { paw: { entropy: "full" } })).rejects.toThrow(
       /no entropies: set paw.entropy.*cannot measure gradients: set gradients.every to 0/,
     );

@@ -23,7 +23,7 @@ import { openEnvironment } from "../envs/open.js";
 import { evaluateObjective } from "../objectives/expression-evaluate.js";
 import { updateObjective } from "../objectives/objective.js";
 import type { Episode, Group } from "../rollout/episode.js";
-import { checkpointAfter } from "../runs/checkpoints.js";
+import { checkpointAfter, latestCheckpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
@@ -32,6 +32,7 @@ import { transitionsOf } from "../update/transitions.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
 import { correct } from "./corrections.js";
+import { type Critic, hasOwnCritic, openCritic } from "./critic.js";
 import { openEngine, withoutSampler } from "./engines.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
@@ -174,9 +175,11 @@ async function createReplayer(
     JSON.parse(readFileSync(configFile, "utf8")),
     configFile,
   ).maxContext;
-  const critic = config.advantage.name === "ppo";
+  const ppo = config.advantage.name === "ppo";
+  const own = hasOwnCritic(config, latestCheckpoint(folder)?.folder);
   const sampler = config.engine.sampler !== undefined;
   let engine: Engine | undefined;
+  let critic: Critic | undefined;
 
   const capAt = (index: number): GradientCap => caps.get(index) ?? {};
   const prepare = (
@@ -189,7 +192,7 @@ async function createReplayer(
       paw,
       normaliser: config.objective.normaliser,
       maxReturn,
-      ownGroups: critic,
+      ownGroups: ppo,
       maxTokens,
       results,
     });
@@ -222,36 +225,45 @@ async function createReplayer(
     weights: string,
     stepsBefore: number,
   ): Promise<Recomputed> => {
-    engine ??= await startEngine(reference, config, critic);
+    engine ??= await startEngine(reference, config, ppo && !own);
+    if (own) critic ??= await openCritic(config, { folder: reference }, maxReturn);
     await engine.load(weights);
-    const scored = await scoreActions(engine, groups, {
+    await (weights === reference ? critic?.start(reference) : critic?.load(weights));
+    const wanted = {
       old: sampler,
       reference: config.objective.kl > 0,
       entropies: config.paw.loss !== "off" && config.paw.entropy === "full",
-      values: critic,
-    });
+      values: ppo,
+    };
+    const scored = await scoreActions(engine, groups, wanted, critic);
     const advantages = computeAdvantages(groups, config.advantage, scored.valueTable);
     const unscaled = prepare(groups, advantages, scored.results);
-    const gradients = await measureGradients(engine, unscaled, config, { critic, sampler }, index);
+    const objective = { critic: ppo && !own, sampler };
+    const gradients = await measureGradients(engine, unscaled, config, objective, index);
     const prepared = capped(unscaled, index);
     const corrections = await corrected(index, groups);
-    const learnt =
-      prepared.sequences.length === 0
-        ? undefined
-        : await learn(engine, prepared, {
-            objective: updateObjective(config.objective, config.paw, { critic, sampler }),
-            normaliser: config.objective.normaliser,
-            minibatch: config.minibatch,
-            optimizer: config.optimizer,
-            stepsBefore,
-            stepsInAll: expectedSteps(stepsBefore, index, config),
-            seed: updateSeed(config, index),
-            ...(corrections !== undefined && { corrections }),
-          });
+    const how = {
+      normaliser: config.objective.normaliser,
+      minibatch: config.minibatch,
+      stepsBefore,
+      stepsInAll: expectedSteps(stepsBefore, index, config),
+      seed: updateSeed(config, index),
+    };
+    const taught = prepared.sequences.length > 0;
+    const learnt = taught
+      ? await learn(engine, prepared, {
+          ...how,
+          objective: updateObjective(config.objective, config.paw, objective),
+          optimizer: config.optimizer,
+          ...(corrections !== undefined && { corrections }),
+        })
+      : undefined;
+    const valued = taught ? await critic?.learn(prepared, how) : undefined;
+    const computed = { ...learnt?.metrics, ...valued };
+    const line = metricsOf(index, groups, prepared, learnt, capAt(index), gradients);
     return {
-      line: metricsOf(index, groups, prepared, learnt, capAt(index), gradients),
-      byEngine: (name) =>
-        name in (learnt?.metrics ?? {}) || /^(policy\.actionEntropy|gradient\..*)$/.test(name),
+      line: { ...line, ...valued },
+      byEngine: (name) => name in computed || /^(policy\.actionEntropy|gradient\..*)$/.test(name),
       learnt: true,
     };
   };
@@ -260,7 +272,7 @@ async function createReplayer(
   const recount = (index: number, groups: readonly Group[]): Recomputed => {
     const untold = transitionsOf(groups).some(({ logprobs }) => logprobs === undefined);
     const full = config.paw.loss !== "off" && (config.paw.entropy === "full" || untold);
-    const advantages = critic ? noAdvantages(groups) : computeAdvantages(groups, config.advantage);
+    const advantages = ppo ? noAdvantages(groups) : computeAdvantages(groups, config.advantage);
     const results = untold ? { oldLogprobs: noLogprobs(groups) } : {};
     const byWords = { ...config.paw, entropy: "sampled" } as const;
     const prepared = capped(prepare(groups, advantages, results, byWords), index);
@@ -268,7 +280,7 @@ async function createReplayer(
       prepared.sequences.length === 0
         ? undefined
         : // How a sampler's tokens weigh is not in the record.
-          atRatioOne(cut(prepared, index), config, { withLoss: !critic && !sampler && !untold });
+          atRatioOne(cut(prepared, index), config, { withLoss: !ppo && !sampler && !untold });
     const unknown = full
       ? ["world.targets", "world.tokens", "train.tokens", "policy.actionEntropy"]
       : untold
@@ -290,7 +302,10 @@ async function createReplayer(
       const steps = checkpoint?.state.optimizerSteps ?? 0;
       return relearn(index, groups, checkpoint?.folder ?? reference, steps);
     },
-    close: async () => engine?.dispose(),
+    async close() {
+      await engine?.dispose();
+      await critic?.dispose();
+    },
   };
 }
 

@@ -14,10 +14,12 @@ import { mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import { rollout } from "../rollout/rollout.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import { type CorrectionOptions, correct } from "./corrections.js";
+import type { Critic } from "./critic.js";
 import { type DrawOptions, drawTasks, nextSuccess, type TypeSuccess } from "./curriculum.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
@@ -50,6 +52,8 @@ export interface RlOptions extends DrawOptions {
 /** What the loop works with. */
 export interface RlContext {
   readonly engine: Engine;
+  /** PPO's critic, where it has weights of its own; absent: a head on the policy's. */
+  readonly critic?: Critic;
   readonly environment: Environment;
   readonly tokenizer: Tokenizer;
   readonly style: PromptStyle;
@@ -74,6 +78,8 @@ export interface FinishedUpdate {
   readonly groups: readonly Group[];
   readonly prepared: Update;
   readonly learnt: Learnt | undefined;
+  /** What a critic of its own says of its learning. */
+  readonly critic?: MetricsLine | undefined;
   /** How the policy's and the world model's gradients relate, where both are there and measured. */
   readonly gradients: GradientRelation | undefined;
   readonly gradientCap: GradientCap;
@@ -89,7 +95,8 @@ export interface FinishedUpdate {
 export async function trainRl(context: RlContext, options: RlOptions): Promise<void> {
   const { engine, environment, tokenizer, style, signal } = context;
   const { advantage, maxTokens, temperature, paw } = options;
-  const critic = advantage.name === "ppo";
+  const ppo = advantage.name === "ppo";
+  const critic = ppo && context.critic === undefined;
   const sampler = engine.capabilities.otherSampler === true;
   const objective = updateObjective(options.objective, paw, { critic, sampler });
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
@@ -112,12 +119,13 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     typeSuccess = nextSuccess(typeSuccess, groups);
     clock.lap("rollout");
 
-    const scored = await scoreActions(engine, groups, {
+    const wanted = {
       old: sampler,
       reference: options.objective.kl > 0,
       entropies: paw.loss !== "off" && paw.entropy === "full",
-      values: critic,
-    });
+      values: ppo,
+    };
+    const scored = await scoreActions(engine, groups, wanted, context.critic);
     clock.lap("score");
 
     const advantages = computeAdvantages(groups, advantage, scored.valueTable);
@@ -125,7 +133,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
       paw,
       normaliser: options.objective.normaliser,
       maxReturn: environment.maxReturn,
-      ownGroups: critic,
+      ownGroups: ppo,
       maxTokens: engine.capabilities.maxContext,
       results: scored.results,
     });
@@ -148,22 +156,28 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     });
     clock.lap("correct");
 
-    const [learnt] = await Promise.all([
-      prepared.sequences.length === 0
-        ? undefined
-        : learn(engine, prepared, {
-            objective,
-            normaliser: options.objective.normaliser,
-            minibatch: options.minibatch,
-            optimizer: options.optimizer,
-            stepsBefore: optimizerSteps,
-            stepsInAll: expectedSteps(optimizerSteps, index, options),
-            seed,
-            ...(corrections !== undefined && { corrections }),
-            mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
-          }),
+    const how = {
+      normaliser: options.objective.normaliser,
+      minibatch: options.minibatch,
+      stepsBefore: optimizerSteps,
+      stepsInAll: expectedSteps(optimizerSteps, index, options),
+      seed,
+    };
+    const teach = async () => ({
+      learnt: await learn(engine, prepared, {
+        ...how,
+        objective,
+        optimizer: options.optimizer,
+        ...(corrections !== undefined && { corrections }),
+        mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
+      }),
+      critic: await context.critic?.learn(prepared, how),
+    });
+    const [taught] = await Promise.all([
+      prepared.sequences.length === 0 ? undefined : teach(),
       context.onEpisodes(groups, index),
     ]);
+    const learnt = taught?.learnt;
     clock.lap("learn");
     optimizerSteps += learnt?.optimizerSteps ?? 0;
     await context.onUpdate({
@@ -174,6 +188,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
       groups,
       prepared,
       learnt,
+      critic: taught?.critic,
       optimizerSteps,
       seconds: clock.laps,
     });

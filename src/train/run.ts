@@ -17,6 +17,7 @@ import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkConfig } from "./checks.js";
 import type { TrainConfig } from "./config.js";
+import { type Critic, hasOwnCritic, openCritic } from "./critic.js";
 import { type EngineModel, isRemote, openEngine, refuseMissing } from "./engines.js";
 import { type EvaluatedModel, evaluateSplits } from "./evaluate.js";
 import type { GradientCap } from "./gradient-cap.js";
@@ -41,7 +42,9 @@ export interface TrainOptions {
 }
 
 /** What a run works with. */
-type Setup = EvaluatedModel;
+interface Setup extends EvaluatedModel {
+  readonly critic?: Critic;
+}
 
 /** Trains as configured and records everything to the run folder. */
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
@@ -56,12 +59,17 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
       ? resumeFrom(folder, config, checkpoint, options)
       : startRun(config, options);
   let engine: Engine | undefined;
+  let critic: Critic | undefined;
   try {
     const setup = await prepare(config, environment, start, checkpoint, options);
     engine = setup.engine;
+    critic = setup.critic;
     if (checkpoint === undefined) await warmStart(setup, config, run, options);
     options.onPhase?.("rl");
     await engine.load(join(folder, REFERENCE));
+    await (checkpoint === undefined
+      ? critic?.start(join(folder, REFERENCE))
+      : critic?.load(checkpoint.folder));
     // Nobody else asks for it, and it takes as much memory as the weights.
     if (config.objective.kl > 0) await engine.snapshotReference();
     if (checkpoint !== undefined) await engine.load(checkpoint.folder);
@@ -87,6 +95,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     throw error;
   } finally {
     await engine?.dispose();
+    await critic?.dispose();
   }
   run.finish("done");
 }
@@ -140,16 +149,21 @@ async function prepare(
           ? await loadTokenizer(start.tokenizer)
           : buildTokenizer(await worldTexts(environment, style));
   options.onPhase?.("model");
-  const engine = await openEngine(config.engine, modelOf(config, start, read, checkpoint, folder), {
+  const model = modelOf(config, start, read, checkpoint, folder);
+  const more = {
     seed: config.seed,
-    valueHead: config.advantage.name === "ppo",
     ...(options.onProblem !== undefined && { onNotice: options.onProblem }),
-  });
+  };
+  const own = hasOwnCritic(config, checkpoint?.folder);
+  const valueHead = config.advantage.name === "ppo" && !own;
+  const engine = await openEngine(config.engine, model, { ...more, valueHead });
   try {
-    refuseMissing(needsOf(config), engine.capabilities);
+    refuseMissing({ ...needsOf(config), values: valueHead }, engine.capabilities);
     const tokenizer = read ?? (await servedTokenizer(engine, join(folder, REFERENCE)));
     if (checkpoint === undefined) await tokenizer.save(saved);
-    return { environment, style, tokenizer, engine };
+    // Last, so that nothing after it can fail and leave it open.
+    const critic = own ? await openCritic(config, model, environment.maxReturn, more) : undefined;
+    return { environment, style, tokenizer, engine, ...(critic !== undefined && { critic }) };
   } catch (error) {
     await engine.dispose();
     throw error;
@@ -185,9 +199,8 @@ async function servedTokenizer(engine: Engine, folder: string): Promise<Tokenize
   return loadTokenizer(folder);
 }
 
-function needsOf({ advantage, objective, paw, gradients, temperature }: TrainConfig) {
+function needsOf({ objective, paw, gradients, temperature }: TrainConfig) {
   return {
-    values: advantage.name === "ppo",
     entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
     discardGradients: paw.loss !== "off" && gradients.every > 0,
     temperatures: temperature !== 1,
@@ -282,6 +295,7 @@ async function finishUpdate(
     };
     await saveCheckpoint(run.folder, state, async (folder) => {
       await setup.engine.save(folder);
+      await setup.critic?.save(folder);
       await setup.tokenizer.save(folder);
     });
   }

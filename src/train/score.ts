@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.js";
 import type { Group } from "../rollout/episode.js";
 import type { ActionResults } from "../update/step-sequence.js";
 import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
+import type { Critic } from "./critic.js";
 
 /** What is needed of the actions. */
 export interface Wanted {
@@ -26,24 +27,30 @@ export interface ScoredActions {
   readonly valueTable?: TokenNumbers;
 }
 
-/** Asks the engine for just what is wanted. */
+/** Asks the engine for just what is wanted, and a critic of its own for values. */
 export async function scoreActions(
   engine: Engine,
   groups: readonly Group[],
   wanted: Wanted,
+  critic?: Pick<Critic, "values">,
 ): Promise<ScoredActions> {
   const { entropies, values } = wanted;
+  // A critic of its own says what things are worth; else the policy's own head does.
+  const head = values && critic === undefined;
   const transitions = transitionsOf(groups);
   const untold = transitions.some(({ logprobs }) => logprobs === undefined);
   const old = wanted.old === true || untold;
-  const anew = old || entropies || values;
-  if (transitions.length === 0 || (!wanted.reference && !anew)) return { results: {} };
+  const anew = old || entropies || head;
+  if (transitions.length === 0 || (!wanted.reference && !anew && !values)) return { results: {} };
   const sequences = actionSequences(transitions);
-  const policy = anew ? await engine.forward(sequences, { entropies, values }) : [];
+  const policy = anew ? await engine.forward(sequences, { entropies, values: head }) : [];
   const reference = wanted.reference
     ? await engine.forward(sequences, { weights: "reference" })
     : [];
-  const valuesOf = policy.map((result) => result.values!);
+  const valuesOf =
+    values && critic !== undefined
+      ? await critic.values(sequences)
+      : policy.map((result) => result.values!);
   return {
     results: {
       ...(old && { oldLogprobs: policy.map((result) => result.logprobs) }),

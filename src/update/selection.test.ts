@@ -73,6 +73,7 @@ describe("balance", () => {
     expect(balance([[30], [-5], []], "adaptive", 10)).toEqual([0, 1, 0]);
     expect(balance([[30], [-5], []], 0.3, 10)).toEqual([0.3, 0.3, 0]);
     expect(balance([[1]], 0.3, 0)).toEqual([0.3]);
+    expect(balance([[1, 0]], "adaptive", 1)).toEqual([0.5]);
     expect(() => balance([[1]], "adaptive", 0)).toThrow(/positive number, but it is 0/);
   });
 });

@@ -1,4 +1,5 @@
 /** A world model: what answers actions in the place of a world. */
+import { askEngine } from "../engine/ask.js";
 import type { Engine } from "../engine/engine.js";
 import { EngineError } from "../engine/engine.js";
 import type { Tokenizer } from "../text/tokenizer.js";
@@ -83,7 +84,9 @@ export function engineWorldModel(options: EngineWorldModelOptions): WorldModel {
               },
             ],
       );
-      const samples = (requests.length === 0 ? [] : await engine.sample(requests)).values();
+      const samples = (
+        requests.length === 0 ? [] : await askEngine(() => engine.sample(requests))
+      ).values();
       return prompts.map((prompt): Prediction => {
         if (room(prompt) < 1) {
           return { observation: "", done: true, success: false, degeneration: "context" };

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { type Engine, EngineError } from "../engine/engine.js";
 import type { Policy } from "../rollout/policy.js";
 import { play, rollout } from "../rollout/rollout.js";
 import { promptStyle } from "../text/prompt.js";
+import { buildTokenizer } from "../text/tokenizer-builder.js";
 import {
   consistencyRates,
   divergenceOf,
@@ -9,10 +11,12 @@ import {
   ratioInterval,
   replay,
 } from "./consistency.js";
-import type { Prediction, WorldModel } from "./model.js";
+import { engineWorldModel, type Prediction, type WorldModel } from "./model.js";
 import { openPlayer } from "./players.js";
+import { protocolOptions } from "./protocol.js";
 import { createSimulator, type SimulatorEnv } from "./simulator.js";
-import { oneRoom, oracleModel } from "./testing.js";
+import { oneRoom, oracleModel, someTrajectories } from "./testing.js";
+import { textsOf } from "./train.js";
 
 const environment = oneRoom();
 const tasks = environment.tasks("train").slice(0, 12);
@@ -47,6 +51,21 @@ async function playIn(model: WorldModel, more: object = {}) {
 }
 
 describe("a world model as an environment", () => {
+  it("whose engine fails ends the rollout, and breaks no episode", async () => {
+    const protocol = protocolOptions.parse({});
+    const tokenizer = buildTokenizer(textsOf(await someTrajectories(), protocol));
+    const capabilities = { vocabularySize: tokenizer.vocabularySize, maxContext: 512 };
+    let calls = 0;
+    const sample = async (): Promise<never> => {
+      calls += 1;
+      throw new EngineError("out of memory");
+    };
+    const engine = { capabilities, sample } as unknown as Engine;
+    const model = engineWorldModel({ engine, tokenizer, protocol, maxTokens: 8 });
+    await expect(playIn(model)).rejects.toThrow(/failed twice in a row: out of memory/);
+    expect(calls).toBe(2);
+  });
+
   it("begins as the real one does, and ends on its mark of success", async () => {
     const { simulator, episodes } = await playIn(saying({ ...seen, done: true, success: true }));
     expect(episodes).toHaveLength(3);

@@ -77,9 +77,13 @@ export interface PlannedSave {
 
 /** Looks at the pointers beside the folder and decides where the next checkpoint goes. */
 export async function planSave(folder: string, flat: boolean): Promise<PlannedSave> {
-  const parent = dirname(resolve(folder));
+  // A second model inside each checkpoint (checkpoints/000003/critic) is beside those of the other checkpoints.
+  const inner = basename(dirname(dirname(resolve(folder)))) === "checkpoints";
+  const parent = inner ? dirname(dirname(resolve(folder))) : dirname(resolve(folder));
   const names = await readdir(parent).catch(() => []);
-  const others = names.map((name) => join(parent, name)).filter((path) => path !== resolve(folder));
+  const others = names
+    .map((name) => join(parent, name, inner ? basename(folder) : ""))
+    .filter((path) => path !== resolve(folder));
   const beside = (await Promise.all(others.map(pointerIfAny))).filter(
     (found) => found !== undefined,
   );

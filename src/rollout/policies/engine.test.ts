@@ -2,8 +2,9 @@ import { afterAll, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../../engine/embedded/embedded-engine.js";
 import type { Engine, SampleRequest } from "../../engine/engine.js";
 import { openEnvironment } from "../../envs/open.js";
-import { encodePrompt } from "../../text/encode.js";
+import { encodePrompt, responseEndId } from "../../text/encode.js";
 import { promptStyle } from "../../text/prompt.js";
+import type { Sequence } from "../../text/sequence.js";
 import { createTokenizer } from "../../text/tokenizer.js";
 import { buildTokenizer } from "../../text/tokenizer-builder.js";
 import { sft, sftOptions } from "../../train/sft.js";
@@ -84,6 +85,19 @@ it("reads at every step the tokens of the prompt that is recorded, whether they 
       if (before.every((id, at) => ids[at] === id)) goneOn++;
       else anew++;
     });
+  const cutOff = (sequence: Sequence) => {
+    const action = sequence.spans.findLast(({ kind }) => kind === "action")!;
+    return sequence.ids[action.end - 1] !== responseEndId(tokenizer, style);
+  };
+  const short = enginePolicy({ engine, tokenizer, style, sampling: { ...sampling, maxTokens: 4 } });
+  const hasty = await rollout({ ...common, policy: short, stepLimit: 3 });
+  let cut = 0;
+  for (const step of [...played, ...hasty].flatMap(({ episodes }) => episodes[0]!.steps)) {
+    expect(step.cut === true).toBe(cutOff(step.sequence!));
+    if (step.cut) expect(step).toMatchObject({ wellFormed: false, valid: false });
+    cut += step.cut ? 1 : 0;
+  }
+  expect(cut).toBeGreaterThan(10);
   expect(goneOn).toBeGreaterThan(20);
   expect(anew).toBeGreaterThan(0);
 });

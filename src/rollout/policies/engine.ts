@@ -1,4 +1,5 @@
 /** A model of ours as a policy: an engine with a tokenizer. */
+import { askEngine } from "../../engine/ask.js";
 import { type Engine, EngineError, type SamplingOptions } from "../../engine/engine.js";
 import {
   appendObservation,
@@ -49,12 +50,13 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
           ? [{ prompt: prompt.ids, stop, seed: situations[i]!.seed, continued, ...sampling }]
           : [],
       );
-      const samples = (await engine.sample(requests)).values();
+      const samples = (await askEngine(() => engine.sample(requests))).values();
       return prompts.map((prompt, i): Reply => {
         if (!fits[i]) return { response: "", overflow: true };
         const sample = samples.next().value![0]!;
         return {
           response: decodeResponse(tokenizer, style, sample.tokens),
+          ...(sample.stopReason === "length" && { cut: true }),
           encode(observation, done) {
             const { temperature } = sampling;
             const answered = appendResponse(prompt, { ...sample, ids: sample.tokens, temperature });

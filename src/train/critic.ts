@@ -1,0 +1,196 @@
+/**
+ * PPO's critic with weights of its own: a second model that starts as the policy does, with a value head, and
+ * learns nothing but values, at a learning rate of its own (the paper has 1e-5 beside the policy's 1e-6).
+ *
+ * Its head works in units of R_max, the largest return. A head that starts at 0 would else have to grow by the
+ * size of the returns first, at a rate that is meant for weights, and the clip (`objective.valueClip`) would be a
+ * share of the way that depends on the environment. Advantages and targets are in returns, as everywhere.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import type { AdvantageOptions } from "../advantages/advantages.js";
+import { ConfigError } from "../config/config-error.js";
+import type { Engine, TargetSequence } from "../engine/engine.js";
+import type { Objective } from "../objectives/expression.js";
+import { counted, policyWeight } from "../objectives/inputs.js";
+import type { ObjectiveOptions } from "../objectives/objective.js";
+import { valueObjective } from "../objectives/value.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import type { MergedSequence } from "../update/merge.js";
+import type { Update } from "../update/update.js";
+import {
+  type EngineModel,
+  type EngineOptions,
+  isRemote,
+  type OpenEngineOptions,
+  openEngine,
+  withoutSampler,
+} from "./engines.js";
+import { type LearnOptions, learn } from "./learn.js";
+import type { OptimizerOptions } from "./schedule.js";
+
+/** Settings of PPO's critic. */
+export const criticOptions = z
+  .strictObject({
+    weights: z
+      .enum(["own", "shared"])
+      .default("own")
+      .describe("with ppo: a critic with weights of its own, or a head on the policy's"),
+    learningRate: z
+      .number()
+      .gt(0)
+      .optional()
+      .describe("of a critic of its own; default: ten times optimizer.learningRate"),
+    engine: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .describe("another engine server for a critic of its own; default: where the policy is"),
+  })
+  .prefault({});
+
+/** What a run says of its critic. Runs recorded before critics had weights of their own say nothing. */
+export interface CriticConfig {
+  readonly advantage: Pick<AdvantageOptions, "name">;
+  readonly critic?: z.output<typeof criticOptions>;
+  readonly engine: EngineOptions;
+  readonly objective: Pick<ObjectiveOptions, "valueClip" | "valueCoefficient">;
+  readonly optimizer: OptimizerOptions;
+}
+
+/** The critic's folder in a checkpoint. */
+const FOLDER = "critic";
+/** 1e-5 to 1e-6 in the paper. */
+const RATE = 10;
+
+/** A critic with weights of its own. */
+export interface Critic {
+  /** The value of each target token, in units of returns. */
+  values(sequences: readonly TargetSequence[]): Promise<readonly Float32Array[]>;
+  /** Learns the update's value targets; what it says of them are numbers by name, in units of R_max. */
+  learn(update: Update, options: CriticLearnOptions): Promise<MetricsLine>;
+  /** Writes to, and reads from, a folder inside the policy's checkpoint. */
+  save(checkpoint: string): Promise<void>;
+  load(checkpoint: string): Promise<void>;
+  /** Starts over from the weights that the policy starts from. */
+  start(reference: string): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+/** How an update's values are learnt; the rest is the critic's own. */
+export type CriticLearnOptions = Omit<LearnOptions, "objective" | "optimizer">;
+
+/**
+ * Whether a run's critic has weights of its own. A checkpoint without one was written before there were any: then
+ * it is a head on the policy, whatever the settings say by now.
+ */
+export function hasOwnCritic(
+  { advantage, critic }: Pick<CriticConfig, "advantage" | "critic">,
+  checkpoint?: string,
+): boolean {
+  if (advantage.name !== "ppo" || critic?.weights !== "own") return false;
+  return checkpoint === undefined || existsSync(join(checkpoint, FOLDER));
+}
+
+/** Refuses settings of a critic that the configuration has none of, or that cannot get its weights. */
+export function checkCritic({ advantage, critic, engine }: CriticConfig): void {
+  const given = (["learningRate", "engine"] as const).filter(
+    (name) => critic?.[name] !== undefined,
+  );
+  if (given.length > 0 && !hasOwnCritic({ advantage, ...(critic && { critic }) }))
+    throw new ConfigError(
+      `critic.${given.join(", critic.")}: there is no critic with weights of its own here; choose it with --advantage ppo --critic.weights own, or leave this out`,
+    );
+  if (critic?.engine !== undefined && isRemote(engine) && !engine.copy)
+    throw new ConfigError(
+      "critic.engine: the weights it starts from stay on the policy's engine server, where another cannot read them; set engine.copy",
+    );
+}
+
+/** Starts a critic with the model that the policy starts from. */
+export async function openCritic(
+  config: CriticConfig,
+  model: EngineModel,
+  maxReturn: number,
+  more: OpenEngineOptions = {},
+): Promise<Critic> {
+  const { model: _, ...elsewhere } = withoutSampler(config.engine);
+  const settings =
+    config.critic?.engine === undefined
+      ? withoutSampler(config.engine)
+      : { ...elsewhere, name: config.critic.engine };
+  const engine = await openEngine(settings, model, { ...more, valueHead: true });
+  return createCritic(engine, config, maxReturn);
+}
+
+function createCritic(engine: Engine, config: CriticConfig, maxReturn: number): Critic {
+  const { objective, optimizer, critic } = config;
+  const learningRate = critic?.learningRate ?? RATE * optimizer.learningRate;
+  const values = valueObjective(objective);
+  const tokens = { "policy.tokens": counted(policyWeight, 1) };
+  const own: Objective = { ...values, metrics: { ...values.metrics, ...tokens } };
+  return {
+    async values(sequences) {
+      const results = await engine.forward(sequences, { values: true });
+      return results.map(({ values }) => values!.map((value) => value * maxReturn));
+    },
+    async learn(update, options) {
+      const sequences = update.sequences.map((sequence) => valueSequence(sequence, maxReturn));
+      const { metrics } = await learn(
+        engine,
+        { ...update, sequences },
+        {
+          ...options,
+          objective: own,
+          optimizer: { ...optimizer, learningRate },
+        },
+      );
+      return {
+        "critic.loss": metrics.loss!,
+        "critic.value": metrics["policy.value"]!,
+        "critic.error": metrics["policy.valueError"]!,
+        "critic.clipped": metrics["policy.valueClipped"]!,
+        "critic.explained": explained(sequences),
+        "critic.gradNorm": metrics.gradNorm!,
+      };
+    },
+    save: (checkpoint) => engine.save(join(checkpoint, FOLDER)),
+    load: (checkpoint) => engine.load(join(checkpoint, FOLDER)),
+    start: (reference) => engine.load(reference),
+    dispose: () => engine.dispose(),
+  };
+}
+
+/** The sequence up to its last action, with what values are learnt from, in units of R_max. */
+function valueSequence({ ids, inputs, steps }: MergedSequence, maxReturn: number): MergedSequence {
+  const { oldValue, targetReturn } = inputs;
+  const all = Array.from(inputs.policyWeight!);
+  const end = all.findLastIndex((weight) => weight > 0) + 1;
+  const scaled = (values: ArrayLike<number>) =>
+    Float32Array.from({ length: end }, (_, i) => values[i]! / maxReturn);
+  return {
+    ids: Array.from(ids).slice(0, end),
+    targets: Uint8Array.from(all.slice(0, end), (weight) => (weight > 0 ? 1 : 0)),
+    inputs: {
+      policyWeight: Float32Array.from(all.slice(0, end)),
+      oldValue: scaled(oldValue!),
+      targetReturn: scaled(targetReturn!),
+    },
+    steps,
+  };
+}
+
+/** How much of the targets' spread the values foresaw: 1 is all, 0 no more than their mean does. */
+function explained(sequences: readonly MergedSequence[]): number {
+  let [count, sum, squares, errors] = [0, 0, 0, 0];
+  for (const { targets, inputs } of sequences)
+    for (let i = 0; i < targets!.length; i++) {
+      if (targets![i] === 0) continue;
+      const target = inputs.targetReturn![i]!;
+      count += 1;
+      sum += target;
+      squares += target ** 2;
+      errors += (target - inputs.oldValue![i]!) ** 2;
+    }
+  return 1 - errors / (squares - sum ** 2 / count);
+}
