@@ -39,6 +39,7 @@ export async function learn(
   const sums: Record<string, number> = {};
   let tokens = 0;
   let gradNorm = 0;
+  let rate = 0;
   let mismatch = samplerMismatch(update.sequences);
   for (const [index, batch] of batches.entries()) {
     const pass = await engine.forwardBackward(batch, options.objective);
@@ -46,10 +47,8 @@ export async function learn(
     // Without another sampler only the first batch tells: it is learnt with the weights that sampled it.
     mismatch ??= mismatchOf(batch, pass);
     const step = options.stepsBefore + index;
-    const result = await engine.optimStep({
-      ...options.optimizer,
-      learningRate: learningRate(options.optimizer, step, options.stepsInAll),
-    });
+    rate = learningRate(options.optimizer, step, options.stepsInAll);
+    const result = await engine.optimStep({ ...options.optimizer, learningRate: rate });
     gradNorm += result.gradNorm / batches.length;
     tokens += batch.reduce((total, { ids }) => total + ids.length, 0);
   }
@@ -58,7 +57,12 @@ export async function learn(
   for (const name of Object.keys(metrics)) {
     if (name.endsWith(".loss") || name === "loss") metrics[name]! /= batches.length;
   }
-  return { metrics: { ...metrics, ...mismatch, gradNorm }, optimizerSteps: batches.length, tokens };
+  return {
+    // The rate is that of the update's last step.
+    metrics: { ...metrics, ...mismatch, gradNorm, learningRate: rate },
+    optimizerSteps: batches.length,
+    tokens,
+  };
 }
 
 /** The update's sequences in random order and in mini-batches, with weights for a step of each one's own. */

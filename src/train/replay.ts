@@ -27,12 +27,13 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
-import { openEngine, withoutSampler } from "./engines.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
+import { openSavedModel } from "./open-model.js";
+import { trainConfigOf, trainConfigsOf } from "./recorded-config.js";
 import { expectedSteps, updateSeed } from "./rl.js";
-import { REFERENCE, trainConfigOf } from "./saved-model.js";
+import { findSavedModel, REFERENCE } from "./saved-model.js";
 import { scoreActions } from "./score.js";
 
 /** A number that did not come out as it was recorded; undefined where there is none. */
@@ -72,12 +73,18 @@ export async function* replayRun(
   run: RecordedRun,
   options: ReplayOptions,
 ): AsyncGenerator<ReplayedUpdate> {
-  const config = trainConfigOf(run.folder);
+  const configAt = trainConfigsOf(run.folder);
+  const config = configAt(0);
   const lines = new Map(run.metrics().map((line) => [line.update, line]));
   const last = Math.max(-1, ...[...lines.keys()].map((update) => update ?? -1));
   // Before the first update is done there may be no weights either.
   if (last < 0) return;
-  const replayer = await createReplayer(run.folder, config, options.losses, capsOf(lines, config));
+  const replayer = await createReplayer(
+    run.folder,
+    configAt,
+    options.losses,
+    capsOf(lines, config),
+  );
   let next = 0;
   try {
     for (const { update, groups } of updatesOf(run.episodes(), config.groups)) {
@@ -99,11 +106,11 @@ export async function* replayRun(
 /** Where the cap on the world model's gradient stood at each update. */
 function capsOf(
   lines: ReadonlyMap<number | undefined, MetricsLine>,
-  { paw: { gradientCap }, updates }: TrainConfig,
+  { paw: { gradientCap } }: TrainConfig,
 ): ReadonlyMap<number, GradientCap> {
   const caps = new Map<number, GradientCap>();
   let cap: GradientCap = {};
-  for (let update = 0; update < updates && lines.has(update); update++) {
+  for (let update = 0; lines.has(update); update++) {
     cap = nextGradientCap(gradientCap, cap, lines.get(update));
     caps.set(update, cap);
   }
@@ -153,10 +160,13 @@ interface Replayer {
 
 async function createReplayer(
   folder: string,
-  config: TrainConfig,
+  configAt: (update: number) => TrainConfig,
   losses: boolean,
   caps: ReadonlyMap<number, GradientCap>,
 ): Promise<Replayer> {
+  // What a resume may change is asked for by update; the rest is as it was from the start.
+  const config = configAt(0);
+  const usesSampler = (update: number): boolean => configAt(update).engine.sampler !== undefined;
   const { maxReturn } = openEnvironment({ ...config.env, name: String(config.env.name) });
   const reference = join(folder, REFERENCE);
   const configFile = join(reference, "config.json");
@@ -165,7 +175,6 @@ async function createReplayer(
     configFile,
   ).maxContext;
   const critic = config.advantage.name === "ppo";
-  const sampler = config.engine.sampler !== undefined;
   let engine: Engine | undefined;
 
   const capAt = (index: number): GradientCap => caps.get(index) ?? {};
@@ -201,8 +210,9 @@ async function createReplayer(
     weights: string,
     stepsBefore: number,
   ): Promise<Recomputed> => {
-    engine ??= await startEngine(reference, config, critic);
+    engine ??= await startEngine(folder, critic);
     await engine.load(weights);
+    const sampler = usesSampler(index);
     const scored = await scoreActions(engine, groups, {
       old: sampler,
       reference: config.objective.kl > 0,
@@ -220,7 +230,7 @@ async function createReplayer(
             minibatch: config.minibatch,
             optimizer: config.optimizer,
             stepsBefore,
-            stepsInAll: expectedSteps(stepsBefore, index, config),
+            stepsInAll: expectedSteps(stepsBefore, index, configAt(index)),
             seed: updateSeed(config, index),
           });
     return {
@@ -239,7 +249,7 @@ async function createReplayer(
       prepared.sequences.length === 0
         ? undefined
         : // How a sampler's tokens weigh is not in the record.
-          atRatioOne(cut(prepared, index), config, { withLoss: !critic && !sampler });
+          atRatioOne(cut(prepared, index), config, { withLoss: !critic && !usesSampler(index) });
     const unknown = full
       ? ["world.targets", "world.tokens", "train.tokens", "policy.actionEntropy"]
       : [];
@@ -263,12 +273,9 @@ async function createReplayer(
   };
 }
 
-async function startEngine(
-  reference: string,
-  { engine: options }: TrainConfig,
-  valueHead: boolean,
-): Promise<Engine> {
-  const engine = await openEngine(withoutSampler(options), { folder: reference }, { valueHead });
+async function startEngine(folder: string, valueHead: boolean): Promise<Engine> {
+  const saved = { ...findSavedModel(join(folder, REFERENCE)), config: trainConfigOf(folder) };
+  const { engine } = await openSavedModel(saved, {}, { valueHead });
   await engine.snapshotReference();
   return engine;
 }

@@ -14,8 +14,9 @@ import { openRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import type { TrainConfig } from "../train/config.js";
-import { engineOptions, openEngine } from "../train/engines.js";
-import { engineModel, startOf, type TrainOptions, trainRun } from "../train/run.js";
+import { engineOptions } from "../train/engines.js";
+import { openModel, startOf } from "../train/open-model.js";
+import { type TrainOptions, trainRun } from "../train/run.js";
 import { worldTexts } from "../train/world-text.js";
 import type { WorldTrainConfig } from "./config.js";
 import { readDataSets } from "./dataset.js";
@@ -116,17 +117,17 @@ async function commonStart(
   const environment = openEnvironment({ ...train.env, name: String(train.env.name) });
   const style = promptStyle(environment.promptFamily, train.prompt);
   const data = readDataSets(world.data, createProblems());
-  const tokenizer = buildTokenizer([
-    ...textsOf([...data.train, ...data.test], world.protocol),
-    ...(await worldTexts(environment, style)),
-  ]);
-  const { vocabularySize } = tokenizer;
-  const { maxContext } = train.model;
-  const engine = await openEngine(
-    engineOptions.parse({}),
-    engineModel(start, vocabularySize, maxContext),
-    { seed, valueHead: train.advantage.name === "ppo" },
-  );
+  const words = textsOf([...data.train, ...data.test], world.protocol);
+  const { engine, tokenizer } = await openModel({
+    start,
+    engine: engineOptions.parse({}),
+    scratch: {
+      maxContext: train.model.maxContext,
+      tokenizer: async () => buildTokenizer([...words, ...(await worldTexts(environment, style))]),
+    },
+    seed,
+    valueHead: train.advantage.name === "ppo",
+  });
   try {
     await engine.save(folder, { optimizer: false });
     // Written last: it says that the folder is whole.
