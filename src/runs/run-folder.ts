@@ -89,25 +89,25 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
       cause: error,
     });
   }
-  return writeRun(
-    folder,
-    {
-      schema: RUN_SCHEMA,
-      kind: run.kind,
-      status: "running",
-      createdAt: new Date().toISOString(),
-      seed: run.seed,
-      config: run.config,
-      versions: {
-        pawl: packageVersion(),
-        node: process.version,
-        platform: `${process.platform}-${process.arch}`,
-      },
+  const manifest: Manifest = {
+    schema: RUN_SCHEMA,
+    kind: run.kind,
+    status: "running",
+    createdAt: new Date().toISOString(),
+    seed: run.seed,
+    config: run.config,
+    versions: {
+      pawl: packageVersion(),
+      node: process.version,
+      platform: `${process.platform}-${process.arch}`,
     },
-    openEventWriter(eventsPath(folder)),
-    lock,
-    onProblem,
-  );
+  };
+  try {
+    return writeRun(folder, manifest, openEventWriter(eventsPath(folder)), lock, onProblem);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
 }
 
 /** What is kept of a run that goes on, and what is different from now on. */
@@ -128,9 +128,11 @@ export function resumeRun(
   onProblem: (message: string) => void,
 ): Run {
   const { keep, updates, changed = {} } = resumed;
-  const { finishedAt: _, error: __, summary: ___, ...manifest } = readManifest(folder);
+  // A folder that is no run is refused as such; what its manifest says counts once nobody else writes it.
+  readManifest(folder);
   const lock = takeLock(folder);
   try {
+    const { finishedAt: _, error: __, summary: ___, ...manifest } = readManifest(folder);
     cutRecords(episodesPath(folder), (record) =>
       keep.episode(unpackEpisode(record as EpisodeRecord)),
     );

@@ -235,7 +235,9 @@ async function createReplayer(
           });
     return {
       line: metricsOf(index, groups, prepared, learnt, capAt(index)),
-      byEngine: (name) => name in (learnt?.metrics ?? {}) || name === "policy.actionEntropy",
+      byEngine: (name) =>
+        (name in (learnt?.metrics ?? {}) && name !== "learningRate") ||
+        name === "policy.actionEntropy",
       learnt: true,
     };
   };
