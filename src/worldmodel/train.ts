@@ -15,7 +15,7 @@ import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder
 import type { Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { type ModelStart, openModel, startOf } from "../train/open-model.js";
-import { resumeChanges } from "../train/resume.js";
+import { refuseShorter, resumeChanges } from "../train/resume.js";
 import { TOKENIZER } from "../train/saved-model.js";
 import { learningRate } from "../train/schedule.js";
 import { asMean } from "../train/sft.js";
@@ -74,7 +74,7 @@ export async function trainWorldModel(
       `${config.data.join(", ")}: there is nothing to learn from within --budget`,
     );
   }
-  const run = openRun(config, checkpoint, options);
+  const run = openRun(config, Math.ceil(train.length / config.batch), checkpoint, options);
   let engine: Engine | undefined;
   try {
     const model = await openModel({
@@ -118,6 +118,7 @@ const startAt = ({ folder }: Checkpoint, run: string): ModelStart => ({
 
 function openRun(
   config: WorldTrainConfig,
+  perEpoch: number,
   checkpoint: Checkpoint | undefined,
   { folder, resume, placeOf, onProblem = () => undefined }: WorldTrainOptions,
 ): Run {
@@ -126,7 +127,9 @@ function openRun(
   }
   const done = checkpoint?.state.updates ?? 0;
   const recorded = worldConfigOf(folder);
-  const changed = resumeChanges(recorded, config, { folder, length: "epochs", placeOf });
+  const resumption = { folder, length: "epochs", placeOf };
+  const changed = resumeChanges(recorded, config, resumption);
+  refuseShorter(resumption, config.epochs, Math.ceil(done / perEpoch));
   if (config.optimizer.schedule !== "constant" && recorded.epochs !== config.epochs)
     onProblem(
       `the learning rate now falls over ${config.epochs} epochs instead of ${recorded.epochs} (optimizer.schedule ${config.optimizer.schedule})`,
