@@ -147,7 +147,8 @@ export {
   trainRwml,
 } from "./train/rwml.js";
 export { type RwmlConfig, rwmlConfig } from "./train/rwml-config.js";
-export { type ForgettingReport, type RwmlRunOptions, rwmlRun } from "./train/rwml-run.js";
+export type { ForgettingReport } from "./train/rwml-forgetting.js";
+export { type RwmlRunOptions, rwmlRun } from "./train/rwml-run.js";
 export { type SftOptions, type SftStep, sft, sftOptions } from "./train/sft.js";
 export { prepareUpdate, type Update, type UpdateOptions } from "./update/update.js";
 export { parseBehaviours, playBehaviours } from "./worldmodel/behaviours.js";

@@ -11,10 +11,12 @@ import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
 import { withSampler } from "../src/engine/sampler/sampler-engine.js";
 import { startStandIn } from "../src/engine/sampler/server-testing.js";
 import { openRun } from "../src/runs/run-folder.js";
+import { engineFor } from "../src/train/engine-choice.js";
 import { exportModel } from "../src/train/export.js";
+import { openModel, openSavedModel } from "../src/train/open-model.js";
 import { replayRun } from "../src/train/replay.js";
 import { trainRun } from "../src/train/run.js";
-import { findSavedModel, loadSavedModel } from "../src/train/saved-model.js";
+import { findSavedModel } from "../src/train/saved-model.js";
 import { tinyConfig } from "../src/train/testing.js";
 
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
@@ -71,8 +73,15 @@ describe.skipIf(absent)("adapters", () => {
       expect.arrayContaining(["adapter_config.json", "adapter_model.safetensors"]),
     );
     const scored: Float32Array[] = [];
-    for (const options of [{}, { loraRank: 0 }, here]) {
-      const { engine } = await loadSavedModel(saved, options);
+    const start = { folder: saved.weights, tokenizer: saved.tokenizer };
+    const withAdapter = engineFor(saved.config?.engine);
+    expect(withAdapter.loraRank).toBeGreaterThan(0);
+    for (const settings of [
+      withAdapter,
+      { ...withAdapter, loraRank: 0 },
+      engineFor(saved.config?.engine, here),
+    ]) {
+      const { engine } = await openModel({ start, engine: settings });
       scored.push(await scores(engine, ids));
       await engine.dispose();
     }
@@ -85,15 +94,15 @@ describe.skipIf(absent)("adapters", () => {
         "tokenizer.json",
         "tokenizer_config.json",
       ]);
-      const plain = await loadSavedModel({ weights: out, tokenizer: out }, here);
+      const plain = await openSavedModel({ weights: out, tokenizer: out }, here);
       scored.push(await scores(plain.engine, ids));
       await plain.engine.dispose();
     }
     for (const other of scored.slice(1)) close(other, scored[0]!, 1e-4);
-    const start = await loadSavedModel(findSavedModel(join(run, "reference")), here);
-    const apart = (await scores(start.engine, ids)).map((x, i) => Math.abs(x - scored[0]![i]!));
+    const first = await openSavedModel(findSavedModel(join(run, "reference")), here);
+    const apart = (await scores(first.engine, ids)).map((x, i) => Math.abs(x - scored[0]![i]!));
     expect(Math.max(...apart)).toBeGreaterThan(1e-2);
-    await start.engine.dispose();
+    await first.engine.dispose();
     expect(readdirSync(join(folder, "checkpoints", "exports"))).toEqual([]);
   }, 120_000);
 

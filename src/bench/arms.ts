@@ -5,9 +5,10 @@
  * as `grpo+rho=0.5+cap=0.1`. Everything but `plain` is PaW as the base configuration has it, changed as named.
  */
 import { ConfigError } from "../config/config-error.js";
+import { mergeTrees } from "../config/settings-tree.js";
 import { didYouMean } from "../text/nearest.js";
 import type { TrainConfig } from "../train/config.js";
-import { type Changes, merge } from "./settings.js";
+import type { Changes } from "./settings.js";
 
 export const algorithms = ["grpo", "gigpo", "rloo", "ppo"] as const;
 export type Algorithm = (typeof algorithms)[number];
@@ -81,7 +82,7 @@ export function armConfig(base: Changes, algorithm: Algorithm, arm: string): Cha
   return arm
     .split("+")
     .map(changesOf)
-    .reduce(merge, { ...base, advantage: own, paw: on });
+    .reduce(mergeTrees, { ...base, advantage: own, paw: on });
 }
 
 function changesOf(part: string): Changes {

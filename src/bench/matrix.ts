@@ -2,11 +2,12 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
+import { mergeTrees } from "../config/settings-tree.js";
 import { findEnvKind } from "../envs/registry.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
 import { type Algorithm, armConfig, armName, PLAIN } from "./arms.js";
 import type { ComparisonOptions } from "./options.js";
-import { type Changes, merge, settingConfig } from "./settings.js";
+import { type Changes, settingConfig } from "./settings.js";
 
 /** One training run of the comparison. */
 export interface Job {
@@ -37,7 +38,7 @@ export function startsOf(options: ComparisonOptions, jobs: readonly Job[]): read
   return settings.map((setting) => ({
     setting,
     folder: join(options.out, setting, "start"),
-    config: checked(merge(settingConfig(setting, options.train), { updates: 0 })),
+    config: checked(mergeTrees(settingConfig(setting, options.train), { updates: 0 })),
   }));
 }
 
@@ -50,7 +51,7 @@ export function jobsOf(options: ComparisonOptions): readonly Job[] {
       options.algorithms.flatMap((algorithm) =>
         arms.map((arm): Job => {
           const name = armName(algorithm, arm);
-          const config = merge(armConfig(settingConfig(setting, train), algorithm, arm), {
+          const config = mergeTrees(armConfig(settingConfig(setting, train), algorithm, arm), {
             seed,
             model: { start: startModel(out, setting) },
             warmStart: { episodes: 0 },

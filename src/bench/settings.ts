@@ -1,5 +1,6 @@
 /** Settings under which a comparison is made: where could world modelling matter? Each has a warm start of its own. */
 import { ConfigError } from "../config/config-error.js";
+import { mergeTrees } from "../config/settings-tree.js";
 import { didYouMean } from "../text/nearest.js";
 import type { TrainConfig } from "../train/config.js";
 
@@ -59,7 +60,7 @@ export function settingConfig(setting: string, base: TrainConfig): Changes {
         `--settings: expected ${names.join(", ")}, or several joined by +, got "${part}".${didYouMean(part, names)}`,
       );
     }
-    config = merge(config, condition.change(config as TrainConfig));
+    config = mergeTrees(config, condition.change(config as TrainConfig));
   }
   return config;
 }
@@ -71,16 +72,3 @@ export function describeSetting(setting: string): string {
     .map((part) => conditions[part]?.does ?? part)
     .join("; ");
 }
-
-/** A configuration with some of it changed, however deep; lists are replaced. */
-export function merge(config: Changes, changes: Changes): Changes {
-  const merged: Record<string, unknown> = { ...config };
-  for (const [key, value] of Object.entries(changes)) {
-    const before = merged[key];
-    merged[key] = isObject(before) && isObject(value) ? merge(before, value) : value;
-  }
-  return merged;
-}
-
-const isObject = (value: unknown): value is Changes =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

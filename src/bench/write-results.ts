@@ -5,7 +5,7 @@ import { reportPage } from "../report/page.js";
 import { sampleEpisodes } from "../report/sampled-episodes.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
-import { trainConfigOf } from "../train/saved-model.js";
+import { trainConfigOf } from "../train/recorded-config.js";
 import { comparisonMarkdown } from "./markdown.js";
 import type { ComparisonResults } from "./results.js";
 import { trainingFolder } from "./run-job.js";

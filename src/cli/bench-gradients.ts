@@ -4,7 +4,9 @@ import { comparedLosses, gradientShares, noisySteps } from "../bench/gradient-sh
 import { ConfigError } from "../config/config-error.js";
 import { openEnvironment } from "../envs/open.js";
 import { openRun } from "../runs/run-folder.js";
-import { findSavedModel, loadSavedModel, REFERENCE, trainConfigOf } from "../train/saved-model.js";
+import { openSavedModel } from "../train/open-model.js";
+import { trainConfigOf } from "../train/recorded-config.js";
+import { findSavedModel, REFERENCE } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
@@ -38,7 +40,7 @@ export const benchGradients = defineCommand({
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
     const threads = config.threads ?? settings.engine.threads;
     const saved = findSavedModel(folder);
-    const model = await loadSavedModel(saved, threads === undefined ? {} : { threads });
+    const model = await openSavedModel(saved, threads === undefined ? {} : { threads });
     try {
       const run = openRun(folder, (message) => warn(io, message));
       const episodes = first(run.episodes(), config.episodes);

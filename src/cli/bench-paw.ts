@@ -8,6 +8,7 @@ import { conditions } from "../bench/settings.js";
 import { writeResults } from "../bench/write-results.js";
 import { findEnvKind } from "../envs/registry.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { recipeOf } from "./default-recipe.js";
 import { duration, percent } from "./format.js";
 import { type Io, print, warn } from "./io.js";
 import { createLive } from "./live.js";
@@ -25,7 +26,7 @@ export const benchPaw = defineCommand({
     "not repeated, and what was killed goes on: call it again. results.json, results.md (success with",
     "intervals, and paired differences to the arm without world modelling) and curves go to --out. With",
     "FOLDERs, nothing is run: the results of several --out folders, of several machines, are put together.",
-    "The runs are those of recipes/quick.ts; --train.… changes what all of them share.",
+    "The runs are those of recipes/quick.ts, or of the recipe of --train.env; --train.… changes what all share.",
     "",
     "Settings, joined by + (noise+two-step):",
     ...listed(Object.entries(conditions).map(([name, { does }]) => [name, does])),
@@ -35,7 +36,14 @@ export const benchPaw = defineCommand({
       ...Object.entries(numbered).map(([name, { does }]) => [`${name}=NUMBER`, does] as const),
     ]),
   ].join("\n"),
-  recipe: { path: "recipes/quick.ts", content: { train: quick } },
+  base({ peek }) {
+    const env = peek("train.env.name") ?? "household";
+    const { content, ...recipe } =
+      env === "household"
+        ? { path: "recipes/quick.ts", content: quick, file: "instead" as const }
+        : recipeOf(env, (path) => peek(`train.${path}`));
+    return { ...recipe, content: { train: content } };
+  },
   options: (peek) => comparisonOptions(findEnvKind(peek("train.env.name") ?? "household")),
   examples: [
     ["pawl bench paw --seeds 0,1,2,3,4 --jobs 8", "GRPO, with PaW, with fixed λ, with CE"],

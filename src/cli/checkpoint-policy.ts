@@ -1,11 +1,17 @@
 /** A checkpoint as a policy of the command line: its options, what its run says, and the engine behind it. */
 import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { flagOf } from "../config/settings.js";
+import { differences } from "../config/settings-tree.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import type { Policy } from "../rollout/policy.js";
 import type { PromptStyle } from "../text/prompt.js";
-import { type EngineOptions, engineOptions, withoutSampler } from "../train/engines.js";
-import { findSavedModel, loadSavedModel } from "../train/saved-model.js";
-import type { Peek } from "./command.js";
+import { engineChoice, engineFor } from "../train/engine-choice.js";
+import { type EngineOptions, engineOptions } from "../train/engines.js";
+import { openModel } from "../train/open-model.js";
+import type { ActingConfig } from "../train/recorded-config.js";
+import { findSavedModel } from "../train/saved-model.js";
+import type { Base, Given } from "./command.js";
 
 /** Episodes of a checkpoint that move in step: what the engine keeps of so many prompts fits its memory. */
 const BATCH = 256;
@@ -26,22 +32,59 @@ export const checkpointOptions = {
 } as const;
 
 /** The settings that the run of the checkpoint on the command line was made with, where it has one. */
-export function settingsOfCheckpoint(peek: Peek) {
-  const folder = peek("checkpoint");
+export function settingsOfCheckpoint(given: Given): Base | undefined {
+  const folder = given.peek("checkpoint");
   const config = folder === undefined ? undefined : findSavedModel(folder).config;
   if (folder === undefined || config === undefined) return undefined;
-  const { env, prompt, stepLimit, maxTokens, evaluation, engine } = config;
+  const { env, prompt, stepLimit, maxTokens, evaluation } = config;
   return {
     path: `the run of ${folder}`,
+    file: "over",
     content: {
-      env,
+      env: sameEnvironment(env, folder, given),
       prompt,
       maxTokens,
-      engine: withoutSampler(engine),
+      engine: engineOfRun(config.engine, given),
       temperature: evaluation.temperature,
       ...(stepLimit !== undefined && { stepLimit }),
     },
   };
+}
+
+/** The engine that a run's model is played with, as far as its run says it. */
+export function engineOfRun(recorded: EngineOptions, { peek }: Given): EngineOptions {
+  // A name that is none is for the schema to refuse.
+  const { data = {} } = engineChoice.safeParse({ name: peek("engine.name") });
+  return engineFor(recorded, data);
+}
+
+/**
+ * The environment of a model's run. Another one is refused: the model never saw it. Other options of the same one
+ * are refused of a file, which was written for something else, and taken of flags, which are meant.
+ */
+export function sameEnvironment(
+  recorded: ActingConfig["env"],
+  folder: string,
+  { peek, file }: Given,
+): ActingConfig["env"] {
+  const name = peek("env.name");
+  if (name !== undefined && name !== recorded.name)
+    throw new ConfigError(
+      `env.name ${name} contradicts ${folder}, whose run was in ${recorded.name}: leave it out, or name a model that was trained in ${name}`,
+    );
+  const said = file?.content.env;
+  if (file === undefined || typeof said !== "object" || said === null) return recorded;
+  const other = differences(recorded, { ...recorded, ...said });
+  if (other.length > 0)
+    throw new ConfigError(
+      other
+        .map(
+          ({ path, from, to }) =>
+            `${file.path}: env.${path.join(".")} is ${JSON.stringify(to)}, and in the run of ${folder} it is ${JSON.stringify(from)}. Leave it out; if another world is meant, say so with ${flagOf(["env", ...path])}.`,
+        )
+        .join("\n"),
+    );
+  return recorded;
 }
 
 /** Loads the checkpoint and plays it; `close` frees its engine. */
@@ -55,7 +98,8 @@ export async function checkpointPolicy(
   style: PromptStyle,
 ): Promise<{ readonly policy: Policy; close(): Promise<void> }> {
   const { engine: settings, temperature, maxTokens } = options;
-  const model = await loadSavedModel(findSavedModel(checkpoint), settings);
+  const { weights, tokenizer } = findSavedModel(checkpoint);
+  const model = await openModel({ start: { folder: weights, tokenizer }, engine: settings });
   return {
     policy: enginePolicy({ ...model, style, batch: BATCH, sampling: { temperature, maxTokens } }),
     close: () => model.engine.dispose(),

@@ -1,14 +1,34 @@
 /** A command: its name, its settings and what it does. Help, completion and errors come from here. */
 import type { z } from "zod";
+import type { ConfigLayer } from "../config/resolve.js";
 import type { Io } from "./io.js";
 
 /** Reads a setting before the schema is known, for example which environment's options to offer. */
 export type Peek = (path: string) => string | undefined;
 
+/** What is given before the schema is known. */
+export interface Given {
+  /** Looks at the flags, then at the file. */
+  readonly peek: Peek;
+  /** The file that --config names. */
+  readonly file: ConfigLayer | undefined;
+}
+
+/** Settings that hold below those that are given. */
+export interface Base extends ConfigLayer {
+  /**
+   * What a file does to them. `over`: it changes single settings, as flags do; so of a checkpoint's own settings.
+   * `instead`: it is a whole description and replaces them; so of a recipe, which would else leak into another's.
+   */
+  readonly file: "over" | "instead";
+}
+
 /** What a command is called with. */
 export interface Call<Config> {
   readonly config: Config;
   readonly positionals: readonly string[];
+  /** How people gave the setting at a path, for errors: `--groups`, or `run.yaml: groups`. */
+  placeOf(path: readonly string[]): string;
   readonly io: Io;
   /** Aborted by Ctrl-C and by SIGTERM. */
   readonly signal: AbortSignal;
@@ -25,10 +45,8 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   readonly details?: string;
   /** The schema of its settings; it may depend on a setting that was already given. */
   options(peek: Peek): Schema;
-  /** Settings that hold where no file is named: a recipe, by its name. */
-  readonly recipe?: { readonly path: string; readonly content: Readonly<Record<string, unknown>> };
-  /** The same, where what holds depends on a setting that was already given. It may refuse one beside a file. */
-  base?(peek: Peek, configPath: string | undefined): Command["recipe"];
+  /** What lies below the settings that are given; it may refuse some of those. */
+  base?(given: Given): Base | undefined;
   /** A command line and what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[];
   /** Returns the exit code. */

@@ -56,7 +56,7 @@ describe("wrong usage", () => {
     [["rollout", "extra"], 'unexpected "extra"'],
     [["rollout", "--config", "nowhere.yaml"], "nowhere.yaml"],
     [
-      ["train", "--quick", "--config", "x.json"],
+      ["train", "--quick", "--config", "recipes/paper-alfworld.ts"],
       "--quick stands for the settings of recipes/quick.ts",
     ],
     [["train", "--quick", "--resume", "x"], "and --resume names others"],

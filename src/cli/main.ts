@@ -5,8 +5,9 @@ import { fileURLToPath } from "node:url";
 import { ConfigError } from "../config/config-error.js";
 import { readConfigFile } from "../config/config-file.js";
 import { parseFlags } from "../config/flags.js";
-import { type RawConfig, resolveConfig } from "../config/resolve.js";
+import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
 import { settingsOf } from "../config/settings.js";
+import { valueAt } from "../config/settings-tree.js";
 import { UserError } from "../errors.js";
 import { didYouMean } from "../text/nearest.js";
 import { packageVersion } from "../version.js";
@@ -49,12 +50,15 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   }
   const rest = args.slice(command.name.split(" ").length);
   const { configPath, help, flagArgs } = takeGlobals(rest);
-  const base = command.base?.(peekInto(flagArgs, undefined), configPath) ?? command.recipe;
   const file =
     configPath === undefined
-      ? base
+      ? undefined
       : { path: configPath, content: await readConfigFile(configPath) };
-  const peek = peekInto(flagArgs, file?.content);
+  const given = file === undefined ? [] : [file];
+  const base = command.base?.({ peek: peekInto(flagArgs, given), file });
+  const layers =
+    base !== undefined && (file === undefined || base.file === "over") ? [base, ...given] : given;
+  const peek = peekInto(flagArgs, layers);
   if (help) {
     print(io, commandHelp(command, peek, io));
     return exitCodes.done;
@@ -69,8 +73,14 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
       `pawl ${command.name}: unexpected "${positionals.at(-1)}". Usage: pawl ${command.name} ${command.positionals ?? ""} [OPTIONS]`,
     );
   }
-  const config = resolveConfig(schema, { flags, ...(file !== undefined && { file }) });
-  return command.run({ config, positionals, io, signal });
+  const sources = { layers, flags };
+  return command.run({
+    config: resolveConfig(schema, sources),
+    positionals,
+    placeOf: (path) => placeOf(path, sources),
+    io,
+    signal,
+  });
 }
 
 const HELP: readonly string[] = ["help", "--help", "-h"];
@@ -124,8 +134,8 @@ function takeGlobals(args: readonly string[]): {
   return { configPath, help, flagArgs };
 }
 
-/** Looks a setting up on the raw command line, then in the raw file. */
-function peekInto(args: readonly string[], file: RawConfig | undefined): Peek {
+/** Looks a setting up on the raw command line, then in the raw layers, the last one first. */
+function peekInto(args: readonly string[], layers: readonly ConfigLayer[]): Peek {
   return (path) => {
     const flags = [`--${path}`, `--${path.replace(/\.name$/, "")}`];
     for (const [i, arg] of args.entries()) {
@@ -137,12 +147,12 @@ function peekInto(args: readonly string[], file: RawConfig | undefined): Peek {
       const equals = arg.indexOf("=");
       if (equals > 0 && flags.includes(arg.slice(0, equals))) return arg.slice(equals + 1);
     }
-    let place: unknown = file;
-    for (const key of path.split(".")) {
-      if (typeof place === "string" && key === "name") return place;
-      place = (place as RawConfig | undefined)?.[key];
-    }
-    return typeof place === "string" ? place : undefined;
+    const keys = path.split(".");
+    const values = layers.map(({ content }) => {
+      const parent = keys.at(-1) === "name" ? valueAt(content, keys.slice(0, -1)) : undefined;
+      return typeof parent === "string" ? parent : valueAt(content, keys);
+    });
+    return values.findLast((value) => typeof value === "string");
   };
 }
 

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { openRun } from "../runs/run-folder.js";
-import { type Divergence, replayRun } from "../train/replay.js";
+import { replayRun } from "../train/replay.js";
+import type { Divergence } from "../train/replay-compare.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
 

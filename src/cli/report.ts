@@ -8,7 +8,9 @@ import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.
 import { RunError } from "../runs/run-error.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
-import { findSavedModel, loadSavedModel, REFERENCE, trainConfigOf } from "../train/saved-model.js";
+import { openSavedModel } from "../train/open-model.js";
+import { trainConfigOf } from "../train/recorded-config.js";
+import { findSavedModel, REFERENCE } from "../train/saved-model.js";
 import { WORLD_RUN } from "../worldmodel/saved.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { type Io, print, warn } from "./io.js";
@@ -84,7 +86,7 @@ async function predict(
   const { folder } = group.runs[0]!;
   const { paw } = trainConfigOf(folder);
   const saved = findSavedModel(folder);
-  const { engine, tokenizer } = await loadSavedModel(saved);
+  const { engine, tokenizer } = await openSavedModel(saved);
   try {
     const weights = [
       { name: "before RL", folder: join(folder, REFERENCE) },

@@ -1,18 +1,61 @@
 /** Commands that record a long run to a folder and can go on with one that was interrupted. */
 import { ConfigError } from "../config/config-error.js";
+import type { SettingsTree } from "../config/settings-tree.js";
 import { EngineError } from "../engine/engine.js";
 import { hasManifest } from "../runs/manifest.js";
+import { RunError } from "../runs/run-error.js";
+import { copyRun } from "../train/copy-run.js";
+import type { EngineOptions } from "../train/engines.js";
+import type { Base, Given } from "./command.js";
 import { type Io, print, warn } from "./io.js";
 
-/** The folder of a run: the one to go on in, the one that is asked for, or a new one. */
+/** The folder of a run: the one to go on in or a copy of it, the one that is asked for, or a new one. */
 export function runFolderOf(
   { out, resume }: { readonly out?: string | undefined; readonly resume?: string | undefined },
-  fresh: () => string,
+  { fresh, check }: { fresh(): string; check(run: string): void },
 ): string {
-  if (out !== undefined && resume !== undefined) {
-    throw new ConfigError("--out: contradicts --resume, which goes on in the folder it names");
+  if (resume === undefined) return out ?? fresh();
+  if (out === undefined) return resume;
+  // What cannot go on is refused before there is a copy.
+  check(resume);
+  copyRun(resume, out);
+  return out;
+}
+
+/** The settings of a run that goes on, below those that are given. */
+export function settingsOfRun(
+  run: string,
+  configOf: (run: string) => SettingsTree & { readonly engine: EngineOptions },
+  { peek }: Given,
+): Base {
+  const config = asUsage(() => configOf(run));
+  for (const [key, value] of Object.entries(config)) {
+    // Another variant has other settings, so that the run's would be refused in its place.
+    const name = (value as { readonly name?: unknown } | undefined)?.name;
+    const asked = key === "engine" || name === undefined ? undefined : peek(`${key}.name`);
+    if (asked !== undefined && asked !== name)
+      throw new ConfigError(
+        `--${key} cannot change on a resumed run: ${run} was started with ${JSON.stringify(name)}, not ${JSON.stringify(asked)}. Leave it out, or start a new run.`,
+      );
   }
-  return resume ?? out ?? fresh();
+  const { model: _, ...engine } = config.engine;
+  const here = peek("engine.name") === "embedded";
+  return {
+    path: `the run ${run}`,
+    file: "over",
+    // In this process there is no server that has several models, or copies to fetch.
+    content: here ? { ...config, engine: { ...engine, copy: false } } : config,
+  };
+}
+
+/** A run that cannot be resumed at all was named by mistake. */
+function asUsage<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof RunError)) throw error;
+    throw new ConfigError(`--resume: ${error.message}`, { cause: error });
+  }
 }
 
 /** Does the work under the eyes of its progress; whoever interrupts it is told how to go on. */

@@ -1,18 +1,13 @@
 import { z } from "zod";
-import { laptop } from "../../recipes/laptop.js";
-import { quick } from "../../recipes/quick.js";
-import { ConfigError } from "../config/config-error.js";
 import { findEnvKind } from "../envs/registry.js";
-import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
-import { isRemote } from "../train/engines.js";
-import { resumedSettings } from "../train/recorded-settings.js";
+import { trainConfigOf } from "../train/recorded-config.js";
+import { resumeChanges } from "../train/resume.js";
 import { trainRun } from "../train/run.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { warn } from "./io.js";
-import { recordRun, runFolderOf } from "./resumable.js";
-
+import { defaultRecipe, quickRecipe } from "./default-recipe.js";
+import { recordRun, runFolderOf, settingsOfRun } from "./resumable.js";
 import { trainProgress } from "./train-progress.js";
 
 /** `pawl train`: RL with world-model co-training, recorded to a run folder. */
@@ -20,16 +15,13 @@ export const train = defineCommand({
   name: "train",
   summary: "train an agent by RL with world-model co-training",
   details:
-    "Without --config, the settings of recipes/laptop.ts hold: a small model from scratch learns the\nhousehold world on two cores; with --quick those of recipes/quick.ts, an easier world and a shorter run.\nFlags change single settings.",
-  base(peek, configPath) {
-    if (peek("quick") !== "true") return { path: "recipes/laptop.ts", content: laptop };
-    const other = configPath === undefined ? peek("resume") && "--resume" : "--config";
-    if (other) {
-      throw new ConfigError(
-        `--quick stands for the settings of recipes/quick.ts, and ${other} names others: leave one of them out.`,
-      );
-    }
-    return { path: "recipes/quick.ts", content: quick };
+    "Without --config, the default recipe of the environment holds (recipes/): for the household world a small model\nfrom scratch on two cores; with --quick an easier world and a shorter run. A file of --config is a whole\ndescription and stands in the recipe's place. Flags change single settings.\n\nA run goes on with --resume. Then updates (more of them), evaluation.…, checkpointEvery and where it is computed\n(engine.…, but not its adapters' rank) can change, by flags or a file; anything else is refused.",
+  base(given) {
+    const { peek } = given;
+    if (peek("quick") === "true") return quickRecipe(given);
+    const resume = peek("resume");
+    if (resume !== undefined) return settingsOfRun(resume, trainConfigOf, given);
+    return defaultRecipe(given);
   },
   options: (peek) =>
     trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
@@ -41,37 +33,33 @@ export const train = defineCommand({
       resume: z
         .string()
         .optional()
-        .describe("go on with this run and its settings; --engine http://… says where it goes on"),
+        .describe("go on with this run and its settings; --updates 300 makes it longer"),
     }),
   examples: [
     ["pawl train", "watch a small agent learn"],
     ["pawl train --quick", "the same in a minute and a half, in a smaller world"],
     ["pawl train --paw.loss off", "the same without world modelling"],
+    ["pawl train --env webshop", "another world, with the recipe of its own"],
     ["pawl train --resume runs/…", "go on where a run was interrupted"],
+    ["pawl train --resume runs/… --updates 300", "a run that is done, or not, made longer"],
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
-  async run({ config, io, signal }) {
+  async run({ config, placeOf, io, signal }) {
     const { out, resume, quick: _, ...given } = config;
-    const { engine } = given as TrainConfig;
-    const { config: settings, notice } =
-      resume === undefined ? { config: given as TrainConfig } : moved(resume, engine);
-    if (notice !== undefined) warn(io, notice);
-    const folder = runFolderOf({ out, resume }, () =>
-      defaultRunFolder("train", String(settings.env.name)),
+    const settings = given as TrainConfig;
+    const folder = runFolderOf(
+      { out, resume },
+      {
+        fresh: () => defaultRunFolder("train", String(settings.env.name)),
+        check: (run) =>
+          resumeChanges(trainConfigOf(run), settings, { folder: run, length: "updates", placeOf }),
+      },
     );
     const progress = trainProgress(io, settings.updates);
     const resumed = resume !== undefined;
     await recordRun({ command: "train", folder, io, signal }, progress, (onProblem) =>
-      trainRun(settings, { folder, resume: resumed, signal, onProblem, ...progress }),
+      trainRun(settings, { folder, resume: resumed, placeOf, signal, onProblem, ...progress }),
     );
     return exitCodes.done;
   },
 });
-
-/** The settings of a run that goes on; its server may have moved, or the run moves to one. */
-function moved(run: string, engine: TrainConfig["engine"]): ReturnType<typeof resumedSettings> {
-  const resumed = resumedSettings(readManifest(run).config);
-  if (!isRemote(engine)) return resumed;
-  const { config } = resumed;
-  return { ...resumed, config: { ...config, engine: { ...config.engine, name: engine.name } } };
-}

@@ -7,6 +7,7 @@ import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
+import { engineChoice } from "../train/engine-choice.js";
 import {
   type BehaviourOptions,
   parseBehaviours,
@@ -22,7 +23,6 @@ import {
   withinBudgets,
   writeDataSet,
 } from "../worldmodel/dataset.js";
-import { engineChoice } from "../worldmodel/engine-choice.js";
 import { createProblems, type Problems } from "../worldmodel/problems.js";
 import { protocolOptions } from "../worldmodel/protocol.js";
 import { datasetInfo, exportChat } from "../worldmodel/sharegpt.js";

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { engineChoice } from "../train/engine-choice.js";
 import { evaluationTasks, successInterval } from "../train/evaluate.js";
 import { maxTokensOption } from "../worldmodel/config.js";
 import {
@@ -10,7 +11,6 @@ import {
   measureConsistency,
   ratioInterval,
 } from "../worldmodel/consistency.js";
-import { engineChoice } from "../worldmodel/engine-choice.js";
 import { openPlayer } from "../worldmodel/players.js";
 import { loadWorldModel } from "../worldmodel/saved.js";
 import { defineCommand, exitCodes } from "./command.js";

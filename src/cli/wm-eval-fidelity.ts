@@ -2,9 +2,9 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { createRandom, mixSeed } from "../random.js";
 import { chatClientOptions, createChatClient } from "../rollout/policies/chat-client.js";
+import { engineChoice } from "../train/engine-choice.js";
 import { dataOptions, maxTokensOption } from "../worldmodel/config.js";
 import { readDataSets } from "../worldmodel/dataset.js";
-import { engineChoice } from "../worldmodel/engine-choice.js";
 import { fewShotModel } from "../worldmodel/few-shot.js";
 import {
   type FidelityReport,

@@ -3,9 +3,9 @@ import { ConfigError } from "../config/config-error.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { type Counts, rates } from "../rollout/tally.js";
+import { engineChoice } from "../train/engine-choice.js";
 import { evaluate, successInterval } from "../train/evaluate.js";
 import { maxTokensOption } from "../worldmodel/config.js";
-import { engineChoice } from "../worldmodel/engine-choice.js";
 import { openPlayer } from "../worldmodel/players.js";
 import { loadWorldModel } from "../worldmodel/saved.js";
 import {

@@ -6,7 +6,7 @@ import { type Counts, rates } from "../rollout/tally.js";
 import { modelOptions } from "../train/config.js";
 import { engineOptions } from "../train/engines.js";
 import { successInterval } from "../train/evaluate.js";
-import { startOf } from "../train/run.js";
+import { startOf } from "../train/open-model.js";
 import { sftOptions } from "../train/sft.js";
 import { maxTokensOption } from "../worldmodel/config.js";
 import { openPlayer } from "../worldmodel/players.js";

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
-import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
+import { resumeChanges } from "../train/resume.js";
 import { type WorldTrainConfig, worldTrainConfig } from "../worldmodel/config.js";
+import { worldConfigOf } from "../worldmodel/saved.js";
 import { trainWorldModel } from "../worldmodel/train.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { recordRun, runFolderOf } from "./resumable.js";
-
+import { recordRun, runFolderOf, settingsOfRun } from "./resumable.js";
 import { worldProgress } from "./wm-progress.js";
 
 /** `pawl wm train`: WM-SFT, recorded to a run folder. */
@@ -14,7 +14,11 @@ export const wmTrain = defineCommand({
   name: "wm train",
   summary: "train a world model on trajectories (WM-SFT)",
   details:
-    "The model learns to answer actions as the world does: loss on the response tokens only, successes and\nfailures alike. Several data sets make one model of several environments. Its result is an\nordinary model: pawl train --model.start RUN/model goes on from it as a policy.",
+    "The model learns to answer actions as the world does: loss on the response tokens only, successes and\nfailures alike. Several data sets make one model of several environments. Its result is an\nordinary model: pawl train --model.start RUN/model goes on from it as a policy.\nOn --resume, epochs (more of them), evaluation.…, checkpointEvery and engine.… can change; anything else is refused.",
+  base(given) {
+    const resume = given.peek("resume");
+    return resume === undefined ? undefined : settingsOfRun(resume, worldConfigOf, given);
+  },
   options: () =>
     worldTrainConfig.extend({
       data: worldTrainConfig.shape.data.optional(),
@@ -22,7 +26,7 @@ export const wmTrain = defineCommand({
       resume: z
         .string()
         .optional()
-        .describe("go on with this run, with the settings it was started with"),
+        .describe("go on with this run and its settings; --epochs 10 makes it longer"),
     }),
   examples: [
     ["pawl wm train --data data/household", "a small model from scratch"],
@@ -36,20 +40,30 @@ export const wmTrain = defineCommand({
     ],
     ["pawl wm train --resume runs/…", "go on where a run was interrupted"],
   ],
-  async run({ config, io, signal }) {
+  async run({ config, placeOf, io, signal }) {
     const { out, resume, ...given } = config;
-    if (resume === undefined && given.data === undefined)
+    if (given.data === undefined)
       throw new ConfigError("--data: is needed and was not given; pawl wm data makes some");
-    const settings = (
-      resume === undefined ? given : readManifest(resume).config
-    ) as WorldTrainConfig;
-    const folder = runFolderOf({ out, resume }, () =>
-      defaultRunFolder("wm-train", settings.model.start),
+    const settings = given as WorldTrainConfig;
+    const folder = runFolderOf(
+      { out, resume },
+      {
+        fresh: () => defaultRunFolder("wm-train", settings.model.start),
+        check: (run) =>
+          resumeChanges(worldConfigOf(run), settings, { folder: run, length: "epochs", placeOf }),
+      },
     );
     const progress = worldProgress(io);
     const resumed = resume !== undefined;
     await recordRun({ command: "wm train", folder, io, signal }, progress, (onProblem) =>
-      trainWorldModel(settings, { folder, resume: resumed, signal, onProblem, ...progress }),
+      trainWorldModel(settings, {
+        folder,
+        resume: resumed,
+        placeOf,
+        signal,
+        onProblem,
+        ...progress,
+      }),
     );
     return exitCodes.done;
   },

@@ -13,6 +13,7 @@ import {
   meanCurve,
 } from "../worldmodel/warm-start.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { recipeOf } from "./default-recipe.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { trainProgress } from "./train-progress.js";
@@ -24,8 +25,14 @@ export const wmWarmStart = defineCommand({
   name: "wm warm-start",
   summary: "compare WM-SFT → Agent-SFT → RL with Agent-SFT → RL",
   details:
-    "Both arms start from the same weights and tokenizer. Without --config, recipes/warm-start.ts holds. Started\nagain with the same --out, it keeps what is done and goes on with the rest.",
-  recipe: { path: "recipes/warm-start.ts", content: warmStart },
+    "Both arms start from the same weights and tokenizer. Without --config, recipes/warm-start.ts holds, or\nthe recipe of --train.env. Started\nagain with the same --out, it keeps what is done and goes on with the rest.",
+  base({ peek }) {
+    const env = peek("train.env.name") ?? "household";
+    const path = "recipes/warm-start.ts";
+    if (env === "household") return { path, content: warmStart, file: "instead" };
+    const { content, ...recipe } = recipeOf(env, (name) => peek(`train.${name}`));
+    return { ...recipe, content: { ...warmStart, train: content } };
+  },
   options: (peek) =>
     z.strictObject({
       world: worldTrainConfig.omit({ model: true, engine: true, seed: true }),

@@ -33,7 +33,7 @@ const schema = z.strictObject({
 
 const settings = settingsOf(schema);
 const resolve = (args: string[], file?: { path: string; content: Record<string, unknown> }) =>
-  resolveConfig(schema, { flags: parseFlags(args, settings).flags, ...(file && { file }) });
+  resolveConfig(schema, { flags: parseFlags(args, settings).flags, layers: file ? [file] : [] });
 
 describe("settings", () => {
   it("lists flags with placeholders, choices and defaults", () => {

@@ -1,39 +1,32 @@
-/** One configuration out of defaults, a file and flags, checked by its schema. */
+/** One configuration out of defaults, layers of settings and flags, checked by its schema. */
 import type { z } from "zod";
 import { ConfigError } from "./config-error.js";
 import type { GivenFlag } from "./flags.js";
 import { hintFor } from "./replaced.js";
 import { flagOf, type Setting, settingsOf } from "./settings.js";
+import { mergeTrees, type SettingsTree, valueAt, withValueAt } from "./settings-tree.js";
 
-/** Plain settings as a file holds them. */
-export type RawConfig = Record<string, unknown>;
+/** Settings from one place: a recipe, a run, a file. */
+export interface ConfigLayer {
+  /** The place, as errors name it. */
+  readonly path: string;
+  readonly content: SettingsTree;
+}
 
 /** Where the raw settings came from, so that an error can say where to mend it. */
 export interface ConfigSources {
-  readonly file?: {
-    readonly path: string;
-    readonly content: Readonly<Record<string, unknown>>;
-  };
+  /** The lowest first: what a later one says wins. */
+  readonly layers: readonly ConfigLayer[];
+  /** These win over all layers. */
   readonly flags: readonly GivenFlag[];
 }
 
-/** The settings of file and flags together, flags last; nothing is checked yet. */
-export function mergeSources(sources: ConfigSources): RawConfig {
-  const merged = structuredClone(sources.file?.content ?? {});
-  for (const { setting, value } of sources.flags) setAt(merged, setting.path, value);
+/** The settings of all layers and flags together; nothing is checked yet. */
+function mergeSources(schema: z.ZodObject, { layers, flags }: ConfigSources): SettingsTree {
+  let merged: SettingsTree = {};
+  for (const { content } of layers) merged = mergeTrees(merged, expandNames(schema, content));
+  for (const { setting, value } of flags) merged = withValueAt(merged, setting.path, value);
   return merged;
-}
-
-function setAt(target: RawConfig, path: readonly string[], value: unknown): void {
-  let place = target;
-  for (const key of path.slice(0, -1)) {
-    const next = place[key];
-    // `env: household` in the file and `--env.noise` as a flag belong together.
-    if (typeof next === "string") place[key] = { name: next };
-    else if (typeof next !== "object" || next === null) place[key] = {};
-    place = place[key] as RawConfig;
-  }
-  place[path.at(-1)!] = value;
 }
 
 /** Checks the merged settings and fills in the defaults; every problem is named with its place. */
@@ -41,9 +34,7 @@ export function resolveConfig<S extends z.ZodObject>(
   schema: S,
   sources: ConfigSources,
 ): z.output<S> {
-  const parsed = schema.safeParse(expandNames(schema, mergeSources(sources)), {
-    reportInput: true,
-  });
+  const parsed = schema.safeParse(mergeSources(schema, sources), { reportInput: true });
   if (parsed.success) return parsed.data;
   const known = settingsOf(schema);
   const lines = parsed.error.issues.flatMap((issue) => explain(issue, sources, known));
@@ -51,18 +42,15 @@ export function resolveConfig<S extends z.ZodObject>(
 }
 
 /** `env: household` is short for `env: { name: household }` wherever the schema has such a name. */
-function expandNames(schema: z.ZodObject, raw: RawConfig): RawConfig {
-  const named = new Set(
-    settingsOf(schema)
-      .filter(({ path }) => path.length === 2 && path[1] === "name")
-      .map(({ path }) => path[0]!),
-  );
-  return Object.fromEntries(
-    Object.entries(raw).map(([key, value]) => [
-      key,
-      named.has(key) && typeof value === "string" ? { name: value } : value,
-    ]),
-  );
+function expandNames(schema: z.ZodObject, raw: SettingsTree): SettingsTree {
+  let expanded = raw;
+  for (const { path } of settingsOf(schema)) {
+    const parent = path.slice(0, -1);
+    if (path.at(-1) !== "name" || parent.length === 0) continue;
+    const name = valueAt(expanded, parent);
+    if (typeof name === "string") expanded = withValueAt(expanded, parent, { name });
+  }
+  return expanded;
 }
 
 function explain(
@@ -75,26 +63,35 @@ function explain(
     return issue.keys.map((key) => {
       const full = [...path, key];
       const names = known.map((setting) => setting.path.join("."));
-      return `${place(full, sources)}: unknown setting.${hintFor(full.join("."), names)}`;
+      return `${placeOf(full, sources)}: unknown setting.${hintFor(full.join("."), names)}`;
     });
   }
   if (issue.code === "invalid_union" && issue.errors.length === 0) {
     // No variant has that name: zod passes the whole object, people want the name.
-    const name = (issue.input as RawConfig)[path.at(-1)!];
+    const name = (issue.input as SettingsTree)[path.at(-1)!];
     const choices =
       known.find((setting) => setting.path.join(".") === path.join("."))?.choices ?? [];
-    return [`${place(path, sources)}: expected ${quoteAll(choices)}, got ${JSON.stringify(name)}`];
+    return [
+      `${placeOf(path, sources)}: expected ${quoteAll(choices)}, got ${JSON.stringify(name)}`,
+    ];
   }
   const given = issue.input === undefined ? "" : `, got ${JSON.stringify(issue.input)}`;
-  return [`${place(path, sources)}: ${expectation(issue)}${issue.code === "custom" ? "" : given}`];
+  return [
+    `${placeOf(path, sources)}: ${expectation(issue)}${issue.code === "custom" ? "" : given}`,
+  ];
 }
 
 /** `--groups` where a flag set it, `run.yaml: groups` where the file did, the flag to give otherwise. */
-function place(path: readonly string[], sources: ConfigSources): string {
-  const byFlag = sources.flags.some(({ setting }) => setting.path.join(".") === path.join("."));
-  return byFlag || sources.file === undefined
-    ? flagOf(path)
-    : `${sources.file.path}: ${path.join(".")}`;
+export function placeOf(path: readonly string[], { layers, flags }: ConfigSources): string {
+  if (flags.some(({ setting }) => setting.path.join(".") === path.join("."))) return flagOf(path);
+  const said = layers.findLast(({ content }) => says(content, path));
+  return said === undefined ? flagOf(path) : `${said.path}: ${path.join(".")}`;
+}
+
+function says(content: SettingsTree, path: readonly string[]): boolean {
+  if (valueAt(content, path) !== undefined) return true;
+  // `env: household` in a file is short for its name.
+  return path.at(-1) === "name" && typeof valueAt(content, path.slice(0, -1)) === "string";
 }
 
 const quoteAll = (values: readonly unknown[]): string =>

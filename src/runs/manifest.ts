@@ -10,6 +10,17 @@ export const RUN_SCHEMA = 1;
 
 const runStatus = z.enum(["running", "done", "interrupted", "failed"]);
 
+const settingChanges = z
+  .record(z.string(), z.object({ from: z.unknown().optional(), to: z.unknown().optional() }))
+  .describe("settings by their path, for example `evaluation.every`");
+
+const resumeSchema = z.object({
+  at: z.iso.datetime(),
+  update: z.int().min(0).describe("the first update after it: what changed holds from here on"),
+  pawl: z.string(),
+  changed: settingChanges,
+});
+
 const manifestSchema = z.object({
   schema: z.literal(RUN_SCHEMA),
   kind: z.string().describe("the command that made the run, for example `rollout`"),
@@ -20,13 +31,18 @@ const manifestSchema = z.object({
   seed: z.number(),
   config: z
     .record(z.string(), z.unknown())
-    .describe("the resolved configuration, defaults included"),
+    .describe("the resolved configuration, defaults included, as it holds now"),
+  resumes: z.array(resumeSchema).optional().describe("each time the run went on"),
+  copiedFrom: z.string().optional().describe("the run that this one was a copy of, to go on with"),
   versions: z.record(z.string(), z.string()),
   summary: z.record(z.string(), z.number()).optional(),
 });
 
 /** How a run ended, or that it has not. */
 export type RunStatus = z.output<typeof runStatus>;
+
+/** Settings that are different from a resume on. */
+export type SettingChanges = z.output<typeof settingChanges>;
 
 /** Everything needed to explain and repeat a run, besides what happened in it. */
 export type Manifest = z.output<typeof manifestSchema>;

@@ -1,7 +1,7 @@
 /** A rollout that is written to a run folder as it happens. */
 import { play, type RolloutOptions } from "../rollout/rollout.js";
 import { createTally, rates, type Tally } from "../rollout/tally.js";
-import { createRun } from "./run-folder.js";
+import { createRun, finishFailed } from "./run-folder.js";
 
 /** Where to record, and the configuration to record with it. */
 export interface RecordOptions {
@@ -47,11 +47,7 @@ export async function recordRollout(
       },
     });
   } catch (error) {
-    const aborted = options.signal?.aborted === true;
-    run.finish(aborted ? "interrupted" : "failed", {
-      summary: summary(),
-      ...(aborted ? {} : { error: (error as Error).message }),
-    });
+    finishFailed(run, error, { ...options, summary: summary() });
     throw error;
   }
   run.finish("done", { summary: summary() });

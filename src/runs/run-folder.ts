@@ -6,9 +6,9 @@
  *   metrics.jsonl      named numbers over time
  *   tensorboard/       the same numbers as TensorBoard reads them
  *   checkpoints/       weights, optimiser state and where training stood; whole or not there
- *   lock               the process that is writing, while it is
+ *   lock, lock.1 …     the process that is writing, while it is (run-lock.ts)
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Episode } from "../rollout/episode.js";
 import { packageVersion } from "../version.js";
@@ -19,11 +19,13 @@ import {
   RUN_SCHEMA,
   type RunStatus,
   readManifest,
+  type SettingChanges,
   writeManifest,
 } from "./manifest.js";
 import { cutMetrics, type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
 import { cutRecords, openRecordWriter, readRecords } from "./record-file.js";
 import { explainIo, RunError } from "./run-error.js";
+import { findLock, type RunLock, takeLock } from "./run-lock.js";
 import { type EventWriter, openEventWriter, stepOf } from "./tensorboard.js";
 
 /** What a new run is made of. */
@@ -69,6 +71,7 @@ export function defaultRunFolder(kind: string, subject: string, now = new Date()
 /** Starts a run in a new or empty folder. */
 export function createRun(run: NewRun, onProblem: (message: string) => void): Run {
   const { folder } = run;
+  let lock: RunLock;
   try {
     mkdirSync(folder, { recursive: true });
     const found = readdirSync(folder);
@@ -79,61 +82,87 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
           : `${folder} is not empty (it holds ${found[0]}): a run needs a folder of its own`,
       );
     }
-    lock(folder);
+    lock = takeLock(folder);
   } catch (error) {
     if (error instanceof RunError) throw error;
     throw new RunError(`could not make the run folder ${explainIo(error, folder)}`, {
       cause: error,
     });
   }
-  return writeRun(
-    folder,
-    {
-      schema: RUN_SCHEMA,
-      kind: run.kind,
-      status: "running",
-      createdAt: new Date().toISOString(),
-      seed: run.seed,
-      config: run.config,
-      versions: {
-        pawl: packageVersion(),
-        node: process.version,
-        platform: `${process.platform}-${process.arch}`,
-      },
+  const manifest: Manifest = {
+    schema: RUN_SCHEMA,
+    kind: run.kind,
+    status: "running",
+    createdAt: new Date().toISOString(),
+    seed: run.seed,
+    config: run.config,
+    versions: {
+      pawl: packageVersion(),
+      node: process.version,
+      platform: `${process.platform}-${process.arch}`,
     },
-    openEventWriter(eventsPath(folder)),
-    onProblem,
-  );
+  };
+  try {
+    return writeRun(folder, manifest, openEventWriter(eventsPath(folder)), lock, onProblem);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
 }
 
-/** Goes on with a run that was interrupted or killed, keeping only what `keep` says of its record. */
+/** What is kept of a run that goes on, and what is different from now on. */
+export interface ResumedRun {
+  /** What to keep of its record. */
+  readonly keep: { episode(episode: Episode): boolean; metrics(line: MetricsLine): boolean };
+  /** The updates that are kept. */
+  readonly updates: number;
+  /** The settings that hold from now on; default: those it has. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly changed?: SettingChanges;
+}
+
+/** Goes on with a run that was interrupted, killed, or is to be longer. */
 export function resumeRun(
   folder: string,
-  keep: { episode(episode: Episode): boolean; metrics(line: MetricsLine): boolean },
+  resumed: ResumedRun,
   onProblem: (message: string) => void,
 ): Run {
-  const { finishedAt: _, error: __, summary: ___, ...manifest } = readManifest(folder);
-  const owner = lockedBy(folder);
-  if (owner !== undefined) {
-    throw new RunError(
-      `${folder} is being written by process ${owner}: wait for it, or end it first`,
+  const { keep, updates, changed = {} } = resumed;
+  // A folder that is no run is refused as such; what its manifest says counts once nobody else writes it.
+  readManifest(folder);
+  const lock = takeLock(folder);
+  try {
+    const { finishedAt: _, error: __, summary: ___, ...manifest } = readManifest(folder);
+    cutRecords(episodesPath(folder), (record) =>
+      keep.episode(unpackEpisode(record as EpisodeRecord)),
     );
+    cutMetrics(metricsPath(folder), keep.metrics);
+    const last = readMetrics(metricsPath(folder), onProblem).at(-1);
+    const events = openEventWriter(eventsPath(folder), last === undefined ? 0 : stepOf(last) + 1);
+    // What an earlier resume changed holds from here at the latest: updates beyond are made again.
+    const earlier = (manifest.resumes ?? []).map((one) => ({
+      ...one,
+      update: Math.min(one.update, updates),
+    }));
+    const now = { at: new Date().toISOString(), update: updates, pawl: packageVersion(), changed };
+    const next: Manifest = {
+      ...manifest,
+      config: resumed.config ?? manifest.config,
+      resumes: [...earlier, now],
+      status: "running",
+    };
+    return writeRun(folder, next, events, lock, onProblem);
+  } catch (error) {
+    lock.release();
+    throw error;
   }
-  rmSync(lockPath(folder), { force: true });
-  lock(folder);
-  cutRecords(episodesPath(folder), (record) =>
-    keep.episode(unpackEpisode(record as EpisodeRecord)),
-  );
-  cutMetrics(metricsPath(folder), keep.metrics);
-  const last = readMetrics(metricsPath(folder), onProblem).at(-1);
-  const events = openEventWriter(eventsPath(folder), last === undefined ? 0 : stepOf(last) + 1);
-  return writeRun(folder, { ...manifest, status: "running" }, events, onProblem);
 }
 
 function writeRun(
   folder: string,
   manifest: Manifest,
   events: EventWriter,
+  lock: RunLock,
   onProblem: (message: string) => void,
 ): Run {
   writeManifest(folder, manifest);
@@ -147,14 +176,57 @@ function writeRun(
       events.append(line);
     },
     finish(status, details = {}) {
-      episodes.close();
-      metrics.close();
-      events.close();
       const finishedAt = new Date().toISOString();
-      writeManifest(folder, { ...manifest, ...details, status, finishedAt });
-      rmSync(lockPath(folder), { force: true });
+      // On a full disk some of this fails; the rest is done all the same, and the folder is let go of.
+      doAll([
+        () => episodes.close(),
+        () => metrics.close(),
+        () => events.close(),
+        () => writeManifest(folder, { ...manifest, ...details, status, finishedAt }),
+        () => lock.release(),
+      ]);
     },
   };
+}
+
+/** Does every step, and throws the first error when all are through. */
+function doAll(steps: readonly (() => void)[]): void {
+  const errors: unknown[] = [];
+  for (const step of steps) {
+    try {
+      step();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
+}
+
+/**
+ * Writes that a run was interrupted or failed. The error that ended it is what people must see: where even
+ * its end cannot be written, that is told beside it.
+ */
+export function finishFailed(
+  run: Run,
+  error: unknown,
+  options: {
+    readonly signal?: AbortSignal | undefined;
+    readonly summary?: MetricsLine;
+    readonly onProblem?: ((message: string) => void) | undefined;
+  },
+): void {
+  const aborted = options.signal?.aborted === true;
+  const message = error instanceof Error ? error.message : String(error);
+  try {
+    run.finish(aborted ? "interrupted" : "failed", {
+      ...(options.summary !== undefined && { summary: options.summary }),
+      ...(!aborted && { error: message }),
+    });
+  } catch (second) {
+    options.onProblem?.(
+      `${run.folder}: how the run ended could not be written: ${(second as Error).message}`,
+    );
+  }
 }
 
 /** Opens a recorded run for reading. */
@@ -163,7 +235,7 @@ export function openRun(folder: string, onProblem: (message: string) => void): R
   return {
     folder,
     manifest,
-    active: lockedBy(folder) !== undefined,
+    active: findLock(folder).owner !== undefined,
     *episodes() {
       const path = episodesPath(folder);
       if (!existsSync(path)) return;
@@ -194,23 +266,3 @@ export function listRuns(parent: string, onProblem: (message: string) => void): 
 const episodesPath = (folder: string): string => join(folder, "episodes.jsonl.gz");
 const metricsPath = (folder: string): string => join(folder, "metrics.jsonl");
 const eventsPath = (folder: string): string => join(folder, "tensorboard");
-const lockPath = (folder: string): string => join(folder, "lock");
-
-/** Takes the folder for this process; the exclusive flag makes two takers at once impossible. */
-function lock(folder: string): void {
-  writeFileSync(lockPath(folder), String(process.pid), { flag: "wx" });
-}
-
-/** The process that is writing to the folder, if it is alive. */
-function lockedBy(folder: string): number | undefined {
-  if (!existsSync(lockPath(folder))) return undefined;
-  const pid = Number(readFileSync(lockPath(folder), "utf8"));
-  if (!Number.isInteger(pid) || pid <= 0) return undefined;
-  try {
-    process.kill(pid, 0);
-    return pid;
-  } catch (error) {
-    // EPERM: it lives and belongs to somebody else.
-    return (error as NodeJS.ErrnoException).code === "EPERM" ? pid : undefined;
-  }
-}

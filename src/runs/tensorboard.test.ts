@@ -117,7 +117,7 @@ describe("event files", () => {
     for (const update of [-1, 0, 1, 2]) run.recordMetrics({ update, loss: update });
     run.finish("interrupted");
     const keep = { episode: () => true, metrics: (line: { update?: number }) => line.update! < 1 };
-    const again = resumeRun(folder, keep, fail);
+    const again = resumeRun(folder, { keep, updates: 1 }, fail);
     again.recordMetrics({ update: 1, loss: 10 });
     again.finish("done");
     expect(readdirSync(join(folder, "tensorboard"))).toHaveLength(2);

@@ -25,7 +25,6 @@ import {
   isRemote,
   type OpenEngineOptions,
   openEngine,
-  withoutSampler,
 } from "./engines.js";
 import { type LearnOptions, learn } from "./learn.js";
 import type { OptimizerOptions } from "./schedule.js";
@@ -114,11 +113,10 @@ export async function openCritic(
   maxReturn: number,
   more: OpenEngineOptions = {},
 ): Promise<Critic> {
-  const { model: _, ...elsewhere } = withoutSampler(config.engine);
+  const { sampler: _, samplerModel: __, samplerFolder: ___, ...here } = config.engine;
+  const { model: ____, ...elsewhere } = here;
   const settings =
-    config.critic?.engine === undefined
-      ? withoutSampler(config.engine)
-      : { ...elsewhere, name: config.critic.engine };
+    config.critic?.engine === undefined ? here : { ...elsewhere, name: config.critic.engine };
   const engine = await openEngine(settings, model, { ...more, valueHead: true });
   return createCritic(engine, config, maxReturn);
 }

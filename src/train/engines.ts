@@ -71,20 +71,12 @@ export function isRemote({ name }: Pick<EngineOptions, "name">): boolean {
   return name !== "embedded";
 }
 
-/** The settings for a model that is only read, or whose actions are in the record: its engine samples for itself. */
-export function withoutSampler(settings: EngineOptions = engineOptions.parse({})): EngineOptions {
-  const { sampler, samplerModel, samplerFolder, ...own } = settings;
-  return own;
-}
-
 /** Starts the engine with this model, and lets the sampler sample for it where one is named. */
 export async function openEngine(
-  settings: EngineOptions,
+  options: EngineOptions,
   model: EngineModel,
   more: OpenEngineOptions = {},
 ): Promise<Engine> {
-  // Runs that were recorded before there were engine servers have fewer settings.
-  const options = engineOptions.parse(settings);
   refuseSamplerOnly(options, more);
   const engine = await openOwn(options, model, more);
   if (options.sampler === undefined) return engine;
@@ -183,7 +175,7 @@ export interface EngineNeeds {
 }
 
 /** Refuses, before a run starts, what the engine cannot do. */
-export function refuseMissing(needs: EngineNeeds, capabilities: Capabilities): void {
+export function refuseMissing(needs: Partial<EngineNeeds>, capabilities: Capabilities): void {
   const remedies: Readonly<Record<keyof EngineNeeds, string>> = {
     values: "it has no value head: set critic.weights to own, or choose another advantage than ppo",
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
@@ -191,7 +183,7 @@ export function refuseMissing(needs: EngineNeeds, capabilities: Capabilities): v
     temperatures: "it computes log-probabilities at temperature 1 only: set temperature to 1",
   };
   const missing = (Object.keys(remedies) as (keyof EngineNeeds)[]).filter(
-    (name) => needs[name] && !capabilities[name],
+    (name) => needs[name] === true && !capabilities[name],
   );
   if (missing.length > 0)
     throw new ConfigError(

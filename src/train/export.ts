@@ -5,14 +5,15 @@ import { ConfigError } from "../config/config-error.js";
 import { openCheckpoint, writeCheckpoint } from "../engine/weights/checkpoint.js";
 import { VALUE_HEAD } from "../engine/weights/tensor-names.js";
 import { loadTokenizer } from "../text/tokenizer.js";
-import type { EngineOptions } from "./engines.js";
-import { loadSavedModel, type SavedModel } from "./saved-model.js";
+import { type EngineChoice, engineFor } from "./engine-choice.js";
+import { openModel } from "./open-model.js";
+import type { SavedModel } from "./saved-model.js";
 
 /** Writes config.json, model.safetensors and the tokenizer's files to a folder that is new or empty. */
 export async function exportModel(
   model: SavedModel,
   folder: string,
-  engine: Partial<Pick<EngineOptions, "name">> = {},
+  engine: EngineChoice = {},
 ): Promise<void> {
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new ConfigError(`--out: ${folder} is not empty; name a folder that is new`);
@@ -35,10 +36,13 @@ async function exportHere(weights: string, folder: string): Promise<void> {
 async function exportFromServer(
   model: SavedModel,
   folder: string,
-  engine: Partial<Pick<EngineOptions, "name">>,
+  engine: EngineChoice,
 ): Promise<void> {
   // Opened without an adapter of its own, a checkpoint's is merged.
-  const loaded = await loadSavedModel(model, { ...engine, loraRank: 0, copy: false });
+  const loaded = await openModel({
+    start: { folder: model.weights, tokenizer: model.tokenizer },
+    engine: { ...engineFor(model.config?.engine, engine), loraRank: 0 },
+  });
   try {
     await loaded.engine.save(folder, { optimizer: false, merged: true });
   } finally {

@@ -49,6 +49,7 @@ export async function learn(
   let tokens = 0;
   let gradNorm = 0;
   const imitation: number[] = [];
+  let rate = 0;
   let mismatch = samplerMismatch(update.sequences);
   for (const [index, batch] of batches.entries()) {
     const pass = await engine.forwardBackward(batch, options.objective);
@@ -63,10 +64,8 @@ export async function learn(
       imitation.push(loss);
     }
     const step = options.stepsBefore + index;
-    const result = await engine.optimStep({
-      ...options.optimizer,
-      learningRate: learningRate(options.optimizer, step, options.stepsInAll),
-    });
+    rate = learningRate(options.optimizer, step, options.stepsInAll);
+    const result = await engine.optimStep({ ...options.optimizer, learningRate: rate });
     gradNorm += result.gradNorm / batches.length;
     tokens += batch.reduce((total, { ids }) => total + ids.length, 0);
   }
@@ -80,6 +79,8 @@ export async function learn(
       ...metrics,
       ...mismatch,
       gradNorm,
+      // That of the last optimiser step.
+      learningRate: rate,
       ...correctionMetrics(options.corrections, imitation),
     },
     optimizerSteps: batches.length,

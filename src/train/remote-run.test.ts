@@ -8,8 +8,9 @@ import { type ServerProcess, startServerProcess } from "../engine/remote/process
 import { startTestServer, type TestServer } from "../engine/remote/server-testing.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { openRun } from "../runs/run-folder.js";
+import { openSavedModel } from "./open-model.js";
 import { trainRun } from "./run.js";
-import { findSavedModel, loadSavedModel } from "./saved-model.js";
+import { findSavedModel } from "./saved-model.js";
 import { tinyConfig } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-remote-run-"));
@@ -56,10 +57,10 @@ describe("a run on an engine server", () => {
     expect(readdirSync(join(there, "checkpoints", "000003")).sort()).toContain("remote.json");
     expect(existsSync(join(there, "checkpoints", "000003", "model.safetensors"))).toBe(false);
     expect(readFileSync(join(there, "manifest.json"), "utf8")).not.toMatch(/API_KEY/);
-    await expect(loadSavedModel(findSavedModel(there), { name: "embedded" })).rejects.toThrow(
+    await expect(openSavedModel(findSavedModel(there), { name: "embedded" })).rejects.toThrow(
       /weights are on the engine server/,
     );
-    const { engine } = await loadSavedModel(findSavedModel(there));
+    const { engine } = await openSavedModel(findSavedModel(there));
     expect(engine.capabilities.name).toContain(server!.url);
     await engine.dispose();
   });
@@ -67,9 +68,8 @@ describe("a run on an engine server", () => {
   it("copies its checkpoints where it is told to, so that they can be used here", async () => {
     const copied = join(parent, "copied");
     await trainRun(config({ name: server!.url, copy: true }, { updates: 1 }), { folder: copied });
-    const { engine } = await loadSavedModel(findSavedModel(copied), {
+    const { engine } = await openSavedModel(findSavedModel(copied), {
       name: "embedded",
-      copy: false,
       threads: 1,
     });
     const [result] = await engine.forward([{ ids: [1, 2, 3] }]);

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { runCli } from "../cli/testing.js";
 import { openRun } from "../runs/run-folder.js";
-import { type ReplayedUpdate, replayRun } from "./replay.js";
+import { replayRun } from "./replay.js";
+import type { ReplayedUpdate } from "./replay-compare.js";
 import { trainRun } from "./run.js";
 import { tinyConfig } from "./testing.js";
 

@@ -33,34 +33,16 @@ import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
 import { correct } from "./corrections.js";
 import { type Critic, hasOwnCritic, openCritic } from "./critic.js";
-import { openEngine, withoutSampler } from "./engines.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
 import { updateMetrics } from "./metrics.js";
+import { openSavedModel } from "./open-model.js";
+import { trainConfigOf, trainConfigsOf } from "./recorded-config.js";
+import { compare, isComparable, type Recomputed, type ReplayedUpdate } from "./replay-compare.js";
 import { expectedSteps, updateSeed } from "./rl.js";
-import { REFERENCE, TOKENIZER, trainConfigOf } from "./saved-model.js";
+import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
 import { scoreActions } from "./score.js";
-
-/** A number that did not come out as it was recorded; undefined where there is none. */
-export interface Divergence {
-  readonly update: number;
-  readonly quantity: string;
-  readonly recorded: number | undefined;
-  readonly recomputed: number | undefined;
-}
-
-/** One update, computed again. */
-export interface ReplayedUpdate {
-  readonly update: number;
-  /** The quantities that were compared. */
-  readonly compared: readonly string[];
-  /** Recorded, but not to be had from the record. */
-  readonly left: readonly string[];
-  /** Whether the update was learnt again from its weights. */
-  readonly learnt: boolean;
-  readonly divergences: readonly Divergence[];
-}
 
 /** How to replay. */
 export interface ReplayOptions {
@@ -71,23 +53,23 @@ export interface ReplayOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Sums in another order differ in the last digits; nothing else may. */
-const EXACT = 1e-9;
-
 /** Replays a training run update by update, in one pass over its episodes. */
 export async function* replayRun(
   run: RecordedRun,
   options: ReplayOptions,
 ): AsyncGenerator<ReplayedUpdate> {
-  const config = trainConfigOf(run.folder);
-  const sampled = "gradientSample" in run.manifest.config;
+  const configAt = trainConfigsOf(run.folder);
+  const config = configAt(0);
   const lines = new Map(run.metrics().map((line) => [line.update, line]));
   const last = Math.max(-1, ...[...lines.keys()].map((update) => update ?? -1));
   // Before the first update is done there may be no weights either.
   if (last < 0) return;
-  const caps = capsOf(lines, config);
-  const measured = sampled ? { ...config, gradients: { every: 0 } } : config;
-  const replayer = await createReplayer(run.folder, measured, options.losses, caps);
+  const replayer = await createReplayer(
+    run.folder,
+    configAt,
+    options.losses,
+    capsOf(lines, config),
+  );
   let next = 0;
   try {
     for (const { update, groups } of updatesOf(run.episodes(), config.groups)) {
@@ -109,11 +91,11 @@ export async function* replayRun(
 /** Where the cap on the world model's gradient stood at each update. */
 function capsOf(
   lines: ReadonlyMap<number | undefined, MetricsLine>,
-  { paw: { gradientCap }, updates }: TrainConfig,
+  { paw: { gradientCap } }: TrainConfig,
 ): ReadonlyMap<number, GradientCap> {
   const caps = new Map<number, GradientCap>();
   let cap: GradientCap = {};
-  for (let update = 0; update < updates && lines.has(update); update++) {
+  for (let update = 0; lines.has(update); update++) {
     cap = nextGradientCap(gradientCap, cap, lines.get(update));
     caps.set(update, cap);
   }
@@ -149,13 +131,6 @@ function* updatesOf(
   if (current.size > 0) yield { update, groups: groups() };
 }
 
-/** What came out, and which of it an engine had a hand in. */
-interface Recomputed {
-  readonly line: MetricsLine;
-  readonly byEngine: (quantity: string) => boolean;
-  readonly learnt: boolean;
-}
-
 interface Replayer {
   recompute(update: number, groups: readonly Group[]): Promise<Recomputed>;
   close(): Promise<void>;
@@ -163,10 +138,13 @@ interface Replayer {
 
 async function createReplayer(
   folder: string,
-  config: TrainConfig,
+  configAt: (update: number) => TrainConfig,
   losses: boolean,
   caps: ReadonlyMap<number, GradientCap>,
 ): Promise<Replayer> {
+  // What a resume may change is asked for by update; the rest is as it was from the start.
+  const config = configAt(0);
+  const usesSampler = (update: number): boolean => configAt(update).engine.sampler !== undefined;
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   const { maxReturn } = environment;
   const reference = join(folder, REFERENCE);
@@ -177,7 +155,6 @@ async function createReplayer(
   ).maxContext;
   const ppo = config.advantage.name === "ppo";
   const own = hasOwnCritic(config, latestCheckpoint(folder)?.folder);
-  const sampler = config.engine.sampler !== undefined;
   let engine: Engine | undefined;
   let critic: Critic | undefined;
 
@@ -225,7 +202,8 @@ async function createReplayer(
     weights: string,
     stepsBefore: number,
   ): Promise<Recomputed> => {
-    engine ??= await startEngine(reference, config, ppo && !own);
+    engine ??= await startEngine(folder, ppo && !own);
+    const sampler = usesSampler(index);
     if (own) critic ??= await openCritic(config, { folder: reference }, maxReturn);
     await engine.load(weights);
     await (weights === reference ? critic?.start(reference) : critic?.load(weights));
@@ -246,7 +224,7 @@ async function createReplayer(
       normaliser: config.objective.normaliser,
       minibatch: config.minibatch,
       stepsBefore,
-      stepsInAll: expectedSteps(stepsBefore, index, config),
+      stepsInAll: expectedSteps(stepsBefore, index, configAt(index)),
       seed: updateSeed(config, index),
     };
     const taught = prepared.sequences.length > 0;
@@ -263,7 +241,9 @@ async function createReplayer(
     const line = metricsOf(index, groups, prepared, learnt, capAt(index), gradients);
     return {
       line: { ...line, ...valued },
-      byEngine: (name) => name in computed || /^(policy\.actionEntropy|gradient\..*)$/.test(name),
+      byEngine: (name) =>
+        (name in computed && name !== "learningRate") ||
+        /^(policy\.actionEntropy|gradient\..*)$/.test(name),
       learnt: true,
     };
   };
@@ -280,7 +260,9 @@ async function createReplayer(
       prepared.sequences.length === 0
         ? undefined
         : // How a sampler's tokens weigh is not in the record.
-          atRatioOne(cut(prepared, index), config, { withLoss: !ppo && !sampler && !untold });
+          atRatioOne(cut(prepared, index), config, {
+            withLoss: !ppo && !usesSampler(index) && !untold,
+          });
     const unknown = full
       ? ["world.targets", "world.tokens", "train.tokens", "policy.actionEntropy"]
       : untold
@@ -309,12 +291,9 @@ async function createReplayer(
   };
 }
 
-async function startEngine(
-  reference: string,
-  { engine: options }: TrainConfig,
-  valueHead: boolean,
-): Promise<Engine> {
-  const engine = await openEngine(withoutSampler(options), { folder: reference }, { valueHead });
+async function startEngine(folder: string, valueHead: boolean): Promise<Engine> {
+  const saved = { ...findSavedModel(join(folder, REFERENCE)), config: trainConfigOf(folder) };
+  const { engine } = await openSavedModel(saved, {}, { valueHead });
   await engine.snapshotReference();
   return engine;
 }
@@ -384,32 +363,4 @@ function metricsOf(
     seconds,
   });
   return Object.fromEntries(Object.entries(line).filter(([name]) => isComparable(name)));
-}
-
-const isComparable = (name: string): boolean => !/^(seconds\.|memory\.|eval\.|update$)/.test(name);
-
-function compare(
-  recorded: MetricsLine,
-  { line, byEngine, learnt }: Recomputed,
-  { tolerance }: ReplayOptions,
-): ReplayedUpdate {
-  const update = recorded.update!;
-  const names = Object.keys(recorded).filter(isComparable);
-  const compared = names.filter((name) => name in line);
-  const divergences = compared
-    .filter((name) => {
-      const [a, b] = [recorded[name]!, line[name]!];
-      const allowed = byEngine(name)
-        ? tolerance * Math.max(Math.abs(a), 0.1)
-        : EXACT * Math.max(Math.abs(a), 1);
-      return !(Math.abs(a - b) <= allowed);
-    })
-    .map((name) => ({
-      update,
-      quantity: name,
-      recorded: recorded[name],
-      recomputed: line[name],
-    }));
-  const left = names.filter((name) => !(name in line));
-  return { update, compared, left, learnt, divergences };
 }

@@ -1,30 +1,27 @@
 /** A training run from its configuration to its run folder: prepare, warm start, RL, evaluation. */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ConfigError } from "../config/config-error.js";
-import type { PresetName } from "../engine/embedded/init.js";
 import type { Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { mixSeed } from "../random.js";
 import type { Episode, Group } from "../rollout/episode.js";
 import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
-import { hasManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
-import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
+import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
-import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkConfig } from "./checks.js";
 import type { TrainConfig } from "./config.js";
 import { type Critic, hasOwnCritic, openCritic } from "./critic.js";
-import { type EngineModel, isRemote, openEngine, refuseMissing } from "./engines.js";
 import { type EvaluatedModel, evaluateSplits } from "./evaluate.js";
 import type { GradientCap } from "./gradient-cap.js";
 import { describeLeftOut } from "./left-out.js";
 import { updateMetrics } from "./metrics.js";
-import { type FinishedUpdate, trainRl } from "./rl.js";
-import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
+import { type ModelStart, openModel, resumedStart, startOf } from "./open-model.js";
+import { trainConfigOf } from "./recorded-config.js";
+import { refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
+import { expectedSteps, type FinishedUpdate, trainRl } from "./rl.js";
+import { REFERENCE, TOKENIZER } from "./saved-model.js";
 import { type SftStep, sft } from "./sft.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
 import { worldTexts } from "./world-text.js";
@@ -34,6 +31,8 @@ export interface TrainOptions {
   readonly folder: string;
   /** Go on with the run that is in the folder. */
   readonly resume?: boolean;
+  /** How people gave a setting, for errors; default: its flag. */
+  readonly placeOf?: ((path: readonly string[]) => string) | undefined;
   readonly signal?: AbortSignal;
   readonly onProblem?: (message: string) => void;
   readonly onPhase?: (phase: "tokenizer" | "model" | "warm start" | "rl") => void;
@@ -52,8 +51,8 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
   // What cannot work is refused before there is a run.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   checkConfig(config, environment);
-  const start = startOf(config);
   const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
+  const start = checkpoint === undefined ? startOf(config) : resumedStart(folder);
   const run =
     options.resume === true
       ? resumeFrom(folder, config, checkpoint, options)
@@ -87,11 +86,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
       config,
     );
   } catch (error) {
-    const aborted = options.signal?.aborted === true;
-    run.finish(
-      aborted ? "interrupted" : "failed",
-      aborted ? {} : { error: (error as Error).message },
-    );
+    finishFailed(run, error, options);
     throw error;
   } finally {
     await engine?.dispose();
@@ -113,15 +108,32 @@ function resumeFrom(
   folder: string,
   config: TrainConfig,
   checkpoint: Checkpoint | undefined,
-  { onProblem = ignore }: TrainOptions,
+  options: TrainOptions,
 ): Run {
-  const updates = checkpoint?.state.updates ?? 0;
+  const { onProblem = ignore } = options;
+  const { updates, optimizerSteps: step } = checkpoint?.state ?? { updates: 0, optimizerSteps: 0 };
+  const recorded = trainConfigOf(folder);
+  const resumption = { folder, length: "updates", placeOf: options.placeOf };
+  const changed = resumeChanges(recorded, config, resumption);
+  refuseShorter(resumption, config.updates, updates);
+  const lengthOf = (one: TrainConfig) => ({
+    length: one.updates,
+    steps: expectedSteps(step, updates, one),
+  });
+  const schedule = { optimizer: config.optimizer, unit: "updates", step };
+  const notice = scheduleNotice(schedule, lengthOf(recorded), lengthOf(config));
+  if (notice !== undefined) onProblem(notice);
   return resumeRun(
     folder,
     {
-      episode: (episode) => episode.group < updates * config.groups,
-      // The line of an evaluation before the first update belongs to the warm start.
-      metrics: (line) => checkpoint !== undefined && line.update! < updates,
+      keep: {
+        episode: (episode) => episode.group < updates * config.groups,
+        // The line of an evaluation before the first update belongs to the warm start.
+        metrics: (line) => checkpoint !== undefined && line.update! < updates,
+      },
+      updates,
+      config,
+      changed,
     },
     onProblem,
   );
@@ -138,65 +150,35 @@ async function prepare(
 ): Promise<Setup> {
   const { folder } = options;
   const style = promptStyle(environment.promptFamily, config.prompt);
-  options.onPhase?.("tokenizer");
-  const saved = join(folder, TOKENIZER);
-  const read =
-    checkpoint !== undefined
-      ? await loadTokenizer(saved)
-      : "served" in start
-        ? undefined
-        : "folder" in start
-          ? await loadTokenizer(start.tokenizer)
-          : buildTokenizer(await worldTexts(environment, style));
-  options.onPhase?.("model");
-  const model = modelOf(config, start, read, checkpoint, folder);
-  const more = {
-    seed: config.seed,
-    ...(options.onProblem !== undefined && { onNotice: options.onProblem }),
-  };
   const own = hasOwnCritic(config, checkpoint?.folder);
   const valueHead = config.advantage.name === "ppo" && !own;
-  const engine = await openEngine(config.engine, model, { ...more, valueHead });
+  const { source, ...model } = await openModel({
+    start,
+    engine: config.engine,
+    scratch: {
+      maxContext: config.model.maxContext,
+      tokenizer: async () => buildTokenizer(await worldTexts(environment, style)),
+    },
+    servedFolder: join(folder, REFERENCE),
+    seed: config.seed,
+    valueHead,
+    needs: { ...needsOf(config), values: valueHead },
+    onNotice: options.onProblem,
+    onPhase: options.onPhase,
+  });
   try {
-    refuseMissing({ ...needsOf(config), values: valueHead }, engine.capabilities);
-    const tokenizer = read ?? (await servedTokenizer(engine, join(folder, REFERENCE)));
-    if (checkpoint === undefined) await tokenizer.save(saved);
-    // Last, so that nothing after it can fail and leave it open.
-    const critic = own ? await openCritic(config, model, environment.maxReturn, more) : undefined;
-    return { environment, style, tokenizer, engine, ...(critic !== undefined && { critic }) };
+    await model.tokenizer.save(join(folder, TOKENIZER));
+    const critic = own
+      ? await openCritic(config, source, environment.maxReturn, {
+          seed: config.seed,
+          ...(options.onProblem !== undefined && { onNotice: options.onProblem }),
+        })
+      : undefined;
+    return { environment, style, ...model, ...(critic !== undefined && { critic }) };
   } catch (error) {
-    await engine.dispose();
+    await model.engine.dispose();
     throw error;
   }
-}
-
-/** What the engine starts from; a run on a server goes on from what it saved there. */
-function modelOf(
-  config: TrainConfig,
-  start: ModelStart,
-  tokenizer: Tokenizer | undefined,
-  checkpoint: Checkpoint | undefined,
-  folder: string,
-): EngineModel {
-  if (checkpoint !== undefined && isRemote(config.engine))
-    return { folder: join(folder, REFERENCE) };
-  return engineModel(start, tokenizer?.vocabularySize ?? 0, config.model.maxContext);
-}
-
-/** A start as engines take it; a model from scratch needs to know its vocabulary and context. */
-export function engineModel(
-  start: ModelStart,
-  vocabularySize: number,
-  maxContext: number,
-): EngineModel {
-  if ("served" in start) return start;
-  return "folder" in start ? { folder: start.folder } : { ...start, vocabularySize, maxContext };
-}
-
-/** The tokenizer that a server's model comes with: a saved model has it beside its weights. */
-async function servedTokenizer(engine: Engine, folder: string): Promise<Tokenizer> {
-  await engine.save(folder, { optimizer: false });
-  return loadTokenizer(folder);
 }
 
 function needsOf({ objective, paw, gradients, temperature }: TrainConfig) {
@@ -205,32 +187,6 @@ function needsOf({ objective, paw, gradients, temperature }: TrainConfig) {
     discardGradients: paw.loss !== "off" && gradients.every > 0,
     temperatures: temperature !== 1,
   };
-}
-
-export type ModelStart =
-  | { readonly preset: PresetName }
-  | { readonly folder: string; readonly tokenizer: string }
-  | { readonly served: true };
-
-const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
-
-/** What the model starts from; a name that is no preset must be a run, or a folder with a checkpoint in it. */
-export function startOf(config: Pick<TrainConfig, "model" | "engine">): ModelStart {
-  const { start } = config.model;
-  const preset = PRESETS.find((name) => name === start);
-  if (preset !== undefined) return { preset };
-  if (start === "served" && isRemote(config.engine)) return { served: true };
-  if (hasManifest(start)) {
-    const { weights, tokenizer } = findSavedModel(start);
-    return { folder: weights, tokenizer };
-  }
-  if (!existsSync(join(start, "config.json"))) {
-    throw new ConfigError(
-      `model.start: there is no checkpoint in ${start} (a run folder, or a folder with config.json, model.safetensors and tokenizer.json). Put one there, name another folder, or start from scratch with --model.start ${PRESETS.join(", ")}.`,
-    );
-  }
-  const { tokenizer } = findSavedModel(start);
-  return { folder: start, tokenizer };
 }
 
 /** Imitates expert episodes, evaluates what came of it, and keeps it as the reference. */

@@ -18,8 +18,9 @@ import type { TripletData } from "../rwml/triplet-file.js";
 import { historyLength, type PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { mergeContinuations } from "../update/merge.js";
+import { engineFor } from "./engine-choice.js";
+import { type ModelStart, openModel, savedStartOf } from "./open-model.js";
 import type { RwmlConfig } from "./rwml-config.js";
-import { findSavedModel, loadSavedModel, type SavedModel } from "./saved-model.js";
 import { optimizerOptions } from "./schedule.js";
 import { fitSamples } from "./sft.js";
 
@@ -32,7 +33,7 @@ export interface TripletSetup {
   readonly question: Question;
   readonly reward: StateReward;
   /** The model to train, as it starts. */
-  readonly start: SavedModel;
+  readonly start: ModelStart;
   readonly signal?: AbortSignal;
   readonly onProblem: (message: string) => void;
   readonly onPhase?: (phase: "collect" | "filter") => void;
@@ -123,12 +124,15 @@ async function filterTriplets(
 ): Promise<Filtered> {
   const { filter, predictionTokens, seed } = config;
   if (fitted.length === 0) return { kept: rest, easy: 0, hard: rest.length };
-  const { threads } = config.engine;
-  const saved = filter.model === "start" ? setup.start : findSavedModel(filter.model);
-  const { engine, tokenizer } = await loadSavedModel(
-    saved,
-    threads === undefined ? {} : { threads },
-  );
+  // It is fitted and thrown away, so it needs neither the run's sampler nor copies.
+  const { engine, tokenizer } = await openModel({
+    start:
+      filter.model === "start"
+        ? setup.start
+        : savedStartOf({ engine: config.engine, model: { start: filter.model } }),
+    engine: engineFor(config.engine),
+    seed,
+  });
   try {
     const history = historyLength(setup.environment.promptFamily, config.prompt.history);
     const question = worldQuestion(tokenizer, setup.style, history);

@@ -7,25 +7,29 @@ import type { Group } from "../rollout/episode.js";
 import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { RunError } from "../runs/run-error.js";
-import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
-import { writeSmallFile } from "../runs/small-file.js";
-import { weightChange } from "../rwml/forgetting.js";
+import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder.js";
 import { worldQuestion } from "../rwml/question.js";
 import { openReward, type StateReward } from "../rwml/reward.js";
 import { loadTriplets, saveTriplets, type TripletData } from "../rwml/triplet-file.js";
 import { historyLength, promptStyle } from "../text/prompt.js";
 import { evaluateSplits } from "./evaluate.js";
-import { type FinishedRwmlUpdate, trainRwml } from "./rwml.js";
+import { openModel, resumedStart, savedStartOf } from "./open-model.js";
+import { rwmlConfigOf } from "./recorded-config.js";
+import { refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
+import { expectedSteps, type FinishedRwmlUpdate, trainRwml } from "./rwml.js";
 import type { RwmlConfig } from "./rwml-config.js";
 import { prepareTriplets, type TripletSetup } from "./rwml-data.js";
+import { reportForgetting, unmeasuredWeights } from "./rwml-forgetting.js";
 import { heldOutMetrics, rwmlUpdateMetrics } from "./rwml-metrics.js";
-import { findSavedModel, loadSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
+import { REFERENCE, TOKENIZER } from "./saved-model.js";
 
 /** Where to train, and who is told of it. */
 export interface RwmlRunOptions {
   readonly folder: string;
   /** Go on with the run that is in the folder. */
   readonly resume?: boolean;
+  /** How people gave a setting, for errors; default: its flag. */
+  readonly placeOf?: ((path: readonly string[]) => string) | undefined;
   readonly signal?: AbortSignal;
   readonly onProblem?: (message: string) => void;
   readonly onPhase?: (phase: "reward" | "model" | "collect" | "filter" | "rwml") => void;
@@ -34,54 +38,53 @@ export interface RwmlRunOptions {
   readonly reward?: StateReward;
 }
 
-/** What the record of forgetting holds: `forgetting.json` in the run folder. */
-export interface ForgettingReport {
-  /** |w − w₀| / |w₀| of all weights, and of each tensor. */
-  readonly weights: { readonly all: number; readonly tensors: Readonly<Record<string, number>> };
-  /** Held-out losses per token before and after. */
-  readonly loss: Readonly<Record<string, { readonly before: number; readonly after: number }>>;
-}
-
 /** Trains as configured and records everything to the run folder. */
 export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Promise<void> {
   const { folder, signal, onProblem = ignore } = options;
   // What cannot work is refused before there is a run.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
-  const start =
-    checkpoint === undefined
-      ? findSavedModel(config.model.start)
-      : { weights: join(folder, REFERENCE), tokenizer: join(folder, TOKENIZER) };
+  const start = checkpoint === undefined ? savedStartOf(config) : resumedStart(folder);
   options.onPhase?.("reward");
   const reward = options.reward ?? (await openReward(config.reward, onProblem));
   const run = openRunFolder(config, checkpoint, options);
   let engine: Engine | undefined;
   try {
     options.onPhase?.("model");
-    const { threads } = config.engine;
-    const model = await loadSavedModel(start, threads === undefined ? {} : { threads });
+    const model = await openModel({
+      start,
+      engine: config.engine,
+      servedFolder: join(folder, REFERENCE),
+      seed: config.seed,
+      needs: { entropies: config.objective.entropy > 0, temperatures: config.temperature !== 1 },
+      onNotice: onProblem,
+    });
     engine = model.engine;
     const style = promptStyle(environment.promptFamily, config.prompt);
     const history = historyLength(environment.promptFamily, config.prompt.history);
     const question = worldQuestion(model.tokenizer, style, history);
+    if (checkpoint === undefined) {
+      // A server's own model was saved for its tokenizer.
+      if (!("served" in start)) await engine.save(join(folder, REFERENCE), { optimizer: false });
+      await model.tokenizer.save(join(folder, TOKENIZER));
+    }
+    const unmeasured = unmeasuredWeights(folder, config.engine);
+    if (unmeasured !== undefined) onProblem(`weights.moved will not be measured: ${unmeasured}`);
     const setup = {
       ...model,
       environment,
       style,
       question,
       reward,
-      start,
+      start: resumedStart(folder),
       onProblem,
       ...(signal !== undefined && { signal }),
       ...(options.onPhase !== undefined && { onPhase: options.onPhase }),
     };
     const data = await tripletsFor(setup, config, run);
     const measure = (index: number) => measureAll(setup, data, config, index);
-    if (checkpoint === undefined) {
-      await engine.save(join(folder, REFERENCE), { optimizer: false });
-      await model.tokenizer.save(join(folder, TOKENIZER));
+    if (checkpoint === undefined)
       report({ update: -1, ...countsOf(data), ...(await measure(-1)) }, run, options);
-    }
     options.onPhase?.("rwml");
     await engine.load(join(folder, REFERENCE));
     await engine.snapshotReference();
@@ -96,14 +99,10 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
       },
       config,
     );
-    const summary = await reportForgetting(setup, data, config, run);
+    const summary = await reportForgetting(setup, data, config, folder, unmeasured);
     run.finish("done", { summary });
   } catch (error) {
-    const aborted = signal?.aborted === true;
-    run.finish(
-      aborted ? "interrupted" : "failed",
-      aborted ? {} : { error: (error as Error).message },
-    );
+    finishFailed(run, error, options);
     throw error;
   } finally {
     await engine?.dispose();
@@ -112,25 +111,40 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
 
 const ignore = (): void => undefined;
 const TRIPLETS = "triplets.jsonl.gz";
-const FORGETTING = "forgetting.json";
 
 const groupsPerUpdate = ({ triplets, task }: RwmlConfig): number => triplets + task.groups;
 
 function openRunFolder(
   config: RwmlConfig,
   checkpoint: Checkpoint | undefined,
-  { folder, resume, onProblem = ignore }: RwmlRunOptions,
+  { folder, resume, placeOf, onProblem = ignore }: RwmlRunOptions,
 ): Run {
   if (resume !== true) {
     return createRun({ folder, kind: "rwml", seed: config.seed, config }, onProblem);
   }
-  const updates = checkpoint?.state.updates ?? 0;
+  const { updates, optimizerSteps: step } = checkpoint?.state ?? { updates: 0, optimizerSteps: 0 };
+  const recorded = rwmlConfigOf(folder);
+  const resumption = { folder, length: "updates", placeOf };
+  const changed = resumeChanges(recorded, config, resumption);
+  refuseShorter(resumption, config.updates, updates);
+  const lengthOf = (one: RwmlConfig) => ({
+    length: one.updates,
+    steps: expectedSteps(step, updates, one),
+  });
+  const schedule = { optimizer: config.optimizer, unit: "updates", step };
+  const notice = scheduleNotice(schedule, lengthOf(recorded), lengthOf(config));
+  if (notice !== undefined) onProblem(notice);
   return resumeRun(
     folder,
     {
-      episode: (episode) => episode.group < updates * groupsPerUpdate(config),
-      // The line before the first update is made again where there is no checkpoint.
-      metrics: (line) => checkpoint !== undefined && line.update! < updates,
+      keep: {
+        episode: (episode) => episode.group < updates * groupsPerUpdate(config),
+        // The line before the first update is made again where there is no checkpoint.
+        metrics: (line) => checkpoint !== undefined && line.update! < updates,
+      },
+      updates,
+      config,
+      changed,
     },
     onProblem,
   );
@@ -206,37 +220,4 @@ async function finishUpdate(
 function report(line: MetricsLine, run: Run, options: RwmlRunOptions): void {
   run.recordMetrics(line);
   options.onMetrics?.(line);
-}
-
-/** Measures what was forgotten between the start and now, writes it down, and returns it in short. */
-async function reportForgetting(
-  setup: TripletSetup,
-  data: TripletData,
-  config: RwmlConfig,
-  { folder }: Run,
-): Promise<MetricsLine> {
-  const after = await heldOutMetrics(setup, data.heldOut, config);
-  const reached = latestCheckpoint(folder)?.folder ?? join(folder, REFERENCE);
-  const weights = await weightChange(join(folder, REFERENCE), reached);
-  await setup.engine.load(join(folder, REFERENCE));
-  const before = await heldOutMetrics(setup, data.heldOut, config);
-  const loss = Object.fromEntries(
-    Object.keys(after).flatMap((name) => {
-      const kind = /^heldOut\.loss\.(.+)$/.exec(name)?.[1];
-      return kind === undefined ? [] : [[kind, { before: before[name]!, after: after[name]! }]];
-    }),
-  );
-  const content: ForgettingReport = { weights, loss };
-  writeSmallFile(join(folder, FORGETTING), `${JSON.stringify(content, undefined, 2)}\n`);
-  return {
-    "weights.moved": weights.all,
-    ...Object.fromEntries(
-      Object.entries(loss).map(([kind, { before: old, after: now }]) => [
-        `heldOut.loss.${kind}.change`,
-        now - old,
-      ]),
-    ),
-    "heldOut.reward": after["heldOut.reward"]!,
-    "heldOut.reward.before": before["heldOut.reward"]!,
-  };
 }

@@ -225,7 +225,7 @@ function scaleAdvantages({ advantages }: Advantages, factor: number): Advantages
 }
 
 /** How many optimiser steps the run will have, judged by the updates so far. */
-function expectedSteps(before: number, index: number, options: RwmlOptions): number {
+export function expectedSteps(before: number, index: number, options: RwmlOptions): number {
   const { updates, triplets, groupSize, minibatch } = options;
   const perUpdate = index === 0 ? Math.ceil((triplets * groupSize) / minibatch) : before / index;
   return Math.round(perUpdate * updates);

@@ -7,9 +7,10 @@ import { startTestServer } from "../engine/remote/server-testing.js";
 import { type StandIn, startStandIn } from "../engine/sampler/server-testing.js";
 import { openRun } from "../runs/run-folder.js";
 import { engineOptions, openEngine } from "./engines.js";
+import { openSavedModel } from "./open-model.js";
 import { replayRun } from "./replay.js";
 import { trainRun } from "./run.js";
-import { findSavedModel, loadSavedModel } from "./saved-model.js";
+import { findSavedModel } from "./saved-model.js";
 import { tinyConfig } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-sampler-run-"));
@@ -132,7 +133,7 @@ describe("a run with another sampler", () => {
         [],
         expect.arrayContaining(["policy.loss", "policy.importance"]),
       ]);
-    const { engine } = await loadSavedModel(findSavedModel(folder));
+    const { engine } = await openSavedModel(findSavedModel(folder));
     expect(engine.capabilities.otherSampler).toBeUndefined();
     await engine.dispose();
   });

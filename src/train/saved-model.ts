@@ -1,32 +1,22 @@
 /** A model on disk: the checkpoint of a run, or any folder with weights and a tokenizer. */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Engine } from "../engine/engine.js";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
-import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
-import type { TrainConfig } from "./config.js";
-import { type EngineOptions, engineOptions, openEngine, withoutSampler } from "./engines.js";
-import { currentSettings } from "./recorded-settings.js";
+import { type ActingConfig, actingConfigOf } from "./recorded-config.js";
 
 /** The weights that a run starts from, and stays near where a KL penalty asks for it. */
 export const REFERENCE = "reference";
 /** The tokenizer of a run. */
 export const TOKENIZER = "tokenizer";
 
-/** What every kind of training run says of how its model acts. */
-export type ActingConfig = Pick<
-  TrainConfig,
-  "env" | "prompt" | "stepLimit" | "maxTokens" | "evaluation" | "engine"
->;
-
 /** Where a model's files are, and how it acts where a run of ours trained it. */
 export interface SavedModel {
   readonly weights: string;
   readonly tokenizer: string;
-  readonly config?: ActingConfig;
+  readonly config?: ActingConfig | undefined;
 }
 
 /** Finds a model by a run folder (its latest checkpoint), a folder inside a run, or a folder of its own. */
@@ -38,11 +28,8 @@ export function findSavedModel(folder: string): SavedModel {
       `${folder} holds no model: expected a run folder of pawl train or pawl rwml, or a folder with config.json, model.safetensors and tokenizer.json`,
     );
   }
-  return {
-    weights: folder,
-    tokenizer: existsSync(join(folder, "tokenizer.json")) || !run ? folder : join(run, TOKENIZER),
-    ...(run !== undefined && actingConfigOf(run)),
-  };
+  const own = run === undefined || existsSync(join(folder, "tokenizer.json"));
+  return savedModel(folder, own ? folder : join(run, TOKENIZER), run);
 }
 
 function modelOfRun(run: string): SavedModel {
@@ -55,29 +42,16 @@ function modelOfRun(run: string): SavedModel {
       `${run} has no checkpoint: wait for its first one where it is training, or name a folder with weights`,
     );
   }
-  return { weights, tokenizer: join(run, TOKENIZER), ...actingConfigOf(run) };
+  return savedModel(weights, join(run, TOKENIZER), run);
 }
 
-/** The settings by which a run's model acts; other kinds of runs have none. */
-function actingConfigOf(run: string): Pick<SavedModel, "config"> {
-  const { kind, config } = readManifest(run);
-  return ["train", "rwml"].includes(kind) ? { config: config as unknown as ActingConfig } : {};
-}
-
-/** The settings a training run was made with; another kind of run is refused. */
-export function trainConfigOf(run: string): TrainConfig {
-  const { kind, config } = readManifest(run);
-  if (kind !== "train")
-    throw new RunError(`${run} was made by pawl ${kind}: expected a run of pawl train`);
-  return currentSettings(config);
-}
-
-/** Starts an engine with the model's weights and reads its tokenizer; default: the engine of its run, by itself. */
-export async function loadSavedModel(
-  { weights, tokenizer, config }: SavedModel,
-  { valueHead = false, ...engine }: Partial<EngineOptions> & { readonly valueHead?: boolean } = {},
-): Promise<{ readonly engine: Engine; readonly tokenizer: Tokenizer }> {
-  const read = await loadTokenizer(tokenizer);
-  const options = engineOptions.parse({ ...withoutSampler(config?.engine), ...engine });
-  return { engine: await openEngine(options, { folder: weights }, { valueHead }), tokenizer: read };
+function savedModel(weights: string, tokenizer: string, run: string | undefined): SavedModel {
+  return {
+    weights,
+    tokenizer,
+    // Weights are of use even where the settings they were trained with cannot be read.
+    get config() {
+      return run === undefined ? undefined : actingConfigOf(run);
+    },
+  };
 }

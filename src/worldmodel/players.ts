@@ -7,8 +7,9 @@ import { enginePolicy } from "../rollout/policies/engine.js";
 import { randomPolicy } from "../rollout/policies/random.js";
 import type { Policy } from "../rollout/policy.js";
 import { type PromptStyle, promptStyle } from "../text/prompt.js";
-import { findSavedModel, loadSavedModel } from "../train/saved-model.js";
-import { type EngineChoice, engineFor } from "./engine-choice.js";
+import type { EngineChoice } from "../train/engine-choice.js";
+import { openSavedModel } from "../train/open-model.js";
+import { findSavedModel } from "../train/saved-model.js";
 
 /** A policy with the prompts it reads. */
 export interface Player {
@@ -50,8 +51,7 @@ export async function openPlayer(
     );
   }
   const saved = findSavedModel(text);
-  const engine = engineFor(saved.config?.engine, options.engine);
-  const model = await loadSavedModel(saved, engine);
+  const model = await openSavedModel(saved, options.engine);
   const compact = { style: "compact", history: "all" } as const;
   const style = promptStyle(environment.promptFamily, saved.config?.prompt ?? compact);
   const temperature = options.temperature ?? saved.config?.evaluation.temperature ?? 0;

@@ -6,16 +6,26 @@ import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
-import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
-import { type EngineOptions, openEngine } from "../train/engines.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { type EngineChoice, engineFor } from "../train/engine-choice.js";
+import type { EngineOptions } from "../train/engines.js";
+import { openModel } from "../train/open-model.js";
+import { recordedConfig } from "../train/recorded-config.js";
 import { findSavedModel } from "../train/saved-model.js";
-import type { WorldTrainConfig } from "./config.js";
-import { type EngineChoice, engineFor } from "./engine-choice.js";
+import { type WorldTrainConfig, worldTrainConfig } from "./config.js";
 import { engineWorldModel, type WorldModel } from "./model.js";
 import { type Protocol, protocolOptions } from "./protocol.js";
 
 /** The kind of run that `pawl wm train` makes. */
 export const WORLD_RUN = "wm-train";
+
+/** The settings of a run of `pawl wm train`, as they hold now. */
+export function worldConfigOf(run: string): WorldTrainConfig {
+  return recordedConfig(run, readManifest(run), {
+    kind: WORLD_RUN,
+    schema: () => worldTrainConfig,
+  });
+}
 
 /** A world model's files, the protocol it learnt, and the engine of its run. */
 export interface SavedWorldModel {
@@ -39,7 +49,7 @@ export function findWorldModel(folder: string): SavedWorldModel {
     const protocol = protocolOptions.parse(learnt);
     return { weights, tokenizer, protocol, engine: config?.engine };
   }
-  const { protocol, engine } = readManifest(run).config as WorldTrainConfig;
+  const { protocol, engine } = worldConfigOf(run);
   if (
     run !== folder &&
     ["config.json", POINTER_FILE].some((file) => existsSync(join(folder, file)))
@@ -67,12 +77,11 @@ export async function loadWorldModel(
   options: { readonly engine?: EngineChoice | undefined; readonly maxTokens: number },
 ): Promise<LoadedWorldModel> {
   const { maxTokens } = options;
-  const saved = findWorldModel(folder);
-  const tokenizer = await loadTokenizer(saved.tokenizer);
-  const engine = await openEngine(engineFor(saved.engine, options.engine), {
-    folder: saved.weights,
+  const { protocol, weights, tokenizer: words, ...saved } = findWorldModel(folder);
+  const { engine, tokenizer } = await openModel({
+    start: { folder: weights, tokenizer: words },
+    engine: engineFor(saved.engine, options.engine),
   });
-  const { protocol } = saved;
   return {
     engine,
     tokenizer,

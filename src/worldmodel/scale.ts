@@ -1,5 +1,5 @@
 /** Learning curves: the same world-model training over numbers of trajectories and sizes of models. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { createRandom, mixSeed } from "../random.js";
@@ -7,7 +7,7 @@ import type { WorldTrainConfig } from "./config.js";
 import { DataError, readDataSets } from "./dataset.js";
 import { type FidelityReport, fidelityReport, scoreTurns } from "./fidelity.js";
 import { createProblems } from "./problems.js";
-import { loadWorldModel } from "./saved.js";
+import { loadWorldModel, worldConfigOf } from "./saved.js";
 import { stage } from "./stage.js";
 import { trainWorldModel, type WorldTrainOptions } from "./train.js";
 
@@ -29,6 +29,8 @@ export interface ScalePoint {
   readonly size: number;
   readonly fidelity: FidelityReport;
 }
+
+const SCORE = "fidelity.json";
 
 /** Trains and scores every point of the grid; points that are done already are kept. */
 export async function measureScaling(
@@ -52,9 +54,11 @@ export async function measureScaling(
         model: { ...config.model, start },
         budget: environments.map((env) => `${env}=${size}`),
       };
-      await stage(folder, (place, resume) =>
-        trainWorldModel(settings, { ...options, folder: place, resume }),
+      const ran = await stage(
+        { folder, config: settings, length: "epochs", recorded: worldConfigOf },
+        (resume) => trainWorldModel(settings, { ...options, folder, resume }),
       );
+      if (ran) rmSync(join(folder, SCORE), { force: true });
       const point = await scored(folder, { start, size }, () =>
         score(folder, chosen.slice(0, options.testTrajectories), settings, options.signal),
       );
@@ -70,7 +74,7 @@ async function scored(
   { start, size }: { readonly start: string; readonly size: number },
   make: () => Promise<{ readonly parameters: number; readonly fidelity: FidelityReport }>,
 ): Promise<ScalePoint> {
-  const path = join(folder, "fidelity.json");
+  const path = join(folder, SCORE);
   if (existsSync(path)) return JSON.parse(readFileSync(path, "utf8")) as ScalePoint;
   const point = { model: start, size, ...(await make()) };
   writeFileAtomicallySync(path, `${JSON.stringify(point, undefined, 2)}\n`);

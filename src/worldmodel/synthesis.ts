@@ -13,10 +13,10 @@ import { enginePolicy } from "../rollout/policies/engine.js";
 import { play } from "../rollout/rollout.js";
 import type { Counts } from "../rollout/tally.js";
 import type { PromptStyle } from "../text/prompt.js";
-import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
-import { type EngineOptions, openEngine } from "../train/engines.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import type { EngineOptions } from "../train/engines.js";
 import { evaluate } from "../train/evaluate.js";
-import { engineModel, type ModelStart } from "../train/run.js";
+import { type ModelStart, openModel } from "../train/open-model.js";
 import { type SftOptions, sft } from "../train/sft.js";
 import { replay } from "./consistency.js";
 import type { WorldModel } from "./model.js";
@@ -143,10 +143,12 @@ export async function trainAndTest(
   options: TraineeOptions,
 ): Promise<Readonly<Record<string, Counts>>> {
   const { environment, style, start, maxContext, seed, signal, stepLimit } = options;
-  const tokenizer = "folder" in start ? await loadTokenizer(start.tokenizer) : options.tokenizer;
-  const { vocabularySize } = tokenizer;
-  const model = engineModel(start, vocabularySize, maxContext);
-  const engine = await openEngine(options.engine, model, { seed });
+  const { engine, tokenizer } = await openModel({
+    start,
+    engine: options.engine,
+    scratch: { maxContext, tokenizer: () => options.tokenizer },
+    seed,
+  });
   try {
     const text = { tokenizer, style };
     await sft(engine, episodes, text, { ...options.sft, seed, ...(signal && { signal }) });

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -79,6 +79,31 @@ describe("a world model's training", () => {
     expect(found!.map(({ gradNorm }) => gradNorm)).toEqual(
       expected!.map(({ gradNorm }) => gradNorm),
     );
+  });
+
+  it("goes on for more epochs when it is done, and refuses what cannot change", async () => {
+    const folder = join(parent, "longer");
+    cpSync(whole, folder, { recursive: true });
+    const { epochs, batch } = config();
+    const told: string[] = [];
+    const again = (changes: object) =>
+      trainWorldModel(config(changes), {
+        folder,
+        resume: true,
+        onProblem: (message) => told.push(message),
+      });
+    await expect(again({ batch: batch + 1 })).rejects.toThrow(/--batch cannot change/);
+    await expect(again({ epochs: epochs - 1 })).rejects.toThrow(/--epochs: .* behind it/);
+    await again({ epochs: epochs + 1 });
+    const { manifest, metrics } = openRun(folder, fail);
+    expect(manifest.resumes).toMatchObject([
+      { changed: { epochs: { from: epochs, to: epochs + 1 } } },
+    ]);
+    expect(metrics().at(-1)!.update).toBeGreaterThan(
+      openRun(whole, fail).metrics().at(-1)!.update!,
+    );
+    expect(told).toEqual([expect.stringContaining(`falls over ${epochs + 1} epochs`)]);
+    expect(metrics().at(-1)!.learningRate).toBeLessThan(metrics()[0]!.learningRate!);
   });
 
   it("says what does not fit, and refuses data of which nothing does", async () => {

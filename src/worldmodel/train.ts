@@ -11,21 +11,22 @@ import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom, mixSeed } from "../random.js";
 import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
-import { createRun, type Run, resumeRun } from "../runs/run-folder.js";
-import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder.js";
+import type { Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
-import { openEngine } from "../train/engines.js";
-import { engineModel, type ModelStart, startOf } from "../train/run.js";
+import { type ModelStart, openModel, startOf } from "../train/open-model.js";
+import { refuseShorter, resumeChanges } from "../train/resume.js";
+import { TOKENIZER } from "../train/saved-model.js";
 import { learningRate } from "../train/schedule.js";
 import { asMean } from "../train/sft.js";
 import type { WorldTrainConfig } from "./config.js";
-import { DataError, type DataSet, parseBudgets, readDataSets, withinBudgets } from "./dataset.js";
+import { DataError, parseBudgets, readDataSets, withinBudgets } from "./dataset.js";
 import { createDialogue, dialogueSequence } from "./dialogue.js";
 import { fidelityReport, scoreTurns } from "./fidelity.js";
 import { engineWorldModel } from "./model.js";
 import { createProblems, type Problems } from "./problems.js";
 import type { Protocol } from "./protocol.js";
-import { WORLD_RUN } from "./saved.js";
+import { WORLD_RUN, worldConfigOf } from "./saved.js";
 import type { Trajectory } from "./trajectory.js";
 
 /** What happened at one optimiser step. */
@@ -40,6 +41,8 @@ export interface WorldTrainOptions {
   readonly folder: string;
   /** Go on with the run that is in the folder. */
   readonly resume?: boolean;
+  /** How people gave a setting, for errors; default: its flag. */
+  readonly placeOf?: ((path: readonly string[]) => string) | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProblem?: (message: string) => void;
   readonly onStep?: (step: WorldTrainStep) => void;
@@ -48,6 +51,8 @@ export interface WorldTrainOptions {
 
 /** The folder of a finished run that other training can start from. */
 export const MODEL = "model";
+/** Where a server's own model is saved for its tokenizer. */
+const SERVED = "served";
 
 /** Optimiser steps whose mean loss makes one line of metrics. */
 const METRICS_EVERY = 25;
@@ -57,10 +62,11 @@ export async function trainWorldModel(
   config: WorldTrainConfig,
   options: WorldTrainOptions,
 ): Promise<void> {
-  const { folder, signal } = options;
+  const { folder } = options;
   const problems = createProblems(options.onProblem);
   // What cannot work is refused before there is a run.
-  const start = startOf(config);
+  const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
+  const start = checkpoint === undefined ? startOf(config) : startAt(checkpoint, folder);
   const data = readDataSets(config.data, problems);
   const train = withinBudgets(data.train, parseBudgets(config.budget), config.seed);
   if (train.length === 0) {
@@ -68,12 +74,24 @@ export async function trainWorldModel(
       `${config.data.join(", ")}: there is nothing to learn from within --budget`,
     );
   }
-  const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
-  const run = openRun(config, checkpoint, options);
+  const run = openRun(config, Math.ceil(train.length / config.batch), checkpoint, options);
   let engine: Engine | undefined;
   try {
-    const tokenizer = await openTokenizer(folder, start, checkpoint, { ...data, train }, config);
-    engine = await startEngine(config, start, tokenizer, checkpoint);
+    const model = await openModel({
+      start,
+      engine: config.engine,
+      scratch: {
+        maxContext: config.model.maxContext,
+        tokenizer: () => buildTokenizer(textsOf([...train, ...data.test], config.protocol)),
+      },
+      servedFolder: join(folder, SERVED),
+      seed: config.seed,
+      onNotice: options.onProblem,
+    });
+    engine = model.engine;
+    const { tokenizer } = model;
+    if (checkpoint === undefined) await tokenizer.save(join(folder, TOKENIZER));
+    else await engine.load(checkpoint.folder);
     const sequences = toSequences(train, tokenizer, config.protocol, engine, problems);
     await learn(
       { engine, tokenizer, sequences, test: data.test, run, checkpoint },
@@ -84,11 +102,7 @@ export async function trainWorldModel(
     await engine.save(join(folder, MODEL), { optimizer: false });
     await tokenizer.save(join(folder, MODEL));
   } catch (error) {
-    const aborted = signal?.aborted === true;
-    run.finish(
-      aborted ? "interrupted" : "failed",
-      aborted ? {} : { error: (error as Error).message },
-    );
+    finishFailed(run, error, options);
     throw error;
   } finally {
     await engine?.dispose();
@@ -96,37 +110,40 @@ export async function trainWorldModel(
   run.finish("done");
 }
 
+/** Where a run that has a checkpoint goes on. */
+const startAt = ({ folder }: Checkpoint, run: string): ModelStart => ({
+  folder,
+  tokenizer: join(run, TOKENIZER),
+});
+
 function openRun(
   config: WorldTrainConfig,
+  perEpoch: number,
   checkpoint: Checkpoint | undefined,
-  { folder, resume, onProblem = () => undefined }: WorldTrainOptions,
+  { folder, resume, placeOf, onProblem = () => undefined }: WorldTrainOptions,
 ): Run {
   if (resume !== true) {
     return createRun({ folder, kind: WORLD_RUN, seed: config.seed, config }, onProblem);
   }
   const done = checkpoint?.state.updates ?? 0;
+  const recorded = worldConfigOf(folder);
+  const resumption = { folder, length: "epochs", placeOf };
+  const changed = resumeChanges(recorded, config, resumption);
+  refuseShorter(resumption, config.epochs, Math.ceil(done / perEpoch));
+  if (config.optimizer.schedule !== "constant" && recorded.epochs !== config.epochs)
+    onProblem(
+      `the learning rate now falls over ${config.epochs} epochs instead of ${recorded.epochs} (optimizer.schedule ${config.optimizer.schedule})`,
+    );
   return resumeRun(
     folder,
-    { episode: () => true, metrics: (line) => line.update! < done },
+    {
+      keep: { episode: () => true, metrics: (line) => line.update! < done },
+      updates: done,
+      config,
+      changed,
+    },
     onProblem,
   );
-}
-
-async function openTokenizer(
-  folder: string,
-  start: ModelStart,
-  checkpoint: Checkpoint | undefined,
-  data: DataSet,
-  { protocol }: WorldTrainConfig,
-): Promise<Tokenizer> {
-  const place = join(folder, "tokenizer");
-  if (checkpoint !== undefined) return loadTokenizer(place);
-  const tokenizer =
-    "folder" in start
-      ? await loadTokenizer(start.tokenizer)
-      : buildTokenizer(textsOf([...data.train, ...data.test], protocol));
-  await tokenizer.save(place);
-  return tokenizer;
 }
 
 /** Every text of the trajectories once, for a tokenizer of their own: words are given, not to be learnt. */
@@ -137,20 +154,6 @@ export function textsOf(trajectories: readonly Trajectory[], { marker }: Protoco
     for (const { action, observation } of turns) texts.add(action).add(observation);
   }
   return texts;
-}
-
-async function startEngine(
-  { model, engine: settings, seed }: WorldTrainConfig,
-  start: ModelStart,
-  { vocabularySize }: Tokenizer,
-  checkpoint: Checkpoint | undefined,
-): Promise<Engine> {
-  const { maxContext } = model;
-  const engine = await openEngine(settings, engineModel(start, vocabularySize, maxContext), {
-    seed,
-  });
-  if (checkpoint !== undefined) await engine.load(checkpoint.folder);
-  return engine;
 }
 
 function toSequences(
@@ -212,10 +215,8 @@ async function learn(
     }
     const some = order.slice(within * batch, (within + 1) * batch);
     const { loss } = await engine.forwardBackward(asMean(some), supervisedObjective);
-    const { gradNorm } = await engine.optimStep({
-      ...optimizer,
-      learningRate: learningRate(optimizer, step, steps),
-    });
+    const rate = learningRate(optimizer, step, steps);
+    const { gradNorm } = await engine.optimStep({ ...optimizer, learningRate: rate });
     losses.push(loss);
     options.onStep?.({ step, steps, loss });
     const last = step + 1 === steps;
@@ -224,7 +225,7 @@ async function learn(
     if (due(METRICS_EVERY) || Object.keys(evaluated).length > 0 || due(checkpointEvery)) {
       const mean = losses.reduce((sum, one) => sum + one, 0) / losses.length;
       losses.length = 0;
-      const line = { update: step, "wm.loss": mean, gradNorm, ...evaluated };
+      const line = { update: step, "wm.loss": mean, gradNorm, learningRate: rate, ...evaluated };
       run.recordMetrics(line);
       options.onMetrics?.(line);
     }

@@ -14,12 +14,15 @@ import { openRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import type { TrainConfig } from "../train/config.js";
-import { engineOptions, openEngine } from "../train/engines.js";
-import { engineModel, startOf, type TrainOptions, trainRun } from "../train/run.js";
+import { engineOptions } from "../train/engines.js";
+import { openModel, startOf } from "../train/open-model.js";
+import { trainConfigOf } from "../train/recorded-config.js";
+import { type TrainOptions, trainRun } from "../train/run.js";
 import { worldTexts } from "../train/world-text.js";
 import type { WorldTrainConfig } from "./config.js";
 import { readDataSets } from "./dataset.js";
 import { createProblems } from "./problems.js";
+import { worldConfigOf } from "./saved.js";
 import { stage } from "./stage.js";
 import { MODEL, textsOf, trainWorldModel, type WorldTrainOptions } from "./train.js";
 
@@ -67,32 +70,33 @@ export async function compareWarmStart(
     const start = await commonStart(join(parent, "start"), config, seed);
     const model = { ...config.train.model, start };
     const { engine } = config.train;
-    await stage(join(parent, "world"), (folder, resume) =>
-      trainWorldModel(
-        { ...config.world, model, engine, seed },
-        {
-          folder,
+    const world = { ...config.world, model, engine, seed };
+    const place = join(parent, "world");
+    await stage(
+      { folder: place, config: world, length: "epochs", recorded: worldConfigOf },
+      (resume) =>
+        trainWorldModel(world, {
+          folder: place,
           resume,
           signal,
           ...(onProblem && { onProblem }),
           ...onStage?.(`seed ${seed}: world model`),
-        },
-      ),
+        }),
     );
     const starts = { warm: join(parent, "world", MODEL), cold: start };
     for (const arm of arms) {
       const folder = join(parent, arm);
-      await stage(folder, (place, resume) =>
-        trainRun(
-          { ...config.train, seed, model: { ...model, start: starts[arm] } },
-          {
-            folder: place,
+      const settings = { ...config.train, seed, model: { ...model, start: starts[arm] } };
+      await stage(
+        { folder, config: settings, length: "updates", recorded: trainConfigOf },
+        (resume) =>
+          trainRun(settings, {
+            folder,
             resume,
             ...(signal && { signal }),
             ...(onProblem && { onProblem }),
             ...onStage?.(`seed ${seed}: ${arm}`),
-          },
-        ),
+          }),
       );
       const lines = openRun(folder, onProblem ?? (() => undefined)).metrics();
       const evaluations = lines.filter((line) =>
@@ -116,17 +120,17 @@ async function commonStart(
   const environment = openEnvironment({ ...train.env, name: String(train.env.name) });
   const style = promptStyle(environment.promptFamily, train.prompt);
   const data = readDataSets(world.data, createProblems());
-  const tokenizer = buildTokenizer([
-    ...textsOf([...data.train, ...data.test], world.protocol),
-    ...(await worldTexts(environment, style)),
-  ]);
-  const { vocabularySize } = tokenizer;
-  const { maxContext } = train.model;
-  const engine = await openEngine(
-    engineOptions.parse({}),
-    engineModel(start, vocabularySize, maxContext),
-    { seed, valueHead: train.advantage.name === "ppo" },
-  );
+  const words = textsOf([...data.train, ...data.test], world.protocol);
+  const { engine, tokenizer } = await openModel({
+    start,
+    engine: engineOptions.parse({}),
+    scratch: {
+      maxContext: train.model.maxContext,
+      tokenizer: async () => buildTokenizer([...words, ...(await worldTexts(environment, style))]),
+    },
+    seed,
+    valueHead: train.advantage.name === "ppo",
+  });
   try {
     await engine.save(folder, { optimizer: false });
     // Written last: it says that the folder is whole.

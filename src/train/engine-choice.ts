@@ -1,6 +1,6 @@
 /** Which engine reads a saved model: the one that is named, else that of the run that trained it. */
 import type { z } from "zod";
-import { type EngineOptions, engineOptions } from "../train/engines.js";
+import { type EngineOptions, engineOptions, isRemote } from "./engines.js";
 
 const engine = engineOptions.unwrap();
 
@@ -20,16 +20,24 @@ export const engineChoice = engine
 /** The settings of an engine, as far as they are given. */
 export type EngineChoice = z.output<typeof engineChoice>;
 
-/** The engine to read a model with, given the settings of its run, if a run trained it. */
+/**
+ * The engine to read a model with, given the settings of its run, if a run trained it.
+ *
+ * Of those, copies and samplers are for training alone. A server's models say nothing about another engine;
+ * the rank of its adapters belongs to the weights and goes with them, except to this process, which has none.
+ */
 export function engineFor(
   recorded: EngineOptions | undefined,
   chosen: EngineChoice = {},
 ): EngineOptions {
-  // A server's settings say nothing about another engine, and those of training nothing about reading.
-  const same = chosen.name === undefined || chosen.name === recorded?.name;
+  const { name = "embedded", threads, model, loraRank } = recorded ?? {};
+  const named = chosen.name ?? name;
+  const same = named === name;
   return engineOptions.parse({
-    ...(same && recorded && { name: recorded.name, threads: recorded.threads }),
-    ...(same && recorded?.model !== undefined && { model: recorded.model }),
+    ...(same && threads !== undefined && { threads }),
+    ...(same && model !== undefined && { model }),
+    ...(isRemote({ name: named }) && loraRank !== undefined && { loraRank }),
     ...chosen,
+    name: named,
   });
 }

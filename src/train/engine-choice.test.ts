@@ -13,12 +13,17 @@ describe("engineFor", () => {
   it("is the engine of the run where none is named, without what is for training", () => {
     const engine = engineFor(served, engineChoice.parse({ threads: 2 }));
     expect(engine).toMatchObject({ name: "http://gpu:8000", model: "small", threads: 2 });
-    expect(engine).toMatchObject({ loraRank: 0, copy: false });
+    expect(engine).toMatchObject({ copy: false, loraRank: 8 });
   });
 
   it("is the named one, without the settings of the run's own server", () => {
     const engine = engineFor(served, engineChoice.parse({ name: "embedded" }));
     expect(engine).toEqual(engineOptions.parse({}));
+  });
+
+  it("on another server keeps the rank, which belongs to the weights, and no names", () => {
+    const engine = engineFor(served, { name: "http://other:8000" });
+    expect(engine).toEqual(engineOptions.parse({ name: "http://other:8000", loraRank: 8 }));
   });
 
   it("is embedded for a model that no run trained", () => {

@@ -1,0 +1,26 @@
+/**
+ * The default of `pawl train --env alfworld`: the laptop recipe's ways in ALFWorld, on two cores.
+ *
+ * Needs the games (`pawl env info alfworld` says how to get them). ALFWorld's only teacher sees the true state and is
+ * slow to find its way back from a stray, so some episodes with few strays must do; recipes/alfworld-scratch.ts shows
+ * what 17,000 of them and a GPU bring. Its rooms are large: prompts hold the whole history, and the context
+ * is twice the laptop's.
+ */
+import { laptop } from "./laptop.js";
+
+export const alfworld = {
+  ...laptop,
+  env: { name: "alfworld", order: 0 },
+  model: { start: "tiny", maxContext: 1536 },
+  warmStart: {
+    ...laptop.warmStart,
+    teacher: "expert",
+    episodes: 1500,
+    epsilon: 0.05,
+    emphasis: {},
+  },
+  updates: 40,
+  groups: 8,
+  maxTokens: 12,
+  evaluation: { every: 20, tasks: 64, temperature: 0.4 },
+};

@@ -1,0 +1,18 @@
+/**
+ * The default of `pawl train --env search`: the laptop recipe's ways in search-augmented QA, on two cores.
+ *
+ * Without SEARCHQA_DATA the world and its questions are made up. Questions need one fact, and a search returns one
+ * passage: so a model of this size learns to search for what is asked about and to read the answer off.
+ */
+import { laptop } from "./laptop.js";
+
+export const search = {
+  ...laptop,
+  env: { name: "search", topk: 1, hops: "one" },
+  model: { start: "tiny", maxContext: 1024 },
+  warmStart: { ...laptop.warmStart, teacher: "expert", episodes: 4000, emphasis: {} },
+  updates: 40,
+  stepLimit: 4,
+  maxTokens: 32,
+  evaluation: { every: 20, splits: ["valid_seen"], tasks: 128, temperature: 0.4 },
+};

@@ -1,0 +1,27 @@
+/**
+ * The default of `pawl train --env webshop`: the laptop recipe's ways in the shop, on two cores.
+ *
+ * Without WEBSHOP_DATA the shop is made up. Its pages are long and say again what came before, so prompts hold the
+ * last two steps, as in the paper. A purchase is rewarded by how well it fits, so no emphasis is needed to
+ * see rewards that differ.
+ */
+import { laptop } from "./laptop.js";
+
+export const webshop = {
+  ...laptop,
+  env: { name: "webshop" },
+  prompt: { style: "compact", history: 2 },
+  model: { start: "tiny", maxContext: 2048 },
+  warmStart: {
+    ...laptop.warmStart,
+    teacher: "expert",
+    episodes: 2000,
+    epsilon: 0.05,
+    emphasis: {},
+  },
+  updates: 40,
+  groups: 8,
+  stepLimit: 15,
+  maxTokens: 32,
+  evaluation: { every: 20, splits: ["test"], tasks: 64, temperature: 0.4 },
+};

@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { resolveConfig } from "../config/resolve.js";
+import type { EnvKind } from "../envs/env.js";
+import { openEnvironment } from "../envs/open.js";
+import { findEnvKind, registerEnv } from "../envs/registry.js";
+import { readManifest } from "../runs/manifest.js";
+import { checkConfig } from "../train/checks.js";
+import { trainConfig } from "../train/config.js";
+import { recipeOf } from "./default-recipe.js";
+import { runCli } from "./testing.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-recipe-"));
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+
+/** The smallest run of a recipe: what is cut is its size. */
+const small = [
+  ...["--warm-start.episodes", "2", "--warm-start.sft.batch", "2", "--updates", "1"],
+  ...["--groups", "1", "--group-size", "2", "--step-limit", "2", "--engine.threads", "1"],
+  ...["--evaluation.tasks", "1", "--evaluation.every", "1"],
+];
+
+describe("pawl train --env NAME", () => {
+  for (const [name, more] of [
+    ["webshop", ["--env.products", "40"]],
+    ["search", ["--env.size", "40"]],
+  ] as const)
+    it(`trains in ${name} with its own recipe`, async () => {
+      const out = join(parent, name);
+      const { code, stderr } = await runCli([
+        ...["train", "--env", name, "--out", out],
+        ...[...small, ...more],
+      ]);
+      expect([code, stderr]).toEqual([0, expect.stringContaining("update 1/1")]);
+      expect(readManifest(out).config).toMatchObject({
+        env: { name },
+        warmStart: { teacher: "expert" },
+        prompt: { style: "compact" },
+      });
+    }, 120_000);
+
+  it("says what is missing where alfworld's games are", async () => {
+    const data = process.env.ALFWORLD_DATA;
+    delete process.env.ALFWORLD_DATA;
+    try {
+      const { code, stderr } = await runCli(["train", "--env", "alfworld"]);
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringMatching(/alfworld-download.*ALFWORLD_DATA/),
+      ]);
+    } finally {
+      if (data !== undefined) process.env.ALFWORLD_DATA = data;
+    }
+  });
+
+  it("refuses what the recipe's environment does not have by the flag that asked", async () => {
+    const { code, stderr } = await runCli(["train", "--env", "search", "--env.rooms", "3"]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("unknown option --env.rooms")]);
+    const quick = await runCli(["train", "--env", "search", "--quick"]);
+    expect(quick.stderr).toContain("--quick is a smaller household world, and --env names search");
+  });
+});
+
+it.each(["household", "webshop", "search", "alfworld"])("the recipe of %s is one", (name) => {
+  const schema = trainConfig(findEnvKind(name));
+  const config = resolveConfig(schema, { layers: [recipeOf(name, () => undefined)], flags: [] });
+  expect(config.env.name).toBe(name);
+  if (name === "alfworld") return;
+  const environment = openEnvironment({ ...config.env, name });
+  checkConfig(config, environment);
+  expect(environment[config.warmStart.teacher]).toBeTypeOf("function");
+});
+
+describe("an environment of one's own", () => {
+  const household = findEnvKind("household");
+  const own = (name: string, teacher: boolean): EnvKind => ({
+    ...household,
+    name,
+    open(options) {
+      const world = household.open(options);
+      const { seeker: _, expert: __, ...bare } = world;
+      return { ...(teacher ? world : bare), name, splits: ["all", "held-out"] };
+    },
+  });
+
+  it("is trained in by the laptop recipe, with its own splits and teacher", () => {
+    registerEnv(own("own-taught", true));
+    const { content, file } = recipeOf("own-taught", () => undefined);
+    expect(file).toBe("instead");
+    expect(content).toMatchObject({
+      env: { name: "own-taught" },
+      split: "all",
+      warmStart: { teacher: "seeker", emphasis: {} },
+      evaluation: { splits: ["held-out"] },
+    });
+    expect(content).not.toHaveProperty("stepLimit");
+  });
+
+  it("without a teacher needs a model that knows something", () => {
+    registerEnv(own("own-untaught", false));
+    expect(() => recipeOf("own-untaught", () => undefined)).toThrow(
+      /own-untaught has no teacher .* --model.start FOLDER, or .* --config/,
+    );
+    const { content } = recipeOf("own-untaught", (path) =>
+      path === "model.start" ? "some/model" : undefined,
+    );
+    expect(content).toMatchObject({ warmStart: { episodes: 0 } });
+  });
+});

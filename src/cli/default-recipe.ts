@@ -1,0 +1,84 @@
+/** The settings that hold where none are given: a recipe for each environment. */
+import { alfworld } from "../../recipes/alfworld.js";
+import { laptop } from "../../recipes/laptop.js";
+import { quick } from "../../recipes/quick.js";
+import { search } from "../../recipes/search.js";
+import { webshop } from "../../recipes/webshop.js";
+import { ConfigError } from "../config/config-error.js";
+import type { ConfigLayer } from "../config/resolve.js";
+import { EnvError, type Environment } from "../envs/env.js";
+import { openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
+import type { Base, Given, Peek } from "./command.js";
+
+const RECIPES: Readonly<Record<string, ConfigLayer>> = {
+  household: { path: "recipes/laptop.ts", content: laptop },
+  alfworld: { path: "recipes/alfworld.ts", content: alfworld },
+  webshop: { path: "recipes/webshop.ts", content: webshop },
+  search: { path: "recipes/search.ts", content: search },
+};
+
+/** The recipe of the environment that is named; a file is a whole description and stands in its place. */
+export function defaultRecipe({ peek, file }: Given): Base | undefined {
+  return file === undefined ? recipeOf(peek("env.name") ?? "household", peek) : undefined;
+}
+
+/** The recipe of an environment by its name, also of one that a user brought. */
+export function recipeOf(name: string, peek: Peek): Base {
+  return { ...(RECIPES[name] ?? ownRecipe(name, peek)), file: "instead" };
+}
+
+/** `pawl train --quick`: a smaller household world, and nothing else. */
+export function quickRecipe({ peek, file }: Given): Base {
+  const other = file !== undefined ? "--config" : peek("resume") && "--resume";
+  if (other)
+    throw new ConfigError(
+      `--quick stands for the settings of recipes/quick.ts, and ${other} names others: leave one of them out.`,
+    );
+  const env = peek("env.name") ?? "household";
+  if (env !== "household")
+    throw new ConfigError(
+      `--quick is a smaller household world, and --env names ${env}: leave one of them out.`,
+    );
+  return { path: "recipes/quick.ts", content: quick, file: "instead" };
+}
+
+/** The laptop recipe for a world that this package does not know, as far as that world can be looked at. */
+function ownRecipe(name: string, peek: Peek): ConfigLayer {
+  const path = `the default recipe for ${name}`;
+  const { stepLimit: _, ...common } = laptop;
+  const base = { ...common, env: { name }, maxTokens: 32 };
+  const world = openByName(name);
+  if (world === undefined)
+    return { path, content: { ...base, warmStart: { ...laptop.warmStart, emphasis: {} } } };
+  const teacher = (["seeker", "expert"] as const).find((one) => world[one] !== undefined);
+  if (teacher === undefined && peek("model.start") === undefined)
+    throw new ConfigError(
+      `${name} has no teacher (expert or seeker) that a model from scratch could imitate: name a model that knows the format with --model.start FOLDER, or describe the whole run in a file with --config`,
+    );
+  const [first, ...others] = world.splits;
+  return {
+    path,
+    content: {
+      ...base,
+      ...(first !== undefined && !world.splits.includes("train") && { split: first }),
+      warmStart:
+        teacher === undefined ? { episodes: 0 } : { ...laptop.warmStart, teacher, emphasis: {} },
+      evaluation: {
+        ...laptop.evaluation,
+        splits: others.length > 0 ? others : world.splits,
+      },
+    },
+  };
+}
+
+/** The world with its default options; one that needs some is looked at when they are known. */
+function openByName(name: string): Environment | undefined {
+  const kind = findEnvKind(name);
+  try {
+    return openEnvironment({ name: kind.name });
+  } catch (error) {
+    if (error instanceof EnvError) return undefined;
+    throw error;
+  }
+}

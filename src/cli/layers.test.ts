@@ -1,0 +1,107 @@
+/** Settings in layers: a checkpoint's own, a file over them, flags over both. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readManifest } from "../runs/manifest.js";
+import { trainRun } from "../train/run.js";
+import { tinyConfig } from "../train/testing.js";
+import { runCli } from "./testing.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-layers-"));
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+const run = join(parent, "run");
+beforeAll(
+  () =>
+    trainRun(
+      tinyConfig({
+        updates: 0,
+        evaluation: { every: 0, temperature: 0.7 },
+        env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["look"] },
+      }),
+      { folder: run },
+    ),
+  240_000,
+);
+
+function file(name: string, content: object): string {
+  const path = join(parent, name);
+  writeFileSync(path, JSON.stringify(content));
+  return path;
+}
+
+const play = async (command: string, ...args: readonly string[]) => {
+  const out = mkdtempSync(join(parent, "out-"));
+  rmSync(out, { recursive: true });
+  const outcome = await runCli([command, "--out", out, ...args]);
+  return { ...outcome, config: outcome.code === 0 ? readManifest(out).config : undefined };
+};
+
+const env = { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["look"] };
+
+describe("pawl eval --checkpoint RUN --config FILE", () => {
+  it("plays the run's own environment, with the file's settings over the run's and flags over both", async () => {
+    const path = file("eval.json", { tasks: 3, temperature: 0.2, stepLimit: 2, env: "household" });
+    const { code, config } = await play(
+      "eval",
+      ...["--checkpoint", run, "--config", path, "--step-limit", "1"],
+    );
+    expect(code).toBe(0);
+    expect(config).toMatchObject({
+      env,
+      prompt: { style: "compact", history: "all" },
+      maxTokens: 6,
+      tasks: 3,
+      temperature: 0.2,
+      stepLimit: 1,
+    });
+  });
+
+  it("finds the checkpoint also where the file names it", async () => {
+    const path = file("checkpoint.json", { checkpoint: run, tasks: 2 });
+    const { config } = await play("eval", "--config", path);
+    expect(config).toMatchObject({ env, temperature: 0.7, tasks: 2 });
+  });
+
+  it.each([
+    [{ env: "search" }, [], "env.name search contradicts"],
+    [{}, ["--env", "alfworld"], "env.name alfworld contradicts"],
+    [{ env: { rooms: 2, receptacles: 8 } }, [], "env.rooms is 2, and in the run of"],
+    [{ temperature: "hot" }, [], "bad.json: temperature: expected"],
+    [{ rooms: 2 }, [], "bad.json: rooms: unknown setting"],
+    [{}, ["--env.objects", "0"], "--env.objects: expected at least"],
+  ])("refuses %j %j by name", async (content, flags, message) => {
+    const path = file("bad.json", { tasks: 2, ...content });
+    for (const command of ["eval", "rollout"]) {
+      const given = command === "eval" ? path : file("bad.json", { groups: 1, ...content });
+      const outcome = await play(command, "--checkpoint", run, "--config", given, ...flags);
+      expect(outcome.stderr).toContain(message);
+      expect(outcome.code).toBe(2);
+    }
+  });
+
+  it("plays another house where a flag says so", async () => {
+    const flags = ["--env.rooms", "2", "--env.receptacles", "6", "--tasks", "2"];
+    const { code, config } = await play("eval", "--checkpoint", run, ...flags);
+    expect([code, config]).toEqual([
+      0,
+      expect.objectContaining({ env: expect.objectContaining({ rooms: 2, families: ["look"] }) }),
+    ]);
+  });
+});
+
+describe("a file for pawl train", () => {
+  it("is a whole description: nothing of the default recipe is left below it", async () => {
+    const path = file("whole.json", {
+      env: { name: "household", rooms: 1, receptacles: 4, objects: 3 },
+      model: { maxContext: 512 },
+      engine: { threads: 1 },
+      updates: 0,
+      evaluation: { every: 0 },
+    });
+    const { code, config } = await play("train", "--config", path);
+    expect(code).toBe(0);
+    // The recipe's would be compact prompts and thousands of episodes.
+    expect(config).toMatchObject({ prompt: { style: "full" }, warmStart: { episodes: 0 } });
+  });
+});

@@ -1,0 +1,59 @@
+/**
+ * Settings as they were recorded, checked by today's schema.
+ *
+ * A record holds every setting with the value it had, so a default that changes later does not reach it. Only a
+ * setting that did not exist yet is missing, and then its default must not be guessed at: where it is not what
+ * runs did before, the caller says what held then.
+ */
+import type { z } from "zod";
+import { type SettingsTree, valueAt, withValueAt } from "./settings-tree.js";
+
+/** A setting that came or went since runs were recorded. */
+export type SettingHistory =
+  | {
+      readonly path: string;
+      /** What held before there was the setting, where that is not its default. */
+      readonly before: unknown;
+    }
+  | {
+      readonly path: string;
+      /** It is gone, and what a record says of it no longer matters. */
+      readonly gone: true;
+    };
+
+/** Settings that cannot be read, and why. */
+export interface Unreadable {
+  readonly reasons: readonly string[];
+}
+
+/** Reads recorded settings: what came later is filled in by `history`, else by its default. */
+export function parseRecorded<S extends z.ZodObject>(
+  schema: S,
+  recorded: SettingsTree,
+  history: readonly SettingHistory[],
+): { readonly config: z.output<S> } | Unreadable {
+  const parsed = schema.safeParse(migrate(recorded, history));
+  if (parsed.success) return { config: parsed.data };
+  return {
+    reasons: parsed.error.issues.flatMap((issue) => {
+      const path = issue.path.map(String);
+      return issue.code === "unrecognized_keys"
+        ? issue.keys.map((key) => `${[...path, key].join(".")} is unknown`)
+        : [`${path.join(".")}: ${issue.message}`];
+    }),
+  };
+}
+
+function migrate(recorded: SettingsTree, history: readonly SettingHistory[]): SettingsTree {
+  let settings = recorded;
+  for (const change of history) {
+    const path = change.path.split(".");
+    const parent = path.slice(0, -1);
+    // Only where the part it belongs to was recorded: a variant without it stays without.
+    if (valueAt(settings, parent) === undefined && parent.length > 0) continue;
+    if ("gone" in change) settings = withValueAt(settings, path, undefined);
+    else if (valueAt(settings, path) === undefined)
+      settings = withValueAt(settings, path, change.before);
+  }
+  return settings;
+}

@@ -1,0 +1,64 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { readManifest } from "./manifest.js";
+import { createRun, finishFailed, openRun, resumeRun } from "./run-folder.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-run-"));
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+const start = (name: string) =>
+  createRun({ folder: join(parent, name), kind: "train", seed: 0, config: { updates: 2 } }, fail);
+const keep = { episode: () => true, metrics: () => true };
+
+/** As on a full disk: the manifest cannot be replaced any more. */
+function blockManifest(folder: string): void {
+  rmSync(join(folder, "manifest.json"));
+  mkdirSync(join(folder, "manifest.json"));
+  writeFileSync(join(folder, "manifest.json", "in-the-way"), "");
+}
+
+describe("the end of a run that cannot be written", () => {
+  it("is told beside the error that ended it, and the folder is let go of", () => {
+    const run = start("full");
+    blockManifest(run.folder);
+    const told: string[] = [];
+    finishFailed(run, new Error("the real reason"), { onProblem: (message) => told.push(message) });
+    expect(told).toEqual([
+      expect.stringMatching(/how the run ended could not be written: .*manifest/),
+    ]);
+    expect(existsSync(join(run.folder, "lock"))).toBe(false);
+  });
+
+  it("is the error where nothing else was wrong", () => {
+    const run = start("full-at-last");
+    blockManifest(run.folder);
+    expect(() => run.finish("done")).toThrow(/could not write .*manifest/);
+    expect(existsSync(join(run.folder, "lock"))).toBe(false);
+  });
+});
+
+describe("a run that goes on", () => {
+  it("records each time what changed, from which update on", () => {
+    const run = start("longer");
+    run.recordMetrics({ update: 0 });
+    run.finish("done");
+    const changed = { updates: { from: 2, to: 5 } };
+    resumeRun(run.folder, { keep, updates: 2, config: { updates: 5 }, changed }, fail).finish(
+      "done",
+    );
+    // From an earlier checkpoint: what changed at 2 now holds from 1.
+    resumeRun(run.folder, { keep, updates: 1 }, fail).finish("interrupted");
+    const { config, resumes, status } = readManifest(run.folder);
+    expect([config, status]).toEqual([{ updates: 5 }, "interrupted"]);
+    expect(resumes).toMatchObject([
+      { update: 1, changed },
+      { update: 1, changed: {} },
+    ]);
+    expect(openRun(run.folder, fail).active).toBe(false);
+  });
+});

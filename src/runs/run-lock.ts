@@ -1,0 +1,114 @@
+/**
+ * The lock of a run folder: the process that is writing to it.
+ *
+ * Locks are numbered files, `lock`, `lock.1`, `lock.2` …, and the highest one holds. A lock whose process has
+ * died is never replaced: whoever takes over makes the next one, which can be made only once. So of several
+ * processes that see the same dead lock at the same moment, one gets the folder. Removing the dead lock and making
+ * a new one would be two steps, and a late remover would remove the new one.
+ */
+import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { RunError } from "./run-error.js";
+
+/** The lock that holds, as it was found. */
+export interface FoundLock {
+  /** Its number; −1 where there is none. */
+  readonly number: number;
+  /** The living process that made it; undefined where it is free, or its process is dead. */
+  readonly owner: number | undefined;
+}
+
+/** A lock that was taken. */
+export interface RunLock {
+  release(): void;
+}
+
+/** Looks which process is writing to the folder. */
+export function findLock(folder: string): FoundLock {
+  const number = numbersIn(folder).at(-1) ?? -1;
+  return { number, owner: number < 0 ? undefined : ownerOf(join(folder, nameOf(number))) };
+}
+
+/** Takes the folder for this process, or says who has it; `found` is what was seen of it before. */
+export function takeLock(folder: string, found = findLock(folder)): RunLock {
+  if (found.owner !== undefined) throw takenBy(folder, found.owner);
+  const number = found.number + 1;
+  const path = join(folder, nameOf(number));
+  if (!makeOnce(path)) throw takenBy(folder, findLock(folder).owner);
+  // Whoever looked long ago may have made a number beside one that was made since.
+  const other = numbersIn(folder)
+    .filter((one) => one !== number)
+    .map((one) => ownerOf(join(folder, nameOf(one))))
+    .find((owner) => owner !== undefined);
+  if (other !== undefined) {
+    rmSync(path, { force: true });
+    throw takenBy(folder, other);
+  }
+  return {
+    release() {
+      rmSync(path, { force: true });
+      for (const old of numbersIn(folder))
+        if (old < number) rmSync(join(folder, nameOf(old)), { force: true });
+    },
+  };
+}
+
+const nameOf = (number: number): string => (number === 0 ? "lock" : `lock.${number}`);
+
+function numbersIn(folder: string): number[] {
+  return readdirSync(folder)
+    .flatMap((name) => {
+      const parts = /^lock(?:\.(\d+))?$/.exec(name);
+      return parts === null ? [] : [Number(parts[1] ?? 0)];
+    })
+    .sort((a, b) => a - b);
+}
+
+/** Makes the file with this process's number in it; false where it is there. It is never seen without the number. */
+function makeOnce(path: string): boolean {
+  const draft = `${path}.${process.pid}.draft`;
+  const pid = String(process.pid);
+  try {
+    writeFileSync(draft, pid);
+    try {
+      linkSync(draft, path);
+    } catch (error) {
+      // Some file systems have no hard links.
+      if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(codeOf(error))) throw error;
+      writeFileSync(path, pid, { flag: "wx" });
+    }
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
+
+/** The process that made a lock, if it is alive. */
+function ownerOf(path: string): number | undefined {
+  let pid: number;
+  try {
+    pid = Number(readFileSync(path, "utf8"));
+  } catch (error) {
+    // Released since it was listed.
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+  if (!Number.isInteger(pid) || pid <= 0) return undefined;
+  try {
+    process.kill(pid, 0);
+    return pid;
+  } catch (error) {
+    // EPERM: it lives and belongs to somebody else.
+    return codeOf(error) === "EPERM" ? pid : undefined;
+  }
+}
+
+function takenBy(folder: string, owner: number | undefined): RunError {
+  const who = owner === undefined ? "another process" : `process ${owner}`;
+  return new RunError(`${folder} is being written by ${who}: wait for it, or end it first`);
+}

@@ -1,0 +1,37 @@
+/** A copy of a run, to go on with beside the one it is made of. */
+import { cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { readManifest, writeManifest } from "../runs/manifest.js";
+import { explainIo, RunError } from "../runs/run-error.js";
+import { findLock } from "../runs/run-lock.js";
+
+/** Copies a run that nobody is writing to into a new or empty folder. */
+export function copyRun(from: string, to: string): void {
+  const manifest = readManifest(from);
+  const { owner } = findLock(from);
+  if (owner !== undefined)
+    throw new RunError(
+      `${from} is being written by process ${owner}: wait for it, or end it first`,
+    );
+  if (existsSync(to) && readdirSync(to).length > 0)
+    throw new RunError(`${to} is not empty: a copy of ${from} needs a folder of its own`);
+  const pointer = pointers(from)[0];
+  if (pointer !== undefined)
+    throw new RunError(
+      `${from} cannot be copied: ${pointer} points to an engine server, which keeps weights for one run alone. Go on without --out.`,
+    );
+  try {
+    mkdirSync(dirname(to), { recursive: true });
+    cpSync(from, to, { recursive: true, filter: (path) => !/^lock(\.|$)/.test(basename(path)) });
+  } catch (error) {
+    throw new RunError(`could not copy ${from} to ${explainIo(error, to)}`, { cause: error });
+  }
+  writeManifest(to, { ...manifest, copiedFrom: from });
+}
+
+function pointers(folder: string): readonly string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => basename(path) === POINTER_FILE)
+    .map((path) => join(folder, path));
+}

@@ -1,0 +1,157 @@
+/**
+ * From settings to a model that runs: its start, its tokenizer and its engine.
+ *
+ * This is the one place where training, RWML, world models and evaluation open a model, so that an engine,
+ * its sampler, its adapters and what it cannot do are the same for all of them.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigError } from "../config/config-error.js";
+import type { PresetName } from "../engine/embedded/init.js";
+import type { Engine } from "../engine/engine.js";
+import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { hasManifest } from "../runs/manifest.js";
+import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import type { TrainConfig } from "./config.js";
+import { type EngineChoice, engineFor } from "./engine-choice.js";
+import {
+  type EngineModel,
+  type EngineNeeds,
+  type EngineOptions,
+  isRemote,
+  openEngine,
+  refuseMissing,
+} from "./engines.js";
+import { findSavedModel, REFERENCE, type SavedModel, TOKENIZER } from "./saved-model.js";
+
+/** What a model starts from. */
+export type ModelStart =
+  | { readonly preset: PresetName }
+  | { readonly folder: string; readonly tokenizer: string }
+  | { readonly served: true };
+
+const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
+
+/** What the model starts from; a name that is no preset must be a run, or a folder with a checkpoint in it. */
+export function startOf(config: Pick<TrainConfig, "engine"> & StartSettings): ModelStart {
+  const preset = PRESETS.find((name) => name === config.model.start);
+  return preset === undefined ? savedStartOf(config) : { preset };
+}
+
+/** The same where only a model will do that has learnt something. */
+export function savedStartOf(
+  config: Pick<TrainConfig, "engine"> & StartSettings,
+): Exclude<ModelStart, { preset: PresetName }> {
+  const { start } = config.model;
+  if (start === "served" && isRemote(config.engine)) return { served: true };
+  const files = ["config.json", POINTER_FILE].map((file) => join(start, file));
+  if (hasManifest(start) || files.some(existsSync)) {
+    const { weights, tokenizer } = findSavedModel(start);
+    return { folder: weights, tokenizer };
+  }
+  throw new ConfigError(
+    `model.start: there is no checkpoint in ${start} (a run folder, or a folder with config.json, model.safetensors and tokenizer.json). Put one there, name another folder, or start from scratch with pawl train --model.start ${PRESETS.join(", ")}.`,
+  );
+}
+
+interface StartSettings {
+  readonly model: { readonly start: string };
+}
+
+/** Where a run that has a checkpoint goes on: at its own copy of what it started from. */
+export function resumedStart(folder: string): ModelStart {
+  return { folder: join(folder, REFERENCE), tokenizer: join(folder, TOKENIZER) };
+}
+
+/** A model to open. */
+export interface ModelToOpen {
+  readonly start: ModelStart;
+  readonly engine: EngineOptions;
+  /** A model from scratch has a tokenizer that is made for it, and this context. */
+  readonly scratch?: {
+    readonly maxContext: number;
+    tokenizer(): Tokenizer | Promise<Tokenizer>;
+  };
+  /** The folder to save a server's own model to, which brings its tokenizer. */
+  readonly servedFolder?: string;
+  readonly seed?: number;
+  readonly valueHead?: boolean;
+  /** What the settings ask of the engine; one that cannot is refused. */
+  readonly needs?: Partial<EngineNeeds>;
+  readonly onNotice?: ((message: string) => void) | undefined;
+  readonly onPhase?: ((phase: "tokenizer" | "model") => void) | undefined;
+}
+
+/** A model that runs. */
+export interface OpenModel {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  /** What the engine was started from, for another one beside it. */
+  readonly source: EngineModel;
+}
+
+/** Opens a model; whoever opens it disposes of its engine. */
+export async function openModel(what: ModelToOpen): Promise<OpenModel> {
+  const { start, seed, valueHead, onNotice } = what;
+  what.onPhase?.("tokenizer");
+  const read = await tokenizerOf(what);
+  what.onPhase?.("model");
+  const source = sourceOf(start, read, what);
+  const engine = await openEngine(what.engine, source, {
+    ...(seed !== undefined && { seed }),
+    ...(valueHead !== undefined && { valueHead }),
+    ...(onNotice !== undefined && { onNotice }),
+  });
+  try {
+    refuseMissing(what.needs ?? {}, engine.capabilities);
+    const tokenizer = read ?? (await servedTokenizer(engine, what.servedFolder));
+    return { engine, tokenizer, source };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+/** Opens a model that is only read, by default with the engine of its run, which samples for itself. */
+export function openSavedModel(
+  { weights, tokenizer, config }: SavedModel,
+  chosen: EngineChoice = {},
+  more: Pick<ModelToOpen, "valueHead"> = {},
+): Promise<OpenModel> {
+  const engine = engineFor(config?.engine, chosen);
+  return openModel({ start: { folder: weights, tokenizer }, engine, ...more });
+}
+
+async function tokenizerOf({ start, scratch }: ModelToOpen): Promise<Tokenizer | undefined> {
+  if ("served" in start) return undefined;
+  if ("folder" in start) return loadTokenizer(start.tokenizer);
+  return fromScratch(start, scratch).tokenizer();
+}
+
+/** A start as engines take it; a model from scratch needs to know its vocabulary and context. */
+function sourceOf(
+  start: ModelStart,
+  tokenizer: Tokenizer | undefined,
+  { scratch }: ModelToOpen,
+): EngineModel {
+  if ("served" in start) return start;
+  if ("folder" in start) return { folder: start.folder };
+  const { maxContext } = fromScratch(start, scratch);
+  return { ...start, vocabularySize: tokenizer!.vocabularySize, maxContext };
+}
+
+function fromScratch<S>({ preset }: { readonly preset: string }, scratch: S | undefined): S {
+  if (scratch === undefined)
+    throw new ConfigError(`model.start ${preset}: a model is needed here that was trained before`);
+  return scratch;
+}
+
+/** The tokenizer that a server's model comes with: a saved model has it beside its weights. */
+async function servedTokenizer(engine: Engine, folder: string | undefined): Promise<Tokenizer> {
+  if (folder === undefined)
+    throw new ConfigError(
+      "model.start served: the server's model is not saved here, so there is no tokenizer; name a folder",
+    );
+  await engine.save(folder, { optimizer: false });
+  return loadTokenizer(folder);
+}

@@ -1,0 +1,91 @@
+/** The configuration that a training run was recorded with: read by today's schema, or refused with a word. */
+import type { z } from "zod";
+import { parseRecorded, type SettingHistory } from "../config/recorded.js";
+import { type SettingsTree, withValueAt } from "../config/settings-tree.js";
+import { findEnvKind } from "../envs/registry.js";
+import { type Manifest, readManifest } from "../runs/manifest.js";
+import { RunError } from "../runs/run-error.js";
+import { type TrainConfig, trainConfig } from "./config.js";
+import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
+
+/**
+ * What has changed about settings since runs were first recorded. A new setting whose default does what runs did
+ * before needs no line; one that does something else gets `before`; one that was taken out gets `gone`.
+ */
+const HISTORY: readonly SettingHistory[] = [
+  // Gradients were measured on some sequences of every update: those numbers stand, and are not measured again.
+  { path: "gradientSample", gone: true },
+  { path: "gradients", before: { every: 0 } },
+  // PPO's critic was a head on the policy.
+  { path: "critic", before: { weights: "shared" } },
+];
+
+/** The settings of a run as a schema has them; `command` is what makes such runs. */
+export function recordedConfig<S extends z.ZodObject>(
+  folder: string,
+  { kind, config, versions }: Manifest,
+  command: { readonly kind: string; readonly schema: (config: SettingsTree) => S },
+): z.output<S> {
+  if (kind !== command.kind)
+    throw new RunError(
+      `${folder} was made by pawl ${kind}: expected a run of pawl ${command.kind.replace("-", " ")}`,
+    );
+  const read = parseRecorded(command.schema(config), config, HISTORY);
+  if ("config" in read) return read.config;
+  throw new RunError(
+    `${folder} was recorded by pawl ${versions.pawl ?? "of an unknown version"} with settings that this version does not take: ${read.reasons.join("; ")}. Read it with that version.`,
+  );
+}
+
+const kindOf = ({ env }: SettingsTree) =>
+  findEnvKind(String((env as { name?: unknown } | undefined)?.name));
+
+const TRAIN = { kind: "train", schema: (config: SettingsTree) => trainConfig(kindOf(config)) };
+const RWML = { kind: "rwml", schema: (config: SettingsTree) => rwmlConfig(kindOf(config)) };
+
+/** The settings of a run of `pawl train`, as they hold now. */
+export function trainConfigOf(run: string): TrainConfig {
+  return recordedConfig(run, readManifest(run), TRAIN);
+}
+
+/** The settings of a run of `pawl rwml`, as they hold now. */
+export function rwmlConfigOf(run: string): RwmlConfig {
+  return recordedConfig(run, readManifest(run), RWML);
+}
+
+/** What every kind of training run says of how its model acts. */
+export type ActingConfig = Pick<
+  TrainConfig,
+  "env" | "prompt" | "stepLimit" | "maxTokens" | "evaluation" | "engine"
+>;
+
+/** The settings by which a run's model acts; other kinds of runs have none. */
+export function actingConfigOf(run: string): ActingConfig | undefined {
+  const { kind } = readManifest(run);
+  if (kind === "train") return trainConfigOf(run);
+  return kind === "rwml" ? rwmlConfigOf(run) : undefined;
+}
+
+/** The settings that held at each update of a training run: what later resumes changed is taken back. */
+export function trainConfigsOf(run: string): (update: number) => TrainConfig {
+  const manifest = readManifest(run);
+  const resumes = manifest.resumes ?? [];
+  const known = new Map<number, TrainConfig>();
+  return (update) => {
+    const before = resumes.filter((resume) => resume.update <= update).length;
+    const config =
+      known.get(before) ??
+      recordedConfig(run, { ...manifest, config: configBefore(manifest, before) }, TRAIN);
+    known.set(before, config);
+    return config;
+  };
+}
+
+/** The recorded settings as they were when so many resumes had been. */
+function configBefore({ config, resumes = [] }: Manifest, count: number): SettingsTree {
+  let settings: SettingsTree = config;
+  for (const { changed } of resumes.slice(count).reverse())
+    for (const [path, { from }] of Object.entries(changed))
+      settings = withValueAt(settings, path.split("."), from);
+  return settings;
+}
