@@ -23,6 +23,7 @@ export type {
   Sample,
   SampleRequest,
   SamplingOptions,
+  SaveOptions,
   TargetSequence,
   TrainSequence,
 } from "./engine/engine.js";

@@ -9,7 +9,7 @@ const run = promisify(execFile);
 
 describe.skipIf(!hasTorch)("servers/torch, where PAWL_PYTHON or python3 has PyTorch", () => {
   // Each file is a process of its own: two of them start servers and ranks.
-  it.each(["expression", "engine", "server", "ranks", "kernels"])(
+  it.each(["expression", "engine", "adapter", "self_check", "server", "ranks", "kernels"])(
     "passes test_%s.py",
     async (name) => {
       const args = ["-m", "unittest", `pawl_server.test_${name}`];

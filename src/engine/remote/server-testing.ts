@@ -38,7 +38,7 @@ export interface TestServerOptions {
   readonly folder: string;
   /** Whether it is one of ours; else it knows the plain protocol only. */
   readonly extensions: boolean;
-  /** A server of ours that lacks one of them. */
+  /** An extension that it lacks all the same. */
   readonly without?: string;
   /** A server that divides by the sum of the weights. */
   readonly normalises?: boolean;
@@ -61,7 +61,6 @@ export interface TestServer {
 }
 
 type Json = Readonly<Record<string, unknown>>;
-type Body = Json;
 
 interface Model {
   readonly engine: Engine;
@@ -97,13 +96,13 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
     futures.set(id, future);
     return id;
   };
-  const modelOf = (body: Body): Model => {
+  const modelOf = (body: Json): Model => {
     const model = models.get(String(body.model_id));
     if (model === undefined) throw new Refusal(404, `unknown model_id ${String(body.model_id)}`);
     return model;
   };
   /** Runs after what the model was asked before; a repeated `seq_id` is answered with the first's future. */
-  const queued = (body: Body, work: (engine: Engine) => Promise<Json>): Json => {
+  const queued = (body: Json, work: (engine: Engine) => Promise<Json>): Json => {
     const model = modelOf(body);
     const seq = extensions ? (body.seq_id as number | undefined) : undefined;
     const before = seq === undefined ? undefined : model.done.get(seq);
@@ -139,7 +138,7 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
     await rename(temporary, path);
   };
 
-  const calls: Readonly<Record<string, (body: Body) => Json | Promise<Json>>> = {
+  const calls: Readonly<Record<string, (body: Json) => Json | Promise<Json>>> = {
     create_session: () => {
       const id = randomUUID();
       sessions.add(id);
@@ -320,7 +319,7 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
     if (extensions && path.startsWith("files/")) return file(request, path.slice(6), text);
     const call = calls[path];
     if (call === undefined) throw new Refusal(404, `no call ${path}`);
-    return { json: await call(JSON.parse(text.toString()) as Body) };
+    return { json: await call(JSON.parse(text.toString()) as Json) };
   };
   const file = async (request: IncomingMessage, path: string, content: Buffer): Promise<Reply> => {
     const target = pathOf(path);
