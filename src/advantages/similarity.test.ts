@@ -41,6 +41,12 @@ describe("ratio", () => {
     [letters(260, 3), letters(240, 5), 0.004],
     [letters(240, 5), letters(260, 3), 0.004],
     ["ab".repeat(150), "ab".repeat(150), 1],
+    // A block goes on over characters that may not start one.
+    [
+      "abaabbbJPbbba",
+      "abaabaaaabaaJbbaabaGbaaRbCbCbaaababaabaOababaabbbbaAaEaaAaababbaabbaaaOaabbaabaIbCAMaabSabBaaDaaKbbOaabaabaabbbJbKbaHbbHbNNabababCbaabbaTbKaGLNIbbaabDASJaabaaOEaaaaabbPbbbbaabaJaaabbaaababbbabbbAaaaSb",
+      0.08450704225352113,
+    ],
   ])("of pair %# is difflib's", (a, b, expected) => {
     expect(ratioOf(a, b)).toBe(expected);
   });

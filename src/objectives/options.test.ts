@@ -1,9 +1,11 @@
 /** The settings of objectives: their defaults, which are the paper's, and their limits. */
 import { describe, expect, it } from "vitest";
+import { evaluateObjective } from "./expression-evaluate.js";
 import { inputsOf, quantitiesOf } from "./expression-interpret.js";
 import { meanMetrics } from "./inputs.js";
 import { objectiveOptions, updateObjective } from "./objective.js";
 import { pawOptions } from "./paw-options.js";
+import { supervisedObjective } from "./supervised.js";
 
 describe("settings of objectives", () => {
   it("have the paper's defaults, and a critic that does not drown the policy", () => {
@@ -60,6 +62,16 @@ describe("settings of objectives", () => {
     expect(readBy({}, {}, true)).toContain("targetReturn");
     expect(readBy({})).not.toContain("worldWeight");
     expect(readBy({}, { loss: "ce" })).toContain("worldWeight");
+  });
+
+  it("count the tokens of supervised learning that weigh something", () => {
+    const values = {
+      count: 3,
+      quantities: { logprob: Float32Array.of(0, -1, -2) },
+      inputs: { weight: Float32Array.of(0, 0.5, 0) },
+    };
+    const { metrics } = evaluateObjective(supervisedObjective, values);
+    expect(metrics["supervised.tokens"]).toBe(1);
   });
 
   it("have metrics that are means, of a single token too", () => {

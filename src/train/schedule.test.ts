@@ -9,3 +9,15 @@ it("rises, then stays or falls to nothing", () => {
   expect(learningRate(cosine, 5, 10)).toBeCloseTo(0.5);
   expect(learningRate(cosine, 10, 10)).toBeCloseTo(0);
 });
+
+it("is refused out of bounds", () => {
+  const fits = (settings: object): boolean => optimizerOptions.safeParse(settings).success;
+  for (const name of ["beta1", "beta2"]) {
+    expect([0, 0.5, 0.999].every((value) => fits({ [name]: value }))).toBe(true);
+    expect([-0.1, 1].some((value) => fits({ [name]: value }))).toBe(false);
+  }
+  for (const name of ["learningRate", "gradClipNorm"])
+    expect([fits({ [name]: 0.1 }), fits({ [name]: 0 })]).toEqual([true, false]);
+  for (const name of ["warmup", "weightDecay"])
+    expect([fits({ [name]: 0 }), fits({ [name]: -1 })]).toEqual([true, false]);
+});
