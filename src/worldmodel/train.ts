@@ -19,7 +19,7 @@ import { engineModel, type ModelStart, startOf } from "../train/run.js";
 import { learningRate } from "../train/schedule.js";
 import { asMean } from "../train/sft.js";
 import type { WorldTrainConfig } from "./config.js";
-import { DataError, type DataSet, parseBudgets, readDataSets, withinBudgets } from "./dataset.js";
+import { DataError, parseBudgets, readDataSets, withinBudgets } from "./dataset.js";
 import { createDialogue, dialogueSequence } from "./dialogue.js";
 import { fidelityReport, scoreTurns } from "./fidelity.js";
 import { engineWorldModel } from "./model.js";
@@ -72,7 +72,7 @@ export async function trainWorldModel(
   const run = openRun(config, checkpoint, options);
   let engine: Engine | undefined;
   try {
-    const tokenizer = await openTokenizer(folder, start, checkpoint, { ...data, train }, config);
+    const tokenizer = await openTokenizer(folder, start, checkpoint, train, config);
     engine = await startEngine(config, start, tokenizer, checkpoint);
     const sequences = toSequences(train, tokenizer, config.protocol, engine, problems);
     await learn(
@@ -116,7 +116,7 @@ async function openTokenizer(
   folder: string,
   start: ModelStart,
   checkpoint: Checkpoint | undefined,
-  data: DataSet,
+  train: readonly Trajectory[],
   { protocol }: WorldTrainConfig,
 ): Promise<Tokenizer> {
   const place = join(folder, "tokenizer");
@@ -124,12 +124,15 @@ async function openTokenizer(
   const tokenizer =
     "folder" in start
       ? await loadTokenizer(start.tokenizer)
-      : buildTokenizer(textsOf([...data.train, ...data.test], protocol));
+      : buildTokenizer(textsOf(train, protocol));
   await tokenizer.save(place);
   return tokenizer;
 }
 
-/** Every text of the trajectories once, for a tokenizer of their own: words are given, not to be learnt. */
+/**
+ * Every text of the trajectories once, for a tokenizer of their own. Give it training trajectories alone: a word
+ * that only the test has must be spelled from pieces, as any new word would be.
+ */
 export function textsOf(trajectories: readonly Trajectory[], { marker }: Protocol): Set<string> {
   const texts = new Set([` ${marker}`]);
   for (const { goal, context = "", firstObservation, turns } of trajectories) {

@@ -117,7 +117,7 @@ async function commonStart(
   const style = promptStyle(environment.promptFamily, train.prompt);
   const data = readDataSets(world.data, createProblems());
   const tokenizer = buildTokenizer([
-    ...textsOf([...data.train, ...data.test], world.protocol),
+    ...textsOf(data.train, world.protocol),
     ...(await worldTexts(environment, style)),
   ]);
   const { vocabularySize } = tokenizer;
