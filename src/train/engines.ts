@@ -186,7 +186,8 @@ export function refuseMissing(needs: EngineNeeds, capabilities: Capabilities): v
   const remedies: Readonly<Record<keyof EngineNeeds, string>> = {
     values: "it has no value head: choose another advantage than ppo",
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
-    discardGradients: "it cannot measure gradients: set gradientSample to 0",
+    discardGradients:
+      "it cannot measure gradients: set gradientSample to 0, and leave paw.gradientLength out",
   };
   const missing = (Object.keys(remedies) as (keyof EngineNeeds)[]).filter(
     (name) => needs[name] && !capabilities[name],

@@ -10,8 +10,9 @@
  * probabilities and gradient norms are compared as well.
  *
  * Not compared: evaluations, of which the episodes are not recorded, times, memory, and the gradients that
- * are measured on a sample; a cap on λ is computed again from the recorded ones. PPO's advantages and
- * selection by full entropy need the weights, so without them what depends on those is left out too.
+ * are measured on a sample; a cap on λ is computed again from the recorded ones, and a scale to another loss's
+ * length is taken as recorded. PPO's advantages and selection by full entropy need the weights, so without them what
+ * depends on those is left out too.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -99,12 +100,15 @@ export async function* replayRun(
 /** Where the cap on the world model's gradient stood at each update. */
 function capsOf(
   lines: ReadonlyMap<number | undefined, MetricsLine>,
-  { paw: { gradientCap }, updates }: TrainConfig,
+  { paw: { gradientCap, gradientLength }, updates }: TrainConfig,
 ): ReadonlyMap<number, GradientCap> {
   const caps = new Map<number, GradientCap>();
   let cap: GradientCap = {};
   for (let update = 0; update < updates && lines.has(update); update++) {
-    cap = nextGradientCap(gradientCap, cap, lines.get(update));
+    const line = lines.get(update)!;
+    // The scale to another loss's length needs the weights of that moment, so the recorded one is taken.
+    const scale = gradientLength === undefined ? undefined : line["world.scale"];
+    cap = scale === undefined ? nextGradientCap(gradientCap, cap, line) : { scale };
     caps.set(update, cap);
   }
   return caps;

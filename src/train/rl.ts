@@ -19,6 +19,7 @@ import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
+import { lengthScale } from "./gradient-length.js";
 import { type GradientRelation, relateGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
 import type { OptimizerOptions } from "./schedule.js";
@@ -128,7 +129,10 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
       world === undefined || options.gradientSample === 0 || unscaled.sequences.length === 0
         ? undefined
         : await relateGradients(engine, unscaled, { policy: alone, world }, options.gradientSample);
-    gradientCap = nextGradientCap(paw.gradientCap, gradientCap, gradients);
+    gradientCap =
+      paw.gradientLength === undefined
+        ? nextGradientCap(paw.gradientCap, gradientCap, gradients)
+        : { scale: await lengthScale(engine, unscaled, paw) };
     const { scale } = gradientCap;
     const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
     clock.lap("measure");

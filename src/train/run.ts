@@ -188,7 +188,8 @@ function needsOf({ advantage, objective, paw, gradientSample }: TrainConfig) {
   return {
     values: advantage.name === "ppo",
     entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
-    discardGradients: paw.loss !== "off" && gradientSample > 0,
+    discardGradients:
+      paw.loss !== "off" && (gradientSample > 0 || paw.gradientLength !== undefined),
   };
 }
 
