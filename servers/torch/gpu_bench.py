@@ -3,12 +3,12 @@
     python gpu_bench.py --objectives FILE [--shape qwen2.5-1.5b] [SECTION …]
 
 Each section runs in a process of its own and prints one line of JSON as soon as it is done; the last line has
-all fields. FILE holds the objectives {"grpo", "paw"} as bench/gpu.ts writes them, from their one definition.
+all fields, ratios first. FILE holds the objectives {"grpo", "paw"} as bench/gpu.ts writes them, from their one
+definition. Both sides get the same prompts and the same sequences, and transformers is used well (gpu_peer.py).
 """
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import random
@@ -21,6 +21,7 @@ from typing import Any, Callable
 
 import torch
 
+from gpu_peer import GPU, Json, free, generate, make_batches, peak_gib, timed, train
 from pawl_server.engine import Engine, EngineOptions
 from pawl_server.expression import Objective, parse_objective
 from pawl_server.losses import standard_objective
@@ -29,7 +30,6 @@ from pawl_server.sampler import SampleRequest
 from pawl_server.sequences import Sequences
 from pawl_server.weights import AdamParams
 
-Json = dict[str, Any]
 SHAPES: dict[str, Json] = {
     "qwen2.5-1.5b": {
         "vocab_size": 151_936, "hidden_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 12,
@@ -53,7 +53,20 @@ RESPONSES = (40, 160)
 SELECTED = 0.75
 # The GPU's memory bandwidth by its datasheet, for the bound on sampling.
 BANDWIDTH = 4.8e12
-GPU = torch.cuda.is_available()
+# Our rate and the other side's. The last two are kinder to us: a peer that pads behind a mask and computes all logits,
+# and one that reads a prompt anew for each of its samples.
+RATIOS = {
+    "train_full_ratio": ("train_full_tokens_per_s", "plain_full_tokens_per_s"),
+    "train_full_compiled_ratio": ("train_full_tokens_per_s", "plain_full_compiled_tokens_per_s"),
+    "train_ratio": ("train_tokens_per_s", "plain_tokens_per_s"),
+    "sample_ratio": ("sample_tokens_per_s", "generate_tokens_per_s"),
+    "sample_long_ratio": ("sample_long_tokens_per_s", "generate_long_tokens_per_s"),
+    "sample_compiled_ratio": ("sample_tokens_per_s", "generate_compiled_tokens_per_s"),
+    "sample_grouped_ratio": ("sample_grouped_tokens_per_s", "generate_grouped_tokens_per_s"),
+    "sample_grouped_long_ratio": ("sample_grouped_long_tokens_per_s", "generate_grouped_long_tokens_per_s"),
+    "train_padded_ratio": ("train_tokens_per_s", "plain_padded_tokens_per_s"),
+    "sample_grouped_unshared_ratio": ("sample_grouped_tokens_per_s", "generate_tokens_per_s"),
+}
 
 
 def main() -> None:
@@ -76,7 +89,8 @@ def main() -> None:
         found = run_section(section, arguments)
         fields.update(found)
         print(json.dumps(found), flush=True)
-    print(json.dumps(fields), flush=True)
+    ratios = {name: round(fields[ours] / fields[theirs], 3) for name, (ours, theirs) in RATIOS.items() if {ours, theirs} <= fields.keys()}
+    print(json.dumps({**ratios, **fields}), flush=True)
 
 
 def run_section(section: str, arguments: argparse.Namespace) -> Json:
@@ -150,39 +164,6 @@ def rollout(bench: Bench, steps: list[tuple[int, int, int]], paw: bool) -> Seque
     return Sequences(tuple(lengths), ids, ids.roll(-1), mask, inputs)
 
 
-def timed(work: Callable[[], object], repeat: int = 3, warm: int = 1) -> float:
-    """The median seconds of some repetitions, after warming up."""
-    for _ in range(warm):
-        work()
-    seconds = []
-    for _ in range(repeat):
-        synchronize()
-        begin = time.perf_counter()
-        work()
-        synchronize()
-        seconds.append(time.perf_counter() - begin)
-    return sorted(seconds)[len(seconds) // 2]
-
-
-def synchronize() -> None:
-    if GPU:
-        torch.cuda.synchronize()
-
-
-def peak_gib(work: Callable[[], object]) -> float:
-    if not GPU:
-        return 0.0
-    torch.cuda.reset_peak_memory_stats()
-    work()
-    return torch.cuda.max_memory_allocated() / 2**30
-
-
-def free(*_: object) -> None:
-    gc.collect()
-    if GPU:
-        torch.cuda.empty_cache()
-
-
 def measured_peak(bench: Bench) -> float:
     """The matrix peak, in FLOP/s: a large bfloat16 product of random numbers."""
     n = 8192 if GPU else 256
@@ -229,16 +210,16 @@ def train_section(bench: Bench) -> Json:
     del engine, work
     free()
     print(json.dumps(results), file=sys.stderr, flush=True)
-    plain = plain_loop(bench, [[length] * rows])
-    # The plain loop pads: batches of 16 sequences, sorted by length, which is kind to it.
-    lengths = sorted(agent.lengths)
-    padded = plain_loop(bench, [lengths[i : i + 16] for i in range(0, len(lengths), 16)])
-    results.update(plain_full_tokens_per_s=round(plain["tokens_per_s"]), plain_full_gib=plain["gib"])
-    results.update(plain_tokens_per_s=round(padded["tokens_per_s"]), plain_gib=padded["gib"])
-    results["train_full_ratio"] = round(results["train_full_tokens_per_s"] / plain["tokens_per_s"], 3)
-    results["train_ratio"] = round(results["train_tokens_per_s"] / padded["tokens_per_s"], 3)
+    masks = list(agent.mask.split(agent.lengths))
+    same = lambda rows=None: make_batches(list(agent.lengths), masks, bench.shape["vocab_size"], rows)
+    for name, batches, careful in (("plain_full", _full(bench, rows, length), True), ("plain", same(), True), ("plain_padded", same(16), False)):
+        results.update({f"{name}_{key}": value for key, value in train(bench.shape, batches, careful).items()})
     results["matmul_tflops_beside"] = round(peak / 1e12, 1)
     return results
+
+
+def _full(bench: Bench, rows: int, length: int) -> list[Any]:
+    return make_batches([length] * rows, [torch.ones(length, dtype=torch.bool)] * rows, bench.shape["vocab_size"])
 
 
 def _plain_sequences(bench: Bench, rows: int, length: int) -> Sequences:
@@ -247,77 +228,50 @@ def _plain_sequences(bench: Bench, rows: int, length: int) -> Sequences:
     return Sequences((length,) * rows, ids, ids.roll(-1), ones.bool(), {"weights": ones / len(ids)})
 
 
-def plain_loop(bench: Bench, batches: list[list[int]]) -> Json:
-    """A plain transformers loop: bfloat16 autocast, 32-bit weights, padded batches, fused AdamW."""
-    model = plain_model(bench, torch.float32).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
-    data = []
-    for lengths in batches:
-        ids = torch.randint(bench.shape["vocab_size"], (len(lengths), max(lengths)), device=bench.device)
-        mask = (torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]).to(bench.device)
-        data.append({"input_ids": ids, "attention_mask": None if mask.all() else mask, "labels": ids.masked_fill(~mask, -100)})
-
-    def work() -> None:
-        for batch in data:
-            with torch.autocast(bench.device.type, torch.bfloat16, enabled=GPU):
-                loss = model(**batch, use_cache=False).loss
-            loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-
-    seconds = timed(work, warm=1)
-    gib = round(peak_gib(work), 1)
-    del model, optimizer, data
-    free()
-    return {"tokens_per_s": sum(map(sum, batches)) / seconds, "gib": gib}
-
-
-def plain_model(bench: Bench, dtype: torch.dtype) -> Any:
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    with torch.device(bench.device):
-        model = Qwen2ForCausalLM(Qwen2Config(**bench.shape))
-    return model.to(dtype)
-
-
 def sample_section(bench: Bench) -> Json:
-    """128 sequences with prompts of 512 tokens, 128 or 512 new tokens each: 16 groups of 8, and 128 distinct prompts."""
-    rows, prompt, new, group = (128, 512, 128, 8) if not bench.small else (8, 16, 8, 4)
+    """128 sequences with prompts of 512 tokens, 128 or 512 new tokens each: 128 distinct prompts, and 16 groups of 8."""
+    rows, prompt, new, group = sampling(bench)
     engine = bench.engine()
     results: Json = {}
-
-    def measure(name: str, groups: int, length: int) -> float:
-        requests = [SampleRequest(torch.tensor(bench.tokens(prompt)), rows // groups, length, seed) for seed in range(groups)]
-        seconds = timed(lambda: engine.sample(requests), repeat=3, warm=1)
-        results[f"{name}_tokens_per_s"] = round(rows * length / seconds)
-        return rows * length / seconds
-
-    rates = {"sample": measure("sample", rows // group, new), "sample_distinct": measure("sample_distinct", rows, new)}
-    # As many new tokens as a response may have.
-    long = {name: measure(name, groups, 4 * new) for name, groups in (("sample_long", rows // group), ("sample_distinct_long", rows))}
-    decoder = engine.sampler.decoders[max(engine.sampler.decoders)]
-    results["decode_step_ms"] = round(timed(lambda: decoder.run(decoder.chosen.shape[0])) / decoder.chosen.shape[0] * 1000, 3)
     s = bench.shape
     size = s["hidden_size"] // s["num_attention_heads"]
     cache = rows * (prompt + new / 2) * 2 * s["num_key_value_heads"] * size * 2 * s["num_hidden_layers"]
     bound = rows / ((2 * engine.parameters + cache) / BANDWIDTH)
     results["sample_bound_tokens_per_s"] = round(bound)
-    results.update({f"{name}_bound_share": round(rate / bound, 4) for name, rate in rates.items()})
+    # Four times as many new tokens: as many as a response may have.
+    cases = {"": (rows, 1), "_grouped": (rows // group, group)}
+    for name, (prompts, count) in cases.items():
+        for kind, length in (("", new), ("_long", 4 * new)):
+            requests = [SampleRequest(torch.tensor(bench.tokens(prompt)), count, length, seed) for seed in range(prompts)]
+            rate = rows * length / timed(lambda: engine.sample(requests))
+            results[f"sample{name}{kind}_tokens_per_s"] = round(rate)
+            if not kind:
+                results[f"sample{name}_bound_share"] = round(rate / bound, 4)
+    decoder = engine.sampler.decoders[max(engine.sampler.decoders)]
+    results["decode_step_ms"] = round(timed(lambda: decoder.run(decoder.chosen.shape[0])) / decoder.chosen.shape[0] * 1000, 3)
     results.update(agreement(bench, engine))
     del engine, decoder
     free()
     print(json.dumps(results), file=sys.stderr, flush=True)
-    model = plain_model(bench, torch.bfloat16 if GPU else torch.float32).eval()
-    ids = torch.randint(s["vocab_size"], (rows, prompt), device=bench.device)
-    generate = lambda count: model.generate(
-        ids, attention_mask=torch.ones_like(ids), do_sample=True, max_new_tokens=count, min_new_tokens=count, pad_token_id=0
-    )
-    generate(4)
-    plain = rows * new / timed(lambda: generate(new), repeat=1, warm=0)
-    plain_long = 4 * rows * new / timed(lambda: generate(4 * new), repeat=1, warm=0)
-    results.update(generate_tokens_per_s=round(plain), generate_long_tokens_per_s=round(plain_long))
-    results.update({f"{name}_ratio": round(rate / plain, 2) for name, rate in rates.items()})
-    results.update({f"{name}_ratio": round(rate / plain_long, 2) for name, rate in long.items()})
+    for name, (prompts, count) in cases.items():
+        rates = generate(s, prompts, count, prompt, [new, 4 * new])
+        results.update(zip((f"generate{name}_tokens_per_s", f"generate{name}_long_tokens_per_s"), rates))
+    return results
+
+
+def sampling(bench: Bench) -> tuple[int, int, int, int]:
+    """Rows, tokens of a prompt, new tokens, and samples of a prompt where it has several."""
+    return (128, 512, 128, 8) if not bench.small else (8, 16, 8, 4)
+
+
+def compiled_section(bench: Bench) -> Json:
+    """The other side compiled: full sequences, and sampling of distinct prompts with a static cache."""
+    rows, prompt, new, _ = sampling(bench)
+    full = (8, 1024) if not bench.small else (4, 64)
+    found = train(bench.shape, _full(bench, *full), careful=True, compiled=True)
+    results = {f"plain_full_compiled_{key}": value for key, value in found.items()}
+    print(json.dumps(results), file=sys.stderr, flush=True)
+    (results["generate_compiled_tokens_per_s"],) = generate(bench.shape, rows, 1, prompt, [new], compiled=True)
     return results
 
 
@@ -385,6 +339,7 @@ SECTIONS: dict[str, Callable[[Bench], Json]] = {
     "check": check_section,
     "train": train_section,
     "sample": sample_section,
+    "compiled": compiled_section,
     "update": update_section,
 }
 

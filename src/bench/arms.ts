@@ -26,6 +26,9 @@ interface Variant {
   readonly changes: Changes;
 }
 
+/** λ of the arm `echo`: ECHO (arXiv 2605.24517) adds cross-entropy at 0.05 to 0.1. */
+const ECHO_LAMBDA = 0.05;
+
 const paw = (changes: Changes): Changes => ({ paw: changes });
 
 /** Changes by name. */
@@ -34,6 +37,14 @@ export const variants: Readonly<Record<string, Variant>> = {
   paw: { does: "PaW", changes: {} },
   fixed: { does: `λ = ${FIXED_LAMBDA} for every group`, changes: paw({ balance: FIXED_LAMBDA }) },
   ce: { does: "cross-entropy in place of clipped MAE", changes: paw({ loss: "ce" }) },
+  "ce-length": {
+    does: "cross-entropy, its gradient as long as clipped MAE's in every update",
+    changes: paw({ loss: "ce", gradientLength: "cmae" }),
+  },
+  echo: {
+    does: `ECHO: cross-entropy of all transitions, λ = ${ECHO_LAMBDA}, mean over all their tokens`,
+    changes: paw({ loss: "ce", alpha: 1, balance: ECHO_LAMBDA, normaliser: "tokens" }),
+  },
   mae: { does: "MAE without the mask", changes: paw({ loss: "mae" }) },
   above: { does: "the mask keeps p ≥ ρ", changes: paw({ mask: "above" }) },
   margin: { does: "the mask keeps p ≤ 1 − ρ", changes: paw({ mask: "margin" }) },

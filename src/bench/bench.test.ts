@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { laptop } from "../../recipes/laptop.js";
 import { findEnvKind } from "../envs/registry.js";
+import { type PawOptions, pawOptions } from "../objectives/paw-options.js";
 import { createRun } from "../runs/run-folder.js";
+import { prepareUpdate } from "../update/update.js";
+import { groupsOf } from "../update/update-testing.js";
 import { comparisonMarkdown } from "./markdown.js";
 import { jobsOf, startsOf } from "./matrix.js";
 import { type ComparisonOptions, comparisonOptions } from "./options.js";
@@ -78,6 +81,30 @@ describe("the matrix", () => {
       ...config
     }: object & Record<string, unknown>) => config;
     expect(rest(jobs[9]!.config)).toEqual(rest(jobs[0]!.config));
+  });
+
+  it("weighs every observation token of an update alike in echo, whatever was earned", () => {
+    const [echo, length] = jobsOf(options({ arms: ["echo", "ce-length"], seeds: [0] }));
+    const step = (observation: number, reward = 0) => ({ action: [-1], observation, reward });
+    const groups = groupsOf([
+      [{ steps: [step(1), step(4, 10)] }, { steps: [step(2)] }],
+      [{ steps: [step(3)] }],
+    ]);
+    const zeros = groups.map(({ episodes }) => episodes.map(({ steps }) => steps.map(() => 0)));
+    const weightsOf = (paw: PawOptions) =>
+      prepareUpdate(groups, { advantages: zeros }, { paw, normaliser: "tokens", maxReturn: 10 })
+        .sequences.flatMap(({ inputs }) => Array.from(inputs.worldWeight!))
+        .filter((weight) => weight > 0);
+    expect(echo!.config.paw.loss).toBe("ce");
+    expect(weightsOf(echo!.config.paw)).toEqual(new Array(10).fill(Math.fround(0.05 / 10)));
+    // The other arm keeps PaW's selection, mean and balance.
+    expect(length!.config.paw).toEqual({
+      ...pawOptions.parse({}),
+      loss: "ce",
+      gradientLength: "cmae",
+    });
+    const later = jobsOf(options({ arms: ["echo+lambda=0.1"], seeds: [0] }))[0]!;
+    expect(later.config.paw).toEqual({ ...echo!.config.paw, balance: 0.1 });
   });
 
   it("joins settings", () => {

@@ -18,6 +18,7 @@ import {
   DataError,
   type DataSet,
   divideByTask,
+  keptApart,
   parseBudgets,
   readDataSets,
   withinBudgets,
@@ -99,9 +100,13 @@ export const wmData = defineCommand({
     const divided =
       read.test.length > 0 ? read : divideByTask(read.train, config.test, config.seed);
     const budgets = parseBudgets(config.budget);
+    const whole = keptApart(
+      { train: [...divided.train, ...fresh.train], test: [...divided.test, ...fresh.test] },
+      problems,
+    );
     const data: DataSet = {
-      train: withinBudgets([...divided.train, ...fresh.train], budgets, config.seed),
-      test: withinBudgets([...divided.test, ...fresh.test], budgets, config.seed),
+      train: withinBudgets(whole.train, budgets, config.seed),
+      test: withinBudgets(whole.test, budgets, config.seed),
     };
     if (data.train.length + data.test.length === 0)
       throw new DataError("there is no trajectory to write; what was left out is named above");

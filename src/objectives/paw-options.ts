@@ -50,6 +50,12 @@ export const pawOptions = z
       .gt(0)
       .optional()
       .describe("longest world-model gradient, relative to the policy's running mean; absent: any"),
+    gradientLength: z
+      .enum(["cmae"])
+      .optional()
+      .describe(
+        "cmae: λ is scaled until the gradient is as long as clipped MAE's; absent: its own",
+      ),
     skipWithoutSignal: z
       .enum(["off", "updates", "groups"])
       .default("off")

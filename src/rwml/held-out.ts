@@ -1,5 +1,7 @@
-/** Held-out sequences: what the model could foresee before training, to see whether it still can. */
+/** What is held out of training, and the sequences that show whether the model still foresees it. */
 import type { TargetSequence } from "../engine/engine.js";
+import { createRandom } from "../random.js";
+import type { Episode } from "../rollout/episode.js";
 import { encodePrompt, encodeResponse } from "../text/encode.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
@@ -14,6 +16,18 @@ export interface HeldOutSequences {
   readonly actions: readonly TargetSequence[];
   /** The next states: what it foresees. */
   readonly states: readonly TargetSequence[];
+}
+
+/** The episodes to hold out: about `share` of the tasks, each with all of its episodes. */
+export function holdOut(
+  episodes: readonly Episode[],
+  share: number,
+  seed: number,
+): ReadonlySet<Episode> {
+  const tasks = [...new Set(episodes.map(({ task }) => task.id))];
+  const count = Math.ceil(share * tasks.length);
+  const held = new Set(createRandom(seed).shuffle(tasks).slice(0, count));
+  return new Set(episodes.filter(({ task }) => held.has(task.id)));
 }
 
 /** The steps of held-out triplets; those that continue one another are one sequence. */

@@ -179,7 +179,8 @@ export function refuseMissing(needs: Partial<EngineNeeds>, capabilities: Capabil
   const remedies: Readonly<Record<keyof EngineNeeds, string>> = {
     values: "it has no value head: set critic.weights to own, or choose another advantage than ppo",
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
-    discardGradients: "it cannot measure gradients: set gradients.every to 0",
+    discardGradients:
+      "it cannot measure gradients: set gradients.every to 0, and leave paw.gradientLength out",
     temperatures: "it computes log-probabilities at temperature 1 only: set temperature to 1",
   };
   const missing = (Object.keys(remedies) as (keyof EngineNeeds)[]).filter(

@@ -135,6 +135,23 @@ describe("the replay of a run", () => {
     // Nobody succeeded, so that there is no cosine.
     expect(update!.left).toEqual(["gradient.policy", "gradient.world"]);
   }, 240_000);
+  it("takes a scale to another loss's length as recorded, and learns the same with it", async () => {
+    const folder = join(parent, "length");
+    const config = tinyConfig({
+      paw: { loss: "ce", gradientLength: "cmae" },
+      updates: 2,
+      warmStart: { episodes: 0 },
+      evaluation: { every: 0 },
+    });
+    await trainRun(config, { folder });
+    const lines = openRun(folder, fail).metrics().slice(1);
+    for (const line of lines) expect(line["world.scale"]).toBeLessThan(0.1);
+    for (const losses of [true, false]) {
+      const updates = await replayed(folder, losses);
+      expect(updates.flatMap((update) => update.divergences)).toEqual([]);
+      expect(updates[0]!.compared).toEqual(expect.arrayContaining(["world.lambda", "world.scale"]));
+    }
+  });
 
   it("computes a capped λ again from the recorded gradients, across a resumed run too", async () => {
     const config = tinyConfig({

@@ -10,7 +10,8 @@
  * probabilities and gradients are compared as well.
  *
  * Not compared: evaluations, of which the episodes are not recorded, times, memory, and gradients that were
- * measured on a sample, as they once were; a cap on λ is computed again from the recorded ones. PPO's advantages,
+ * measured on a sample, as they once were; a cap on λ is computed again from the recorded ones, and a scale to
+ * another loss's length is taken as recorded. PPO's advantages,
  * selection by full entropy, and actions whose log-probabilities at their temperature were not told need the
  * weights, so without them what depends on those is left out too.
  */
@@ -91,12 +92,15 @@ export async function* replayRun(
 /** Where the cap on the world model's gradient stood at each update. */
 function capsOf(
   lines: ReadonlyMap<number | undefined, MetricsLine>,
-  { paw: { gradientCap } }: TrainConfig,
+  { paw: { gradientCap, gradientLength } }: TrainConfig,
 ): ReadonlyMap<number, GradientCap> {
   const caps = new Map<number, GradientCap>();
   let cap: GradientCap = {};
   for (let update = 0; lines.has(update); update++) {
-    cap = nextGradientCap(gradientCap, cap, lines.get(update));
+    const line = lines.get(update)!;
+    // The scale to another loss's length needs the weights of that moment, so the recorded one is taken.
+    const scale = gradientLength === undefined ? undefined : line["world.scale"];
+    cap = scale === undefined ? nextGradientCap(gradientCap, cap, line) : { scale };
     caps.set(update, cap);
   }
   return caps;

@@ -22,6 +22,7 @@ import { type CorrectionOptions, correct } from "./corrections.js";
 import type { Critic } from "./critic.js";
 import { type DrawOptions, drawTasks, nextSuccess, type TypeSuccess } from "./curriculum.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
+import { lengthScale } from "./gradient-length.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
 import { mismatchLimit } from "./mismatch.js";
@@ -141,7 +142,10 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
 
     const terms = { critic, sampler };
     const gradients = await measureGradients(engine, unscaled, options, terms, index);
-    gradientCap = nextGradientCap(paw.gradientCap, gradientCap, gradients);
+    gradientCap =
+      paw.gradientLength === undefined
+        ? nextGradientCap(paw.gradientCap, gradientCap, gradients)
+        : { scale: await lengthScale(engine, unscaled, paw) };
     const { scale } = gradientCap;
     const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
     clock.lap("measure");

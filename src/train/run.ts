@@ -184,7 +184,8 @@ async function prepare(
 function needsOf({ objective, paw, gradients, temperature }: TrainConfig) {
   return {
     entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
-    discardGradients: paw.loss !== "off" && gradients.every > 0,
+    discardGradients:
+      paw.loss !== "off" && (gradients.every > 0 || paw.gradientLength !== undefined),
     temperatures: temperature !== 1,
   };
 }

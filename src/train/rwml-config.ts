@@ -36,7 +36,7 @@ const taskOptions = z
 /** What is kept back to measure with. */
 const heldOutOptions = z
   .strictObject({
-    share: z.number().gt(0).lt(1).default(0.1).describe("share of the episodes not to learn from"),
+    share: z.number().gt(0).lt(1).default(0.1).describe("share of the tasks not to learn from"),
     triplets: count.default(128).describe("triplets of them to predict at each evaluation"),
     samples: count
       .min(2)

@@ -9,6 +9,7 @@ import { epsilonPolicy } from "../rollout/policies/random.js";
 import { rollout } from "../rollout/rollout.js";
 import { openRun } from "../runs/run-folder.js";
 import { answerSequence, type Filtered, keepHard, splitTriplets } from "../rwml/filter.js";
+import { holdOut } from "../rwml/held-out.js";
 import { fitting, predict } from "../rwml/predict.js";
 import { rewardPredictions } from "../rwml/prediction-groups.js";
 import { type Question, worldQuestion } from "../rwml/question.js";
@@ -46,10 +47,7 @@ export async function prepareTriplets(
 ): Promise<TripletData> {
   setup.onPhase?.("collect");
   const episodes = await collectEpisodes(setup, config);
-  const random = createRandom(mixSeed(config.seed, "held out"));
-  const held = new Set(
-    random.shuffle([...episodes]).slice(0, Math.ceil(config.heldOut.share * episodes.length)),
-  );
+  const held = holdOut(episodes, config.heldOut.share, mixSeed(config.seed, "held out"));
   const all = tripletsOf(episodes);
   const fits = fitting(setup.engine, setup.question, all, config.predictionTokens);
   const heldOut = fits.filter(({ source }) => held.has(source));
@@ -75,7 +73,7 @@ export async function prepareTriplets(
   if (kept.length === 0 || heldOut.length === 0) {
     const numbers = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
     throw new UserError(
-      `there are not enough triplets to learn from (${numbers.join(", ")}): collect more episodes, raise filter.keep, or, where many are too long, lower predictionTokens.`,
+      `there are not enough triplets to learn from (${numbers.join(", ")}): collect more episodes, of several tasks, raise filter.keep, or, where many are too long, lower predictionTokens.`,
     );
   }
   return { train: kept, heldOut, counts, reward: setup.reward.name };

@@ -31,12 +31,13 @@ const folder = () => mkdtempSync(join(tmpdir(), "pawl-wm-"));
 describe("a data set", () => {
   it("comes back as it was written, with statistics", () => {
     const place = folder();
-    writeDataSet(place, { train: [one, { ...one, task: "train/1" }], test: [one] });
-    const problems = createProblems(expect.unreachable);
-    expect(readDataSets([place], problems)).toEqual({
+    const data = {
       train: [one, { ...one, task: "train/1" }],
-      test: [one],
-    });
+      test: [{ ...one, task: "train/2" }],
+    };
+    writeDataSet(place, data);
+    const problems = createProblems(expect.unreachable);
+    expect(readDataSets([place], problems)).toEqual(data);
     const statistics = JSON.parse(readFileSync(join(place, "statistics.json"), "utf8"));
     expect(statistics.train.household).toMatchObject({ trajectories: 2, tasks: 2, turns: 2 });
   });
@@ -77,6 +78,21 @@ it("divides by task: all trajectories of a task are on one side", () => {
       expect(train.some(({ task }) => tested.has(task))).toBe(false);
     }),
   );
+});
+
+it("does not learn from a task that another data set tests", () => {
+  const [first, second] = [folder(), folder()];
+  const task = (n: number) => ({ ...one, task: `train/${n}` });
+  writeDataSet(first, { train: [task(0), task(1), task(1)], test: [task(2)] });
+  writeDataSet(second, { train: [task(2), { ...task(2), env: "webshop" }], test: [task(1)] });
+  const told: string[] = [];
+  const problems = createProblems((message) => told.push(message));
+  expect(readDataSets([first, second], problems)).toEqual({
+    train: [task(0), { ...task(2), env: "webshop" }],
+    test: [task(2), task(1)],
+  });
+  expect([...problems.counts.values()]).toEqual([3]);
+  expect(told[0]).toMatch(/^task train\/1 of household: .*tested in another; left out$/);
 });
 
 it("keeps to budgets, and a smaller one chooses among what a larger one does", () => {

@@ -42,6 +42,21 @@ export function divideByTask(
   };
 }
 
+/**
+ * The data without training trajectories of tasks that are tested: data sets that were divided with different
+ * seeds have tested each other's training tasks, once they are put together.
+ */
+export function keptApart(data: DataSet, problems: Problems): DataSet {
+  const nameOf = ({ env, task }: Trajectory): string => `task ${task} of ${env}`;
+  const tested = new Set(data.test.map(nameOf));
+  const train = data.train.filter((one) => {
+    const isTested = tested.has(nameOf(one));
+    if (isTested) problems.add("to learn from in one data set, tested in another", nameOf(one));
+    return !isTested;
+  });
+  return { ...data, train };
+}
+
 /** A seeded choice within the budgets; the chosen keep their order, and smaller budgets choose subsets. */
 export function withinBudgets(
   trajectories: readonly Trajectory[],
@@ -88,7 +103,7 @@ export function writeDataSet(folder: string, data: DataSet): void {
 
 /**
  * Reads data sets and puts them together: folders of ours, or chat JSON. A single file has no part for
- * testing: all of it is to learn from.
+ * testing: all of it is to learn from. A task that any of them tests is not learnt from.
  */
 export function readDataSets(paths: readonly string[], problems: Problems): DataSet {
   const parts = paths.map((path) => readDataSet(path, problems));
@@ -101,7 +116,7 @@ export function readDataSets(paths: readonly string[], problems: Problems): Data
       `${paths.join(", ")}: no trajectory could be read; pawl wm data makes some`,
     );
   }
-  return data;
+  return keptApart(data, problems);
 }
 
 function readDataSet(path: string, problems: Problems): DataSet {

@@ -124,7 +124,7 @@ export interface TraineeOptions {
   readonly style: PromptStyle;
   readonly start: ModelStart;
   readonly maxContext: number;
-  /** Of models from scratch: the world model's, which knows all words. */
+  /** Of models from scratch: the world model's, which knows the words of its training. */
   readonly tokenizer: Tokenizer;
   readonly sft: SftOptions;
   readonly splits: readonly string[];

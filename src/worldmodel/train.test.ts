@@ -21,6 +21,8 @@ import { compareWarmStart, meanCurve } from "./warm-start.js";
 const parent = mkdtempSync(join(tmpdir(), "pawl-wm-train-"));
 const data = join(parent, "data");
 let trajectories: readonly Trajectory[];
+/** What no training trajectory says. */
+const TESTED_WORD = " goldfish";
 const fail = (message: string): never => {
   throw new Error(message);
 };
@@ -42,7 +44,11 @@ const config = (changes: object = {}) =>
 
 beforeAll(async () => {
   trajectories = await someTrajectories(["expert:8", "epsilon=0.5:4"]);
-  writeDataSet(data, { train: trajectories.slice(2), test: trajectories.slice(0, 2) });
+  const test = trajectories.slice(0, 2).map(({ turns, ...rest }) => ({
+    ...rest,
+    turns: turns.map((turn) => ({ ...turn, observation: `${turn.observation}${TESTED_WORD}` })),
+  }));
+  writeDataSet(data, { train: trajectories.slice(2), test });
 });
 
 describe("a world model's training", () => {
@@ -104,6 +110,13 @@ describe("a world model's training", () => {
     );
     expect(told).toContainEqual(expect.stringContaining(`falls over ${epochs + 1} epochs`));
     expect(metrics().at(-1)!.learningRate).toBeLessThan(metrics()[0]!.learningRate!);
+  });
+
+  it("has a tokenizer of its training text, and of nothing it is tested on", async () => {
+    const tokenizer = await loadTokenizer(join(whole, "model"));
+    const [, word] = / ([a-z]+) /.exec(trajectories[2]!.turns[0]!.observation)!;
+    expect(tokenizer.encode(` ${word}`)).toHaveLength(1);
+    expect(tokenizer.encode(TESTED_WORD).length).toBeGreaterThan(1);
   });
 
   it("says what does not fit, and refuses data of which nothing does", async () => {
@@ -231,6 +244,8 @@ it("compares a warm start with a cold one, from the same weights", async () => {
   };
   const curves = await compareWarmStart({ world, train, seeds: [4] }, options);
   expect(stages).toEqual(["seed 4: world model", "seed 4: warm", "seed 4: cold"]);
+  const tokenizer = await loadTokenizer(join(folder, "seed-4", "start"));
+  expect(tokenizer.encode(TESTED_WORD).length).toBeGreaterThan(1);
   expect(curves.map(({ arm, evaluations }) => [arm, evaluations.length])).toEqual([
     ["warm", 2],
     ["cold", 2],

@@ -82,7 +82,7 @@ export async function trainWorldModel(
       engine: config.engine,
       scratch: {
         maxContext: config.model.maxContext,
-        tokenizer: () => buildTokenizer(textsOf([...train, ...data.test], config.protocol)),
+        tokenizer: () => buildTokenizer(textsOf(train, config.protocol)),
       },
       servedFolder: join(folder, SERVED),
       seed: config.seed,
@@ -146,7 +146,10 @@ function openRun(
   );
 }
 
-/** Every text of the trajectories once, for a tokenizer of their own: words are given, not to be learnt. */
+/**
+ * Every text of the trajectories once, for a tokenizer of their own. Give it training trajectories alone: a word
+ * that only the test has must be spelled from pieces, as any new word would be.
+ */
 export function textsOf(trajectories: readonly Trajectory[], { marker }: Protocol): Set<string> {
   const texts = new Set([` ${marker}`]);
   for (const { goal, context = "", firstObservation, turns } of trajectories) {

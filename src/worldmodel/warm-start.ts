@@ -120,7 +120,7 @@ async function commonStart(
   const environment = openEnvironment({ ...train.env, name: String(train.env.name) });
   const style = promptStyle(environment.promptFamily, train.prompt);
   const data = readDataSets(world.data, createProblems());
-  const words = textsOf([...data.train, ...data.test], world.protocol);
+  const words = textsOf(data.train, world.protocol);
   const { engine, tokenizer } = await openModel({
     start,
     engine: engineOptions.parse({}),

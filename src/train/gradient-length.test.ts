@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
+import type { Engine } from "../engine/engine.js";
+import { pawOptions } from "../objectives/paw-options.js";
+import { worldObjective } from "../objectives/world.js";
+import { createRandom } from "../random.js";
+import { prepareUpdate, scaleWorld } from "../update/update.js";
+import { groupsOf } from "../update/update-testing.js";
+import { checkGradientLength, lengthScale } from "./gradient-length.js";
+
+const ce = pawOptions.parse({ loss: "ce", gradientLength: "cmae", rho: 1 });
+const random = createRandom(3);
+const step = () => ({ action: [Math.log(0.4 + 0.2 * random.next())], observation: 3 });
+const groups = groupsOf([[{ steps: [step(), step()] }, { steps: [step()] }]]);
+const update = prepareUpdate(
+  groups,
+  { advantages: [[[1, -1], [1]]] },
+  { paw: ce, normaliser: "tokens", maxReturn: 10 },
+);
+
+let engine: Engine;
+beforeAll(async () => {
+  const model = { preset: "tiny", vocabularySize: 400, maxContext: 64 } as const;
+  engine = await createEmbeddedEngine({ model, threads: 1 });
+});
+afterAll(() => engine.dispose());
+
+const lengthOf = async (loss: "ce" | "cmae", { sequences }: typeof update): Promise<number> => {
+  await engine.forwardBackward(sequences, worldObjective({ ...ce, loss }));
+  return (await engine.discardGradients()).gradNorm;
+};
+
+describe("the world model's gradient at clipped MAE's length", () => {
+  it("is as long as that, measured on the whole update", async () => {
+    const scale = await lengthScale(engine, update, ce);
+    const wanted = await lengthOf("cmae", update);
+    // In an untrained model p is near 1 / 400, and so is the slope of 1 − p beside that of −log p.
+    expect(scale).toBeGreaterThan(1 / 4000);
+    expect(scale).toBeLessThan(1 / 40);
+    const scaled = await lengthOf("ce", scaleWorld(update, scale));
+    expect(scaled / wanted).toBeCloseTo(1, 4);
+    // A part of the update has another length: half of its sequences would not do.
+    const half = { sequences: update.sequences.slice(0, 1) };
+    expect(Math.abs((await lengthScale(engine, half, ce)) / scale - 1)).toBeGreaterThan(1e-3);
+  });
+
+  it("is 0 where clipped MAE masks everything, and is left alone where there is nothing to scale", async () => {
+    const scale = await lengthScale(engine, update, { ...ce, rho: 0 });
+    expect(scale).toBe(0);
+    expect(await lengthScale(engine, scaleWorld(update, 0), ce)).toBe(1);
+    expect(await lengthScale(engine, { sequences: [] }, ce)).toBe(1);
+  });
+
+  it("is refused where it would change nothing, and beside a cap", () => {
+    const check = (paw: object) => () => checkGradientLength({ paw: pawOptions.parse(paw) });
+    expect(check({ gradientLength: "cmae" })).toThrow(/paw\.loss is cmae; set that to ce or mae/);
+    expect(check({ loss: "off", gradientLength: "cmae" })).toThrow(/paw\.loss is off/);
+    expect(check({ loss: "ce", gradientLength: "cmae", gradientCap: 1 })).toThrow(
+      /gradientCap sets the length of the same gradient/,
+    );
+    check({ loss: "ce", gradientLength: "cmae" })();
+    check({})();
+  });
+});
