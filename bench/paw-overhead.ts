@@ -167,7 +167,6 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
         firstUpdate: round,
         optimizerSteps: 0,
         gradientCap: {},
-        typeSuccess: {},
         onEpisodes: async (groups) => run.recordEpisodes(groups.flatMap((group) => group.episodes)),
         async onUpdate(done) {
           finished = done;

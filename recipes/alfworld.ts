@@ -6,18 +6,17 @@
  * what 17,000 of them and a GPU bring. Its rooms are large: prompts hold the whole history, and the context
  * is twice the laptop's.
  */
-import { laptop } from "./laptop.js";
+import { common } from "./laptop.js";
 
 export const alfworld = {
-  ...laptop,
+  ...common,
   env: { name: "alfworld", order: 0 },
   model: { start: "tiny", maxContext: 1536 },
   warmStart: {
-    ...laptop.warmStart,
+    ...common.warmStart,
     teacher: "expert",
     episodes: 1500,
     epsilon: 0.05,
-    emphasis: {},
   },
   updates: 40,
   groups: 8,

@@ -6,17 +6,17 @@
  * a whole run costs little, and the start is weak enough to leave room for what is compared. Attempts do not become
  * alike in so few updates, so there is no entropy bonus, and evaluation samples as training does, where a rise shows soonest.
  */
-import { laptop } from "./laptop.js";
+import { common } from "./laptop.js";
 
 export const quick = {
-  ...laptop,
+  ...common,
   env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick", "look"] },
   model: { start: "tiny", maxContext: 512 },
-  warmStart: { ...laptop.warmStart, episodes: 1800, emphasis: {} },
+  warmStart: { ...common.warmStart, episodes: 1800 },
   updates: 36,
   groups: 8,
   stepLimit: 10,
   minibatch: 256,
-  objective: { ...laptop.objective, entropy: 0 },
+  objective: { ...common.objective, entropy: 0 },
   evaluation: { every: 12, tasks: 128, temperature: 1 },
 };

@@ -4,13 +4,13 @@
  * Without SEARCHQA_DATA the world and its questions are made up. Questions need one fact, and a search returns one
  * passage: so a model of this size learns to search for what is asked about and to read the answer off.
  */
-import { laptop } from "./laptop.js";
+import { common } from "./laptop.js";
 
 export const search = {
-  ...laptop,
+  ...common,
   env: { name: "search", topk: 1, hops: "one" },
   model: { start: "tiny", maxContext: 1024 },
-  warmStart: { ...laptop.warmStart, teacher: "expert", episodes: 4000, emphasis: {} },
+  warmStart: { ...common.warmStart, teacher: "expert", episodes: 4000 },
   updates: 40,
   stepLimit: 4,
   maxTokens: 32,

@@ -4,7 +4,7 @@
  * The laptop recipe with fewer expert episodes, so that there is something left to gain, after and without
  * WM-SFT on a data set that `pawl wm data` made (`--world.data`).
  */
-import { laptop } from "./laptop.js";
+import { common } from "./laptop.js";
 
 export const warmStart = {
   world: {
@@ -13,8 +13,8 @@ export const warmStart = {
     optimizer: { learningRate: 2e-3, schedule: "cosine", warmup: 50 },
   },
   train: {
-    ...laptop,
-    warmStart: { ...laptop.warmStart, episodes: 500, emphasis: {} },
+    ...common,
+    warmStart: { ...common.warmStart, episodes: 500 },
   },
   seeds: [0, 1, 2],
 };

@@ -5,19 +5,18 @@
  * last two steps, as in the paper. A purchase is rewarded by how well it fits, so no emphasis is needed to
  * see rewards that differ.
  */
-import { laptop } from "./laptop.js";
+import { common } from "./laptop.js";
 
 export const webshop = {
-  ...laptop,
+  ...common,
   env: { name: "webshop" },
   prompt: { style: "compact", history: 2 },
   model: { start: "tiny", maxContext: 2048 },
   warmStart: {
-    ...laptop.warmStart,
+    ...common.warmStart,
     teacher: "expert",
     episodes: 2000,
     epsilon: 0.05,
-    emphasis: {},
   },
   updates: 40,
   groups: 8,

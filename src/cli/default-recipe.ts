@@ -1,6 +1,6 @@
 /** The settings that hold where none are given: a recipe for each environment. */
 import { alfworld } from "../../recipes/alfworld.js";
-import { laptop } from "../../recipes/laptop.js";
+import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
 import { search } from "../../recipes/search.js";
 import { webshop } from "../../recipes/webshop.js";
@@ -46,11 +46,11 @@ export function quickRecipe({ peek, file }: Given): Base {
 /** The laptop recipe for a world that this package does not know, as far as that world can be looked at. */
 function ownRecipe(name: string, peek: Peek): ConfigLayer {
   const path = `the default recipe for ${name}`;
-  const { stepLimit: _, ...common } = laptop;
-  const base = { ...common, env: { name }, maxTokens: 32 };
+  const { stepLimit: _, ...rest } = common;
+  const base = { ...rest, env: { name }, maxTokens: 32 };
   const world = openByName(name);
   if (world === undefined)
-    return { path, content: { ...base, warmStart: { ...laptop.warmStart, emphasis: {} } } };
+    return { path, content: { ...base, warmStart: { ...common.warmStart } } };
   const teacher = (["seeker", "expert"] as const).find((one) => world[one] !== undefined);
   if (teacher === undefined && peek("model.start") === undefined)
     throw new ConfigError(
@@ -62,10 +62,9 @@ function ownRecipe(name: string, peek: Peek): ConfigLayer {
     content: {
       ...base,
       ...(first !== undefined && !world.splits.includes("train") && { split: first }),
-      warmStart:
-        teacher === undefined ? { episodes: 0 } : { ...laptop.warmStart, teacher, emphasis: {} },
+      warmStart: teacher === undefined ? { episodes: 0 } : { ...common.warmStart, teacher },
       evaluation: {
-        ...laptop.evaluation,
+        ...common.evaluation,
         splits: others.length > 0 ? others : world.splits,
       },
     },

@@ -14,8 +14,6 @@ export interface CheckpointState {
   readonly optimizerSteps: number;
   /** The running length of the policy's gradient, where world modelling is capped by it. */
   readonly policyGradient?: number;
-  /** The running success of each type of task, where a curriculum draws by it. */
-  readonly typeSuccess?: Readonly<Record<string, number>>;
 }
 
 /** A checkpoint on disk. */

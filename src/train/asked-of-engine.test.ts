@@ -96,7 +96,7 @@ describe("RL at a temperature of 0.7", () => {
     await trainRl(
       {
         ...{ engine: recorded.engine, environment, tokenizer, style, onEpisodes: done },
-        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {}, typeSuccess: {}, onUpdate: done },
+        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {}, onUpdate: done },
       },
       config,
     );
@@ -164,7 +164,7 @@ describe("actions whose log-probabilities at the temperature nobody told", () =>
     await trainRl(
       {
         ...{ engine: untold, environment, tokenizer, style, onEpisodes: done, onUpdate: done },
-        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {}, typeSuccess: {} },
+        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {} },
       },
       { ...config, updates: 1, objective: { ...config.objective, kl: 0 } },
     );

@@ -44,7 +44,7 @@ async function oneUpdate(
     },
   };
   const done: FinishedUpdate[] = [];
-  const start = { firstUpdate: 0, optimizerSteps: 0, gradientCap: {}, typeSuccess: {} };
+  const start = { firstUpdate: 0, optimizerSteps: 0, gradientCap: {} };
   const context = { engine: changedEngine, tokenizer, style, ...start };
   const onUpdate = async (update: FinishedUpdate): Promise<void> => void done.push(update);
   const onEpisodes = async (): Promise<void> => undefined;

@@ -8,7 +8,6 @@ import { pawOptions } from "../objectives/paw-options.js";
 import { promptOptions } from "../text/prompt.js";
 import { correctionOptions } from "./corrections.js";
 import { criticOptions } from "./critic.js";
-import { curricula } from "./curriculum.js";
 import { engineOptions } from "./engines.js";
 import { gradientOptions } from "./gradients.js";
 import { optimizerOptions } from "./schedule.js";
@@ -89,10 +88,6 @@ export function trainConfig(kind: EnvKind) {
       .describe("longest response, in tokens; one cut off there is invalid"),
     temperature: z.number().gt(0).default(1).describe("the policy samples and learns at this"),
     minibatch: count.default(256).describe("steps of episodes per optimiser step"),
-    curriculum: z
-      .enum(curricula)
-      .default("uniform")
-      .describe("draw all tasks alike, or types of tasks the more often the more they fail"),
     corrections: correctionOptions,
     advantage: advantageOptions,
     critic: criticOptions,

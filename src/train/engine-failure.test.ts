@@ -23,7 +23,7 @@ const settings = (url: string, changes: object = {}): TrainConfig =>
     groups: 16,
     groupSize: 8,
     stepLimit: 2,
-    gradientSample: 0,
+    gradients: { every: 0 },
     ...changes,
   });
 

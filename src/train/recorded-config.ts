@@ -8,29 +8,28 @@ import { RunError } from "../runs/run-error.js";
 import { type TrainConfig, trainConfig } from "./config.js";
 import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
 
-/**
- * What has changed about settings since runs were first recorded. A new setting whose default does what runs did
- * before needs no line; one that does something else gets `before`; one that was taken out gets `gone`.
- */
-const HISTORY: readonly SettingHistory[] = [
-  // Gradients were measured on some sequences of every update: those numbers stand, and are not measured again.
-  { path: "gradientSample", gone: true },
-  { path: "gradients", before: { every: 0 } },
-  // PPO's critic was a head on the policy.
-  { path: "critic", before: { weights: "shared" } },
-];
+/** A command that records runs, and its settings as they are now. */
+export interface RecordedCommand<S extends z.ZodObject> {
+  readonly kind: string;
+  readonly schema: (config: SettingsTree) => S;
+  /**
+   * What has changed about its settings since runs were first recorded. A new setting whose default does what
+   * runs did before needs no line; one that does something else gets `before`; one that was taken out gets `gone`.
+   */
+  readonly history?: readonly SettingHistory[];
+}
 
 /** The settings of a run as a schema has them; `command` is what makes such runs. */
 export function recordedConfig<S extends z.ZodObject>(
   folder: string,
   { kind, config, versions }: Manifest,
-  command: { readonly kind: string; readonly schema: (config: SettingsTree) => S },
+  command: RecordedCommand<S>,
 ): z.output<S> {
   if (kind !== command.kind)
     throw new RunError(
       `${folder} was made by pawl ${kind}: expected a run of pawl ${command.kind.replace("-", " ")}`,
     );
-  const read = parseRecorded(command.schema(config), config, HISTORY);
+  const read = parseRecorded(command.schema(config), config, command.history ?? []);
   if ("config" in read) return read.config;
   throw new RunError(
     `${folder} was recorded by pawl ${versions.pawl ?? "of an unknown version"} with settings that this version does not take: ${read.reasons.join("; ")}. Read it with that version.`,
@@ -40,7 +39,17 @@ export function recordedConfig<S extends z.ZodObject>(
 const kindOf = ({ env }: SettingsTree) =>
   findEnvKind(String((env as { name?: unknown } | undefined)?.name));
 
-const TRAIN = { kind: "train", schema: (config: SettingsTree) => trainConfig(kindOf(config)) };
+const TRAIN = {
+  kind: "train",
+  schema: (config: SettingsTree) => trainConfig(kindOf(config)),
+  history: [
+    // Gradients were measured on some sequences of every update: those numbers stand, and are not measured again.
+    { path: "gradientSample", gone: true },
+    { path: "gradients", before: { every: 0 } },
+    // PPO's critic was a head on the policy.
+    { path: "critic", before: { weights: "shared" } },
+  ],
+} as const;
 const RWML = { kind: "rwml", schema: (config: SettingsTree) => rwmlConfig(kindOf(config)) };
 
 /** The settings of a run of `pawl train`, as they hold now. */

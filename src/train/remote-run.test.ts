@@ -92,7 +92,7 @@ describe("a run on an engine server", () => {
         onProblem: (message) => said.push(message),
       });
     for (const weights of ["own", "shared"]) {
-      const critic = { advantage: { name: "ppo" }, critic: { weights }, gradientSample: 0 };
+      const critic = { advantage: { name: "ppo" }, critic: { weights }, gradients: { every: 0 } };
       await expect(run(`refused-${weights}`, critic)).rejects.toThrow(/no value head/);
     }
     await expect(run("refused-2", { paw: { entropy: "full" } })).rejects.toThrow(

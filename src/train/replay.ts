@@ -362,7 +362,6 @@ function metricsOf(
     learnt,
     gradients,
     gradientCap,
-    typeSuccess: {},
     optimizerSteps: 0,
     seconds,
   });

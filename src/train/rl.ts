@@ -7,10 +7,10 @@
  */
 import { type AdvantageOptions, computeAdvantages } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
-import type { Environment } from "../envs/env.js";
+import type { Environment, Task } from "../envs/env.js";
 import { type ObjectiveOptions, updateObjective } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
-import { mixSeed } from "../random.js";
+import { createRandom, mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import { rollout } from "../rollout/rollout.js";
@@ -20,7 +20,6 @@ import type { Tokenizer } from "../text/tokenizer.js";
 import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import { type CorrectionOptions, correct } from "./corrections.js";
 import type { Critic } from "./critic.js";
-import { type DrawOptions, drawTasks, nextSuccess, type TypeSuccess } from "./curriculum.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { lengthScale } from "./gradient-length.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
@@ -30,8 +29,10 @@ import type { OptimizerOptions } from "./schedule.js";
 import { scoreActions } from "./score.js";
 
 /** Settings of the loop. */
-export interface RlOptions extends DrawOptions {
+export interface RlOptions {
   readonly updates: number;
+  readonly split: string;
+  readonly groups: number;
   readonly groupSize: number;
   readonly stepLimit?: number | undefined;
   readonly patience?: number | undefined;
@@ -64,8 +65,6 @@ export interface RlContext {
   readonly optimizerSteps: number;
   /** Where the cap on the world model's gradient stood. */
   readonly gradientCap: GradientCap;
-  /** How well each type of task went, for a curriculum. */
-  readonly typeSuccess: TypeSuccess;
   readonly signal?: AbortSignal;
   /** Told of the episodes of an update while the engine learns from them: the time to record them. */
   onEpisodes(groups: readonly Group[], index: number): Promise<void>;
@@ -84,7 +83,6 @@ export interface FinishedUpdate {
   /** How the policy's and the world model's gradients relate, where both are there and measured. */
   readonly gradients: GradientRelation | undefined;
   readonly gradientCap: GradientCap;
-  readonly typeSuccess: TypeSuccess;
   readonly optimizerSteps: number;
   /** Seconds each phase took. */
   readonly seconds: Readonly<
@@ -101,7 +99,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
   const sampler = engine.capabilities.otherSampler === true;
   const objective = updateObjective(options.objective, paw, { critic, sampler });
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
-  let { optimizerSteps, gradientCap, typeSuccess } = context;
+  let { optimizerSteps, gradientCap } = context;
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
     const clock = createClock();
@@ -110,14 +108,13 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
       environment,
       policy,
       style,
-      tasks: drawTasks(environment, options, seed, typeSuccess),
+      tasks: drawTasks(environment, options, seed),
       groupSize: options.groupSize,
       seed,
       ...(options.stepLimit !== undefined && { stepLimit: options.stepLimit }),
       ...(options.patience !== undefined && { patience: options.patience }),
       ...(signal !== undefined && { signal }),
     });
-    typeSuccess = nextSuccess(typeSuccess, groups);
     clock.lap("rollout");
 
     const wanted = {
@@ -188,7 +185,6 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
       index,
       gradients,
       gradientCap,
-      typeSuccess,
       groups,
       prepared,
       learnt,
@@ -202,6 +198,19 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
 /** The seed of all draws of an update. */
 export function updateSeed(options: Pick<RlOptions, "seed">, index: number): number {
   return mixSeed(options.seed, "update", index);
+}
+
+/** The tasks of an update: drawn without repeats, anew for each update. */
+export function drawTasks(
+  environment: Environment,
+  options: Pick<RlOptions, "split" | "groups">,
+  seed: number,
+): readonly Task[] {
+  const all = environment.tasks(options.split);
+  const random = createRandom(mixSeed(seed, "tasks"));
+  const drawn = new Set<number>();
+  while (drawn.size < Math.min(options.groups, all.length)) drawn.add(random.int(all.length));
+  return [...drawn].map((at) => all[at]!);
 }
 
 /** How many optimiser steps the run will have, judged by the updates so far: what a cosine needs to know. */

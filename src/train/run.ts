@@ -78,7 +78,6 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         firstUpdate: checkpoint?.state.updates ?? 0,
         optimizerSteps: checkpoint?.state.optimizerSteps ?? 0,
         gradientCap: capOf(checkpoint),
-        typeSuccess: checkpoint?.state.typeSuccess ?? {},
         ...(options.signal !== undefined && { signal: options.signal }),
         onEpisodes: async (groups, index) => recordEpisodes(groups, index, config, run, options),
         onUpdate: (done) => finishUpdate(done, setup, config, run, options),
@@ -248,7 +247,6 @@ async function finishUpdate(
       updates: index + 1,
       optimizerSteps,
       ...(running !== undefined && { policyGradient: running }),
-      typeSuccess: done.typeSuccess,
     };
     await saveCheckpoint(run.folder, state, async (folder) => {
       await setup.engine.save(folder);

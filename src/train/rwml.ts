@@ -33,10 +33,9 @@ import type { Triplet } from "../rwml/triplet.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { prepareUpdate } from "../update/update.js";
-import { drawTasks } from "./curriculum.js";
 import { type Learnt, learn } from "./learn.js";
 import { mismatchLimit } from "./mismatch.js";
-import { updateSeed } from "./rl.js";
+import { drawTasks, updateSeed } from "./rl.js";
 import type { RwmlConfig } from "./rwml-config.js";
 import { scoreActions } from "./score.js";
 
@@ -204,7 +203,7 @@ function playTasks(
     environment,
     policy: enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } }),
     style,
-    tasks: drawTasks(environment, { split, groups: task.groups, curriculum: "uniform" }, seed),
+    tasks: drawTasks(environment, { split, groups: task.groups }, seed),
     groupSize: task.groupSize,
     seed,
     ...(stepLimit !== undefined && { stepLimit }),

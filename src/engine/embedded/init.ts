@@ -41,15 +41,17 @@ const DEVIATION = 0.5;
 
 /**
  * First weights: normal with deviation 0.5 / √width, the projections that end a residual branch smaller by √(2
- * layers) so that the residual stream keeps its scale; norms one, biases and the value head zero.
+ * layers) so that the residual stream keeps its scale; norms one, biases and the value head zero. Keys start equal
+ * to queries, so that at first a token attends to tokens like itself (mimetic initialisation: Trockman & Kolter 2023,
+ * arXiv 2305.09828): whether the thing one sees is the thing that is asked for is learnt sooner, and with every seed.
  */
 export function initialWeights(
   config: ModelConfig,
   seed: number,
 ): ReadonlyMap<string, Float32Array> {
   const random = createRandom(seed);
-  return new Map(
-    tensorSpecs(config).map(({ name, shape }) => {
+  const weights = new Map(
+    tensorSpecs(config).map(({ name, shape }): [string, Float32Array] => {
       const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
       if (name.endsWith("norm.weight")) return [name, data.fill(1)];
       if (name.endsWith(".bias") || shape[0] === 1) return [name, data];
@@ -60,4 +62,9 @@ export function initialWeights(
       return [name, data];
     }),
   );
+  // A query then meets its own token's key first.
+  for (const [name, data] of weights)
+    if (name.endsWith("k_proj.weight"))
+      data.set(weights.get(name.replace("k_proj", "q_proj"))!.subarray(0, data.length));
+  return weights;
 }

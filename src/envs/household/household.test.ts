@@ -42,7 +42,7 @@ describe("the household world", () => {
   it("has balanced splits of the promised sizes", () => {
     const environment = open();
     expect(environment.splits.map((split) => environment.tasks(split).length)).toEqual([
-      10_000, 1_000, 1_000,
+      10_000, 1_000, 1_000, 1_000,
     ]);
     expect(environment.tasks("train")[17]).toEqual({
       id: "train/17",
