@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCli } from "../cli/testing.js";
 import { readManifest, writeManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
+import { checkGradientCap } from "./gradient-cap.js";
 import { trainConfigOf, trainConfigsOf } from "./recorded-config.js";
 import { replayRun } from "./replay.js";
 import { resumeChanges, scheduleNotice } from "./resume.js";
@@ -173,6 +174,30 @@ describe("recorded settings", () => {
   it("that older versions did not have are as they were then", () => {
     const run = recordWith("old", ({ engine: _, checkpointEvery: __, ...rest }) => rest);
     expect(trainConfigOf(run)).toMatchObject({ engine: { name: "embedded" }, checkpointEvery: 1 });
+  });
+
+  it("of a run that measured gradients on a sample and had no critic: neither is guessed at", () => {
+    const run = recordWith(
+      "sampled",
+      ({ gradients: _, critic: __, corrections: ___, ...rest }) => ({
+        ...rest,
+        gradientSample: 8,
+      }),
+    );
+    const config = trainConfigOf(run);
+    expect(config).toMatchObject({
+      gradients: { every: 0 },
+      critic: { weights: "shared" },
+      corrections: { episodes: 0 },
+    });
+    expect(config).not.toHaveProperty("gradientSample");
+    // A cap on what is measured in another way now would be another cap.
+    const capped = recordWith("capped", ({ gradients: _, paw, ...rest }) => ({
+      ...rest,
+      paw: { ...(paw as object), gradientCap: 0.5 },
+      gradientSample: 8,
+    }));
+    expect(() => checkGradientCap(trainConfigOf(capped))).toThrow(/^paw\.gradientCap: /);
   });
 
   it("that this version does not take are refused, with the version that wrote them", () => {
