@@ -92,10 +92,12 @@ describe("an environment of one's own", () => {
     expect(content).toMatchObject({
       env: { name: "own-taught" },
       split: "all",
-      warmStart: { teacher: "seeker", emphasis: {} },
+      warmStart: { teacher: "seeker" },
       evaluation: { splits: ["held-out"] },
     });
     expect(content).not.toHaveProperty("stepLimit");
+    // Whether its teacher can take over a stranger's episode is not known.
+    expect(content).not.toHaveProperty("corrections");
   });
 
   it("without a teacher needs a model that knows something", () => {

@@ -31,7 +31,7 @@ const rwml = (out: string, ...more: readonly string[]) =>
 
 let server: TestServer;
 beforeAll(async () => {
-  const sft = { epochs: 3, batch: 8, observationWeight: 1, optimizer: { learningRate: 3e-3 } };
+  const sft = { epochs: 8, batch: 8, observationWeight: 1, optimizer: { learningRate: 3e-3 } };
   const warmStart = { episodes: 32, sft };
   await trainRun(tinyConfig({ updates: 0, warmStart, evaluation: { every: 0 } }), { folder: warm });
   server = await startTestServer({
