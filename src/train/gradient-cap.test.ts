@@ -18,6 +18,7 @@ describe("the cap on the world model's gradient", () => {
     const after = nextGradientCap(1, { running: 1 }, measured(0, 9));
     expect(after.running).toBeCloseTo(0.9, 12);
     expect(after.scale).toBeCloseTo(0.1, 12);
+    expect(nextGradientCap(1, { running: 1 }, measured(3, 9)).running).toBeCloseTo(1.2, 12);
     expect(nextGradientCap(1, { running: 3 }, undefined)).toEqual({ running: 3, scale: 1 });
     expect(nextGradientCap(1, { running: 3 }, measured(Number.NaN, 6))).toEqual({
       running: 3,
