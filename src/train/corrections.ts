@@ -32,7 +32,7 @@ export const correctionOptions = z
       .default("expert")
       .describe("who takes over: expert sees the true state, seeker only what was looked at"),
     from: z
-      .enum(["groups", "episodes"])
+      .enum(["episodes", "groups"])
       .default("episodes")
       .describe("which failed episodes: all of them, or those of groups in which nobody succeeded"),
     weight: z
