@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { parseRecorded } from "./recorded.js";
+import { olderNames, parseRecorded } from "./recorded.js";
 
 const schema = z.strictObject({
   updates: z.int().default(10),
@@ -23,5 +23,31 @@ it("fills what came later with what held before, and leaves alone what was recor
   expect(read({ oldName: 1 })).toEqual({ config: { updates: 10 } });
   expect(read({ other: 1, updates: "x" })).toEqual({
     reasons: expect.arrayContaining(["other is unknown", expect.stringMatching(/^updates: /)]),
+  });
+});
+
+const renamed = [
+  { path: "loss.cut", renamed: "loss.clip" },
+  { path: "loss.type", renamed: "loss.kind", values: { paper: "new-paper" } },
+  { path: "rounds", renamed: "updates" },
+] as const;
+
+it("reads settings by their old names and values, and says which they are", () => {
+  const recorded = { rounds: 5, loss: { cut: 3, type: "paper" } };
+  expect(parseRecorded(schema, recorded, renamed)).toEqual({
+    config: { updates: 5, loss: { clip: 3, kind: "new-paper" } },
+  });
+  expect(olderNames(recorded, renamed)).toEqual([
+    "loss.cut → loss.clip",
+    "loss.type → loss.kind",
+    "rounds → updates",
+  ]);
+});
+
+it("leaves today's names alone, and lets an old name that was put back win", () => {
+  expect(parseRecorded(schema, { updates: 5 }, renamed)).toEqual({ config: { updates: 5 } });
+  expect(olderNames({ updates: 5 }, renamed)).toEqual([]);
+  expect(parseRecorded(schema, { updates: 5, rounds: 7 }, renamed)).toEqual({
+    config: { updates: 7 },
   });
 });

@@ -8,7 +8,7 @@
 import type { z } from "zod";
 import { type SettingsTree, valueAt, withValueAt } from "./settings-tree.js";
 
-/** A setting that came or went since runs were recorded. */
+/** A setting that came, went or was renamed since runs were recorded. */
 export type SettingHistory =
   | {
       readonly path: string;
@@ -19,6 +19,13 @@ export type SettingHistory =
       readonly path: string;
       /** It is gone, and what a record says of it no longer matters. */
       readonly gone: true;
+    }
+  | {
+      readonly path: string;
+      /** The path of the setting today. */
+      readonly renamed: string;
+      /** Values that were renamed too. */
+      readonly values?: Readonly<Record<string, string>>;
     };
 
 /** Settings that cannot be read, and why. */
@@ -52,8 +59,33 @@ function migrate(recorded: SettingsTree, history: readonly SettingHistory[]): Se
     // Only where the part it belongs to was recorded: a variant without it stays without.
     if (valueAt(settings, parent) === undefined && parent.length > 0) continue;
     if ("gone" in change) settings = withValueAt(settings, path, undefined);
+    else if ("renamed" in change) settings = rename(settings, path, change);
     else if (valueAt(settings, path) === undefined)
       settings = withValueAt(settings, path, change.before);
   }
   return settings;
+}
+
+/** The settings with one under its new name; where a record has both, the old one was put back by whoever reads it. */
+function rename(
+  settings: SettingsTree,
+  path: readonly string[],
+  { renamed, values = {} }: Extract<SettingHistory, { readonly renamed: string }>,
+): SettingsTree {
+  const value = valueAt(settings, path);
+  if (value === undefined) return settings;
+  const today = typeof value === "string" ? (values[value] ?? value) : value;
+  return withValueAt(withValueAt(settings, path, undefined), renamed.split("."), today);
+}
+
+/** The renamed settings that a record has under their old names, as `old → new`. */
+export function olderNames(
+  recorded: SettingsTree,
+  history: readonly SettingHistory[],
+): readonly string[] {
+  return history.flatMap((change) =>
+    "renamed" in change && valueAt(recorded, change.path.split(".")) !== undefined
+      ? [`${change.path} → ${change.renamed}`]
+      : [],
+  );
 }
