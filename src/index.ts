@@ -1,5 +1,7 @@
 /** The public API: everything the commands do. */
 
+import "./no-telemetry.js";
+
 export {
   type AdvantageOptions,
   type Advantages,

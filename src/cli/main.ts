@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The command line: finds the command, reads its settings, runs it, and turns errors into exit codes. */
+import "../no-telemetry.js";
 import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "../config/config-error.js";

@@ -3,6 +3,7 @@
  * and model.onnx (or onnx/model.onnx, onnx/model_quantized.onnx). Token vectors are averaged over the
  * text and scaled to length 1, as the sentence-transformers of the MiniLM family do.
  */
+import "../no-telemetry.js";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";

@@ -1,4 +1,5 @@
 /** For tests: runs small graphs, and compares their derivatives with finite differences. */
+import "../../no-telemetry.js";
 import * as ort from "onnxruntime-node";
 import { differentiate } from "./gradients.js";
 import { addInput, createGraph, emit, type Graph, type Shape, type Tensor } from "./graph.js";

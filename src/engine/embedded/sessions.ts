@@ -1,4 +1,5 @@
 /** Compiled graphs, made when first needed and kept: one for each kind of work and objective. */
+import "../../no-telemetry.js";
 import * as ort from "onnxruntime-node";
 import { EngineError } from "../engine.js";
 import type { Program } from "./program.js";
