@@ -3,7 +3,13 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { z } from "zod";
 import { type Capabilities, EngineError } from "../engine.js";
-import { downloadCheckpoint, onServer, planSave, readPointer, writePointer } from "./checkpoints.js";
+import {
+  downloadCheckpoint,
+  onServer,
+  planSave,
+  readPointer,
+  writePointer,
+} from "./checkpoints.js";
 import { copySampling, saveWeights, secondModel } from "./plain-calls.js";
 import {
   callsTo,

@@ -42,7 +42,10 @@ export interface RemoteModel {
   /** To be called after an optimiser step: copies of the weights are those of before. */
   weightsChanged(): void;
   snapshotReference(): Promise<void>;
-  save(folder: string, what: { readonly optimizer: boolean; readonly merged: boolean }): Promise<void>;
+  save(
+    folder: string,
+    what: { readonly optimizer: boolean; readonly merged: boolean },
+  ): Promise<void>;
   load(folder: string): Promise<void>;
   unload(): Promise<void>;
 }
