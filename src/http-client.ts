@@ -106,8 +106,9 @@ export async function exchange<T>(request: Exchange<T>): Promise<T> {
     signal?.throwIfAborted();
     const outcome = await attempt(request);
     if ("value" in outcome) return outcome.value;
-    since ??= performance.now();
-    const awayMs = performance.now() - since;
+    const now = performance.now();
+    since ??= now;
+    const awayMs = now - since;
     const { again, retryAfterMs } = outcome;
     const failure = { ...outcome, reason: redact(outcome.reason, request.key), tries, awayMs };
     const leftMs = (retry.giveUpAfterMs ?? Number.POSITIVE_INFINITY) - awayMs;
