@@ -206,7 +206,7 @@ async function folderIn(parent: string): Promise<string> {
 /** Runs all jobs, some at a time; after one that fails none is begun. */
 async function runAll(jobs: readonly (() => Promise<void>)[], atATime: number): Promise<void> {
   let next = 0;
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     try {
       while (next < jobs.length) await jobs[next++]!();
     } catch (error) {
@@ -214,5 +214,5 @@ async function runAll(jobs: readonly (() => Promise<void>)[], atATime: number): 
       throw error;
     }
   };
-  await Promise.all(Array.from({ length: Math.min(atATime, jobs.length) }, lane));
+  await Promise.all(Array.from({ length: Math.min(atATime, jobs.length) }, worker));
 }
