@@ -30,7 +30,8 @@ export type {
   TrainSequence,
 } from "./engine/engine.js";
 export { EngineError } from "./engine/engine.js";
-export { connectRemoteEngine, type RemoteOptions } from "./engine/remote/remote-engine.js";
+export { connectRemoteEngine } from "./engine/remote/remote-engine.js";
+export type { RemoteOptions } from "./engine/remote/remote-model.js";
 export { type SamplerOptions, withSampler } from "./engine/sampler/sampler-engine.js";
 export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
 export {

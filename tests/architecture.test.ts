@@ -1,4 +1,4 @@
-/** Imports point one way: the table of docs/architecture.md, kept by this test. */
+/** Imports point one way and in no circle: the table of docs/architecture.md, kept by this test. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { expect, it } from "vitest";
@@ -77,6 +77,65 @@ it("has no import against the direction", () => {
     }
   }
   expect(wrong).toEqual([]);
+});
+
+/** The circles among files, each as one line: every file of it can be reached from every other. */
+function circles(imports: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  const reached = new Map<string, ReadonlySet<string>>();
+  const reachedFrom = (start: string): ReadonlySet<string> => {
+    const found = reached.get(start) ?? new Set<string>();
+    const open = reached.has(start) ? [] : [start];
+    for (let file = open.pop(); file !== undefined; file = open.pop())
+      for (const next of imports.get(file) ?? []) {
+        if (found.has(next)) continue;
+        (found as Set<string>).add(next);
+        open.push(next);
+      }
+    reached.set(start, found);
+    return found;
+  };
+  const found = new Set<string>();
+  for (const file of imports.keys()) {
+    const around = [...reachedFrom(file)].filter((other) => reachedFrom(other).has(file));
+    if (around.length > 0) found.add(around.sort().join(" <-> "));
+  }
+  return [...found];
+}
+
+it("sees circles, and nothing else, in a graph of imports", () => {
+  const graph = new Map([
+    ["a", ["b", "d"]],
+    ["b", ["c"]],
+    ["c", ["a"]],
+    ["d", ["e"]],
+    ["e", []],
+    ["f", ["f"]],
+  ]);
+  expect(circles(graph)).toEqual(["a <-> b <-> c", "f"]);
+});
+
+it("has no circle of imports, not even one of types alone", () => {
+  const imports = files.map((file): [string, string[]] => [
+    file,
+    [...readFileSync(file, "utf8").matchAll(/(?:from |import\()"(\.[^"]+)\.js"/g)].map(
+      ([, target]) => `${join(dirname(file), target!)}.ts`,
+    ),
+  ]);
+  expect(imports.flatMap(([, targets]) => targets).length).toBeGreaterThan(files.length);
+  expect(circles(new Map(imports))).toEqual([]);
+});
+
+it("has no circle of imports in the Python server, not even inside functions", () => {
+  const folder = "servers/torch/pawl_server";
+  const modules = readdirSync(folder).filter((file) => file.endsWith(".py"));
+  const imports = modules.map((file): [string, string[]] => [
+    file,
+    [...readFileSync(join(folder, file), "utf8").matchAll(/^\s*from \.(\w+) import /gm)].map(
+      ([, target]) => `${target}.py`,
+    ),
+  ]);
+  expect(imports.flatMap(([, targets]) => targets).length).toBeGreaterThan(modules.length);
+  expect(circles(new Map(imports))).toEqual([]);
 });
 
 it("keeps files short enough to read in one sitting", () => {

@@ -100,7 +100,7 @@ describe.skipIf(absent)("the PyTorch server", () => {
       const engine = await connectRemoteEngine({
         url: pair.url,
         environment: {},
-        patienceMs: 500,
+        giveUpAfterMs: 500,
       });
       const ranks = execFileSync("ps", ["-o", "pid=", "--ppid", String(pair.process.pid)], {
         encoding: "utf8",

@@ -22,7 +22,8 @@ from typing import Any, Callable
 import torch
 
 from gpu_peer import GPU, Json, free, generate, make_batches, peak_gib, timed, train
-from pawl_server.engine import Engine, EngineOptions
+from pawl_server.engine import Engine
+from pawl_server.engine_types import EngineOptions
 from pawl_server.expression import Objective, parse_objective
 from pawl_server.losses import standard_objective
 from pawl_server.ranks import join_ranks

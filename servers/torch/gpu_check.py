@@ -17,7 +17,8 @@ import torch
 
 from pawl_server.attention import PackedAttention
 from pawl_server.choose import choose
-from pawl_server.engine import Engine, EngineOptions
+from pawl_server.engine import Engine
+from pawl_server.engine_types import EngineOptions
 from pawl_server.expression import parse_objective
 from pawl_server.losses import standard_objective
 from pawl_server.pages import Pages

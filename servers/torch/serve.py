@@ -20,11 +20,11 @@ from pathlib import Path
 import torch
 
 from pawl_server.api import Api
-from pawl_server.engine import EngineOptions
+from pawl_server.config_file import read_config
+from pawl_server.engine_types import EngineOptions
 from pawl_server.folders import Folders
 from pawl_server.futures import Futures
 from pawl_server.http_server import HttpOptions, create_http_server
-from pawl_server.model_config import read_config
 from pawl_server.ranks import join_ranks
 from pawl_server.service import Service
 

@@ -2,7 +2,7 @@
 import { benchGradients } from "./bench-gradients.js";
 import { benchPaw } from "./bench-paw.js";
 import type { Command } from "./command.js";
-import { complete, completion } from "./completion.js";
+import { completeCommand, completion } from "./completion.js";
 import { envCheck } from "./env-check.js";
 import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
@@ -59,5 +59,5 @@ export const commands: readonly Command[] = [
   serveEngine,
   serveRetriever,
   completion,
-  complete,
+  completeCommand(() => commands),
 ];

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { type Setting, settingsOf } from "../config/settings.js";
 import { type Command, defineCommand, exitCodes } from "./command.js";
-import { commands } from "./commands.js";
 import { print } from "./io.js";
 
 /** The scripts ask `pawl complete` for the candidates, so they never grow stale. */
@@ -44,31 +43,35 @@ export const completion = defineCommand({
   },
 });
 
-/** `pawl complete`: what could stand at the end of a command line, for the completion scripts. */
-export const complete = defineCommand({
-  name: "complete",
-  summary: "list what may follow on a command line (used by the completion scripts)",
-  positionals: "WORD…",
-  options: () => z.strictObject({}),
-  examples: [["pawl complete -- rollout --gr", "prints --group-size and --groups"]],
-  async run({ positionals, io }) {
-    for (const candidate of candidates(positionals)) print(io, candidate);
-    return exitCodes.done;
-  },
-});
+/**
+ * `pawl complete`: what could stand at the end of a command line, for the completion scripts. The
+ * commands are given as a function, because this is one of them.
+ */
+export const completeCommand = (commands: () => readonly Command[]) =>
+  defineCommand({
+    name: "complete",
+    summary: "list what may follow on a command line (used by the completion scripts)",
+    positionals: "WORD…",
+    options: () => z.strictObject({}),
+    examples: [["pawl complete -- rollout --gr", "prints --group-size and --groups"]],
+    async run({ positionals, io }) {
+      for (const candidate of candidates(commands(), positionals)) print(io, candidate);
+      return exitCodes.done;
+    },
+  });
 
 /** The candidates for the last word, which may be empty or begun. */
-export function candidates(words: readonly string[]): string[] {
+export function candidates(commands: readonly Command[], words: readonly string[]): string[] {
   const begun = words.at(-1) ?? "";
   const before = words.slice(0, -1);
   const command = [3, 2, 1]
     .map((words) => before.slice(0, words).join(" "))
     .flatMap((name) => commands.filter((one) => one.name === name))[0];
-  const all = command === undefined ? nextNames(before) : afterCommand(command, before);
+  const all = command === undefined ? nextNames(commands, before) : afterCommand(command, before);
   return [...new Set(all)].filter((candidate) => candidate.startsWith(begun)).sort();
 }
 
-function nextNames(before: readonly string[]): string[] {
+function nextNames(commands: readonly Command[], before: readonly string[]): string[] {
   return commands
     .map((command) => command.name.split(" "))
     .filter((name) => before.every((word, i) => name[i] === word))

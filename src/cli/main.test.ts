@@ -264,12 +264,17 @@ describe("env", () => {
 
 describe("completion", () => {
   it("completes commands, options and choices", () => {
-    expect(candidates(["ro"])).toEqual(["rollout"]);
-    expect(candidates(["env", ""])).toEqual(["check", "info", "list", "replay"]);
-    expect(candidates(["rollout", "--group"])).toEqual(["--group-size", "--groups"]);
-    expect(candidates(["rollout", "--env.noise", ""])).toEqual(["all", "brands", "ids", "off"]);
-    expect(candidates(["rollout", "--policy", "r"])).toEqual(["random"]);
-    expect(candidates(["nonsense", ""])).toEqual([]);
+    expect(candidates(commands, ["ro"])).toEqual(["rollout"]);
+    expect(candidates(commands, ["env", ""])).toEqual(["check", "info", "list", "replay"]);
+    expect(candidates(commands, ["rollout", "--group"])).toEqual(["--group-size", "--groups"]);
+    expect(candidates(commands, ["rollout", "--env.noise", ""])).toEqual([
+      "all",
+      "brands",
+      "ids",
+      "off",
+    ]);
+    expect(candidates(commands, ["rollout", "--policy", "r"])).toEqual(["random"]);
+    expect(candidates(commands, ["nonsense", ""])).toEqual([]);
   });
 
   it.each(["bash", "zsh", "fish"])("prints a script for %s", async (shell) => {

@@ -1,14 +1,14 @@
 /** A sentence encoder behind any OpenAI-compatible `/v1/embeddings` endpoint. */
 import { z } from "zod";
 import { UserError } from "../errors.js";
-import { type Patience, postJson } from "../post-json.js";
+import { postJson, type RetryPolicy } from "../http-client.js";
 import { type Encoder, normalise } from "./encoder.js";
 
 /** Texts per request. */
 const BATCH = 64;
 
 /** Which endpoint and model. */
-export interface EndpointEncoderOptions extends Partial<Patience> {
+export interface EndpointEncoderOptions extends Partial<RetryPolicy> {
   /** The address up to and with the version, for example http://localhost:8000/v1. */
   readonly url: string;
   readonly model: string;

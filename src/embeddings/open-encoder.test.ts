@@ -29,23 +29,32 @@ describe("an encoder of the hub", () => {
     "/o/bare/resolve/main/tokenizer.json": "{}",
     "/o/wrong/resolve/main/tokenizer.json": "{}",
     "/o/wrong/resolve/main/model.onnx": "weights",
+    "/o/short/resolve/main/tokenizer.json": "{}",
   };
   const asked: string[] = [];
-  const server = createServer((request, reply) => {
+  const keys = new Set<string | undefined>();
+  /** A stand-in for the hub: files with their tags, whole or by their first byte, as the client asks. */
+  const standIn = createServer((request, reply) => {
     asked.push(request.url!);
+    keys.add(request.headers.authorization);
     const body = files[request.url!];
+    reply.setHeader("x-repo-commit", "c0ffee").setHeader("etag", '"tag"');
     if (request.url!.includes("/wrong/")) reply.setHeader("x-linked-etag", `"${"0".repeat(64)}"`);
-    reply
-      .setHeader("x-repo-commit", "c0ffee")
-      .writeHead(body === undefined ? 404 : 200)
-      .end(body);
+    if (request.url!.includes("/private/")) reply.writeHead(401).end("who are you?");
+    else if (body === undefined) {
+      // The hub says so in a header; some mirrors do not.
+      if (request.url!.includes("/m/")) reply.setHeader("x-error-code", "EntryNotFound");
+      reply.writeHead(404).end();
+    } else if (request.headers.range === "bytes=0-0")
+      reply.writeHead(206, { "content-range": `bytes 0-0/${body.length}` }).end(body[0]);
+    else reply.end(request.url!.includes("/short/") ? body.slice(1) : body);
   });
   let endpoint: string;
   beforeAll(async () => {
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await new Promise<void>((resolve) => standIn.listen(0, "127.0.0.1", resolve));
+    endpoint = `http://127.0.0.1:${(standIn.address() as AddressInfo).port}`;
   });
-  afterAll(() => server.close());
+  afterAll(() => standIn.close());
 
   it("is downloaded once, with its checksums, which are held to", async () => {
     const cache = newFolder();
@@ -68,8 +77,26 @@ describe("an encoder of the hub", () => {
     const fetching = (model: string) => fetchHubEncoder({ model, cache, endpoint });
     await expect(fetching("o/bare")).rejects.toThrow(/has no onnx\/model_quantized\.onnx or/);
     await expect(fetching("o/wrong")).rejects.toThrow(/the hub states SHA-256 000/);
+    await expect(fetching("o/short")).rejects.toThrow(/expected 2 bytes, but 1 came/);
+    await expect(fetching("o/private")).rejects.toThrow(
+      /status 401.*model public, or HF_TOKEN set/,
+    );
     await expect(fetching("no name")).rejects.toThrow(/looks like sentence-transformers/);
     expect(existsSync(join(cache, "hub", "o--bare", "main"))).toBe(false);
+  });
+
+  it("may need a key, which goes to the hub and into no error", async () => {
+    keys.clear();
+    const hidden = { model: "o/private", cache: newFolder(), endpoint };
+    const failure = await fetchHubEncoder({
+      ...hidden,
+      environment: { HF_TOKEN: "hf_secret" },
+    }).catch(String);
+    expect(failure).toMatch(/status 401.*HF_TOKEN's key let in/);
+    expect(failure).not.toContain("hf_secret");
+    expect([...keys]).toEqual(["Bearer hf_secret"]);
+    const other = { ...hidden, environment: { HF_TOKEN: "secret" } };
+    await expect(fetchHubEncoder(other)).rejects.toThrow(/HF_TOKEN does not begin with hf_/);
   });
 
   it("says what to do without a network", async () => {

@@ -1,20 +1,20 @@
 /** Learning rates over a run: a linear warm-up, then constant, linear or cosine. */
 import { EngineError } from "./engine.js";
 
-/** How the learning rate changes from step to step. */
+/** How the learning rate changes from one optimiser step to the next. */
 export interface LearningRateSchedule {
   readonly peak: number;
-  /** Steps over which it rises from 0 to the peak. Default 0. */
+  /** Optimiser steps over which it rises from 0 to the peak. Default 0. */
   readonly warmupSteps?: number;
   /** What it does afterwards. Default `constant`. */
   readonly decay?: "constant" | "linear" | "cosine";
-  /** Steps of the whole run, by which a decaying rate has reached its end. */
+  /** Optimiser steps of the whole run, by which a decaying rate has reached its end. */
   readonly totalSteps?: number;
   /** Share of the peak at which a decaying rate ends. Default 0. */
   readonly endShare?: number;
 }
 
-/** The learning rate of a step, counted from 0. */
+/** The learning rate of an optimiser step, counted from 0. */
 export function learningRateAt(schedule: LearningRateSchedule, step: number): number {
   const { peak, warmupSteps = 0, decay = "constant", totalSteps, endShare = 0 } = schedule;
   // The first step already learns, the last of the warm-up reaches the peak.

@@ -5,7 +5,7 @@
  *   graded   max(0, 1 − d / 2τ), which is one half where the binary one jumps
  */
 import type { Encoder } from "../embeddings/encoder.js";
-import type { StatePair, StateReward } from "./reward.js";
+import type { StatePair, StateReward } from "./state-reward.js";
 
 /** τ, and whether nearness counts by degrees. */
 export interface EmbeddingRewardOptions {

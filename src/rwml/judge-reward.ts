@@ -3,7 +3,7 @@
 import { mixSeed } from "../random.js";
 import type { ChatClient } from "../rollout/policies/chat-client.js";
 import type { ChatMessage } from "../text/tokenizer.js";
-import type { StatePair, StateReward } from "./reward.js";
+import type { StatePair, StateReward } from "./state-reward.js";
 import { VERDICT_REQUEST, verdictOf } from "./verdict.js";
 
 /** A reward of 1 where the model says yes; an answer that is neither yes nor no is 0 and counted. */

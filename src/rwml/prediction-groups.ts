@@ -5,7 +5,7 @@
 import type { Group } from "../rollout/episode.js";
 import type { Prediction } from "./predict.js";
 import type { AnswerProblem } from "./question.js";
-import type { StatePair, StateReward } from "./reward.js";
+import type { StatePair, StateReward } from "./state-reward.js";
 import { actionOf, nameOf, nextStateOf, type Triplet } from "./triplet.js";
 
 /** Rewards of all predictions, triplets × predictions, and what was wrong with some. */

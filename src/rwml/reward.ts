@@ -5,26 +5,9 @@ import { chatClientOptions, createChatClient } from "../rollout/policies/chat-cl
 import { embeddingReward } from "./embedding-reward.js";
 import { judgeReward } from "./judge-reward.js";
 import { rougeL } from "./rouge.js";
+import type { StateReward } from "./state-reward.js";
 
-/** A predicted state and the real one, with the action between, which a judge wants to know. */
-export interface StatePair {
-  readonly predicted: string;
-  readonly real: string;
-  readonly action: string;
-}
-
-/** Rewards in [0, 1], and how many of them are 0 because the measure itself gave no answer. */
-export interface Rewards {
-  readonly values: readonly number[];
-  readonly unreadable: number;
-}
-
-/** A measure of predictions. */
-export interface StateReward {
-  /** What it is, for errors and to tell whether a resumed run measures as before. */
-  readonly name: string;
-  rate(pairs: readonly StatePair[], signal?: AbortSignal): Promise<Rewards>;
-}
+export type { Rewards, StatePair, StateReward } from "./state-reward.js";
 
 const judge = { ...chatClientOptions.shape, temperature: z.number().min(0).default(0) };
 

@@ -1,5 +1,12 @@
 /** The best documents of a search, in a heap whose root is the worst of them. */
-import type { Hit } from "./bm25.js";
+
+/** One document found. */
+export interface Hit {
+  /** Number of the document in the order of indexing. */
+  readonly document: number;
+  readonly id: string;
+  readonly score: number;
+}
 
 /** Collects the best documents offered. */
 export interface BestHits {

@@ -9,7 +9,7 @@
  */
 import type { Analyser } from "./analyser.js";
 import { createAnalyser } from "./analyser.js";
-import { createBestHits } from "./best-hits.js";
+import { createBestHits, type Hit } from "./best-hits.js";
 import { byteToLength } from "./length-byte.js";
 
 const K1 = Math.fround(0.9);
@@ -41,14 +41,6 @@ export interface Bm25Index {
   /** The documents that have the term, ascending, and how often each has it. */
   readonly documents: Uint32Array;
   readonly frequencies: Uint16Array;
-}
-
-/** One document found. */
-export interface Hit {
-  /** Number of the document in the order of indexing. */
-  readonly document: number;
-  readonly id: string;
-  readonly score: number;
 }
 
 /** The best documents for a query, and how many have any of its terms. */

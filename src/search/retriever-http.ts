@@ -1,11 +1,11 @@
 /** A Search-R1 style retriever behind HTTP: `POST /retrieve` with `{queries, topk, return_scores}`. */
 import { z } from "zod";
 import { UserError } from "../errors.js";
-import { type Patience, postJson } from "../post-json.js";
+import { postJson, type RetryPolicy } from "../http-client.js";
 import type { FoundPassage, WaitingRetriever } from "./retriever.js";
 
-/** Which server, and how patient to be with it. */
-export interface HttpRetrieverOptions extends Partial<Patience> {
+/** Which server, and how long to wait for it. */
+export interface HttpRetrieverOptions extends Partial<RetryPolicy> {
   /** The address, with or without `/retrieve`. */
   readonly url: string;
 }

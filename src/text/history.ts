@@ -1,9 +1,9 @@
 /** History: the past observation/action pairs a prompt shows. */
-import type { PromptView } from "./prompt.js";
+import type { PromptFamily, PromptView } from "./prompt-style.js";
 
 /** Which slots a style fills. */
 export interface SlotOptions {
-  readonly family: "house" | "shop" | "search";
+  readonly family: PromptFamily;
   readonly history: number | "all";
   readonly admissible: boolean;
 }

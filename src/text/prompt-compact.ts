@@ -7,7 +7,7 @@
  * step's prompt (with the whole history), and policy and world model know where to stop.
  */
 import { recentPairs, type SlotOptions } from "./history.js";
-import type { PromptPiece, PromptStyle, PromptView } from "./prompt.js";
+import type { PromptPiece, PromptStyle, PromptView } from "./prompt-style.js";
 import { parseLine } from "./response.js";
 
 /** The markers of the compact style; a tokenizer for small models holds each as one token. */

@@ -1,7 +1,13 @@
 /** The full style: prose with every slot on lines of its own, answered in `<think>` and `<action>`. */
 
 import { recentPairs, type SlotOptions } from "./history.js";
-import type { PieceOrigin, PromptFamily, PromptPiece, PromptStyle, PromptView } from "./prompt.js";
+import type {
+  PieceOrigin,
+  PromptFamily,
+  PromptPiece,
+  PromptStyle,
+  PromptView,
+} from "./prompt-style.js";
 import { parseTagged } from "./response.js";
 
 const openings: Readonly<Record<PromptFamily, string>> = {

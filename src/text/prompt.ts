@@ -9,57 +9,16 @@
 import { z } from "zod";
 import { compactStyle } from "./prompt-compact.js";
 import { fullStyle } from "./prompt-full.js";
-import type { ParsedResponse } from "./response.js";
+import type { PromptFamily, PromptPiece, PromptStyle } from "./prompt-style.js";
 
-/** The slots of the paper's prompts differ by the kind of world: a house, a shop, a search engine. */
-export type PromptFamily = "house" | "shop" | "search";
-
-/** Where a piece of a prompt came from. */
-export type PieceOrigin = "template" | "task" | "history" | "observation" | "actions" | "memory";
-
-/** A piece of a prompt with its origin. */
-export interface PromptPiece {
-  readonly origin: PieceOrigin;
-  readonly text: string;
-}
-
-/** An action and what the environment answered. */
-export interface PastStep {
-  readonly action: string;
-  readonly observation: string;
-}
-
-/** What a rollout knows when it asks for the next action. */
-export interface PromptView {
-  readonly goal: string;
-  readonly firstObservation: string;
-  /** What the policy sees now. */
-  readonly observation: string;
-  /** The steps before this one. */
-  readonly steps: readonly PastStep[];
-  /** The actions that would be carried out now, where the environment lists them. */
-  readonly admissible: readonly string[] | undefined;
-  /** Number of this step, from 0. */
-  readonly index: number;
-  /** Lessons from earlier attempts at the same task (Reflexion). */
-  readonly memory?: readonly string[];
-}
-
-/** A way to ask for an action and to understand the answer. */
-export interface PromptStyle {
-  readonly name: string;
-  readonly family: PromptFamily;
-  /** Whether a step's prompt, response and observation are the beginning of the next step's prompt. */
-  readonly continuing: boolean;
-  /** The text that ends a response and belongs to it; empty where the tokenizer's end token does. */
-  readonly responseEnd: string;
-  render(view: PromptView): readonly PromptPiece[];
-  parse(response: string): ParsedResponse;
-  /** The response a policy would write for this action, without `responseEnd`. */
-  format(action: string, thought?: string): string;
-  /** The observation as it follows a response: what a world model is to predict. */
-  continuation(observation: string, done: boolean): readonly PromptPiece[];
-}
+export type {
+  PastStep,
+  PieceOrigin,
+  PromptFamily,
+  PromptPiece,
+  PromptStyle,
+  PromptView,
+} from "./prompt-style.js";
 
 /** Settings of the prompts: types, defaults and help come from here. */
 export const promptOptions = z.strictObject({

@@ -6,13 +6,7 @@
  * a closed `<think>` comes first and the action is closed, alone in its tags and not empty. Otherwise
  * what was meant as the action is still extracted. Everything here runs in time linear in the response.
  */
-import type { PromptFamily } from "./prompt.js";
-
-/** An action and whether the response it came from had the form that was asked for. */
-export interface ParsedResponse {
-  readonly action: string;
-  readonly wellFormed: boolean;
-}
+import type { ParsedResponse, PromptFamily } from "./prompt-style.js";
 
 interface Tag {
   readonly name: string;

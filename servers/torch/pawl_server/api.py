@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional
 
+from .config_file import read_config
 from .errors import RequestError
 from .folders import Folders
 from .futures import Future, Futures
 from .messages import PARSERS, Limits, parse
-from .model_config import read_config
 from .service import limits_of
 
 Json = dict[str, Any]

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
 
@@ -11,10 +10,11 @@ from torch import Tensor
 
 from .attention import PackedAttention
 from .checkpoint import has_same_base, load_moments, load_weights, save_folder
+from .config_file import read_config
+from .engine_types import EngineOptions, Learned, Scored
 from .errors import RequestError
 from .expression import Objective
 from .model import Model
-from .model_config import read_config
 from .other_model import OtherModel
 from .output_head import Outcome, learn, score
 from .ranks import Ranks
@@ -23,36 +23,6 @@ from .self_check import check_model
 from .sequences import Batch, Sequences, divide, pack
 from .sharding import can_shard, shard, unsharded, without_backward
 from .weights import AdamParams, AnyModel, Weights
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """How models are computed on this server."""
-
-    dtype: torch.dtype
-    batch_tokens: int
-    checkpointing: bool
-    compiled: bool
-    # Rows sampled side by side, at most; None: as the device suggests.
-    sample_rows: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Results by flat entry of the request's sequences; 0 where nothing was wanted."""
-
-    logprobs: Tensor
-    entropies: Optional[Tensor] = None
-    values: Optional[Tensor] = None
-
-
-@dataclass(frozen=True)
-class Learned:
-    """The summed loss and metrics, and log-probabilities by flat entry."""
-
-    loss: float
-    metrics: dict[str, float]
-    logprobs: Tensor
 
 
 class Engine:

@@ -16,58 +16,8 @@ from .model_config import ModelConfig
 
 T = TypeVar("T")
 NAME = "pawl_packed"
-# Layers that mix tokens by full attention, or not at all.
-KNOWN_LAYERS = ("full_attention", "attention", "moe", "mlp")
 # Arguments of attention that change its result and that ours does not know.
 UNKNOWN = ("sliding_window", "softcap", "s_aux")
-
-
-def read_other_config(folder: Path) -> ModelConfig:
-    """The shape of a model that only transformers knows."""
-    try:
-        from transformers import AutoConfig
-    except ImportError:
-        raise ValueError(f"{folder / 'config.json'}: this architecture needs the package transformers, which is not installed") from None
-    config = AutoConfig.from_pretrained(folder, local_files_only=True).get_text_config()
-    _refuse_unknown(config, str(folder / "config.json"))
-    heads = config.num_attention_heads
-    return ModelConfig(
-        vocabulary_size=config.vocab_size,
-        hidden_size=config.hidden_size,
-        layers=config.num_hidden_layers,
-        heads=heads,
-        kv_heads=getattr(config, "num_key_value_heads", None) or heads,
-        head_size=getattr(config, "head_dim", None) or config.hidden_size // heads,
-        mlp_size=0,
-        max_context=config.max_position_embeddings,
-        rope_theta=0.0,
-        norm_eps=0.0,
-        tied_embeddings=bool(config.tie_word_embeddings),
-        qkv_bias=False,
-        built_in=False,
-    )
-
-
-def _refuse_unknown(config: Any, origin: str) -> None:
-    """Refuses, by name, layers in which tokens meet otherwise than by full attention: ours is the only one there is here."""
-    kinds: dict[str, list[int]] = {}
-    types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or ()
-    for i, kind in enumerate(types):
-        if kind not in KNOWN_LAYERS:
-            kinds.setdefault(kind, []).append(i)
-    refused = [f"{kind} (layer{'s' if len(at) > 1 else ''} {_listed(at)})" for kind, at in kinds.items()]
-    window = getattr(config, "sliding_window", None)
-    if not types and window is not None and getattr(config, "use_sliding_window", True):
-        refused.append(f"a sliding window of {window} tokens")
-    refused += [name for name in ("attn_logit_softcapping", "final_logit_softcapping") if getattr(config, name, None)]
-    if refused:
-        raise ValueError(
-            f"{origin}: not supported: {', '.join(refused)}; expected full attention in every layer, and logits as they come"
-        )
-
-
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:8])) + (" …" if len(numbers) > 8 else "")
 
 
 class OtherModel(nn.Module):

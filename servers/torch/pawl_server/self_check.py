@@ -6,25 +6,41 @@ kernels that do not fit a machine, show here, before a run learns from wrong num
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from pathlib import Path
+from typing import Protocol, Sequence
 
 import torch
 from torch import Tensor
 
+from .engine_types import EngineOptions, Scored
+from .model_config import ModelConfig
 from .other_model import OtherModel
+from .ranks import Ranks
 from .sampler import Row, Sampler, SampleRequest
 from .sequences import Sequences
 from .sharding import unsharded
-
-if TYPE_CHECKING:
-    from .engine import Engine
+from .weights import AnyModel
 
 # Mean difference of log-probabilities, in nats, that rounding explains: 32 bits leave some 1e-6, 16 bits some 1e-2.
 BOUNDS = {torch.float32: 1e-3, torch.bfloat16: 0.2}
 NEW_TOKENS = 6
 
 
-def check_model(engine: "Engine") -> None:
+class Checked(Protocol):
+    """What is checked: an engine, as far as it is looked at here."""
+
+    folder: Path
+    config: ModelConfig
+    options: EngineOptions
+    ranks: Ranks
+    model: AnyModel
+    sampler: Sampler
+    sharded: bool
+
+    def score(self, sequences: Sequences, *, reference: bool, entropies: bool, values: bool) -> Scored: ...
+
+
+def check_model(engine: Checked) -> None:
     """Raises where the model disagrees with itself, with the size of it and the bound."""
     if engine.config.built_in:
         _check(engine)
@@ -36,7 +52,7 @@ def check_model(engine: "Engine") -> None:
         raise ValueError(f"{engine.folder.name}: transformers' model does not run here: {type(error).__name__}: {error}") from error
 
 
-def _check(engine: "Engine") -> None:
+def _check(engine: Checked) -> None:
     context = engine.config.max_context
     if context < 2:
         return
@@ -49,7 +65,7 @@ def _check(engine: "Engine") -> None:
         _compare(engine, "from transformers itself and here", [_theirs(engine.model, row) for row in rows], alone)
 
 
-def _sample(engine: "Engine", new_tokens: int) -> list[Row]:
+def _sample(engine: Checked, new_tokens: int) -> list[Row]:
     """A few tokens after prompts of different lengths, two for each rank, so that each has something to pack."""
     room, generator = engine.config.max_context - new_tokens, torch.Generator().manual_seed(0)
     lengths = [min(room, 5 + 6 * (i % 2)) for i in range(2 * engine.ranks.size)]
@@ -69,7 +85,7 @@ def _sample(engine: "Engine", new_tokens: int) -> list[Row]:
     ]
 
 
-def _score(engine: "Engine", rows: Sequence[Row]) -> list[Tensor]:
+def _score(engine: Checked, rows: Sequence[Row]) -> list[Tensor]:
     """Log-probabilities of the new tokens, all rows in one request."""
     all_ids = [torch.tensor([*row.request.prompt, *row.tokens]) for row in rows]
     wanted = [torch.arange(1, len(ids)) >= len(row.request.prompt) for row, ids in zip(rows, all_ids)]
@@ -91,7 +107,7 @@ def _theirs(model: OtherModel, row: Row) -> Tensor:
     return logprobs[len(row.request.prompt) - 1 :]
 
 
-def _compare(engine: "Engine", what: str, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+def _compare(engine: Checked, what: str, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
     gap = torch.stack([(a - b).abs().mean() for a, b in zip(found, expected)]).max()
     bound = BOUNDS[engine.options.dtype]
     # NaN is no agreement either.

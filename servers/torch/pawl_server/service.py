@@ -6,7 +6,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Iterable, Sequence
 
-from .engine import Engine, EngineOptions
+from .engine import Engine
+from .engine_types import EngineOptions
 from .errors import RequestError
 from .folders import Folders
 from .futures import Future, Futures

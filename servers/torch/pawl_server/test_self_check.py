@@ -7,9 +7,9 @@ from unittest import mock
 
 import torch
 
-from . import other_model, self_check
+from . import other_config, self_check
 from .attention import PackedAttention
-from .model_config import read_config
+from .config_file import read_config
 from .paged_attention import PagedAttention
 from .testing import CONFIG, model_folder, tiny_engine
 
@@ -81,7 +81,7 @@ class SelfCheckTest(unittest.TestCase):
                 # The configuration alone says it, so that a server does not even start.
                 with self.assertRaisesRegex(ValueError, f"config.json: not supported: .*{named}"):
                     read_config(Path(root))
-                with mock.patch.object(other_model, "_refuse_unknown", lambda *_: None):
+                with mock.patch.object(other_config, "_refuse_unknown", lambda *_: None):
                     with self.assertRaisesRegex(ValueError, shown):
                         tiny_engine(root)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from .api import Api
-from .engine import EngineOptions
+from .engine_types import EngineOptions
 from .errors import RequestError
 from .folders import Folders
 from .futures import Futures

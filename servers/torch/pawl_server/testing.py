@@ -8,7 +8,8 @@ from typing import Any, Optional, Sequence
 
 import torch
 
-from .engine import Engine, EngineOptions
+from .engine import Engine
+from .engine_types import EngineOptions
 from .ranks import Ranks
 from .sequences import Sequences
 

@@ -44,7 +44,7 @@ describe("AdamW", () => {
           eps: settings.eps,
           weightDecay: settings.decay,
           scale: 0.5,
-          steps: i + 1,
+          optimSteps: i + 1,
         },
       );
     expect(parameters.subarray(0, begin)).toEqual(start.subarray(0, begin));

@@ -8,7 +8,7 @@ import { type Feed, type Feeds, floats, type Sessions } from "./sessions.js";
 /** Numbers per piece: enough that calls cost little, few enough that what a piece needs stays in cache. */
 const PIECE = 65_536;
 
-/** Threads that have met stay awake for a while, on cores that the lanes need. */
+/** Threads that have met stay awake for a while, on cores that the replicas need. */
 const ALONE = { threads: 1 };
 
 const SCALARS = ["keep", "rate", "keepFirst", "keepSecond", "toFirst", "toRoot", "eps"] as const;
@@ -21,7 +21,7 @@ export interface AdamArrays {
   readonly second: Float32Array;
 }
 
-/** Where a step has an effect: from `begin` on, with weight decay before `matrixSize`. */
+/** Where an optimiser step has an effect: from `begin` on, with weight decay before `matrixSize`. */
 export interface AdamRange {
   readonly begin: number;
   readonly matrixSize: number;
@@ -53,16 +53,16 @@ export async function adamStep(
   sessions: Sessions,
   arrays: AdamArrays,
   { begin, matrixSize }: AdamRange,
-  params: AdamParams & { readonly scale: number; readonly steps: number },
+  params: AdamParams & { readonly scale: number; readonly optimSteps: number },
 ): Promise<void> {
   const update = await sessions.get("adam", adamProgram, ALONE);
   const { beta1 = DEFAULTS.beta1, beta2 = DEFAULTS.beta2, eps = DEFAULTS.eps } = params;
   const decay = params.learningRate * (params.weightDecay ?? DEFAULTS.weightDecay);
   // The scale of the gradient and the bias corrections are folded into the factors that are there anyway.
   const root = Math.sqrt(1 - beta2);
-  const correction = Math.sqrt(1 - beta2 ** params.steps);
+  const correction = Math.sqrt(1 - beta2 ** params.optimSteps);
   const scalars = {
-    rate: (params.learningRate * correction) / (1 - beta1 ** params.steps),
+    rate: (params.learningRate * correction) / (1 - beta1 ** params.optimSteps),
     keepFirst: beta1,
     keepSecond: beta2,
     toFirst: (1 - beta1) / root,

@@ -8,10 +8,10 @@ import { openSafetensors, readTensor, writeSafetensors } from "../weights/safete
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { type FlatTensors, flatCopy, flatTensors } from "./flat-tensors.js";
 import { initialWeights, type PresetName, presetConfig } from "./init.js";
-import type { Lane } from "./lane.js";
-import { createLanes } from "./lanes.js";
 import { createLearner, createMoments, type Learner, type Moments } from "./learner.js";
-import { createSampler, type Sampler } from "./sampler.js";
+import type { Replica } from "./replica.js";
+import { createReplicas } from "./replicas.js";
+import { createRouter, type Router } from "./router.js";
 import { createSessions, type Sessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
 
@@ -50,9 +50,9 @@ interface Model {
   readonly parameters: FlatTensors;
   readonly moments: Moments;
   readonly sessions: Sessions;
-  readonly lanes: readonly Lane[];
+  readonly replicas: readonly Replica[];
   readonly learner: Learner;
-  readonly sampler: Sampler;
+  readonly router: Router;
   /** Where it was loaded from. */
   readonly folder: string | undefined;
   reference: WeightSet | undefined;
@@ -76,7 +76,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       discardGradients: true,
       temperatures: true,
     }),
-    sample: (requests) => model.sampler.sample(requests),
+    sample: (requests) => model.router.sample(requests),
     forward: (sequences, { weights = "policy", ...wanted } = {}) => {
       const chosen = weights === "policy" ? policyOf(model) : model.reference;
       if (chosen === undefined)
@@ -85,7 +85,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
     },
     forwardBackward: (sequences, objective) => model.learner.forwardBackward(sequences, objective),
     optimStep: (params) => {
-      model.sampler.forget();
+      model.router.evictAll();
       return model.learner.optimStep(params);
     },
     discardGradients: () => model.learner.discardGradients(),
@@ -112,11 +112,11 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
 
 /** The weights being trained, as they are now. */
 function policyOf({ parameters, moments }: Pick<Model, "parameters" | "moments">): WeightSet {
-  return { name: "policy", version: moments.steps, arrays: parameters.tensors };
+  return { name: "policy", version: moments.optimSteps, arrays: parameters.tensors };
 }
 
-async function disposeModel({ lanes, sessions }: Model): Promise<void> {
-  await Promise.all(lanes.map((lane) => lane.dispose()));
+async function disposeModel({ replicas, sessions }: Model): Promise<void> {
+  await Promise.all(replicas.map((replica) => replica.dispose()));
   await sessions.dispose();
 }
 
@@ -143,15 +143,15 @@ function assemble(
   folder?: string,
 ): Model {
   const sessions = createSessions(threads);
-  const lanes = createLanes(config, parameters.data.byteLength, threads, sessions);
+  const replicas = createReplicas(config, parameters.data.byteLength, threads, sessions);
   return {
     config,
     parameters,
     moments,
     sessions,
-    lanes,
-    learner: createLearner(config, parameters, moments, sessions, lanes),
-    sampler: createSampler(config, lanes, () => policyOf({ parameters, moments })),
+    replicas,
+    learner: createLearner(config, parameters, moments, sessions, replicas),
+    router: createRouter(config, replicas, () => policyOf({ parameters, moments })),
     folder,
     reference: undefined,
   };
@@ -181,13 +181,13 @@ async function saveModel(model: Model, folder: string, optimizer: boolean): Prom
   if (optimizer)
     await writeSafetensors(
       join(folder, OPTIMIZER_FILE),
-      // Before the first step they are zero, as they are for a checkpoint that lacks them.
+      // Before the first optimiser step they are zero, as they are for a checkpoint that lacks them.
       new Map(
-        moments.steps === 0
+        moments.optimSteps === 0
           ? []
           : [...described(moments.first, "first."), ...described(moments.second, "second.")],
       ),
-      { metadata: { steps: String(moments.steps) } },
+      { metadata: { steps: String(moments.optimSteps) } },
     );
   if (model.folder === undefined || model.folder === folder) return;
   for (const file of COMPANIONS)
@@ -211,7 +211,7 @@ async function loadMoments(folder: string, moments: Moments): Promise<Moments> {
         );
       into.set(data);
       // Those of an adapter, which is read merged, are of no use here; without any, the count starts again too.
-      moments.steps = Number(file.metadata.steps ?? 0);
+      moments.optimSteps = Number(file.metadata.steps ?? 0);
     }
   return moments;
 }

@@ -1,16 +1,12 @@
 /** Reverse-mode differentiation of a graph: walks its operations backwards and sums gradients. */
-import { emit, type Graph, intVector, type Operation, type Tensor } from "./graph.js";
-
-/** Where operations put the gradients of their inputs. */
-export interface Gradients {
-  /** Whether anybody needs the gradient of this tensor; what nobody needs is not computed. */
-  wants(tensor: Tensor): boolean;
-  add(tensor: Tensor, gradient: Tensor): void;
-  /** Adds aᵀ b, for a [n, rows] and b [n, columns], in the matrix product itself. */
-  addProduct(tensor: Tensor, a: Tensor, b: Tensor): void;
-  /** Adds rows [n, columns] to the rows of the tensor's gradient that `ids` [n] names. */
-  addRows(tensor: Tensor, ids: Tensor, rows: Tensor): void;
-}
+import {
+  emit,
+  type Gradients,
+  type Graph,
+  intVector,
+  type Operation,
+  type Tensor,
+} from "./graph.js";
 
 /**
  * Emits the gradients of Σ output · seed with respect to the given tensors, and returns them.

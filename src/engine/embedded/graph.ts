@@ -6,7 +6,6 @@
  * compiled graph serves every batch. Bodies of scans are graphs of their own that may use the tensors
  * of the graph around them.
  */
-import type { Gradients } from "./gradients.js";
 import type { Attribute, ElementType, OnnxConstant, OnnxNode } from "./onnx.js";
 
 export type Dimension = number | string;
@@ -18,6 +17,17 @@ export interface Tensor {
   readonly name: string;
   readonly type: ElementType;
   readonly shape: Shape;
+}
+
+/** Where operations put the gradients of their inputs. */
+export interface Gradients {
+  /** Whether anybody needs the gradient of this tensor; what nobody needs is not computed. */
+  wants(tensor: Tensor): boolean;
+  add(tensor: Tensor, gradient: Tensor): void;
+  /** Adds aᵀ b, for a [n, rows] and b [n, columns], in the matrix product itself. */
+  addProduct(tensor: Tensor, a: Tensor, b: Tensor): void;
+  /** Adds rows [n, columns] to the rows of the tensor's gradient that `ids` [n] names. */
+  addRows(tensor: Tensor, ids: Tensor, rows: Tensor): void;
 }
 
 /** A differentiable operation, which may consist of several ONNX operators. */

@@ -1,6 +1,6 @@
 /**
  * The parts of a transformer that deserve a derivative of their own, written in as few passes over memory
- * as ONNX operators allow: outside the matrix products, a training step is bound by those passes.
+ * as ONNX operators allow: outside the matrix products, training is bound by those passes.
  */
 import {
   emit,

@@ -16,8 +16,6 @@ import { VALUE_HEAD } from "../weights/tensor-names.js";
 import { adamStep, addArray, checkAdamParams, squaredNorm } from "./adam.js";
 import { checkInputs, checkSequences } from "./checks.js";
 import { type FlatTensors, flatTensors } from "./flat-tensors.js";
-import { createLane, type Job, type JobStep, type Lane } from "./lane.js";
-import { together } from "./lanes.js";
 import { quantitiesRead } from "./objective-graph.js";
 import {
   columnFeed,
@@ -25,7 +23,7 @@ import {
   gatherTargets,
   inverseTemperatures,
   layOut,
-  type PackedStep,
+  type PackedMicroBatch,
   packedFeeds,
   scatterTargets,
 } from "./packed-arrays.js";
@@ -39,24 +37,26 @@ import {
   trainedWeights,
   trainingProgram,
 } from "./program.js";
+import { createReplica, type Job, type MicroBatchRun, type Replica } from "./replica.js";
+import { together } from "./replicas.js";
 import type { Sessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
 
-/** The optimiser's state: both moments of every weight, and how many steps they have seen. */
+/** The optimiser's state: both moments of every weight, and how many optimiser steps they have seen. */
 export interface Moments {
   readonly first: FlatTensors;
   readonly second: FlatTensors;
-  steps: number;
+  optimSteps: number;
 }
 
-/** The state before the first step. */
+/** The state before the first optimiser step. */
 export function createMoments(config: ModelConfig, valueHead: boolean): Moments {
   const zeros = () => flatTensors(config, valueHead);
-  return { first: zeros(), second: zeros(), steps: 0 };
+  return { first: zeros(), second: zeros(), optimSteps: 0 };
 }
 
 export interface Learner {
-  /** What has been accumulated since the last step, by tensor name. */
+  /** What has been accumulated since the last optimiser step, by tensor name. */
   readonly gradients: ReadonlyMap<string, Float32Array>;
   forward(
     sequences: readonly TargetSequence[],
@@ -72,15 +72,15 @@ export interface Learner {
 }
 
 /**
- * Size of the widest activation of a step, in numbers, from which follows how many tokens are computed at
+ * Size of the widest activation of a micro-batch, in numbers, from which follows how many tokens are computed at
  * a time: few enough to stay in cache, enough to keep the products and the sums of gradients cheap.
  */
-const STEP_NUMBERS = 2 ** 20;
-const MAX_STEP_TOKENS = 1024;
-/** Each of several lanes holds a step's activations at the same time; for one thread this is large enough. */
-const MAX_LANE_STEP_TOKENS = 512;
-/** What a step costs beside its tokens, in tokens: its operators' own time, and reading and writing the sums. */
-const STEP_COST = 32;
+const MICRO_BATCH_NUMBERS = 2 ** 20;
+const MAX_TOKENS = 1024;
+/** Each of several replicas holds a micro-batch's activations at the same time; for one thread this is large enough. */
+const MAX_REPLICA_TOKENS = 512;
+/** What a micro-batch costs beside its tokens, in tokens: its operators' own time, and reading and writing the sums. */
+const MICRO_BATCH_COST = 32;
 /** Programs kept; objectives change rarely. */
 const KEPT = 24;
 /** Upper bound of logits held at a time, for large vocabularies. */
@@ -94,7 +94,7 @@ export function createLearner(
   parameters: FlatTensors,
   moments: Moments,
   sessions: Sessions,
-  lanes: readonly Lane[] = [createLane(config, sessions)],
+  replicas: readonly Replica[] = [createReplica(config, sessions)],
 ): Learner {
   const hasValues = parameters.tensors.has(VALUE_HEAD);
   let gradients: Gradients | undefined;
@@ -107,42 +107,42 @@ export function createLearner(
     return program;
   };
   const packing = {
-    tokensPerStep: Math.max(
+    tokensPerMicroBatch: Math.max(
       32,
       Math.min(
-        lanes.length > 1 ? MAX_LANE_STEP_TOKENS : MAX_STEP_TOKENS,
-        Math.floor(STEP_NUMBERS / config.mlpSize),
+        replicas.length > 1 ? MAX_REPLICA_TOKENS : MAX_TOKENS,
+        Math.floor(MICRO_BATCH_NUMBERS / config.mlpSize),
         Math.floor(MAX_LOGITS / config.vocabularySize),
       ),
     ),
     attentionCost: attentionCost(config),
-    stepCost: STEP_COST,
-    lanes: lanes.length,
+    microBatchCost: MICRO_BATCH_COST,
+    replicas: replicas.length,
   };
-  /** What a step's graph is built for, and what it is fed besides an objective's inputs. */
-  const shapeOf = (sequences: readonly TargetSequence[], packed: PackedStep) => {
+  /** What a micro-batch's graph is built for, and what it is fed besides an objective's inputs. */
+  const shapeOf = (sequences: readonly TargetSequence[], packed: PackedMicroBatch) => {
     const inverses = inverseTemperatures(packed, sequences);
     const shape = { blocks: attentionBlocks(packed.length), tempered: inverses !== undefined };
     const feeds = packedFeeds(packed, config);
     if (inverses !== undefined) feeds[INVERSE_TEMPERATURES] = columnFeed(inverses);
     return { shape, feeds };
   };
-  /** Computes all sequences, every lane its share of the steps; the steps come back with their results. */
-  const runSteps = async (
+  /** Computes all sequences, every replica its share of the micro-batches; they come back with their results. */
+  const runMicroBatches = async (
     sequences: readonly TargetSequence[],
-    work: Omit<Job, "steps">,
-    toStep: (packed: PackedStep) => JobStep,
+    work: Omit<Job, "microBatches">,
+    toRun: (packed: PackedMicroBatch) => MicroBatchRun,
   ) => {
     const shares = packSequences(sequences.map(computedLength), packing);
     const busy = shares.flatMap((share, i) => {
       if (share.length === 0) return [];
-      const packed = share.map((step) => layOut(sequences, step));
-      return [{ packed, result: lanes[i]!.run({ ...work, steps: packed.map(toStep) }) }];
+      const packed = share.map((microBatch) => layOut(sequences, microBatch));
+      return [{ packed, result: replicas[i]!.run({ ...work, microBatches: packed.map(toRun) }) }];
     });
     const done = await together(busy.map(({ result }) => result));
     return {
-      steps: done.flatMap(({ results }, lane) =>
-        results.map((found, i) => ({ packed: busy[lane]!.packed[i]!, found })),
+      microBatches: done.flatMap(({ results }, replica) =>
+        results.map((found, i) => ({ packed: busy[replica]!.packed[i]!, found })),
       ),
       gradients: done.flatMap(({ gradients: sums }) => sums ?? []),
     };
@@ -154,7 +154,7 @@ export function createLearner(
     if (Number.isFinite(square)) return Math.sqrt(square);
     const name = await largestTensor(sessions, sums.tensors);
     throw new EngineError(
-      `the gradient of ${name} is not finite (NaN or infinity): the step was refused, its gradients were dropped and the weights are as before; look for a loss that divides by zero or takes the logarithm of it, or lower the learning rate`,
+      `the gradient of ${name} is not finite (NaN or infinity): the optimiser step was refused, its gradients were dropped and the weights are as before; look for a loss that divides by zero or takes the logarithm of it, or lower the learning rate`,
     );
   };
   return {
@@ -181,7 +181,7 @@ export function createLearner(
           sequences.map((s) => new Float32Array(s.ids.length)),
         ]),
       );
-      const { steps } = await runSteps(
+      const { microBatches } = await runMicroBatches(
         sequences,
         { weights, weightNames, trained: [] },
         (packed) => {
@@ -191,7 +191,7 @@ export function createLearner(
           return { key, program, feeds };
         },
       );
-      for (const { packed, found: columns } of steps)
+      for (const { packed, found: columns } of microBatches)
         for (const [quantity, arrays] of found)
           scatterTargets(packed, columns.get(quantity)!, arrays);
       return sequences.map((_, i) => ({
@@ -208,14 +208,14 @@ export function createLearner(
       checkInputs(sequences, inputs);
       const weights = {
         name: "policy",
-        version: moments.steps,
+        version: moments.optimSteps,
         arrays: parameters.tensors,
       } as const;
       const trained = trainedWeights([...parameters.tensors.keys()], objective);
       const logprobs = sequences.map((sequence) => new Float32Array(sequence.ids.length));
       const metrics = Object.fromEntries(Object.keys(objective.metrics).map((name) => [name, 0]));
       let loss = 0;
-      const { steps, gradients: sums } = await runSteps(
+      const { microBatches, gradients: sums } = await runMicroBatches(
         sequences,
         { weights, weightNames: trained, trained },
         (packed) => {
@@ -229,7 +229,7 @@ export function createLearner(
           return { key, program, feeds };
         },
       );
-      for (const { packed, found } of steps) {
+      for (const { packed, found } of microBatches) {
         loss += sumOfTargets(packed, found.get("loss")!);
         for (const name of Object.keys(metrics))
           metrics[name]! += sumOfTargets(packed, found.get(metricName(name))!, `metric ${name}`);
@@ -253,7 +253,7 @@ export function createLearner(
       const { sums, trained } = gradients;
       const gradNorm = await normOf(gradients);
       const clip = params.gradClipNorm;
-      moments.steps += 1;
+      moments.optimSteps += 1;
       await adamStep(
         sessions,
         {
@@ -268,7 +268,7 @@ export function createLearner(
         },
         {
           ...params,
-          steps: moments.steps,
+          optimSteps: moments.optimSteps,
           scale: clip !== undefined && gradNorm > clip ? clip / gradNorm : 1,
         },
       );
@@ -313,7 +313,7 @@ function requireValueHead(quantities: readonly Quantity[], hasValues: boolean): 
 }
 
 /** Sums in double precision and in a fixed order, so that the same numbers give the same sum. */
-function sumOfTargets(packed: PackedStep, column: Float32Array, what = "the loss"): number {
+function sumOfTargets(packed: PackedMicroBatch, column: Float32Array, what = "the loss"): number {
   let sum = 0;
   for (const [slot, value] of column.entries()) {
     if (!Number.isFinite(value) && what === "the loss")

@@ -1,12 +1,12 @@
-/** The typed arrays of a step, as the graphs of `program.ts` take them, and their results taken apart. */
+/** The typed arrays of a micro-batch, as the graphs of `program.ts` take them, and their results taken apart. */
 import type { TargetSequence } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import type { Step } from "./packing.js";
+import type { MicroBatch } from "./packing.js";
 import { type Feed, type Feeds, floats, integers } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
-/** A step ready to be computed. */
-export interface PackedStep {
+/** A micro-batch ready to be computed. */
+export interface PackedMicroBatch {
   readonly length: number;
   readonly rows: number;
   /** [rows · length] */
@@ -35,18 +35,21 @@ function countTargets(sequence: TargetSequence): number {
   return count;
 }
 
-/** Lays the sequences of a step out. */
-export function layOut(sequences: readonly TargetSequence[], step: Step): PackedStep {
-  const { length } = step;
-  const rows = step.sequences.length;
-  const count = step.sequences.reduce((sum, i) => sum + countTargets(sequences[i]!), 0);
+/** Lays the sequences of a micro-batch out. */
+export function layOut(
+  sequences: readonly TargetSequence[],
+  microBatch: MicroBatch,
+): PackedMicroBatch {
+  const { length } = microBatch;
+  const rows = microBatch.sequences.length;
+  const count = microBatch.sequences.reduce((sum, i) => sum + countTargets(sequences[i]!), 0);
   const ids = new Int32Array(rows * length);
   const [predictors, targets, sequenceOf, tokenOf] = Array.from(
     { length: 4 },
     () => new Int32Array(count),
   ) as [Int32Array, Int32Array, Int32Array, Int32Array];
   let slot = 0;
-  step.sequences.forEach((sequence, row) => {
+  microBatch.sequences.forEach((sequence, row) => {
     const given = sequences[sequence]!;
     for (let i = 0; i + 1 < given.ids.length; i++) {
       ids[row * length + i] = given.ids[i]!;
@@ -63,7 +66,7 @@ export function layOut(sequences: readonly TargetSequence[], step: Step): Packed
 
 /** What each target's logits are multiplied by; undefined where that is 1 for all of them. */
 export function inverseTemperatures(
-  packed: PackedStep,
+  packed: PackedMicroBatch,
   sequences: readonly TargetSequence[],
 ): Float32Array | undefined {
   const { sequenceOf, tokenOf } = packed;
@@ -74,8 +77,8 @@ export function inverseTemperatures(
   return inverses.every((inverse) => inverse === 1) ? undefined : inverses;
 }
 
-/** The tokens of a step as graph inputs. */
-export function packedFeeds(packed: PackedStep, config: ModelConfig): Feeds {
+/** The tokens of a micro-batch as graph inputs. */
+export function packedFeeds(packed: PackedMicroBatch, config: ModelConfig): Feeds {
   const { length, rows, ids, predictors, targets } = packed;
   return {
     ids: integers(ids, [rows * length]),
@@ -100,7 +103,7 @@ export function columnFeed(column: Float32Array): Feed {
 
 /** Spreads one number per target back over the tokens of the sequences. */
 export function scatterTargets(
-  { sequenceOf, tokenOf }: PackedStep,
+  { sequenceOf, tokenOf }: PackedMicroBatch,
   column: Float32Array,
   into: readonly Float32Array[],
 ): void {
@@ -110,7 +113,7 @@ export function scatterTargets(
 
 /** Collects one number per target from arrays that have one per token. */
 export function gatherTargets(
-  { sequenceOf, tokenOf }: PackedStep,
+  { sequenceOf, tokenOf }: PackedMicroBatch,
   values: (sequence: number) => ArrayLike<number>,
 ): Float32Array {
   const column = new Float32Array(tokenOf.length);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
 import { attentionBlocks, packSequences, wastedShare } from "./packing.js";
 
-const options = { tokensPerStep: 1024, attentionCost: 0.001, stepCost: 32 };
+const options = { tokensPerMicroBatch: 1024, attentionCost: 0.001, microBatchCost: 32 };
 
 /** Lengths as rollouts have them: a prompt of about 45 tokens, an action of 3 or 4, an observation of 11. */
 function rolloutLengths(count: number, seed: number, spread: number): readonly number[] {
@@ -14,22 +14,24 @@ function rolloutLengths(count: number, seed: number, spread: number): readonly n
 }
 
 describe("packing", () => {
-  it("computes every sequence once, in a step that has room for it, whatever the lanes", () => {
+  it("computes every sequence once, in a micro-batch that has room for it, whatever the replicas", () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1, maxLength: 120 }),
         fc.integer({ min: 16, max: 2048 }),
         fc.integer({ min: 1, max: 5 }),
-        (lengths, tokensPerStep, lanes) => {
-          const shares = packSequences(lengths, { ...options, tokensPerStep, lanes });
-          expect(shares).toHaveLength(lanes);
-          const placed = shares.flat().flatMap((step) => step.sequences);
+        (lengths, tokensPerMicroBatch, replicas) => {
+          const shares = packSequences(lengths, { ...options, tokensPerMicroBatch, replicas });
+          expect(shares).toHaveLength(replicas);
+          const placed = shares.flat().flatMap((microBatch) => microBatch.sequences);
           const expected = lengths.flatMap((length, i) => (length > 0 ? [i] : []));
           expect([...placed].sort((a, b) => a - b)).toEqual(expected);
           for (const { length, sequences } of shares.flat()) {
             expect(Math.max(...sequences.map((i) => lengths[i]!))).toBeLessThanOrEqual(length);
             expect(length % attentionBlocks(length)).toBe(0);
-            expect(sequences.length * length).toBeLessThanOrEqual(Math.max(tokensPerStep, length));
+            expect(sequences.length * length).toBeLessThanOrEqual(
+              Math.max(tokensPerMicroBatch, length),
+            );
           }
         },
       ),
@@ -50,16 +52,16 @@ describe("packing", () => {
     expect(wastedShare(lengths, packSequences(lengths, options))).toBeLessThan(0.1);
   });
 
-  it("fills steps where sequences are equal", () => {
+  it("fills micro-batches where sequences are equal", () => {
     const [share] = packSequences(new Array(64).fill(256), options);
     expect(share!.map(({ length, sequences }) => [length, sequences.length])).toEqual(
       new Array(16).fill([256, 4]),
     );
   });
 
-  it("gives lanes equal shares of a few sequences of different lengths", () => {
+  it("gives replicas equal shares of a few sequences of different lengths", () => {
     const lengths = [169, 331, 409, 316, 227, 230, 228, 131];
-    const shares = packSequences(lengths, { ...options, tokensPerStep: 512, lanes: 2 });
+    const shares = packSequences(lengths, { ...options, tokensPerMicroBatch: 512, replicas: 2 });
     const [one, two] = shares.map((share) =>
       share.reduce((sum, { length, sequences }) => sum + length * sequences.length, 0),
     );

@@ -1,13 +1,13 @@
 /**
- * Divides sequences of different lengths into steps: rows of similar length that are computed together.
+ * Divides sequences of different lengths into micro-batches: rows of similar length that are computed together.
  *
- * Every step has a length of its own, and its rows are padded to it at their end, where causality alone hides
+ * Every micro-batch has a length of its own, and its rows are padded to it at their end, where causality alone hides
  * the padding. Sorted by length, neighbours differ little, so little is padded; and no row holds two sequences,
- * so no score between them is ever computed. How many rows a step takes is chosen by estimated cost.
+ * so no score between them is ever computed. How many rows a micro-batch takes is chosen by estimated cost.
  */
 
 /** Rows computed together, one sequence each, padded to one length. */
-export interface Step {
+export interface MicroBatch {
   readonly length: number;
   /** Which sequences, the longest first. */
   readonly sequences: readonly number[];
@@ -15,13 +15,13 @@ export interface Step {
 
 export interface PackingOptions {
   /** How many tokens are computed at a time, if one row is not longer. */
-  readonly tokensPerStep: number;
+  readonly tokensPerMicroBatch: number;
   /** Cost of one more token of row length, in units of the cost of a token without attention. */
   readonly attentionCost: number;
-  /** Cost of a step that has no tokens, in the same units. */
-  readonly stepCost: number;
-  /** Among how many lanes the steps are shared. Default 1. */
-  readonly lanes?: number;
+  /** Cost of a micro-batch that has no tokens, in the same units. */
+  readonly microBatchCost: number;
+  /** Among how many replicas the micro-batches are shared. Default 1. */
+  readonly replicas?: number;
 }
 
 /** Into how many blocks attention divides rows of a length: the later keys of most blocks are not computed. */
@@ -36,22 +36,22 @@ function divisible(length: number): number {
   return Math.ceil(length / blocks) * blocks;
 }
 
-/** Shares of the largest step to try: smaller steps can be dealt out to the lanes more evenly. */
-const STEP_SHARES = [1, 3 / 4, 1 / 2, 1 / 3, 1 / 4];
+/** Shares of the largest micro-batch to try: smaller micro-batches can be dealt out to the replicas more evenly. */
+const SIZE_SHARES = [1, 3 / 4, 1 / 2, 1 / 3, 1 / 4];
 
-/** The steps of each lane; every sequence that is not empty appears exactly once. */
+/** The micro-batches of each replica; every sequence that is not empty appears exactly once. */
 export function packSequences(
   lengths: readonly number[],
   options: PackingOptions,
-): readonly (readonly Step[])[] {
+): readonly (readonly MicroBatch[])[] {
   const order = lengths
     .flatMap((length, i) => (length > 0 ? [i] : []))
     .sort((a, b) => lengths[b]! - lengths[a]! || a - b);
-  const lanes = options.lanes ?? 1;
+  const replicas = options.replicas ?? 1;
   const total = order.reduce((sum, sequence) => sum + divisible(lengths[sequence]!), 0);
-  const most = Math.min(options.tokensPerStep, Math.ceil(total / lanes));
-  const tried = (lanes === 1 ? [1] : STEP_SHARES).map((share) =>
-    dealOut(cutSteps(order, lengths, options, most * share), lanes, options),
+  const most = Math.min(options.tokensPerMicroBatch, Math.ceil(total / replicas));
+  const tried = (replicas === 1 ? [1] : SIZE_SHARES).map((share) =>
+    dealOut(cutMicroBatches(order, lengths, options, most * share), replicas, options),
   );
   return tried.reduce((best, next) => (next.longest < best.longest ? next : best)).shares;
 }
@@ -59,7 +59,7 @@ export function packSequences(
 /** Share of the computed tokens that are padding. */
 export function wastedShare(
   lengths: readonly number[],
-  shares: readonly (readonly Step[])[],
+  shares: readonly (readonly MicroBatch[])[],
 ): number {
   const computed = shares
     .flat()
@@ -70,17 +70,17 @@ export function wastedShare(
 function costOf(length: number, rows: number, options: PackingOptions): number {
   const blocks = attentionBlocks(length);
   const seen = (length * (blocks + 1)) / (2 * blocks);
-  return options.stepCost + rows * length * (1 + options.attentionCost * seen);
+  return options.microBatchCost + rows * length * (1 + options.attentionCost * seen);
 }
 
-/** The cheapest division of sorted sequences into steps of at most so many tokens. */
-function cutSteps(
+/** The cheapest division of sorted sequences into micro-batches of at most so many tokens. */
+function cutMicroBatches(
   order: readonly number[],
   lengths: readonly number[],
   options: PackingOptions,
   tokens: number,
-): readonly Step[] {
-  // cheapest[i] is the least cost of the first i sequences, whose last step begins at from[i].
+): readonly MicroBatch[] {
+  // cheapest[i] is the least cost of the first i sequences, whose last micro-batch begins at from[i].
   const cheapest = new Float64Array(order.length + 1).fill(Number.POSITIVE_INFINITY);
   const from = new Int32Array(order.length + 1);
   cheapest[0] = 0;
@@ -94,25 +94,29 @@ function cutSteps(
       from[end] = begin;
     }
   }
-  const steps: Step[] = [];
+  const microBatches: MicroBatch[] = [];
   for (let end = order.length; end > 0; end = from[end]!) {
     const sequences = order.slice(from[end], end);
-    steps.unshift({ length: divisible(lengths[sequences[0]!]!), sequences });
+    microBatches.unshift({ length: divisible(lengths[sequences[0]!]!), sequences });
   }
-  return steps;
+  return microBatches;
 }
 
-/** Deals steps out, the costliest first, each to the lane that has least to do. */
-function dealOut(steps: readonly Step[], lanes: number, options: PackingOptions) {
-  const shares = Array.from({ length: lanes }, (): Step[] => []);
-  const busy = new Float64Array(lanes);
-  const costed = steps
-    .map((step, i) => ({ step, i, cost: costOf(step.length, step.sequences.length, options) }))
+/** Deals micro-batches out, the costliest first, each to the replica that has least to do. */
+function dealOut(microBatches: readonly MicroBatch[], replicas: number, options: PackingOptions) {
+  const shares = Array.from({ length: replicas }, (): MicroBatch[] => []);
+  const busy = new Float64Array(replicas);
+  const costed = microBatches
+    .map((microBatch, i) => ({
+      microBatch,
+      i,
+      cost: costOf(microBatch.length, microBatch.sequences.length, options),
+    }))
     .sort((a, b) => b.cost - a.cost || a.i - b.i);
-  for (const { step, cost } of costed) {
-    const lane = busy.indexOf(Math.min(...busy));
-    shares[lane]!.push(step);
-    busy[lane]! += cost;
+  for (const { microBatch, cost } of costed) {
+    const replica = busy.indexOf(Math.min(...busy));
+    shares[replica]!.push(microBatch);
+    busy[replica]! += cost;
   }
   return { shares, longest: Math.max(...busy) };
 }

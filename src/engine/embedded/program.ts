@@ -64,7 +64,7 @@ export function trainedWeights(names: readonly string[], objective: Objective): 
 }
 
 /** What a graph is built for besides what it computes. */
-export interface StepShape {
+export interface MicroBatchShape {
   /** Attention divides rows into so many blocks. */
   readonly blocks: number;
   /** Targets have inverse temperatures, as another input; without them their logits are as they are. */
@@ -74,11 +74,11 @@ export interface StepShape {
 /** Name of the targets' inverse temperatures among a graph's inputs. */
 export const INVERSE_TEMPERATURES = "inverseTemperatures";
 
-/** Scores the rows of a step: log-probabilities of the targets and what else is asked for. */
+/** Scores the rows of a micro-batch: log-probabilities of the targets and what else is asked for. */
 export function forwardProgram(
   config: ModelConfig,
   quantities: readonly Quantity[],
-  shape: StepShape,
+  shape: MicroBatchShape,
 ): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, quantities.includes("value"));
@@ -92,11 +92,11 @@ export function forwardProgram(
   return finishProgram(graph, new Map(quantities.map((name) => [name, columns[name]!])));
 }
 
-/** One forward and backward pass over a step with an objective; gradients are added to the sums so far. */
+/** One forward and backward pass over a micro-batch with an objective; gradients are added to the sums so far. */
 export function trainingProgram(
   config: ModelConfig,
   objective: Objective,
-  shape: StepShape,
+  shape: MicroBatchShape,
 ): Program {
   const graph = createGraph();
   const read = new Set<Quantity>(["logprob", ...quantitiesRead(objective)]);
@@ -143,7 +143,7 @@ function declareContext(graph: Graph, config: ModelConfig, valueHead: boolean): 
   };
 }
 
-/** A step's rows as graph inputs. */
+/** A micro-batch's rows as graph inputs. */
 interface Packed {
   /** [tokens] */
   readonly ids: Tensor;
@@ -199,7 +199,7 @@ interface Targets {
 function declareTargets(
   graph: Graph,
   { predictors, targets }: Packed,
-  { tempered }: StepShape,
+  { tempered }: MicroBatchShape,
 ): Targets {
   const places = { predictors: asInt64(predictors), ids: targets };
   if (!tempered) return places;

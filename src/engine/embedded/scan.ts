@@ -3,7 +3,7 @@ import { addInput, createGraph, emit, freshName, type Graph, type Tensor } from 
 import type { OnnxGraph, OnnxValue } from "./onnx.js";
 
 /** What a scan's body makes of one item. */
-export interface ScanStep {
+export interface ScanResult {
   /** The states after this item, in the order they were given. */
   readonly states: readonly Tensor[];
   /** Collected over all items along a new first axis. */
@@ -20,22 +20,22 @@ export function scan(
   graph: Graph,
   states: readonly Tensor[],
   items: readonly Tensor[],
-  build: (body: Graph, states: readonly Tensor[], items: readonly Tensor[]) => ScanStep,
-): ScanStep {
+  build: (body: Graph, states: readonly Tensor[], items: readonly Tensor[]) => ScanResult,
+): ScanResult {
   const body = createGraph(graph);
   const declare = (tensor: Tensor, leading: number) =>
     addInput(body, freshName(body, tensor.name), tensor.type, tensor.shape.slice(leading));
   const bodyStates = states.map((tensor) => declare(tensor, 0));
   const bodyItems = items.map((tensor) => declare(tensor, 1));
-  const step = build(body, bodyStates, bodyItems);
+  const made = build(body, bodyStates, bodyItems);
   // A body may not return its own input as it is.
-  const next = step.states.map((tensor) =>
+  const next = made.states.map((tensor) =>
     body.inputs.includes(tensor) ? copyOf(tensor) : tensor,
   );
   const count = items[0]!.shape[0]!;
   const results = [
     ...next.map((tensor) => ({ ...tensor, graph, name: freshName(graph, "state") })),
-    ...step.outputs.map((tensor) => ({
+    ...made.outputs.map((tensor) => ({
       ...tensor,
       graph,
       name: freshName(graph, "collected"),
@@ -48,7 +48,7 @@ export function scan(
     inputs: [...states, ...items].map((tensor) => tensor.name),
     outputs: results.map((tensor) => tensor.name),
     attributes: {
-      body: { graph: finishGraph(body, [...next, ...step.outputs]) },
+      body: { graph: finishGraph(body, [...next, ...made.outputs]) },
       num_scan_inputs: { int: items.length },
     },
   });

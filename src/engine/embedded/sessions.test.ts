@@ -4,10 +4,10 @@ import { EngineError } from "../engine.js";
 import { flatCopy } from "./flat-tensors.js";
 import { addInput, createGraph, emit } from "./graph.js";
 import { initialWeights, presetConfig } from "./init.js";
-import { createLane, type Lane } from "./lane.js";
 import { createLearner, createMoments } from "./learner.js";
 import { sumAxes } from "./ops.js";
 import { finishProgram } from "./program.js";
+import { createReplica, type Replica } from "./replica.js";
 import { createSessions, floats } from "./sessions.js";
 
 it("says when memory runs out, and computes on", async () => {
@@ -31,19 +31,19 @@ it("says when memory runs out, and computes on", async () => {
   await sessions.dispose();
 });
 
-it("keeps weights and gradients as they were when a lane fails", async () => {
+it("keeps weights and gradients as they were when a replica fails", async () => {
   const config = presetConfig("tiny", 16);
   const parameters = flatCopy(config, false, initialWeights(config, 1));
   const sessions = createSessions(1);
-  const lane = createLane(config, sessions);
+  const replica = createReplica(config, sessions);
   let failing = false;
-  const breaking: Lane = {
-    ...lane,
+  const breaking: Replica = {
+    ...replica,
     run: (job) =>
-      failing ? Promise.reject(new EngineError("out of memory while computing")) : lane.run(job),
+      failing ? Promise.reject(new EngineError("out of memory while computing")) : replica.run(job),
   };
   const moments = createMoments(config, false);
-  const learner = createLearner(config, parameters, moments, sessions, [lane, breaking]);
+  const learner = createLearner(config, parameters, moments, sessions, [replica, breaking]);
   const sequences = Array.from({ length: 6 }, (_, i) => ({ ids: [i, 1, 2, 3, i], inputs: {} }));
   const objective = { loss: neg(logprob), metrics: {} };
   const copies = (arrays: ReadonlyMap<string, Float32Array>) =>

@@ -1,4 +1,4 @@
-/** Weights as the lanes see them: which ones, and how to tell that they have changed. */
+/** Weights as the replicas see them: which ones, and how to tell that they have changed. */
 
 /** Weights by tensor name. */
 export type Parameters = ReadonlyMap<string, Float32Array>;

@@ -23,7 +23,7 @@ it("starts its worker from compiled JavaScript too", async () => {
         extends: join(root, "tsconfig.json"),
         compilerOptions: { noEmit: false, rootDir: root, outDir: join(folder, "dist") },
         include: [],
-        files: ["embedded-engine.ts", "worker.ts", "lane-worker.ts"].map((file) =>
+        files: ["embedded-engine.ts", "worker.ts", "replica-worker.ts"].map((file) =>
           join(entry, file),
         ),
       }),

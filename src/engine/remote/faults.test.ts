@@ -7,7 +7,8 @@ import { entropy, mul, type Objective } from "../../objectives/expression.js";
 import { crossEntropy, toy } from "../conformance-tools.js";
 import type { Engine } from "../engine.js";
 import { testModel, writeTestModel } from "./model-testing.js";
-import { connectRemoteEngine, type RemoteOptions } from "./remote-engine.js";
+import { connectRemoteEngine } from "./remote-engine.js";
+import type { RemoteOptions } from "./remote-model.js";
 import {
   type Fault,
   startTestServer,
@@ -37,8 +38,8 @@ async function serve(options: Partial<TestServerOptions> = {}): Promise<TestServ
 }
 
 function connect(url: string, options: Partial<RemoteOptions> = {}): Promise<Engine> {
-  // Patient, because a busy machine is slow; what must give up soon says so.
-  const quick = { backoffMs: 1, patienceMs: 30_000, environment: {} };
+  // Long, because a busy machine is slow; what must give up soon says so.
+  const quick = { backoffMs: 1, giveUpAfterMs: 30_000, environment: {} };
   return connectRemoteEngine({ url, ...quick, ...options });
 }
 
@@ -90,7 +91,7 @@ describe("on a bad network", () => {
 describe("a server that goes away", () => {
   it("is waited for, then named", async () => {
     const server = await serve();
-    const engine = await connect(server.url, { patienceMs: 100 });
+    const engine = await connect(server.url, { giveUpAfterMs: 100 });
     await open.pop()!.close();
     await expect(engine.forward([{ ids: [1, 2] }])).rejects.toThrow(
       /server at http:\/\/127.0.0.1:\d+ does not answer: forward failed \d+ times .* ECONNREFUSED/,

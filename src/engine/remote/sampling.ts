@@ -1,4 +1,4 @@
-/** Sampling on a server: a whole step of a rollout in one call where it can, else one call per prompt. */
+/** Sampling on a server: a whole batch of prompts in one call where it can, else one call per prompt. */
 import { z } from "zod";
 import { EngineError, type Sample, type SampleRequest } from "../engine.js";
 import { knownSampledLogprobs } from "../sampled-logprobs.js";

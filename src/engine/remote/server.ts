@@ -35,6 +35,9 @@ const serverCapabilities = z.object({
   pawl: extensions.optional(),
 });
 
+/** What a server of ours understands beyond the plain protocol. */
+export type Extensions = z.output<typeof extensions>;
+
 /** The answer to `get_server_capabilities`. */
 export type ServerCapabilities = z.output<typeof serverCapabilities>;
 
@@ -62,8 +65,8 @@ export async function openSession(
   transport: Transport,
   options: { readonly heartbeatMs?: number; readonly connectMs?: number } = {},
 ): Promise<Session> {
-  const patienceMs = options.connectMs ?? CONNECT_MS;
-  const { body } = await transport.get("get_server_capabilities", { patienceMs });
+  const giveUpAfterMs = options.connectMs ?? CONNECT_MS;
+  const { body } = await transport.get("get_server_capabilities", { giveUpAfterMs });
   const server = parse(serverCapabilities, body, "get_server_capabilities");
   const opened = await transport.post("create_session", {
     tags: ["pawl"],
@@ -72,7 +75,7 @@ export async function openSession(
   });
   const { session_id } = parse(z.object({ session_id: z.string() }), opened.body, "create_session");
   const closed = new AbortController();
-  const alive = { signal: closed.signal, patienceMs: 0 };
+  const alive = { signal: closed.signal, giveUpAfterMs: 0 };
   const timer = setInterval(() => {
     // A heartbeat that fails is no news: the next call finds out, and tells what to do about it.
     transport

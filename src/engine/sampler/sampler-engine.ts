@@ -8,7 +8,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Patience } from "../../post-json.js";
+import type { RetryPolicy } from "../../http-client.js";
 import { mixSeed } from "../../random.js";
 import { checkRequests } from "../embedded/checks.js";
 import { type Engine, EngineError, type Sample, type SampleRequest } from "../engine.js";
@@ -24,7 +24,7 @@ export interface SamplerOptions {
   readonly model?: string;
   /** A folder that the sampler sees under the same name; default: that for temporary files. */
   readonly folder?: string;
-  readonly patience?: Partial<Patience>;
+  readonly retry?: Partial<RetryPolicy>;
 }
 
 /** Requests under way at a time: more than servers batch by themselves, fewer than they have sockets. */
@@ -32,7 +32,7 @@ const AT_A_TIME = 256;
 
 /** Lets a sampler sample for an engine; refuses one that does not fit, or cannot be told of new weights. */
 export async function withSampler(engine: Engine, options: SamplerOptions): Promise<Engine> {
-  const server = await findServer(createWire(options.url, options.patience), options.model);
+  const server = await findServer(createWire(options.url, options.retry), options.model);
   const { maxContext, vocabularySize } = engine.capabilities;
   if (server.maxContext < maxContext)
     throw new EngineError(
@@ -206,7 +206,7 @@ async function folderIn(parent: string): Promise<string> {
 /** Runs all jobs, some at a time; after one that fails none is begun. */
 async function runAll(jobs: readonly (() => Promise<void>)[], atATime: number): Promise<void> {
   let next = 0;
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     try {
       while (next < jobs.length) await jobs[next++]!();
     } catch (error) {
@@ -214,5 +214,5 @@ async function runAll(jobs: readonly (() => Promise<void>)[], atATime: number): 
       throw error;
     }
   };
-  await Promise.all(Array.from({ length: Math.min(atATime, jobs.length) }, lane));
+  await Promise.all(Array.from({ length: Math.min(atATime, jobs.length) }, worker));
 }

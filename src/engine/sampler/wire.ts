@@ -1,9 +1,8 @@
 /** Requests to a server that samples. The key stays in this closure and out of every error. */
 import type { z } from "zod";
 import { UserError } from "../../errors.js";
-import { type Patience, postJson } from "../../post-json.js";
+import { exchange, keyFrom, postJson, type RetryPolicy } from "../../http-client.js";
 import { EngineError } from "../engine.js";
-import { keyOf } from "../remote/transport.js";
 
 /** Where the key is: a variable and no setting, so that it stands in no process list, manifest or log. */
 export const KEY_VARIABLE = "PAWL_SAMPLER_API_KEY";
@@ -14,47 +13,46 @@ export interface Wire {
   readonly shownUrl: string;
   /** Status and JSON of whatever answers, to find out who it is; POST where there is a body. */
   look(path: string, body?: object): Promise<{ readonly status: number; readonly json: unknown }>;
-  /** Posts until there is an answer of this form, or patience is at its end. */
+  /** Posts until there is an answer of this form, or nothing more is to be tried. */
   post<S extends z.ZodType>(path: string, body: object, schema: S): Promise<z.output<S>>;
 }
 
 /** Half a minute of further attempts; an answer may take as long as a batch of long samples does. */
-const PATIENCE: Patience = { timeoutMs: 280_000, retries: 5, backoffMs: 1000 };
+const RETRY: RetryPolicy = { timeoutMs: 280_000, retries: 5, backoffMs: 1000 };
 const LOOK_MS = 10_000;
 
 /** A wire to the server at this address, with the environment's key. */
 export function createWire(
   url: string,
-  patience: Partial<Patience> = {},
+  retry: Partial<RetryPolicy> = {},
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Wire {
   const base = baseOf(url);
   const shownUrl = base.href.replace(/\/$/, "");
-  const key = keyOf(environment, [KEY_VARIABLE]);
+  const key = keyFrom(environment, [KEY_VARIABLE]);
   return {
     shownUrl,
-    async look(path, body) {
-      try {
-        const response = await fetch(shownUrl + path, {
+    look: (path, body) =>
+      exchange({
+        url: shownUrl + path,
+        retry: { timeoutMs: LOOK_MS, retries: 0, backoffMs: 0 },
+        key,
+        init: () => ({
           method: body === undefined ? "GET" : "POST",
           headers: {
             ...(body !== undefined && { "content-type": "application/json" }),
             ...(key !== undefined && { authorization: `Bearer ${key}` }),
           },
           ...(body !== undefined && { body: JSON.stringify(body) }),
-          redirect: "manual",
-          signal: AbortSignal.timeout(LOOK_MS),
-        });
-        return { status: response.status, json: jsonOf(await response.text()) };
-      } catch (error) {
-        const { cause = error } = error as Error;
-        throw new EngineError(
-          `no sampler answers at ${shownUrl} (${(cause as Error).message}): see whether it runs and whether engine.sampler is its address`,
-        );
-      }
-    },
+        }),
+        judge: ({ status, bytes }) => ({ value: { status, json: jsonOf(bytes.toString()) } }),
+        failed: ({ reason }) =>
+          new EngineError(
+            `no sampler answers at ${shownUrl} (${reason}): see whether it runs and whether engine.sampler is its address`,
+          ),
+      }),
     async post(path, body, schema) {
-      const request = { ...PATIENCE, ...patience, url: new URL(shownUrl + path), body, key };
+      const request = { ...RETRY, ...retry, url: new URL(shownUrl + path), body, key };
       try {
         return await postJson(request, (answer) => read(schema, answer));
       } catch (error) {

@@ -1,39 +1,41 @@
-/** The lanes of an engine, and how work is shared among them. */
+/** The replicas of an engine, and how work is shared among them. */
 import type { ModelConfig } from "../weights/model-config.js";
 import { startCaller } from "./calls.js";
-import { createLane, type JobResult, type Lane, type LaneStart } from "./lane.js";
+import { createReplica, type JobResult, type Replica, type ReplicaStart } from "./replica.js";
 import type { Sessions } from "./sessions.js";
 import { createMirror, type Mirror } from "./weight-set.js";
 
 /**
- * Models up to this size, in bytes, have a lane for every thread: 8 million parameters. The products of
+ * Models up to this size, in bytes, have a replica for every thread: 8 million parameters. The products of
  * larger ones are wide enough for threads to share, and would not leave room for several copies.
  */
-const MAX_LANE_BYTES = 2 ** 25;
+const MAX_REPLICA_BYTES = 2 ** 25;
 
-/** The lanes for a model of so many bytes: one here with all threads, or one thread each, started when first needed. */
-export function createLanes(
+/** The replicas for a model of so many bytes: one here with all threads, or one thread each, started when first needed. */
+export function createReplicas(
   config: ModelConfig,
   bytes: number,
   threads: number,
   sessions: Sessions,
-): readonly Lane[] {
-  if (threads === 1 || bytes > MAX_LANE_BYTES) return [createLane(config, sessions)];
+): readonly Replica[] {
+  if (threads === 1 || bytes > MAX_REPLICA_BYTES) return [createReplica(config, sessions)];
   const mirror = createMirror();
-  return Array.from({ length: threads }, () => remoteLane({ config, lanes: threads }, mirror));
+  return Array.from({ length: threads }, () =>
+    threadReplica({ config, replicas: threads }, mirror),
+  );
 }
 
-function remoteLane(start: LaneStart, mirror: Mirror): Lane {
+function threadReplica(start: ReplicaStart, mirror: Mirror): Replica {
   let caller: ReturnType<typeof startCaller> | undefined;
   const started = () => {
-    caller ??= startCaller("lane-worker", start);
+    caller ??= startCaller("replica-worker", start);
     return caller;
   };
   return {
     run: (job) =>
       started().call("run", [{ ...job, weights: mirror.share(job.weights) }]) as Promise<JobResult>,
     sample: (tasks, weights) =>
-      started().call("sample", [tasks, mirror.share(weights)]) as ReturnType<Lane["sample"]>,
+      started().call("sample", [tasks, mirror.share(weights)]) as ReturnType<Replica["sample"]>,
     dispose: async () => {
       if (caller === undefined || caller.ended) return;
       await caller.call("dispose", []);
@@ -42,7 +44,7 @@ function remoteLane(start: LaneStart, mirror: Mirror): Lane {
   };
 }
 
-/** Waits for all lanes, so that none is still at work when one has failed; then throws what it threw. */
+/** Waits for all replicas, so that none is still at work when one has failed; then throws what it threw. */
 export async function together<T>(work: readonly Promise<T>[]): Promise<readonly T[]> {
   const ends = await Promise.allSettled(work);
   return ends.map((end) => {

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { createRandom } from "../../random.js";
-import { createDecoder, type SampleTask } from "./decoder.js";
+import type { SampleTask } from "./batching.js";
+import { createGenerator } from "./generator.js";
 import { initialWeights, presetConfig } from "./init.js";
 import { createSessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
@@ -16,13 +17,16 @@ const weightsOf = (seed: number, version: number): WeightSet => ({
 
 it("gives a model too large to store its weights in graphs the same samples", async () => {
   const sessions = [createSessions(1), createSessions(1)] as const;
-  const storing = createDecoder(config, sessions[0], { maxKeptBytes: 2 ** 20 });
-  const feeding = createDecoder(config, sessions[1], { maxKeptBytes: 2 ** 20, maxStoredBytes: 0 });
+  const storing = createGenerator(config, sessions[0], { maxCachedBytes: 2 ** 20 });
+  const feeding = createGenerator(config, sessions[1], {
+    maxCachedBytes: 2 ** 20,
+    maxStoredBytes: 0,
+  });
   const first: SampleTask[] = Array.from({ length: 5 }, (_, seed) => ({
     request: { prompt: draw(6 + seed), maxTokens: 4, temperature: 0.8, seed },
     first: 0,
     count: 1 + (seed % 2),
-    keep: seed % 2 === 0 ? seed : undefined,
+    cacheAs: seed % 2 === 0 ? seed : undefined,
   }));
   // New weights under a new version, which graphs that store them must notice.
   for (const weights of [weightsOf(1, 1), weightsOf(2, 2)]) {
@@ -43,12 +47,10 @@ it("gives a model too large to store its weights in graphs the same samples", as
       });
       // The next turn continues what was kept, by graphs of its own.
       tasks = tasks.flatMap((task, g) => {
-        if (task.keep === undefined) return [];
+        if (task.cacheAs === undefined) return [];
         const read = [...Array.from(task.request.prompt), ...fed[g]![0]!.tokens];
-        const remembered = { handle: task.keep, tokens: read.length - 1 };
-        return [
-          { ...task, request: { ...task.request, prompt: [...read, ...draw(3)] }, remembered },
-        ];
+        const prefix = { handle: task.cacheAs, tokens: read.length - 1 };
+        return [{ ...task, request: { ...task.request, prompt: [...read, ...draw(3)] }, prefix }];
       });
       expect(tasks).toHaveLength(3);
     }

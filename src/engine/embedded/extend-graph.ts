@@ -1,16 +1,9 @@
 /**
- * Continuing what was read before: only the new tokens of a prompt are computed, and they attend to the
- * cached keys and values of the tokens before them.
+ * The graph of a prefill behind a cached prefix (SGLang's "extend"): only the new tokens of a prompt are
+ * computed, and they attend to the cached keys and values of the tokens before them.
  */
 import type { ModelConfig } from "../weights/model-config.js";
 import { layerNames } from "../weights/tensor-names.js";
-import {
-  cacheNames,
-  declareContext,
-  distributionResults,
-  layersOf,
-  type StoredWeights,
-} from "./generation.js";
 import {
   addInput,
   createGraph,
@@ -23,6 +16,13 @@ import {
 import { causalMask, rmsNorm, softmax } from "./layers.js";
 import { asInt64, elementwise, reshape, selectRows, transpose, withNumber } from "./ops.js";
 import { finishProgram, type Program } from "./program.js";
+import {
+  cacheNames,
+  declareContext,
+  distributionResults,
+  layersOf,
+  type StoredWeights,
+} from "./sampling-graphs.js";
 import { attentionScale, embed, finish, finishLayer, project, weight } from "./transformer.js";
 
 /** Reads the new tokens of every row and tells the distribution of the next token of each. */

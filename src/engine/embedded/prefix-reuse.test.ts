@@ -3,7 +3,7 @@ import { createRandom } from "../../random.js";
 import type { Engine, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { createEmbeddedEngine } from "./embedded-engine.js";
-import { createMemory } from "./memory.js";
+import { createPrefixIndex } from "./prefix-index.js";
 
 const config: ModelConfig = {
   vocabularySize: 40,
@@ -115,25 +115,25 @@ it("goes on from the tokens that are the same, where a prompt was written anew a
   });
 });
 
-it("remembers the longest beginning, hands it over once, and keeps to its size", () => {
-  const memory = createMemory();
-  const row = (ids: number[], handle = 0) => ({ ids, lane: 0, handle });
-  const recalled = (...prompts: number[][]) => memory.recall(prompts).map((found) => found?.tokens);
-  memory.remember(row([1, 2]));
-  expect(recalled([1, 2, 3])).toEqual([undefined]);
+it("finds the longest cached prefix, hands it over once, and keeps to its size", () => {
+  const prefixes = createPrefixIndex();
+  const row = (ids: number[], handle = 0) => ({ ids, replica: 0, handle });
+  const matched = (...prompts: number[][]) => prefixes.match(prompts).map((found) => found?.tokens);
+  prefixes.insert(row([1, 2]));
+  expect(matched([1, 2, 3])).toEqual([undefined]);
   const long = Array.from({ length: 30 }, (_, i) => i);
-  memory.remember(row(long));
-  memory.remember(row([...long, 1]));
-  expect(recalled([...long, 1, 2])).toEqual([31]);
-  expect(recalled([...long, 1, 2])).toEqual([30]);
-  expect(recalled([...long, 1, 2])).toEqual([undefined]);
-  memory.remember(row([...long, 1]));
-  memory.remember(row([...long, 2]));
+  prefixes.insert(row(long));
+  prefixes.insert(row([...long, 1]));
+  expect(matched([...long, 1, 2])).toEqual([31]);
+  expect(matched([...long, 1, 2])).toEqual([30]);
+  expect(matched([...long, 1, 2])).toEqual([undefined]);
+  prefixes.insert(row([...long, 1]));
+  prefixes.insert(row([...long, 2]));
   // The one that goes on from all of a row has it, although another came first.
-  expect(recalled([...long, 3, 3], [...long, 1, 3])).toEqual([30, 31]);
-  memory.remember(row(long));
-  expect(recalled([...long.slice(0, 16), ...long])).toEqual([undefined]);
-  memory.forget();
-  for (let i = 0; i < 4097; i++) memory.remember(row([...long, i], i));
-  expect(recalled([...long, 0, 1], [...long, 4096, 1], [...long, 1, 1])).toEqual([30, 31, 31]);
+  expect(matched([...long, 3, 3], [...long, 1, 3])).toEqual([30, 31]);
+  prefixes.insert(row(long));
+  expect(matched([...long.slice(0, 16), ...long])).toEqual([undefined]);
+  prefixes.clear();
+  for (let i = 0; i < 4097; i++) prefixes.insert(row([...long, i], i));
+  expect(matched([...long, 0, 1], [...long, 4096, 1], [...long, 1, 1])).toEqual([30, 31, 31]);
 });

@@ -1,5 +1,5 @@
 /**
- * The graphs of sampling: prefill reads the prompts once, decode adds one token to every row.
+ * The graphs of sampling: prefill computes the prompts once, a decode step adds one token to every row.
  *
  * A prompt's keys and values come out of prefill once and are shared by all samples of that prompt; each
  * row's own tokens have a small cache of their own. Neither cache is ever a result of decode, because
@@ -64,10 +64,10 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
   const graph = createGraph();
   const context = declareContext(graph, config, stored);
   const items = [
-    addInput(graph, "ids", "int32", ["steps", "tokens"]),
-    addInput(graph, "positions", "int32", ["steps", "rows", "length"]),
-    addInput(graph, "lastTokens", "int32", ["steps", "rows"]),
-    addInput(graph, "lastPositions", "int32", ["steps", "rows", 1]),
+    addInput(graph, "ids", "int32", ["chunks", "tokens"]),
+    addInput(graph, "positions", "int32", ["chunks", "rows", "length"]),
+    addInput(graph, "lastTokens", "int32", ["chunks", "rows"]),
+    addInput(graph, "lastPositions", "int32", ["chunks", "rows", 1]),
   ];
   const { outputs } = scan(graph, [], items, (_, __, inner) => {
     const [ids, positions, lastTokens, lastPositions] = inner as readonly [
@@ -91,7 +91,7 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
     const [residual, attended] = lastAttention(context, x, positions, wide, ends, caches);
     return { states: [], outputs: [residual, attended, ...caches] };
   });
-  // What is left concerns one token of each prompt: all of them at once, not step by step.
+  // What is left concerns one token of each prompt: all of them at once, not chunk by chunk.
   const [residual, attended] = outputs
     .slice(0, 2)
     .map((tensor) => reshape(tensor, ["prompts", tensor.shape.at(-1)!]));

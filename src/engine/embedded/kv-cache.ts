@@ -1,44 +1,44 @@
 /**
- * Keys and values of rows read together, with room behind each row for what it reads next: as long as the same rows
- * go on together, nothing but new tokens is ever copied.
+ * A KV cache: keys and values of rows prefilled together, with capacity behind each row for what it is
+ * continued with. As long as the same rows go on together, nothing but new tokens is ever copied.
  */
 import type { ModelConfig } from "../weights/model-config.js";
-import { layersOf } from "./generation.js";
+import { layersOf } from "./sampling-graphs.js";
 
-/** Keys [rows, kvHeads, headSize, room] and values [rows, kvHeads, room, headSize], by layer. */
-export interface Slab {
+/** Keys [rows, kvHeads, headSize, capacity] and values [rows, kvHeads, capacity, headSize], by layer. */
+export interface KvCache {
   readonly keys: readonly Float32Array[];
   readonly values: readonly Float32Array[];
-  /** Tokens a row has room for. */
-  readonly room: number;
+  /** Tokens a row has capacity for. */
+  readonly capacity: number;
   /** Tokens each row has read; what lies behind them means nothing. */
   readonly tokens: Int32Array;
 }
 
-/** A row of a slab, of which the first tokens are used. */
-export interface SlabRow {
-  readonly slab: Slab;
+/** A row of a KV cache, of which the first tokens are used. */
+export interface KvRow {
+  readonly kv: KvCache;
   readonly row: number;
   readonly tokens: number;
 }
 
-/** Tokens for which a new slab takes memory beside its room: what grows into it stays where it is. */
+/** Tokens for which a new KV cache takes memory beside its capacity: what grows into it stays where it is. */
 const GROWTH = 128;
 
-/** A new slab of copies of these rows. */
-export function copyRows(config: ModelConfig, rows: readonly SlabRow[], room: number): Slab {
+/** A new KV cache of copies of these rows. */
+export function copyRows(config: ModelConfig, rows: readonly KvRow[], capacity: number): KvCache {
   const { kvHeads, headSize } = config;
   const width = rows.length * kvHeads * headSize;
   const copied = (which: "keys" | "values", blocks: number, blockWidth: number) =>
     layersOf(config).map((index) => {
-      const into = new Float32Array(width * (room + GROWTH)).subarray(0, width * room);
-      rows.forEach(({ slab, row, tokens }, r) => {
-        const from = slab[which][index]!;
+      const into = new Float32Array(width * (capacity + GROWTH)).subarray(0, width * capacity);
+      rows.forEach(({ kv, row, tokens }, r) => {
+        const from = kv[which][index]!;
         for (let b = 0; b < blocks; b++) {
-          const begin = (row * blocks + b) * slab.room * blockWidth;
+          const begin = (row * blocks + b) * kv.capacity * blockWidth;
           into.set(
             from.subarray(begin, begin + tokens * blockWidth),
-            (r * blocks + b) * room * blockWidth,
+            (r * blocks + b) * capacity * blockWidth,
           );
         }
       });
@@ -47,48 +47,48 @@ export function copyRows(config: ModelConfig, rows: readonly SlabRow[], room: nu
   return {
     keys: copied("keys", kvHeads * headSize, 1),
     values: copied("values", kvHeads, headSize),
-    room,
+    capacity,
     tokens: Int32Array.from(rows, ({ tokens }) => tokens),
   };
 }
 
 /**
- * Some rows of a slab as a slab of their own, with at least so much room: in the same memory where that is enough, so
- * that the other rows are lost. Rows stay in their places, but for those at the end, which fill the gaps; `order`
+ * Some rows of a KV cache as one of their own, with at least so much capacity: in the same memory where
+ * that is enough, so that the other rows are lost. Rows stay in their places, but for those at the end, which fill the gaps; `order`
  * tells which row has come to which place.
  */
-export function closeUp(
+export function compactRows(
   config: ModelConfig,
-  slab: Slab,
-  rows: readonly SlabRow[],
-  room: number,
-): { readonly slab: Slab; readonly order: readonly SlabRow[] } {
+  kv: KvCache,
+  rows: readonly KvRow[],
+  capacity: number,
+): { readonly kv: KvCache; readonly order: readonly KvRow[] } {
   const { kvHeads, headSize } = config;
   const order = fillGaps(rows);
   const width = rows.length * kvHeads * headSize;
-  const size = kvHeads * headSize * slab.room;
-  const grown = Math.max(room, slab.room);
-  if (width * grown * BYTES > slab.keys[0]!.buffer.byteLength)
-    return { slab: copyRows(config, order, room), order };
+  const size = kvHeads * headSize * kv.capacity;
+  const grown = Math.max(capacity, kv.capacity);
+  if (width * grown * BYTES > kv.keys[0]!.buffer.byteLength)
+    return { kv: copyRows(config, order, capacity), order };
   const moved = (blocks: number, blockWidth: number) => (array: Float32Array) => {
     order.forEach(({ row }, place) => {
       if (row !== place) array.copyWithin(place * size, row * size, (row + 1) * size);
     });
     const all = new Float32Array(array.buffer, array.byteOffset, width * grown);
-    if (grown === slab.room) return all;
+    if (grown === kv.capacity) return all;
     // From the end, so that nothing is written over that is still to be moved.
     for (let b = rows.length * blocks - 1; b > 0; b--) {
-      const from = b * slab.room * blockWidth;
+      const from = b * kv.capacity * blockWidth;
       const count = order[Math.floor(b / blocks)]!.tokens * blockWidth;
       all.copyWithin(b * grown * blockWidth, from, from + count);
     }
     return all;
   };
   return {
-    slab: {
-      keys: slab.keys.map(moved(kvHeads * headSize, 1)),
-      values: slab.values.map(moved(kvHeads, headSize)),
-      room: grown,
+    kv: {
+      keys: kv.keys.map(moved(kvHeads * headSize, 1)),
+      values: kv.values.map(moved(kvHeads, headSize)),
+      capacity: grown,
       tokens: Int32Array.from(order, ({ tokens }) => tokens),
     },
     order,
@@ -98,8 +98,8 @@ export function closeUp(
 const BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 /** The rows by place: those in the first places stay, those behind fill the gaps among them. */
-function fillGaps(rows: readonly SlabRow[]): readonly SlabRow[] {
-  const order = new Array<SlabRow | undefined>(rows.length).fill(undefined);
+function fillGaps(rows: readonly KvRow[]): readonly KvRow[] {
+  const order = new Array<KvRow | undefined>(rows.length).fill(undefined);
   for (const row of rows) if (row.row < rows.length) order[row.row] = row;
   const behind = rows.filter(({ row }) => row >= rows.length).values();
   return order.map((row) => row ?? behind.next().value!);
@@ -124,23 +124,23 @@ export interface NewTokens {
 }
 
 /** Writes new tokens of a row behind those it has, for one layer; `tokens` is left as it is. */
-export function writeTokens(
+export function appendTokens(
   config: ModelConfig,
-  { slab, row }: Omit<SlabRow, "tokens">,
+  { kv, row }: Omit<KvRow, "tokens">,
   index: number,
   { keys, values, count, keyAt, valueAt }: NewTokens,
 ): void {
   const { kvHeads, headSize } = config;
-  const start = slab.tokens[row]!;
-  const block = headSize * slab.room;
+  const start = kv.tokens[row]!;
+  const block = headSize * kv.capacity;
   for (let h = 0; h < kvHeads; h++) {
     const begin = (row * kvHeads + h) * block;
-    const keyTo = { start: begin + start, next: slab.room, token: 1 };
+    const keyTo = { start: begin + start, next: kv.capacity, token: 1 };
     const keyFrom = { ...keyAt, start: keyAt.start + h * keyAt.head };
-    move(keys, keyFrom, slab.keys[index]!, keyTo, headSize, count);
+    move(keys, keyFrom, kv.keys[index]!, keyTo, headSize, count);
     const valueTo = { start: begin + start * headSize, next: 1, token: headSize };
     const valueFrom = { ...valueAt, start: valueAt.start + h * valueAt.head };
-    move(values, valueFrom, slab.values[index]!, valueTo, headSize, count);
+    move(values, valueFrom, kv.values[index]!, valueTo, headSize, count);
   }
 }
 

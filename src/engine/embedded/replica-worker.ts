@@ -1,21 +1,21 @@
-/** The worker thread of a lane: the same lane, with weights copied from shared memory. */
+/** The worker thread of a replica: the same replica, with weights copied from shared memory. */
 import { parentPort, workerData } from "node:worker_threads";
+import type { SampleTask } from "./batching.js";
 import { serve } from "./calls.js";
-import type { SampleTask } from "./decoder.js";
-import { createLane, type Job, type LaneStart } from "./lane.js";
+import { createReplica, type Job, type ReplicaStart } from "./replica.js";
 import { createSessions } from "./sessions.js";
 import { createCopies, type WeightSet } from "./weight-set.js";
 
 const port = parentPort;
-if (port === null) throw new Error("this file runs as a worker thread of a lane");
-const { config, lanes } = workerData as LaneStart;
-const lane = createLane(config, createSessions(1), lanes);
+if (port === null) throw new Error("this file runs as a worker thread of a replica");
+const { config, replicas } = workerData as ReplicaStart;
+const replica = createReplica(config, createSessions(1), replicas);
 const copied = createCopies();
 
 serve(port, async (method, args) => {
   if (method === "run") {
     const [job] = args as readonly [Job];
-    const result = await lane.run({ ...job, weights: copied(job.weights) });
+    const result = await replica.run({ ...job, weights: copied(job.weights) });
     const arrays = [
       ...result.results.flatMap((found) => [...found.values()]),
       ...(result.gradients === undefined ? [] : [result.gradients]),
@@ -24,8 +24,8 @@ serve(port, async (method, args) => {
   }
   if (method === "sample") {
     const [tasks, weights] = args as readonly [readonly SampleTask[], WeightSet];
-    return { result: await lane.sample(tasks, copied(weights)) };
+    return { result: await replica.sample(tasks, copied(weights)) };
   }
-  await lane.dispose();
+  await replica.dispose();
   return { result: undefined };
 });

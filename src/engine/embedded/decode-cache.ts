@@ -1,15 +1,15 @@
 /**
- * Keys and values of a batch being decoded: those of each prompt, shared by its rows, and each row's own.
+ * The KV cache of a batch being decoded: that of each prompt, shared by its rows, and each row's own.
  *
  * A prompt's keys are stored with positions last, [headSize, positions], so that a score row is a plain
  * product. The rows' own keys and values are stored with positions first, so that a new token is appended
  * by one copy and nothing but what is there is computed.
  */
 import type { ModelConfig } from "../weights/model-config.js";
-import { cacheNames, layersOf } from "./generation.js";
+import { appendTokens, type KvCache } from "./kv-cache.js";
 import { MASKED } from "./layers.js";
+import { cacheNames, layersOf } from "./sampling-graphs.js";
 import { type Feeds, floats } from "./sessions.js";
-import { type Slab, writeTokens } from "./slab.js";
 
 /** The rows of a grid to keep: which group, and which of its rows. */
 export interface KeptGroup {
@@ -17,15 +17,15 @@ export interface KeptGroup {
   readonly rows: readonly number[];
 }
 
-export interface KeyValueCache {
+export interface DecodeCache {
   /** The caches and their masks as graph inputs. */
   feeds(): Feeds;
   /** Takes the new token's keys and values out of a decode step's results. */
   append(results: ReadonlyMap<string, Float32Array>): void;
   /** A cache of only the given groups, which come in order, and rows; this one is used no more. */
-  keep(groups: readonly KeptGroup[]): KeyValueCache;
-  /** Writes what row r of group g read after its prompt behind the prompt in a slab, at the row given. */
-  settle(g: number, r: number, into: Slab, row: number): void;
+  compact(groups: readonly KeptGroup[]): DecodeCache;
+  /** Appends the own tokens of row r of group g to its prompt in a KV cache, at the row given. */
+  writeBack(g: number, r: number, into: KvCache, row: number): void;
 }
 
 /** Everything the cache holds; arrays by layer. */
@@ -61,24 +61,24 @@ export function createScratch(): Scratch {
   };
 }
 
-/** The cache after the prompts of a slab were read, before any of the `count` rows of each has a token of its own. */
-export function createKeyValueCache(
+/** The cache after prefill, before any of the `count` rows of each prompt has a token of its own. */
+export function createDecodeCache(
   config: ModelConfig,
-  slab: Slab,
+  kv: KvCache,
   count: number,
   scratch: Scratch,
-): KeyValueCache {
-  const rows = slab.tokens.length * count;
+): DecodeCache {
+  const rows = kv.tokens.length * count;
   const empty = () => {
     const size = rows * config.kvHeads * config.headSize * FIRST_CAPACITY;
     return layersOf(config).map(() => new Float32Array(size));
   };
   return cacheOf(config, scratch, {
-    promptKeys: slab.keys,
-    promptValues: slab.values,
-    promptLength: slab.room,
-    // Copied, because rows of the slab go on when they have stopped here.
-    tokens: slab.tokens.slice(),
+    promptKeys: kv.keys,
+    promptValues: kv.values,
+    promptLength: kv.capacity,
+    // Copied, because rows of the KV cache go on when they have stopped here.
+    tokens: kv.tokens.slice(),
     count,
     ownKeys: empty(),
     ownValues: empty(),
@@ -86,7 +86,7 @@ export function createKeyValueCache(
   });
 }
 
-function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): KeyValueCache {
+function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): DecodeCache {
   const { kvHeads, headSize } = config;
   const groups = content.tokens.length;
   const rows = groups * content.count;
@@ -134,7 +134,7 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): KeyVa
       }
       used += 1;
     },
-    keep: (kept) => {
+    compact: (kept) => {
       const keptGroups = kept.map(({ g }) => g);
       const keptRows = kept.flatMap(({ g, rows: inner }) =>
         inner.map((r) => g * content.count + r),
@@ -165,18 +165,18 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): KeyVa
         ownValues: own(ownValues),
       });
     },
-    settle: (g, r, slab, row) => {
+    writeBack: (g, r, kv, row) => {
       const start = (g * content.count + r) * kvHeads * headSize;
       const place = { start, head: headSize, token, next: 1 };
       for (const i of layersOf(config))
-        writeTokens(config, { slab, row }, i, {
+        appendTokens(config, { kv, row }, i, {
           keys: ownKeys[i]!,
           values: ownValues[i]!,
           count: used,
           keyAt: place,
           valueAt: place,
         });
-      slab.tokens[row]! += used;
+      kv.tokens[row]! += used;
     },
   };
 }

@@ -1,48 +1,48 @@
-/** Where what was read and sampled lately is kept, in case a later prompt goes on from there. */
+/** The index of the prefix cache: which replica holds the KV cache of which tokens. */
 
-/** Rows to remember at most; what was kept longest goes first. */
+/** Rows in the index at most; the oldest is evicted first. */
 const MAX_ROWS = 4096;
-/** Rows are found by their first tokens; a row of fewer is read again faster than it is looked for. */
+/** Rows are found by their first tokens; a shorter one is prefilled again faster than it is looked for. */
 const SIGNATURE = 16;
 
-/** Tokens, and where their keys and values are: in which lane, and under which number. */
-export interface Remembered {
+/** Tokens, and where their keys and values are: in which replica, and under which number. */
+export interface CachedPrefix {
   readonly ids: readonly number[];
-  readonly lane: number;
+  readonly replica: number;
   readonly handle: number;
 }
 
-/** What a prompt goes on from: so many tokens of a row. */
-export interface Recalled extends Omit<Remembered, "ids"> {
+/** A cached prefix of a prompt: so many tokens of a row. */
+export interface PrefixMatch extends Omit<CachedPrefix, "ids"> {
   readonly tokens: number;
 }
 
-/** Remembers rows by their tokens. */
-export interface Memory {
-  remember(row: Remembered): void;
+/** Finds cached rows by their tokens. */
+export interface PrefixIndex {
+  insert(row: CachedPrefix): void;
   /**
-   * For each prompt, what was read of its beginning, which is handed over and no longer kept.
+   * For each prompt, the longest cached prefix, which is handed over and leaves the index.
    *
    * A prompt that goes on from a whole row gets it; then the others get what is left: text that is written out and
    * read in again can have other tokens at its end, so that a prompt leaves its row some tokens before the row ends.
    */
-  recall(prompts: readonly (ArrayLike<number> | undefined)[]): readonly (Recalled | undefined)[];
-  /** Forgets everything, because the weights have changed. */
-  forget(): void;
+  match(prompts: readonly (ArrayLike<number> | undefined)[]): readonly (PrefixMatch | undefined)[];
+  /** Evicts everything, because the weights have changed. */
+  clear(): void;
 }
 
-/** An empty memory. */
-export function createMemory(): Memory {
-  const rows = new Map<string, Remembered[]>();
+/** An empty index. */
+export function createPrefixIndex(): PrefixIndex {
+  const rows = new Map<string, CachedPrefix[]>();
   let count = 0;
-  const drop = (signature: string, row: Remembered): void => {
+  const drop = (signature: string, row: CachedPrefix): void => {
     const left = rows.get(signature)!.filter((other) => other !== row);
     if (left.length === 0) rows.delete(signature);
     else rows.set(signature, left);
     count -= 1;
   };
   return {
-    remember(row) {
+    insert(row) {
       if (row.ids.length < SIGNATURE) return;
       const signature = signatureOf(row.ids);
       rows.set(signature, [...(rows.get(signature) ?? []), row]);
@@ -52,26 +52,26 @@ export function createMemory(): Memory {
         drop(oldest, first!);
       }
     },
-    recall(prompts) {
-      const found = new Array<Recalled | undefined>(prompts.length).fill(undefined);
-      const take = (index: number, least: (row: Remembered) => number) => {
+    match(prompts) {
+      const found = new Array<PrefixMatch | undefined>(prompts.length).fill(undefined);
+      const take = (index: number, least: (row: CachedPrefix) => number) => {
         const prompt = prompts[index];
         if (prompt === undefined || found[index] !== undefined) return;
         const signature = signatureOf(prompt);
-        let [best, shared] = [undefined as Remembered | undefined, 0];
+        let [best, shared] = [undefined as CachedPrefix | undefined, 0];
         for (const row of rows.get(signature) ?? []) {
-          const common = commonBeginning(prompt, row.ids);
+          const common = commonPrefix(prompt, row.ids);
           if (common >= least(row) && common > shared) [best, shared] = [row, common];
         }
         if (best === undefined) return;
         drop(signature, best);
-        found[index] = { lane: best.lane, handle: best.handle, tokens: shared };
+        found[index] = { replica: best.replica, handle: best.handle, tokens: shared };
       };
       for (const index of prompts.keys()) take(index, ({ ids }) => ids.length);
       for (const index of prompts.keys()) take(index, () => prompts[index]!.length / 2);
       return found;
     },
-    forget() {
+    clear() {
       rows.clear();
       count = 0;
     },
@@ -83,7 +83,7 @@ function signatureOf(ids: ArrayLike<number>): string {
 }
 
 /** How many tokens a row shares with the beginning of a prompt, which has at least one more. */
-function commonBeginning(prompt: ArrayLike<number>, ids: readonly number[]): number {
+function commonPrefix(prompt: ArrayLike<number>, ids: readonly number[]): number {
   const most = Math.min(ids.length, prompt.length - 1);
   let count = 0;
   while (count < most && prompt[count] === ids[count]) count += 1;

@@ -1,14 +1,14 @@
-/** Reading prompts before anything is sampled: whole ones, or only what is new since they were last read. */
+/** Prefill: whole prompts, or only the suffixes behind a cached prefix. */
 import type { SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import { cacheNames, layersOf } from "./generation.js";
-import { maskBehind } from "./key-value-cache.js";
+import { maskBehind } from "./decode-cache.js";
+import { appendTokens, type KvCache } from "./kv-cache.js";
+import { cacheNames, layersOf } from "./sampling-graphs.js";
 import { type Compiled, type Feeds, floats, integers } from "./sessions.js";
-import { type Slab, writeTokens } from "./slab.js";
 import { rotaryTables } from "./tables.js";
 
-/** Prompt tokens read at a time: few enough to stay in cache. */
-const TOKENS_PER_STEP = 512;
+/** Prompt tokens prefilled at a time: few enough to stay in cache. */
+const TOKENS_PER_CHUNK = 512;
 
 /** The next token's distribution for every row. */
 export interface Distribution {
@@ -17,14 +17,14 @@ export interface Distribution {
   readonly plainLogSum: Float32Array;
 }
 
-/** Prompts that have been read. */
-export interface Reading {
+/** Prompts that have been prefilled. */
+export interface Prefilled {
   readonly next: Distribution;
-  readonly slab: Slab;
+  readonly kv: KvCache;
 }
 
-/** What reading needs besides the prompts. */
-export interface Reader {
+/** The graphs of sampling, and the weights to run them with. */
+export interface CompiledModel {
   readonly config: ModelConfig;
   /** The weights, where the compiled graphs take them as inputs. */
   readonly weights: Feeds;
@@ -45,21 +45,21 @@ export function inverseTemperature({ temperature = 1 }: SampleRequest): number {
   return temperature === 0 ? 1 : 1 / temperature;
 }
 
-/** Reads whole prompts. */
-export async function readPrompts(
-  { config, weights, compile }: Reader,
+/** Prefills whole prompts. */
+export async function prefillPrompts(
+  { config, weights, compile }: CompiledModel,
   requests: readonly SampleRequest[],
-): Promise<Reading> {
+): Promise<Prefilled> {
   const prompts = requests.map((request) => request.prompt);
   const length = Math.max(...prompts.map((prompt) => prompt.length));
-  const most = Math.max(1, Math.floor(TOKENS_PER_STEP / length));
-  const steps = Math.ceil(prompts.length / most);
-  const rows = Math.ceil(prompts.length / steps);
-  const ids = new Int32Array(steps * rows * length);
+  const most = Math.max(1, Math.floor(TOKENS_PER_CHUNK / length));
+  const chunks = Math.ceil(prompts.length / most);
+  const rows = Math.ceil(prompts.length / chunks);
+  const ids = new Int32Array(chunks * rows * length);
   const positions = ids.map((_, i) => i % length);
-  const lastPositions = new Int32Array(steps * rows);
-  const lastTokens = new Int32Array(steps * rows);
-  const inverse = new Float32Array(steps * rows).fill(1);
+  const lastPositions = new Int32Array(chunks * rows);
+  const lastTokens = new Int32Array(chunks * rows);
+  const inverse = new Float32Array(chunks * rows).fill(1);
   prompts.forEach((prompt, r) => {
     ids.set(Array.from(prompt), r * length);
     lastPositions[r] = prompt.length - 1;
@@ -71,47 +71,47 @@ export async function readPrompts(
   const prefill = await compile("prefill");
   const results = await prefill.run({
     ...weights,
-    ids: integers(ids, [steps, rows * length]),
-    positions: integers(positions, [steps, rows, length]),
-    lastTokens: integers(lastTokens, [steps, rows]),
-    lastPositions: integers(lastPositions, [steps, rows, 1]),
-    inverseTemperature: floats(inverse, [steps * rows, 1]),
+    ids: integers(ids, [chunks, rows * length]),
+    positions: integers(positions, [chunks, rows, length]),
+    lastTokens: integers(lastTokens, [chunks, rows]),
+    lastPositions: integers(lastPositions, [chunks, rows, 1]),
+    inverseTemperature: floats(inverse, [chunks * rows, 1]),
     ...rotaryTables(config, length),
   });
   const size = prompts.length * config.kvHeads * config.headSize * length;
-  // The last step may have computed some empty rows at its end.
+  // The last chunk may have computed some empty rows at its end.
   const trimmed = (name: (index: number) => string) =>
     layersOf(config).map((index) => results.get(name(index))!.subarray(0, size));
-  const slab = {
+  const kv = {
     keys: trimmed(cacheNames.promptKeys),
     values: trimmed(cacheNames.promptValues),
-    room: length,
+    capacity: length,
     tokens: Int32Array.from(prompts, (prompt) => prompt.length),
   };
-  return { next: distributionOf(results), slab };
+  return { next: distributionOf(results), kv };
 }
 
-/** Reads what is new in the prompts whose beginnings are the rows of a slab, and adds it there. */
-export async function continuePrompts(
-  reader: Reader,
+/** Prefills the suffixes of prompts whose prefixes are the rows of a KV cache, and appends them there. */
+export async function prefillSuffixes(
+  model: CompiledModel,
   requests: readonly SampleRequest[],
-  slab: Slab,
-): Promise<Reading> {
-  const { config } = reader;
+  kv: KvCache,
+): Promise<Prefilled> {
+  const { config } = model;
   const { kvHeads, headSize, vocabularySize } = config;
   const rows = requests.length;
-  const news = requests.map(({ prompt }, r) => prompt.length - slab.tokens[r]!);
+  const suffixes = requests.map(({ prompt }, r) => prompt.length - kv.tokens[r]!);
   const next = {
     probabilities: new Float32Array(rows * vocabularySize),
     logSum: new Float32Array(rows),
     plainLogSum: new Float32Array(rows),
   };
   // A few rows at a time, so that the activations of their new tokens stay in cache.
-  const most = Math.max(1, Math.floor(TOKENS_PER_STEP / Math.max(...news)));
+  const most = Math.max(1, Math.floor(TOKENS_PER_CHUNK / Math.max(...suffixes)));
   for (let from = 0; from < rows; from += most) {
     const to = Math.min(rows, from + most);
-    const length = Math.max(...news.slice(from, to));
-    const results = await extend(reader, requests.slice(from, to), slab, from, length);
+    const length = Math.max(...suffixes.slice(from, to));
+    const results = await runExtend(model, requests.slice(from, to), kv, from, length);
     for (const [name, array] of Object.entries(distributionOf(results)))
       next[name as keyof typeof next].set(array, (from * array.length) / (to - from));
     for (const index of layersOf(config)) {
@@ -120,33 +120,33 @@ export async function continuePrompts(
       for (let row = from; row < to; row++) {
         const head = headSize * length;
         const start = (row - from) * kvHeads * head;
-        writeTokens(config, { slab, row }, index, {
+        appendTokens(config, { kv, row }, index, {
           keys,
           values,
-          count: news[row]!,
+          count: suffixes[row]!,
           keyAt: { start, head, token: 1, next: length },
           valueAt: { start, head, token: headSize, next: 1 },
         });
       }
     }
   }
-  news.forEach((count, row) => {
-    slab.tokens[row]! += count;
+  suffixes.forEach((count, row) => {
+    kv.tokens[row]! += count;
   });
-  return { next, slab };
+  return { next, kv };
 }
 
-/** Computes the new tokens of some rows of a slab, beginning with row `from`. */
-async function extend(
-  { config, weights, compile }: Reader,
+/** Computes the new tokens of some rows of a KV cache, beginning with row `from`. */
+async function runExtend(
+  { config, weights, compile }: CompiledModel,
   requests: readonly SampleRequest[],
-  slab: Slab,
+  kv: KvCache,
   from: number,
   length: number,
 ): Promise<ReadonlyMap<string, Float32Array>> {
   const { kvHeads, headSize } = config;
   const rows = requests.length;
-  const tokens = slab.tokens.subarray(from, from + rows);
+  const tokens = kv.tokens.subarray(from, from + rows);
   const ids = new Int32Array(rows * length);
   const positions = new Int32Array(rows * length);
   const lastTokens = new Int32Array(rows);
@@ -159,13 +159,13 @@ async function extend(
     }
     lastTokens[r] = r * length + prompt.length - known - 1;
   });
-  const size = kvHeads * headSize * slab.room;
+  const size = kvHeads * headSize * kv.capacity;
   const part = (array: Float32Array) => array.subarray(from * size, (from + rows) * size);
   const caches: Feeds = {};
   for (const index of layersOf(config)) {
     const name = [cacheNames.promptKeys(index), cacheNames.promptValues(index)] as const;
-    caches[name[0]] = floats(part(slab.keys[index]!), [rows, kvHeads, 1, headSize, slab.room]);
-    caches[name[1]] = floats(part(slab.values[index]!), [rows, kvHeads, 1, slab.room, headSize]);
+    caches[name[0]] = floats(part(kv.keys[index]!), [rows, kvHeads, 1, headSize, kv.capacity]);
+    caches[name[1]] = floats(part(kv.values[index]!), [rows, kvHeads, 1, kv.capacity, headSize]);
   }
   const program = await compile("extend");
   return program.run({
@@ -174,7 +174,7 @@ async function extend(
     ids: integers(ids, [rows * length]),
     positions: integers(positions, [rows, length]),
     lastTokens: integers(lastTokens, [rows]),
-    promptMask: floats(maskBehind(tokens, slab.room), [rows, 1, 1, 1, slab.room]),
+    promptMask: floats(maskBehind(tokens, kv.capacity), [rows, 1, 1, 1, kv.capacity]),
     inverseTemperature: floats(Float32Array.from(requests, inverseTemperature), [rows, 1]),
     ...rotaryTables(config, length + Math.max(...tokens)),
   });

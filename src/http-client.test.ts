@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { type JsonRequest, postJson } from "./post-json.js";
+import { type Exchange, exchange, type JsonRequest, postJson, readReply } from "./http-client.js";
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -29,6 +29,19 @@ const request = (url: URL, more: Partial<JsonRequest> = {}): JsonRequest => ({
 });
 
 describe("a JSON request", () => {
+  it("waits as long as the server asks for", async () => {
+    const waits: number[] = [];
+    const runtime = { wait: async (ms: number) => void waits.push(ms), random: () => 0.5 };
+    let asked = 0;
+    const url = await serve((_, reply) => {
+      if (asked++ === 0) reply.writeHead(429, { "retry-after": "7" }).end();
+      else if (asked === 2) reply.writeHead(500).end();
+      else reply.end("1");
+    });
+    expect(await postJson(request(url, { runtime }), Number)).toBe(1);
+    expect(waits).toEqual([7000, 2]);
+  });
+
   it("sends JSON with its key and reads JSON", async () => {
     const url = await serve((asked, reply) => {
       asked.setEncoding("utf8").on("data", (body) => {
@@ -65,7 +78,7 @@ describe("a JSON request", () => {
       reply.writeHead(401).end(`bad ${request.headers.authorization}`);
     });
     await expect(postJson(request(url, { key: "k-secret" }), String)).rejects.toThrow(
-      /^POST http:\/\/127.0.0.1:\d+\/x failed 1 time, lastly with status 401: bad Bearer \[key\]$/,
+      /^POST http:\/\/127.0.0.1:\d+\/x failed with status 401: bad Bearer \[key\]$/,
     );
     expect(asked).toBe(1);
   });
@@ -81,7 +94,7 @@ describe("a JSON request", () => {
     );
     const page = await serve((_, reply) => reply.end("<html>"));
     await expect(postJson(request(page), String)).rejects.toThrow(
-      "failed 3 times, lastly with an answer that is none (no JSON): <html>",
+      "failed 3 times, lastly with status 200, but no JSON: <html>",
     );
     const gone = await serve(() => undefined);
     servers.pop()!.close();
@@ -94,5 +107,74 @@ describe("a JSON request", () => {
     const waiting = postJson(request(silent, { signal: controller.signal }), String);
     controller.abort(new Error("enough"));
     await expect(waiting).rejects.toThrow("enough");
+  });
+});
+
+describe("an exchange", () => {
+  const retry = { timeoutMs: 5000, retries: 2, backoffMs: 1 };
+  const ask = (url: URL, more: Partial<Exchange<number>> = {}) =>
+    exchange({
+      url,
+      retry,
+      init: () => ({}),
+      judge: ({ status }) => (status < 300 ? { value: status } : { reason: "no", again: true }),
+      failed: ({ reason, again, tries }) => new Error(`${reason}, ${again}, ${tries}`),
+      ...more,
+    });
+
+  it("refuses an answer that is too long, and does not ask for it again", async () => {
+    let asked = 0;
+    const url = await serve((_, reply) => {
+      asked++;
+      reply.end("abc");
+    });
+    const receive = (most: number) => (response: Response) => readReply(response, most);
+    expect(await ask(url, { receive: receive(3) })).toBe(200);
+    await expect(ask(url, { receive: receive(2) })).rejects.toThrow(
+      "an answer of more than 2 bytes, false, 1",
+    );
+    expect(asked).toBe(2);
+  });
+
+  it("repeats what may have arrived only where that does no harm", async () => {
+    let asked = 0;
+    const url = await serve((request) => {
+      asked++;
+      request.socket.destroy();
+    });
+    await expect(ask(url, { repeatable: false })).rejects.toThrow(/, false, 1$/);
+    await expect(ask(url)).rejects.toThrow(/, true, 3$/);
+    expect(asked).toBe(4);
+    // Nobody is there, so it cannot have arrived.
+    servers.pop()!.close();
+    await expect(ask(url, { repeatable: false })).rejects.toThrow(/ECONN.*, true, 3$/);
+  });
+
+  it("gives up when the time is over, and waits no longer than that", async () => {
+    const url = await serve((_, reply) => reply.writeHead(503, { "retry-after": "90" }).end());
+    const waits: number[] = [];
+    const runtime = { wait: async (ms: number) => void waits.push(ms) };
+    const judge = () => ({ reason: "busy", again: true, retryAfterMs: 90_000 });
+    const timed = { timeoutMs: 5000, backoffMs: 1 };
+    await expect(
+      ask(url, { judge, runtime, retry: { ...timed, giveUpAfterMs: 0 } }),
+    ).rejects.toThrow("busy, true, 1");
+    expect(waits).toEqual([]);
+    const stop = new AbortController();
+    const stopping = {
+      wait: async (ms: number) => {
+        waits.push(ms);
+        stop.abort(new Error("seen"));
+      },
+    };
+    await expect(
+      ask(url, {
+        judge,
+        runtime: stopping,
+        signal: stop.signal,
+        retry: { ...timed, giveUpAfterMs: 60_000 },
+      }),
+    ).rejects.toThrow("seen");
+    expect(waits).toEqual([60_000]);
   });
 });

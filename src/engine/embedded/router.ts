@@ -1,93 +1,93 @@
-/** Sampling: shares requests among the lanes, and remembers what they read for prompts that go on from there. */
+/** Shares sampling requests among the replicas: a prompt goes to the replica that has its prefix cached. */
 
 import type { Sample, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
+import { byLength, MAX_ROWS, type SampleTask } from "./batching.js";
 import { checkRequests } from "./checks.js";
-import { byLength, MAX_ROWS, type SampleTask } from "./decoder.js";
-import type { Lane } from "./lane.js";
-import { together } from "./lanes.js";
-import { createMemory } from "./memory.js";
+import { createPrefixIndex } from "./prefix-index.js";
+import type { Replica } from "./replica.js";
+import { together } from "./replicas.js";
 import type { WeightSet } from "./weight-set.js";
 
-export interface Sampler {
+export interface Router {
   sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
-  /** Forgets what was read with weights that are no more. */
-  forget(): void;
+  /** Evicts every cached prefix, because the weights have changed. */
+  evictAll(): void;
 }
 
-/** A sampler that always uses the weights as they are when it is called. */
-export function createSampler(
+/** A router that always uses the weights as they are when it is called. */
+export function createRouter(
   config: ModelConfig,
-  lanes: readonly Lane[],
+  replicas: readonly Replica[],
   weights: () => WeightSet,
-): Sampler {
-  const memory = createMemory();
+): Router {
+  const prefixes = createPrefixIndex();
   let nextHandle = 0;
   return {
     sample: async (requests) => {
       checkRequests(requests, config);
       const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
-      // A prompt with more samples than one lane should have is read once in each.
-      const most = Math.min(MAX_ROWS, Math.ceil(total / lanes.length));
+      // A prompt with more samples than one replica should have is read once in each.
+      const most = Math.min(MAX_ROWS, Math.ceil(total / replicas.length));
       const kept = requests.map(({ continued = false, count = 1 }) => continued && count === 1);
-      const recalled = memory.recall(
+      const matched = prefixes.match(
         requests.map(({ prompt }, i) => (kept[i] ? prompt : undefined)),
       );
       const tasks = requests.flatMap((request, index) =>
         divide(request.count ?? 1, most).map((part): PlacedTask => {
-          const remembered = recalled[index];
-          const keep = kept[index] ? nextHandle++ : undefined;
-          return { index, lane: remembered?.lane, task: { request, ...part, remembered, keep } };
+          const prefix = matched[index];
+          const cacheAs = kept[index] ? nextHandle++ : undefined;
+          return { index, replica: prefix?.replica, task: { request, ...part, prefix, cacheAs } };
         }),
       );
-      const shares = shareTasks(tasks, lanes.length);
+      const shares = shareTasks(tasks, replicas.length);
       const current = weights();
       const sampled = await together(
-        shares.map((share, lane) =>
+        shares.map((share, replica) =>
           share.length === 0
             ? Promise.resolve([])
-            : lanes[lane]!.sample(
+            : replicas[replica]!.sample(
                 share.map(({ task }) => task),
                 current,
               ),
         ),
       );
       const samples = requests.map((request) => new Array<Sample>(request.count ?? 1));
-      shares.forEach((share, lane) => {
-        share.forEach(({ index, task: { first, request, keep } }, i) => {
-          const found = sampled[lane]![i]!;
+      shares.forEach((share, replica) => {
+        share.forEach(({ index, task: { first, request, cacheAs } }, i) => {
+          const found = sampled[replica]![i]!;
           found.forEach((sample, r) => {
             samples[index]![first + r] = sample;
           });
-          if (keep === undefined) return;
+          if (cacheAs === undefined) return;
           // The last token was sampled but never read.
           const ids = [...Array.from(request.prompt), ...found[0]!.tokens.slice(0, -1)];
-          memory.remember({ ids, lane, handle: keep });
+          prefixes.insert({ ids, replica, handle: cacheAs });
         });
       });
       return samples;
     },
-    forget: () => memory.forget(),
+    evictAll: () => prefixes.clear(),
   };
 }
 
-/** A task, the request it belongs to, and the lane it must go to because that has read its beginning. */
+/** A task, the request it belongs to, and the replica it must go to because that has read its beginning. */
 interface PlacedTask {
   readonly index: number;
-  readonly lane: number | undefined;
+  readonly replica: number | undefined;
   readonly task: SampleTask;
 }
 
-/** The tasks of each lane: those that must go there, and of the others, dealt out in order of size, equal shares. */
+/** The tasks of each replica: those that must go there, and of the others, dealt out in order of size, equal shares. */
 function shareTasks(
   tasks: readonly PlacedTask[],
-  lanes: number,
+  replicas: number,
 ): readonly (readonly PlacedTask[])[] {
-  const shares = Array.from({ length: lanes }, (_, lane) =>
-    tasks.filter((task) => task.lane === lane),
+  const shares = Array.from({ length: replicas }, (_, replica) =>
+    tasks.filter((task) => task.replica === replica),
   );
   const free = tasks
-    .filter((task) => task.lane === undefined)
+    .filter((task) => task.replica === undefined)
     .sort((a, b) => byLength(a.task, b.task));
   for (const task of free) {
     const least = Math.min(...shares.map((share) => share.length));

@@ -1,0 +1,60 @@
+"""A checkpoint's config.json, read: models of the Llama and Qwen2 family here, all others by transformers."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .model_config import ModelConfig
+from .other_config import read_other_config
+
+LLAMA, QWEN2 = "LlamaForCausalLM", "Qwen2ForCausalLM"
+
+
+def read_config(folder: Path) -> ModelConfig:
+    """The model that a folder's config.json describes."""
+    file = folder / "config.json"
+    if not file.is_file():
+        raise ValueError(f"{file}: no such file; expected a checkpoint folder in Hugging Face layout")
+    fields = json.loads(file.read_text())
+    if not set(fields.get("architectures") or [LLAMA]) & {LLAMA, QWEN2}:
+        return read_other_config(folder)
+    return parse_config(fields, str(file))
+
+
+def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
+    """The model that the content of a config.json describes; `origin` is named in errors."""
+    names = fields.get("architectures") or []
+    name = next((name for name in names if name in (LLAMA, QWEN2)), None)
+    if name is None:
+        raise ValueError(f"{origin}: architecture {names} is not supported; supported: {LLAMA} and {QWEN2}")
+    rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
+    refused = {
+        "scaled rotary embeddings": rope.get("rope_type", rope.get("type", "default")) != "default",
+        "an activation other than silu": fields.get("hidden_act", "silu") != "silu",
+        "attention_bias in a Llama": name == LLAMA and bool(fields.get("attention_bias")),
+        "mlp_bias": bool(fields.get("mlp_bias")),
+        "use_sliding_window": bool(fields.get("use_sliding_window")),
+        "quantization_config": fields.get("quantization_config") is not None,
+    }
+    for what, present in refused.items():
+        if present:
+            raise ValueError(f"{origin}: not supported: {what}")
+    heads = fields["num_attention_heads"]
+    config = ModelConfig(
+        vocabulary_size=fields["vocab_size"],
+        hidden_size=fields["hidden_size"],
+        layers=fields["num_hidden_layers"],
+        heads=heads,
+        kv_heads=fields.get("num_key_value_heads") or heads,
+        head_size=fields.get("head_dim") or fields["hidden_size"] // heads,
+        mlp_size=fields["intermediate_size"],
+        max_context=fields["max_position_embeddings"],
+        rope_theta=float(rope.get("rope_theta") or fields.get("rope_theta") or 10_000),
+        norm_eps=float(fields.get("rms_norm_eps", 1e-6)),
+        tied_embeddings=bool(fields.get("tie_word_embeddings", False)),
+        qkv_bias=name == QWEN2,
+    )
+    if config.heads % config.kv_heads or config.head_size % 2:
+        raise ValueError(f"{origin}: {config.heads} heads of size {config.head_size} over {config.kv_heads} key-value heads do not fit")
+    return config

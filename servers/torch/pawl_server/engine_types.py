@@ -1,0 +1,38 @@
+"""What an engine is set up with, and what it gives back."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How models are computed on this server."""
+
+    dtype: torch.dtype
+    batch_tokens: int
+    checkpointing: bool
+    compiled: bool
+    # Rows sampled side by side, at most; None: as the device suggests.
+    sample_rows: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Results by flat entry of the request's sequences; 0 where nothing was wanted."""
+
+    logprobs: Tensor
+    entropies: Optional[Tensor] = None
+    values: Optional[Tensor] = None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The summed loss and metrics, and log-probabilities by flat entry."""
+
+    loss: float
+    metrics: dict[str, float]
+    logprobs: Tensor

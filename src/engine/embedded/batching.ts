@@ -1,0 +1,96 @@
+/** Which samples a replica makes together: batches, and the KV caches they can go on in. */
+import type { SampleRequest } from "../engine.js";
+import type { ModelConfig } from "../weights/model-config.js";
+import type { BatchRow } from "./batch-row.js";
+import { compactRows, type KvCache, type KvRow } from "./kv-cache.js";
+import type { PrefixCache } from "./prefix-cache.js";
+
+/** Rows decoded together, and prompt tokens cached together, at most. */
+export const MAX_ROWS = 256;
+const MAX_PROMPT_TOKENS = 65_536;
+/** Tokens a row that may go on has capacity for beside those it is known to need: a few turns. */
+export const SPARE_TOKENS = 64;
+
+/** Samples of one prompt to be made together. */
+export interface SampleTask {
+  readonly request: SampleRequest;
+  /** Which of the request's samples: the first one, and how many. */
+  readonly first: number;
+  readonly count: number;
+  /** The cached prefix of the prompt in this replica: its handle, and how many of its tokens. */
+  readonly prefix?: { readonly handle: number; readonly tokens: number } | undefined;
+  /** Under which handle to cache the row, for a prompt that continues it. */
+  readonly cacheAs?: number | undefined;
+}
+
+/** The rows of a task. */
+export interface Group {
+  readonly task: SampleTask;
+  readonly rows: readonly BatchRow[];
+  /** The cached prefix of its prompt. */
+  readonly prefix: KvRow | undefined;
+}
+
+/** Groups sampled together, in the order of the rows of the KV cache that holds their prefixes already. */
+export interface Batch {
+  readonly groups: readonly Group[];
+  readonly kv?: KvCache | undefined;
+}
+
+/** Tokens a group's row will have at most. */
+export function tokensNeeded({ task: { request } }: Group): number {
+  return request.prompt.length + request.maxTokens;
+}
+
+/**
+ * Groups that are most of the rows of a KV cache go on in its memory, and its other rows are evicted: rows were put
+ * together because they were asked for together, so that what is not asked for with the others has likely ended.
+ * The rest is left.
+ */
+export function reuseCaches(
+  config: ModelConfig,
+  groups: readonly Group[],
+  prefixes: PrefixCache,
+): { readonly batches: readonly Batch[]; readonly rest: readonly Group[] } {
+  const byCache = new Map<KvCache, Group[]>();
+  for (const group of groups)
+    if (group.prefix !== undefined)
+      byCache.set(group.prefix.kv, [...(byCache.get(group.prefix.kv) ?? []), group]);
+  const batches = [...byCache].flatMap(([kv, inside]): readonly Batch[] => {
+    const needed = Math.max(...inside.map(tokensNeeded));
+    const capacity = needed <= kv.capacity ? kv.capacity : needed + SPARE_TOKENS;
+    if (inside.length * 2 < kv.tokens.length) return [];
+    if (inside.length * capacity > MAX_PROMPT_TOKENS) return [];
+    prefixes.evict(kv);
+    const groupOf = new Map(inside.map((group) => [group.prefix!, group]));
+    const compacted = compactRows(config, kv, [...groupOf.keys()], capacity);
+    return [{ groups: compacted.order.map((row) => groupOf.get(row)!), kv: compacted.kv }];
+  });
+  const placed = new Set(batches.flatMap((batch) => batch.groups));
+  return { batches, rest: groups.filter((group) => !placed.has(group)) };
+}
+
+/** Batches of prompts of similar length, and of as many samples each, so that little is padded. */
+export function formBatches(groups: readonly Group[]): readonly Batch[] {
+  const order = [...groups].sort((a, b) => byLength(a.task, b.task));
+  const batches: Group[][] = [];
+  for (const group of order) {
+    const batch = batches.at(-1);
+    const first = batch?.[0];
+    const fits =
+      batch !== undefined &&
+      first !== undefined &&
+      first.rows.length === group.rows.length &&
+      (batch.length + 1) * group.rows.length <= MAX_ROWS &&
+      (batch.length + 1) * first.task.request.prompt.length <= MAX_PROMPT_TOKENS &&
+      group.task.request.prompt.length * 2 >= first.task.request.prompt.length;
+    if (fits) batch.push(group);
+    else batches.push([group]);
+  }
+  return batches.map((inside) => ({ groups: inside }));
+}
+
+/** Few samples before many, then long prompts before short ones. */
+export function byLength(a: SampleTask, b: SampleTask): number {
+  return a.count - b.count || b.request.prompt.length - a.request.prompt.length;
+}

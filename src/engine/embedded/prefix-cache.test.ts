@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+import type { KvCache } from "./kv-cache.js";
+import { createPrefixCache } from "./prefix-cache.js";
+
+/** A KV cache of 80 bytes with so many rows. */
+function kvOf(rows: number): KvCache {
+  const half = () => [new Float32Array(10)];
+  return { keys: half(), values: half(), capacity: 5, tokens: new Int32Array(rows) };
+}
+
+it("hands rows over once, and evicts the oldest cache where capacity is short", () => {
+  const prefixes = createPrefixCache(200);
+  const [one, two, three] = [kvOf(2), kvOf(1), kvOf(1)];
+  prefixes.put(1, { kv: one, row: 0, tokens: 3 });
+  prefixes.put(2, { kv: one, row: 1, tokens: 4 });
+  prefixes.put(3, { kv: two, row: 0, tokens: 5 });
+  expect(prefixes.take(2)).toEqual({ kv: one, row: 1, tokens: 4 });
+  expect(prefixes.take(2)).toBeUndefined();
+  prefixes.put(4, { kv: three, row: 0, tokens: 1 });
+  expect(prefixes.take(1)).toBeUndefined();
+  expect([prefixes.take(3)?.kv, prefixes.take(4)?.kv]).toEqual([two, three]);
+  // Caches that nobody wants any more take no capacity.
+  prefixes.put(5, { kv: one, row: 0, tokens: 1 });
+  prefixes.put(6, { kv: two, row: 0, tokens: 1 });
+  expect(prefixes.take(5)?.kv).toBe(one);
+  prefixes.clear();
+  expect(prefixes.take(6)).toBeUndefined();
+});

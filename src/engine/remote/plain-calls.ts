@@ -1,0 +1,86 @@
+/** What every server can, by calls of the plain protocol: a copy to sample from, a second model, saving. */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { EngineError, type Sample, type SampleRequest } from "../engine.js";
+import type { ModelCalls } from "./remote-model.js";
+import { sampleEach } from "./sampling.js";
+import { parse, type Session } from "./server.js";
+
+/** Sampling from a copy of the weights, made anew when they have changed. */
+export interface CopySampling {
+  sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+  weightsChanged(): void;
+}
+
+/** Sampling by a call for each prompt. */
+export function copySampling(session: Session, calls: ModelCalls): CopySampling {
+  let source: object | undefined;
+  return {
+    async sample(requests) {
+      source ??= await copyForSampling(calls);
+      return sampleEach(requests, source, (path, body) =>
+        session.call(path, body, { repeatable: true }),
+      );
+    },
+    weightsChanged() {
+      source = undefined;
+    },
+  };
+}
+
+const samplingCopy = z.object({
+  path: z.string().nullish(),
+  sampling_session_id: z.string().nullish(),
+});
+
+/** What `asample` names as its source: a fresh copy of the weights. */
+async function copyForSampling({ change }: ModelCalls): Promise<object> {
+  const result = await change("save_weights_for_sampler", {
+    path: `sampler-${randomUUID().slice(0, 13)}`,
+    type: "save_weights_for_sampler",
+  });
+  const { path, sampling_session_id } = parse(samplingCopy, result, "save_weights_for_sampler");
+  if (typeof sampling_session_id === "string") return { sampling_session_id, seq_id: 1 };
+  if (typeof path === "string") return { model_path: path };
+  throw new EngineError(
+    "the engine server answered save_weights_for_sampler with neither a path nor a sampling session",
+  );
+}
+
+/** The reference as a second model, for a server that keeps none. */
+export interface SecondModel {
+  /** Its id; refused where there is none yet. */
+  id(): string;
+  /** Makes it what was saved at a path. */
+  become(path: string): Promise<void>;
+  unload(): Promise<void>;
+}
+
+/** No second model yet; made when it is first needed. */
+export function secondModel(session: Session, request: object): SecondModel {
+  let made: string | undefined;
+  return {
+    id() {
+      if (made === undefined)
+        throw new EngineError("there is no reference yet; call snapshotReference first");
+      return made;
+    },
+    async become(path) {
+      made ??= (await session.createModel(request)).modelId;
+      await session.call("load_weights", { model_id: made, seq_id: 0, path });
+    },
+    async unload() {
+      if (made !== undefined) await session.unloadModel(made);
+    },
+  };
+}
+
+/** Saves the weights on the server and returns where they are. */
+export async function saveWeights(
+  { change }: ModelCalls,
+  path: string,
+  extended: object = {},
+): Promise<string> {
+  const saved = await change("save_weights", { path, ...extended, type: "save_weights" });
+  return parse(z.object({ path: z.string() }), saved, "save_weights").path;
+}

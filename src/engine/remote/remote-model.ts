@@ -1,0 +1,106 @@
+/**
+ * A model on a server: what `remote-engine.ts` asks of one, whichever kind of server it is.
+ *
+ * There are two kinds. `pawl-model.ts` is for servers of ours, which say what they can beyond the plain
+ * protocol; `tinker-model.ts` is for any other Tinker-compatible server.
+ */
+import type { Capabilities, Sample, SampleRequest } from "../engine.js";
+import { EngineError } from "../engine.js";
+import type { Learning } from "./learning.js";
+import type { Result, Session } from "./server.js";
+import type { TransportOptions } from "./transport.js";
+
+/** Which server, which model on it, and how long to wait for it. */
+export interface RemoteOptions extends Omit<TransportOptions, "key"> {
+  /**
+   * A checkpoint folder, which is sent to the server, or a folder with a pointer to a checkpoint that is
+   * already there. Absent: the model that the server serves.
+   */
+  readonly folder?: string;
+  /** The name of the model on a server that serves several. */
+  readonly model?: string;
+  /** Rank of low-rank adapters to train instead of all weights; 0: all weights. Default 0. */
+  readonly loraRank?: number;
+  /** Whether checkpoints are copied into their folders here, weights and all. Default false. */
+  readonly copy?: boolean;
+  readonly valueHead?: boolean;
+  readonly seed?: number;
+  /** Where the key is looked up: PAWL_API_KEY, then TINKER_API_KEY. Default: the process's environment. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly heartbeatMs?: number;
+  readonly connectMs?: number;
+  /** Told of what the server lacks and how it is made up for. */
+  readonly onNotice?: (message: string) => void;
+}
+
+/** A model on a server of either kind. */
+export interface RemoteModel {
+  readonly learning: Learning;
+  /** They can change with the checkpoint that is loaded. */
+  capabilities(): Capabilities;
+  sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+  /** To be called after an optimiser step: copies of the weights are those of before. */
+  weightsChanged(): void;
+  snapshotReference(): Promise<void>;
+  save(
+    folder: string,
+    what: { readonly optimizer: boolean; readonly merged: boolean },
+  ): Promise<void>;
+  load(folder: string): Promise<void>;
+  unload(): Promise<void>;
+}
+
+/** Calls to one model. */
+export interface ModelCalls {
+  readonly id: string;
+  /** A call that changes the model, carried out once, in order. */
+  change(path: string, body?: object): Promise<Result>;
+  /** A call that changes nothing. */
+  ask(path: string, body: object): Promise<Result>;
+  /** How many changes there were. */
+  changes(): number;
+}
+
+/** Calls to the model of that name; changes are numbered from 1. */
+export function callsTo(session: Session, id: string): ModelCalls {
+  let changes = 0;
+  return {
+    id,
+    change: (path, body = {}) => {
+      changes += 1;
+      return session.call(path, { model_id: id, seq_id: changes, ...body });
+    },
+    ask: (path, body) => session.call(path, { model_id: id, ...body }, { repeatable: true }),
+    changes: () => changes,
+  };
+}
+
+/** The name of the model to make; empty where one is brought to a server that was started without. */
+export function chooseModel(
+  { server, transport }: Session,
+  model: string | undefined,
+  brought: boolean,
+): string {
+  const names = server.supported_models.map(({ model_name }) => model_name);
+  if (model !== undefined && !names.includes(model))
+    throw new EngineError(
+      `the engine server at ${transport.shownUrl} has no model ${JSON.stringify(model)}; it has: ${names.join(", ") || "none"}`,
+    );
+  if (names.length === 0 && !brought)
+    throw new EngineError(
+      `the engine server at ${transport.shownUrl} was started without a model: bring one (model.start: a preset or a folder), or start it with one (pawl serve engine --model FOLDER)`,
+    );
+  if (model === undefined && names.length > 1)
+    throw new EngineError(
+      `the engine server at ${transport.shownUrl} has ${names.length} models: say which with engine.model; it has: ${names.join(", ")}`,
+    );
+  return model ?? names[0] ?? "";
+}
+
+/** Refuses what the configuration asks for and the server lacks. */
+export function requireOf(session: Session, what: string, wanted: boolean, has: boolean): void {
+  if (wanted && !has)
+    throw new EngineError(
+      `the engine server at ${session.transport.shownUrl} has no ${what}, which the configuration asks for`,
+    );
+}
