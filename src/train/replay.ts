@@ -34,6 +34,7 @@ import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
 import { correct } from "./corrections.js";
 import { type Critic, hasOwnCritic, openCritic } from "./critic.js";
+import { updateSeed } from "./draws.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn, minibatches } from "./learn.js";
@@ -41,7 +42,7 @@ import { updateMetrics } from "./metrics.js";
 import { openSavedModel } from "./open-model.js";
 import { trainConfigOf, trainConfigsOf } from "./recorded-config.js";
 import { compare, isComparable, type Recomputed, type ReplayedUpdate } from "./replay-compare.js";
-import { expectedSteps, updateSeed } from "./rl.js";
+import { expectedSteps } from "./rl.js";
 import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
 import { scoreActions } from "./score.js";
 
