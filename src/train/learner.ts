@@ -37,6 +37,8 @@ export interface LearnerContext {
   readonly environment: Environment;
   readonly tokenizer: Tokenizer;
   readonly style: PromptStyle;
+  /** Whether another program sampled the actions; default: what the engine says. */
+  readonly sampler?: boolean;
 }
 
 /** How to learn. */
@@ -94,7 +96,7 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
   const { objective, paw, minibatch, optimizer } = options;
   const { normaliser } = objective;
   const values = usesCritic(options.advantage);
-  const sampler = engine.capabilities.otherSampler === true;
+  const { sampler = engine.capabilities.otherSampler === true } = context;
   const terms = { critic: values && critic === undefined, sampler };
   const loss = updateObjective(objective, paw, terms);
   const wanted = {
