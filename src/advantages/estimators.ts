@@ -4,5 +4,10 @@ import { grpoEstimator } from "./grpo.js";
 import { ppoEstimator } from "./ppo.js";
 import { rlooEstimator } from "./rloo.js";
 
-/** In the order that help lists them; the first is the default. */
-export const estimators = [grpoEstimator, rlooEstimator, gigpoEstimator, ppoEstimator] as const;
+/** In the order that help lists them. */
+export const estimators = [
+  grpoEstimator, // the default
+  rlooEstimator,
+  gigpoEstimator,
+  ppoEstimator,
+] as const;

@@ -5,7 +5,7 @@
 import type { Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
 import { type GradientShare, gradientShare } from "../objectives/gradient-share.js";
-import type { WorldOptions } from "../objectives/world.js";
+import { type WorldOptions, worldLossNames } from "../objectives/world-losses.js";
 import type { Episode, Step } from "../rollout/episode.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { noisyCharacters } from "./noisy-text.js";
@@ -31,9 +31,9 @@ export interface GradientShares {
 
 /** The losses to compare: ρ and mask where they have them. */
 export function comparedLosses(rho: number): Readonly<Record<string, WorldOptions>> {
+  const others = worldLossNames.filter((loss) => loss !== "cmae").sort();
   return {
-    ce: { loss: "ce", mask: "below", rho },
-    mae: { loss: "mae", mask: "below", rho },
+    ...Object.fromEntries(others.map((loss) => [loss, { loss, mask: "below", rho } as const])),
     [`cmae below ${rho}`]: { loss: "cmae", mask: "below", rho },
     [`cmae above ${rho}`]: { loss: "cmae", mask: "above", rho },
     [`cmae margin ${rho}`]: { loss: "cmae", mask: "margin", rho },

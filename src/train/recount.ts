@@ -102,7 +102,8 @@ function ofEpisodes(groups: readonly Group[]): MetricsLine {
       "train.steps": steps.length / whole.length,
     }),
     ...(steps.length > 0 && {
-      "train.invalid": steps.filter(({ wellFormed, valid }) => !(wellFormed && valid)).length / steps.length,
+      "train.invalid":
+        steps.filter(({ wellFormed, valid }) => !(wellFormed && valid)).length / steps.length,
     }),
     ...Object.fromEntries(
       types.map((type) => [
@@ -234,8 +235,7 @@ function policyLoss(
   const losses = rows.map(({ group, attempt, step, unit, start, end }) => {
     const advantage = advantages.advantages[group]![attempt]![step]!;
     const total = typeof advantage === "number" ? (end - start) * advantage : sum(advantage);
-    const share =
-      objective.normaliser === "tokens" ? tokens : units.length * episodesIn.get(unit)!;
+    const share = objective.normaliser === "tokens" ? tokens : units.length * episodesIn.get(unit)!;
     return -total / share;
   });
   return { "policy.loss": sum(losses) };
