@@ -24,12 +24,7 @@ export function recountAdvantages(
   values?: TokenNumbers,
 ): Advantages | undefined {
   if (options.name === "ppo") return values && recountGae(groups, options, values);
-  if (options.name === "gigpo" && options.similarity < 1) return undefined;
-  const of = {
-    grpo: (group: Group) => normalised(stepsOf(group, options), options.per, true),
-    rloo: (group: Group) => leaveOneOut(stepsOf(group, options), options.per),
-    gigpo: (group: Group) => anchored(group, options as GigpoOptions),
-  }[options.name];
+  const of = groupAdvantages(options);
   if (of === undefined) return undefined;
   const late = options.penaltyPlace === "after" ? options.penalty : 0;
   return {
@@ -43,6 +38,22 @@ export function recountAdvantages(
       );
     }),
   };
+}
+
+/** The advantages of a group's steps, one after another. */
+function groupAdvantages(
+  options: AdvantageOptions,
+): ((group: Group) => readonly number[]) | undefined {
+  switch (options.name) {
+    case "grpo":
+      return (group) => normalised(stepsOf(group, options), options.per, true);
+    case "rloo":
+      return (group) => leaveOneOut(stepsOf(group, options), options.per);
+    case "gigpo":
+      return options.similarity < 1 ? undefined : (group) => anchored(group, options);
+    default:
+      return undefined;
+  }
 }
 
 type GigpoOptions = Extract<AdvantageOptions, { name: "gigpo" }>;
@@ -109,10 +120,11 @@ function anchored(group: Group, options: GigpoOptions): readonly number[] {
     const { firstObservation, steps: played } = group.episodes[e]!;
     return step === 0 ? firstObservation : played[step - 1]!.observation;
   });
-  const of = new Map<string, number[]>();
-  anchors.forEach((anchor, i) => of.set(anchor, [...(of.get(anchor) ?? []), later[i]!]));
+  const peersOf = new Map<string, readonly number[]>();
+  for (const [i, anchor] of anchors.entries())
+    peersOf.set(anchor, [...(peersOf.get(anchor) ?? []), later[i]!]);
   return normalised(steps, options.per, spread).map((advantage, i) => {
-    const peers = of.get(anchors[i]!)!;
+    const peers = peersOf.get(anchors[i]!)!;
     if (peers.length < 2) return advantage;
     const scale = spread ? deviation(peers) + 1e-6 : 1;
     return advantage + (options.stepWeight * (later[i]! - mean(peers))) / scale;
