@@ -33,7 +33,8 @@ import { promptStyle } from "../src/text/prompt.js";
 import { buildTokenizer } from "../src/text/tokenizer-builder.js";
 import { trainConfig } from "../src/train/config.js";
 import { updateMetrics } from "../src/train/metrics.js";
-import { type FinishedUpdate, trainRl } from "../src/train/rl.js";
+import { trainRl } from "../src/train/rl.js";
+import type { FinishedUpdate } from "../src/train/rl-types.js";
 import { sft } from "../src/train/sft.js";
 import { worldTexts } from "../src/train/world-text.js";
 

@@ -142,7 +142,8 @@ export {
 export { buildTokenizer } from "./text/tokenizer-builder.js";
 export { type TrainConfig, trainConfig } from "./train/config.js";
 export { type EvaluationOptions, evaluate, successInterval } from "./train/evaluate.js";
-export { type FinishedUpdate, type RlContext, type RlOptions, trainRl } from "./train/rl.js";
+export { type RlContext, trainRl } from "./train/rl.js";
+export type { FinishedUpdate, RlOptions } from "./train/rl-types.js";
 export { type TrainOptions, trainRun } from "./train/run.js";
 export {
   type FinishedRwmlUpdate,

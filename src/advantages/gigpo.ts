@@ -10,11 +10,16 @@
  * The anchor of a step is the text of the observation it acted on. A step alone with its anchor has
  * A^S = 0. `norm` applies to both terms.
  */
-import { clusterTexts } from "./anchors.js";
+import { z } from "zod";
+import type { Episode } from "../rollout/episode.js";
+import { clusterTexts, observationBefore } from "./anchors.js";
+import { commonSettings, GAMMA_HELP, groupEstimator } from "./estimator.js";
 import { grpo } from "./grpo.js";
+import { penalties, subtractInside } from "./scores.js";
 import {
   type Normalisation,
   normaliser,
+  perSetting,
   type StatisticsUnit,
   type StepTable,
 } from "./statistics.js";
@@ -78,3 +83,35 @@ export function discountedReturns(rewards: readonly number[], gamma: number): re
   }
   return returns;
 }
+
+function anchorsOf(episode: Episode): readonly string[] {
+  if (episode.stop === "broken") return [];
+  return episode.steps.map((_, t) => observationBefore(episode, t));
+}
+
+export const gigpoEstimator = groupEstimator(
+  z.strictObject({
+    name: z.literal("gigpo"),
+    per: perSetting,
+    ...commonSettings,
+    gamma: z.number().min(0).max(1).default(0.95).describe(GAMMA_HELP),
+    stepWeight: z.number().min(0).default(1).describe("ω: weight of the step-level term"),
+    norm: z
+      .enum(["mean-std", "mean"])
+      .default("mean-std")
+      .describe("divide by the spread, or only subtract the mean"),
+    similarity: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(1)
+      .describe("observations at least this similar are one anchor; 1: equal ones only"),
+  }),
+  (scores, options, { group, episodes }) => {
+    const fines = penalties(episodes, options.penalty);
+    const returns = episodes.map(({ rewards }, e) =>
+      subtractInside(discountedReturns(rewards, options.gamma), fines[e]!, options),
+    );
+    return gigpo({ scores, returns, anchors: group.episodes.map(anchorsOf) }, options);
+  },
+);

@@ -7,10 +7,13 @@
  *
  * A group with one value has nothing to compare with: A = s.
  */
+import { z } from "zod";
+import { commonSettings, groupEstimator } from "./estimator.js";
 import {
   mapSteps,
   type Normalisation,
   normaliser,
+  perSetting,
   type StatisticsUnit,
   type StepTable,
   statisticsOver,
@@ -25,3 +28,12 @@ export function grpo(
   const values = statisticsOver(scores, per);
   return values.length === 1 ? scores : mapSteps(scores, normaliser(values, norm));
 }
+
+export const grpoEstimator = groupEstimator(
+  z.strictObject({
+    name: z.literal("grpo").describe("advantage estimator"),
+    per: perSetting,
+    ...commonSettings,
+  }),
+  (scores, { per }) => grpo(scores, per),
+);

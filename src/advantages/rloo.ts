@@ -10,6 +10,8 @@
  * has: it leaves out one step, and the episode's other steps stay in the baseline. A value without company has
  * no others: A = s.
  */
+import { z } from "zod";
+import { commonSettings, groupEstimator } from "./estimator.js";
 import {
   mapSteps,
   mean,
@@ -38,3 +40,15 @@ function againstOthers(scores: StepTable): StepTable {
     return steps.map((s) => s - baseline);
   });
 }
+
+export const rlooEstimator = groupEstimator(
+  z.strictObject({
+    name: z.literal("rloo"),
+    per: z
+      .enum(["other-episodes", "step", "episode"])
+      .default("other-episodes")
+      .describe("the other episodes' mean, or n/(n−1) times the distance from the group's mean"),
+    ...commonSettings,
+  }),
+  (scores, { per }) => rloo(scores, per),
+);

@@ -1,4 +1,5 @@
 /** Mean and spread of the values of a group. */
+import { z } from "zod";
 
 /** One number per step of one group: episodes × steps. A broken episode has no steps here. */
 export type StepTable = readonly (readonly number[])[];
@@ -8,6 +9,14 @@ export type StepTable = readonly (readonly number[])[];
  * implementation does), or one value per episode, the mean over its steps.
  */
 export type StatisticsUnit = "step" | "episode";
+
+/** The setting of that. */
+export const perSetting = z
+  .enum(["step", "episode"])
+  .default("step")
+  .describe(
+    "group statistics over all steps, or over one value per episode; rloo: the other episodes' mean (its default), or n/(n−1) times the distance from the group's",
+  );
 
 /** What a normalised value is divided by: the group's standard deviation, or nothing. */
 export type Normalisation = "mean-std" | "mean";

@@ -4,14 +4,16 @@
  * An arm is written as `grpo` (no world modelling), `grpo+paw`, `grpo+ce`, or with several changes
  * as `grpo+rho=0.5+cap=0.1`. Everything but `plain` is PaW as the base configuration has it, changed as named.
  */
+import { type AdvantageOptions, estimatorNames } from "../advantages/advantages.js";
 import { ConfigError } from "../config/config-error.js";
 import { mergeTrees } from "../config/settings-tree.js";
 import { didYouMean } from "../text/nearest.js";
 import type { TrainConfig } from "../train/config.js";
 import type { Changes } from "./settings.js";
 
-export const algorithms = ["grpo", "gigpo", "rloo", "ppo"] as const;
-export type Algorithm = (typeof algorithms)[number];
+/** Every advantage estimator there is. */
+export const algorithms = estimatorNames;
+export type Algorithm = AdvantageOptions["name"];
 
 /** RLOO as the reference implementation of PaW has it, with which the paper compares. */
 const OWN: Partial<Record<Algorithm, Changes>> = { rloo: { per: "step" } };

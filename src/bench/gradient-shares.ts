@@ -5,7 +5,8 @@
 import type { Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
 import { type GradientShare, gradientShare } from "../objectives/gradient-share.js";
-import type { WorldOptions } from "../objectives/world.js";
+import { pawOptions } from "../objectives/paw-options.js";
+import { type WorldOptions, worldLossNames } from "../objectives/world-losses.js";
 import type { Episode, Step } from "../rollout/episode.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { noisyCharacters } from "./noisy-text.js";
@@ -31,12 +32,14 @@ export interface GradientShares {
 
 /** The losses to compare: ρ and mask where they have them. */
 export function comparedLosses(rho: number): Readonly<Record<string, WorldOptions>> {
+  const base = pawOptions.parse({ rho });
+  const others = worldLossNames.filter((loss) => loss !== "cmae").sort();
+  const masks = ["below", "above", "margin"] as const;
   return {
-    ce: { loss: "ce", mask: "below", rho },
-    mae: { loss: "mae", mask: "below", rho },
-    [`cmae below ${rho}`]: { loss: "cmae", mask: "below", rho },
-    [`cmae above ${rho}`]: { loss: "cmae", mask: "above", rho },
-    [`cmae margin ${rho}`]: { loss: "cmae", mask: "margin", rho },
+    ...Object.fromEntries(others.map((loss) => [loss, { ...base, loss }])),
+    ...Object.fromEntries(
+      masks.map((mask) => [`cmae ${mask} ${rho}`, { ...base, loss: "cmae", mask } as const]),
+    ),
   };
 }
 

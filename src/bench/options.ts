@@ -19,7 +19,7 @@ export function comparisonOptions(kind: EnvKind) {
       .array(z.enum(algorithms))
       .min(1)
       .default(["grpo"])
-      .describe("grpo, gigpo, rloo, ppo: each with every arm"),
+      .describe(`${algorithms.join(", ")}: each with every arm`),
     arms: z
       .array(z.string())
       .min(1)

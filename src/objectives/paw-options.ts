@@ -1,17 +1,18 @@
 /** Settings of PaW with the paper's defaults: types, help and errors come from here. */
 import { z } from "zod";
+import { lossSettings, worldLosses, worldLossNames } from "./world-losses.js";
+
+const titles = Object.values(worldLosses)
+  .map(({ title }) => title)
+  .join(", ");
 
 export const pawOptions = z
   .strictObject({
     loss: z
-      .enum(["cmae", "mae", "ce", "off"])
-      .default("cmae")
-      .describe("world-model loss: clipped MAE, MAE, cross-entropy; off trains the policy alone"),
-    rho: z.number().min(0).max(1).default(0.2).describe("ρ: the threshold of clipped MAE"),
-    mask: z
-      .enum(["below", "above", "margin"])
-      .default("below")
-      .describe("the tokens clipped MAE keeps: p ≤ ρ, p ≥ ρ, or p ≤ 1 − ρ"),
+      .enum([...worldLossNames, "off"])
+      .default(worldLossNames[0])
+      .describe(`world-model loss: ${titles}; off trains the policy alone`),
+    ...lossSettings,
     alpha: z
       .number()
       .gt(0)

@@ -94,9 +94,10 @@ function targetsOf({ sequence }: Step) {
   return { ids, start, targets: Uint8Array.from(ids, (_, i) => (i >= start ? 1 : 0)) };
 }
 
-function maskOf(logprob: number, { loss, mask, rho }: PawOptions): { kept?: boolean } {
+function maskOf(logprob: number, paw: PawOptions): { kept?: boolean } {
+  const { loss } = paw;
   if (loss === "off") return {};
-  const { metrics } = worldObjective({ loss, mask, rho });
+  const { metrics } = worldObjective({ ...paw, loss });
   const [clipped] = evaluateTokens([metrics["world.clipped"]!], {
     count: 1,
     quantities: { logprob: [logprob] },

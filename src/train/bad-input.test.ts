@@ -11,7 +11,8 @@ import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkConfig } from "./checks.js";
 import { describeLeftOut } from "./left-out.js";
 import { updateMetrics } from "./metrics.js";
-import { type FinishedUpdate, trainRl } from "./rl.js";
+import { trainRl } from "./rl.js";
+import type { FinishedUpdate } from "./rl-types.js";
 import { tinyConfig } from "./testing.js";
 import { worldTexts } from "./world-text.js";
 

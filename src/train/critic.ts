@@ -9,7 +9,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import type { AdvantageOptions } from "../advantages/advantages.js";
+import { type AdvantageOptions, usesCritic } from "../advantages/advantages.js";
 import { ConfigError } from "../config/config-error.js";
 import type { Engine, TargetSequence } from "../engine/engine.js";
 import type { Objective } from "../objectives/expression.js";
@@ -79,6 +79,11 @@ export interface Critic {
 /** How an update's values are learnt; the rest is the critic's own. */
 export type CriticLearnOptions = Omit<LearnOptions, "objective" | "optimizer">;
 
+/** Whether a run has a critic at all: its estimator asks for values. */
+export function hasCritic({ advantage }: Pick<CriticConfig, "advantage">): boolean {
+  return usesCritic(advantage);
+}
+
 /**
  * Whether a run's critic has weights of its own. A checkpoint without one was written before there were any: then
  * it is a head on the policy, whatever the settings say by now.
@@ -87,7 +92,7 @@ export function hasOwnCritic(
   { advantage, critic }: Pick<CriticConfig, "advantage" | "critic">,
   checkpoint?: string,
 ): boolean {
-  if (advantage.name !== "ppo" || critic?.weights !== "own") return false;
+  if (!hasCritic({ advantage }) || critic?.weights !== "own") return false;
   return checkpoint === undefined || existsSync(join(checkpoint, FOLDER));
 }
 

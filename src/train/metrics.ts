@@ -1,7 +1,7 @@
 /** The numbers of an update that a run records, by name. */
 import { createTally, rates, type Tally } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
-import type { FinishedUpdate } from "./rl.js";
+import type { FinishedUpdate } from "./rl-types.js";
 
 /** Everything the paper plots, and where the time went. */
 export function updateMetrics(done: FinishedUpdate): MetricsLine {

@@ -1,49 +1,53 @@
 /**
  * Replay: the numbers of every update, computed again from the recorded episodes and compared.
  *
- * What needs no weights is computed again for every update and must come out the same: success, returns
- * and counts, λ, selection, action entropies, the tokens learnt, and, where the update was learnt in one
- * mini-batch, the policy loss, which at ratio 1 depends on nothing but advantages and weights.
+ * By a second way, for every update (`recount.ts`, `recount-advantages.ts`): success, returns and counts, λ, selection,
+ * action entropies, the tokens learnt, the advantages, and, where the update was learnt in one mini-batch, the
+ * policy loss, which at ratio 1 depends on nothing but advantages and weights. None of it runs the code that
+ * training ran.
  *
  * Where the weights an update started from are still there (the start of RL, and a checkpoint of that very
- * moment), the update is learnt again from the recorded tokens, on a copy, so that all losses, KL,
- * probabilities and gradients are compared as well.
+ * moment), the update is also learnt again from the recorded tokens, on a copy, so that all losses, KL,
+ * probabilities and gradients are compared. The advantages are the recount's there too, and the action entropy
+ * is that of a forward pass over the recorded tokens, not of what was recorded while sampling. Shared with training, because
+ * a second engine or optimiser would have to be written: sequences and their weights (`update/`), objectives,
+ * mini-batches and the engine; the teacher of corrections; and estimators that the recount does not know.
  *
  * Not compared: evaluations, of which the episodes are not recorded, times, memory, and gradients that were
  * measured on a sample, as they once were; a cap on λ is computed again from the recorded ones, and a scale to
- * another loss's length is taken as recorded. PPO's advantages,
+ * another loss's length is taken as recorded. The advantages of a critic,
  * selection by full entropy, and actions whose log-probabilities at their temperature were not told need the
  * weights, so without them what depends on those is left out too.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Advantages, computeAdvantages } from "../advantages/advantages.js";
-import type { Engine, TrainSequence } from "../engine/engine.js";
+import { computeAdvantages, type TokenNumbers } from "../advantages/advantages.js";
+import type { Engine } from "../engine/engine.js";
 import { parseModelConfig } from "../engine/weights/model-config.js";
 import { openEnvironment } from "../envs/open.js";
-import { evaluateObjective } from "../objectives/expression-evaluate.js";
-import { updateObjective } from "../objectives/objective.js";
 import type { Episode, Group } from "../rollout/episode.js";
 import { checkpointAfter, latestCheckpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
+import { drawnLogprobs } from "../text/sequence.js";
 import { loadTokenizer } from "../text/tokenizer.js";
-import { transitionsOf } from "../update/transitions.js";
-import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
+import { actionSequences, type Transition } from "../update/transitions.js";
+import { scaleWorld } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
-import { correct } from "./corrections.js";
-import { type Critic, hasOwnCritic, openCritic } from "./critic.js";
+import { type Critic, hasCritic, hasOwnCritic, openCritic } from "./critic.js";
+import { updateSeed } from "./draws.js";
 import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
-import { type GradientRelation, measureGradients } from "./gradients.js";
-import { type Learnt, learn, minibatches } from "./learn.js";
+import { measureGradients } from "./gradients.js";
+import { createLearner } from "./learner.js";
 import { updateMetrics } from "./metrics.js";
 import { openSavedModel } from "./open-model.js";
 import { trainConfigOf, trainConfigsOf } from "./recorded-config.js";
+import { recount } from "./recount.js";
+import { recountAdvantages } from "./recount-advantages.js";
 import { compare, isComparable, type Recomputed, type ReplayedUpdate } from "./replay-compare.js";
-import { expectedSteps, updateSeed } from "./rl.js";
+import { expectedSteps } from "./rl.js";
 import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
-import { scoreActions } from "./score.js";
 
 /** How to replay. */
 export interface ReplayOptions {
@@ -157,47 +161,30 @@ async function createReplayer(
     JSON.parse(readFileSync(configFile, "utf8")),
     configFile,
   ).maxContext;
-  const ppo = config.advantage.name === "ppo";
+  const valued = hasCritic(config);
   const own = hasOwnCritic(config, latestCheckpoint(folder)?.folder);
   let engine: Engine | undefined;
   let critic: Critic | undefined;
 
+  const full = config.paw.loss !== "off" && config.paw.entropy === "full";
   const capAt = (index: number): GradientCap => caps.get(index) ?? {};
-  const prepare = (
-    groups: readonly Group[],
-    advantages: Advantages,
-    results = {},
-    paw = config.paw,
-  ): Update =>
-    prepareUpdate(groups, advantages, {
-      paw,
-      normaliser: config.objective.normaliser,
-      maxReturn,
-      ownGroups: ppo,
-      maxTokens,
-      results,
-    });
-  const capped = (update: Update, index: number): Update => {
-    const { scale } = capAt(index);
-    return scale === undefined ? update : scaleWorld(update, scale);
-  };
-  const cut = (update: Update, index: number) =>
-    minibatches(update, {
-      normaliser: config.objective.normaliser,
-      minibatch: config.minibatch,
-      seed: updateSeed(config, index),
-    });
+  const advantagesOf = (groups: readonly Group[], values?: TokenNumbers) =>
+    recountAdvantages(groups, config.advantage, values) ??
+    computeAdvantages(groups, config.advantage, values);
 
-  /** The teacher takes over again: it is as deterministic as its world. */
-  const corrected = async (index: number, groups: readonly Group[]) =>
-    correct(groups, config.corrections, {
-      environment,
-      style: promptStyle(environment.promptFamily, config.prompt),
-      tokenizer: await loadTokenizer(join(folder, TOKENIZER)),
-      stepLimit: config.stepLimit ?? environment.stepLimit,
+  /** Without weights: what the record alone determines. */
+  const recounted = (index: number, groups: readonly Group[]): MetricsLine => {
+    // How a sampler's tokens weigh is not in the record.
+    const atRatioOne = !valued && !usesSampler(index) && isTold(groups);
+    return recount(groups, {
+      config,
+      maxReturn,
       maxTokens,
-      seed: updateSeed(config, index),
+      ownGroups: valued,
+      scale: capAt(index).scale,
+      advantages: atRatioOne ? advantagesOf(groups) : undefined,
     });
+  };
 
   /** With the engine at the weights before the update: everything. */
   const relearn = async (
@@ -206,45 +193,52 @@ async function createReplayer(
     weights: string,
     stepsBefore: number,
   ): Promise<Recomputed> => {
-    engine ??= await startEngine(folder, ppo && !own);
-    const sampler = usesSampler(index);
+    engine ??= await startEngine(folder, valued && !own);
     if (own) critic ??= await openCritic(config, { folder: reference }, maxReturn);
     await engine.load(weights);
     await (weights === reference ? critic?.start(reference) : critic?.load(weights));
-    const wanted = {
-      old: sampler,
-      reference: config.objective.kl > 0,
-      entropies: config.paw.loss !== "off" && config.paw.entropy === "full",
-      values: ppo,
+    const sampler = usesSampler(index);
+    const context = {
+      engine,
+      critic,
+      sampler,
+      environment,
+      tokenizer: await loadTokenizer(join(folder, TOKENIZER)),
+      style: promptStyle(environment.promptFamily, config.prompt),
     };
-    const scored = await scoreActions(engine, groups, wanted, critic);
-    const advantages = computeAdvantages(groups, config.advantage, scored.valueTable);
-    const unscaled = prepare(groups, advantages, scored.results);
-    const objective = { critic: ppo && !own, sampler };
-    const gradients = await measureGradients(engine, unscaled, config, objective, index);
-    const prepared = capped(unscaled, index);
-    const corrections = await corrected(index, groups);
-    const how = {
-      normaliser: config.objective.normaliser,
-      minibatch: config.minibatch,
+    // What was learnt from is learnt from again, however far sampling was from learning.
+    const mismatchLimit = Number.POSITIVE_INFINITY;
+    const learner = createLearner(context, { ...config, mismatchLimit });
+    const scored = await learner.score(groups);
+    const advantages = advantagesOf(groups, scored.valueTable);
+    const unscaled = learner.prepare(groups, advantages, scored);
+    const terms = { critic: valued && !own, sampler };
+    const gradients = await measureGradients(engine, unscaled, config, terms, index);
+    const gradientCap = capAt(index);
+    const { scale } = gradientCap;
+    const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
+    // Another sampler's probabilities are its own, in 16 bits they differ, and full entropies are the engine's anyway.
+    const isAsSampled = !sampler && engine.capabilities.sixteenBits !== true && !full;
+    const passes = isAsSampled ? await engine.forward(actionSequences(unscaled.transitions)) : [];
+    const seed = updateSeed(config, index);
+    const taught = await learner.learn(prepared, {
       stepsBefore,
       stepsInAll: expectedSteps(stepsBefore, index, configAt(index)),
-      seed: updateSeed(config, index),
-    };
-    const taught = prepared.sequences.length > 0;
-    const learnt = taught
-      ? await learn(engine, prepared, {
-          ...how,
-          objective: updateObjective(config.objective, config.paw, objective),
-          optimizer: config.optimizer,
-          ...(corrections !== undefined && { corrections }),
-        })
-      : undefined;
-    const valued = taught ? await critic?.learn(prepared, how) : undefined;
-    const computed = { ...learnt?.metrics, ...valued };
-    const line = metricsOf(index, groups, prepared, learnt, capAt(index), gradients);
+      seed,
+      corrections: await learner.correct(groups, seed),
+    });
+    const { learnt } = taught ?? {};
+    const computed = { ...learnt?.metrics, ...taught?.critic };
+    const done = { index, groups, prepared, learnt, critic: taught?.critic };
+    const line = updateMetrics({
+      ...{ ...done, gradients, gradientCap, optimizerSteps: 0 },
+      seconds: { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 },
+    });
+    const entropy = entropyOf(prepared.transitions, passes);
+    // The loss that was learnt is the engine's to tell; it says so for several mini-batches too.
+    const { "policy.loss": _, ...counted } = recounted(index, groups);
     return {
-      line: { ...line, ...valued },
+      line: comparable({ ...line, ...counted, ...entropy }),
       byEngine: (name) =>
         (name in computed && name !== "learningRate") ||
         /^(policy\.actionEntropy|gradient\..*)$/.test(name),
@@ -252,39 +246,16 @@ async function createReplayer(
     };
   };
 
-  /** Without weights: what the record alone determines. */
-  const recount = (index: number, groups: readonly Group[]): Recomputed => {
-    const untold = transitionsOf(groups).some(({ logprobs }) => logprobs === undefined);
-    const full = config.paw.loss !== "off" && (config.paw.entropy === "full" || untold);
-    const advantages = ppo ? noAdvantages(groups) : computeAdvantages(groups, config.advantage);
-    const results = untold ? { oldLogprobs: noLogprobs(groups) } : {};
-    const byWords = { ...config.paw, entropy: "sampled" } as const;
-    const prepared = capped(prepare(groups, advantages, results, byWords), index);
-    const learnt =
-      prepared.sequences.length === 0
-        ? undefined
-        : // How a sampler's tokens weigh is not in the record.
-          atRatioOne(cut(prepared, index), config, {
-            withLoss: !ppo && !usesSampler(index) && !untold,
-          });
-    const unknown = full
-      ? ["world.targets", "world.tokens", "train.tokens", "policy.actionEntropy"]
-      : untold
-        ? ["policy.actionEntropy"]
-        : [];
-    const line = Object.entries(metricsOf(index, groups, prepared, learnt, capAt(index)));
-    return {
-      line: Object.fromEntries(line.filter(([name]) => !unknown.includes(name))),
-      byEngine: (name) => name === "policy.loss",
-      learnt: false,
-    };
-  };
-
   return {
     async recompute(index, groups) {
-      if (!losses) return recount(index, groups);
+      const plainly = (): Recomputed => ({
+        line: comparable(recounted(index, groups)),
+        byEngine: (name) => name === "policy.loss",
+        learnt: false,
+      });
+      if (!losses) return plainly();
       const checkpoint = checkpointAfter(folder, index);
-      if (checkpoint === undefined && index > 0) return recount(index, groups);
+      if (checkpoint === undefined && index > 0) return plainly();
       const steps = checkpoint?.state.optimizerSteps ?? 0;
       return relearn(index, groups, checkpoint?.folder ?? reference, steps);
     },
@@ -302,68 +273,27 @@ async function startEngine(folder: string, valueHead: boolean): Promise<Engine> 
   return engine;
 }
 
-/** A table of zeros, for where advantages cannot be known. */
-function noAdvantages(groups: readonly Group[]): Advantages {
-  const table = groups.map((group) =>
-    group.episodes.map((episode) => (episode.stop === "broken" ? [] : episode.steps.map(() => 0))),
-  );
-  return { advantages: table };
-}
-
-/** Zeros, for where the log-probabilities that actions were drawn with cannot be known. */
-function noLogprobs(groups: readonly Group[]): readonly Float32Array[] {
-  return transitionsOf(groups).map(({ actionEnd }) => new Float32Array(actionEnd));
-}
-
-/**
- * What learning would report if no weight had moved since the actions were sampled: the counts of tokens,
- * and the policy loss of an update that is one mini-batch. Of several, all but the first are learnt with
- * weights that have moved.
- */
-function atRatioOne(
-  batches: readonly (readonly TrainSequence[])[],
-  { objective, paw }: TrainConfig,
-  { withLoss }: { readonly withLoss: boolean },
-): Learnt {
-  // Terms that need more than the record are left out; those that stay do not depend on them.
-  const known = updateObjective({ ...objective, kl: 0, entropy: 0 }, paw, { critic: false });
-  const metrics: Record<string, number> = {};
-  let tokens = 0;
-  for (const { ids, inputs } of batches.flat()) {
-    const values = { count: ids.length, quantities: { logprob: inputs.oldLogprob! }, inputs };
-    const sums = evaluateObjective(known, values).metrics;
-    for (const name of ["policy.tokens", "world.tokens", "policy.loss"]) {
-      if (name in sums) metrics[name] = (metrics[name] ?? 0) + sums[name]!;
-    }
-    tokens += ids.length;
-  }
-  const { "policy.loss": loss, ...counts } = metrics;
-  const lossIsKnown = withLoss && batches.length === 1;
-  return {
-    metrics: { ...counts, ...(lossIsKnown && { "policy.loss": loss! }) },
-    optimizerSteps: batches.length,
-    tokens,
-  };
-}
-
-function metricsOf(
-  index: number,
-  groups: readonly Group[],
-  prepared: Update,
-  learnt: Learnt | undefined,
-  gradientCap: GradientCap,
-  gradients?: GradientRelation,
+/** The mean action entropy by a forward pass over the actions; nothing where there was none. */
+function entropyOf(
+  transitions: readonly Transition[],
+  passes: readonly { readonly logprobs: Float32Array }[],
 ): MetricsLine {
-  const seconds = { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 };
-  const line = updateMetrics({
-    index,
-    groups,
-    prepared,
-    learnt,
-    gradients,
-    gradientCap,
-    optimizerSteps: 0,
-    seconds,
+  if (passes.length === 0) return {};
+  const entropies = transitions.map(({ actionStart, actionEnd }, i) => {
+    const logprobs = passes[i]!.logprobs.subarray(actionStart, actionEnd);
+    return logprobs.reduce((sum, l) => sum - Math.exp(l) * l, 0) / logprobs.length;
   });
-  return Object.fromEntries(Object.entries(line).filter(([name]) => isComparable(name)));
+  return { "policy.actionEntropy": entropies.reduce((sum, h) => sum + h, 0) / entropies.length };
 }
+
+/** Whether the log-probabilities that actions were drawn with were told. */
+function isTold(groups: readonly Group[]): boolean {
+  return groups.every(({ episodes }) =>
+    episodes
+      .filter(({ stop }) => stop !== "broken")
+      .every(({ steps }) => steps.every(({ sequence }) => drawnLogprobs(sequence!) !== undefined)),
+  );
+}
+
+const comparable = (line: MetricsLine): MetricsLine =>
+  Object.fromEntries(Object.entries(line).filter(([name]) => isComparable(name)));

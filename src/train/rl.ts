@@ -1,216 +1,75 @@
 /**
- * Reinforcement learning with PaW co-training: the paper's Algorithm 1.
+ * Reinforcement learning with PaW co-training: the paper's Algorithm 1. What each stage is told stands in
+ * `learner.ts`.
  *
  * Left out of the textbook: there is one epoch per update, as in the reference implementation, and the
  * old log-probabilities are those recorded when the actions were sampled, not computed again, unless another
  * program sampled them. Log-probabilities, ratios, entropies and KL are those at the sampling temperature.
  */
-import { type AdvantageOptions, computeAdvantages } from "../advantages/advantages.js";
-import type { Engine } from "../engine/engine.js";
-import type { Environment, Task } from "../envs/env.js";
-import { type ObjectiveOptions, updateObjective } from "../objectives/objective.js";
-import type { PawOptions } from "../objectives/paw-options.js";
-import { createRandom, mixSeed } from "../random.js";
-import type { Group } from "../rollout/episode.js";
+import { computeAdvantages } from "../advantages/advantages.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import { rollout } from "../rollout/rollout.js";
-import type { MetricsLine } from "../runs/metrics-file.js";
-import type { PromptStyle } from "../text/prompt.js";
-import type { Tokenizer } from "../text/tokenizer.js";
-import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
-import { type CorrectionOptions, correct } from "./corrections.js";
-import type { Critic } from "./critic.js";
-import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
-import { lengthScale } from "./gradient-length.js";
-import { type GradientRelation, measureGradients } from "./gradients.js";
-import { type Learnt, learn } from "./learn.js";
-import { mismatchLimit } from "./mismatch.js";
-import type { OptimizerOptions } from "./schedule.js";
-import { scoreActions } from "./score.js";
-
-/** Settings of the loop. */
-export interface RlOptions {
-  readonly updates: number;
-  readonly split: string;
-  readonly groups: number;
-  readonly groupSize: number;
-  readonly stepLimit?: number | undefined;
-  readonly patience?: number | undefined;
-  readonly maxTokens: number;
-  readonly temperature: number;
-  readonly minibatch: number;
-  readonly corrections: CorrectionOptions;
-  readonly advantage: AdvantageOptions;
-  readonly objective: ObjectiveOptions;
-  readonly paw: PawOptions;
-  readonly optimizer: OptimizerOptions;
-  /** When both gradients are measured. */
-  readonly gradients: { readonly every: number };
-  /** A limit other than that of the engine's precision. */
-  readonly mismatchLimit?: number | undefined;
-  readonly seed: number;
-}
+import { createClock } from "./clock.js";
+import { drawTasks, updateSeed } from "./draws.js";
+import { createLearner, type LearnerContext } from "./learner.js";
+import { RL_PHASES, type RlOptions, type RlProgress } from "./rl-types.js";
 
 /** What the loop works with. */
-export interface RlContext {
-  readonly engine: Engine;
-  /** PPO's critic, where it has weights of its own; absent: a head on the policy's. */
-  readonly critic?: Critic;
-  readonly environment: Environment;
-  readonly tokenizer: Tokenizer;
-  readonly style: PromptStyle;
-  /** Where to begin: 0, or where an interrupted run stopped. */
-  readonly firstUpdate: number;
-  /** Optimiser steps taken before that. */
-  readonly optimizerSteps: number;
-  /** Where the cap on the world model's gradient stood. */
-  readonly gradientCap: GradientCap;
-  readonly signal?: AbortSignal;
-  /** Told of the episodes of an update while the engine learns from them: the time to record them. */
-  onEpisodes(groups: readonly Group[], index: number): Promise<void>;
-  /** Told of every update when it is done; the next one waits for it. */
-  onUpdate(done: FinishedUpdate): Promise<void>;
-}
-
-/** One update, done. */
-export interface FinishedUpdate {
-  readonly index: number;
-  readonly groups: readonly Group[];
-  readonly prepared: Update;
-  readonly learnt: Learnt | undefined;
-  /** What a critic of its own says of its learning. */
-  readonly critic?: MetricsLine | undefined;
-  /** How the policy's and the world model's gradients relate, where both are there and measured. */
-  readonly gradients: GradientRelation | undefined;
-  readonly gradientCap: GradientCap;
-  readonly optimizerSteps: number;
-  /** Seconds each phase took. */
-  readonly seconds: Readonly<
-    Record<"rollout" | "score" | "prepare" | "measure" | "correct" | "learn", number>
-  >;
-}
+export interface RlContext extends LearnerContext, RlProgress {}
 
 /** Trains the engine's model by acting in the environment. */
 export async function trainRl(context: RlContext, options: RlOptions): Promise<void> {
   const { engine, environment, tokenizer, style, signal } = context;
-  const { advantage, maxTokens, temperature, paw } = options;
-  const ppo = advantage.name === "ppo";
-  const critic = ppo && context.critic === undefined;
-  const sampler = engine.capabilities.otherSampler === true;
-  const objective = updateObjective(options.objective, paw, { critic, sampler });
+  const { groupSize, stepLimit, patience, maxTokens, temperature } = options;
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
+  const limits = {
+    ...(stepLimit !== undefined && { stepLimit }),
+    ...(patience !== undefined && { patience }),
+    ...(signal !== undefined && { signal }),
+  };
+  const learner = createLearner(context, options);
   let { optimizerSteps, gradientCap } = context;
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
-    const clock = createClock();
+    const { laps: seconds, lap } = createClock(RL_PHASES);
     const seed = updateSeed(options, index);
-    const groups = await rollout({
-      environment,
-      policy,
-      style,
-      tasks: drawTasks(environment, options, seed),
-      groupSize: options.groupSize,
-      seed,
-      ...(options.stepLimit !== undefined && { stepLimit: options.stepLimit }),
-      ...(options.patience !== undefined && { patience: options.patience }),
-      ...(signal !== undefined && { signal }),
-    });
-    clock.lap("rollout");
 
-    const wanted = {
-      old: sampler,
-      reference: options.objective.kl > 0,
-      entropies: paw.loss !== "off" && paw.entropy === "full",
-      values: ppo,
-    };
-    const scored = await scoreActions(engine, groups, wanted, context.critic);
-    clock.lap("score");
+    // Sample tasks and collect groups of episodes with π_θ (line 2).
+    const tasks = drawTasks(environment, options, seed);
+    const groups = await rollout({ environment, policy, style, tasks, groupSize, seed, ...limits });
+    lap("rollout");
 
-    const advantages = computeAdvantages(groups, advantage, scored.valueTable);
-    const unscaled = prepareUpdate(groups, advantages, {
-      paw,
-      normaliser: options.objective.normaliser,
-      maxReturn: environment.maxReturn,
-      ownGroups: ppo,
-      maxTokens: engine.capabilities.maxContext,
-      results: scored.results,
-    });
-    clock.lap("prepare");
+    // Credit for every action, by the estimator of choice: what L_RL is made of (line 7, PaW eq. 1).
+    const scored = await learner.score(groups);
+    lap("score");
+    const advantages = computeAdvantages(groups, options.advantage, scored.valueTable);
 
-    const terms = { critic, sampler };
-    const gradients = await measureGradients(engine, unscaled, options, terms, index);
-    gradientCap =
-      paw.gradientLength === undefined
-        ? nextGradientCap(paw.gradientCap, gradientCap, gradients)
-        : { scale: await lengthScale(engine, unscaled, paw) };
-    const { scale } = gradientCap;
-    const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
-    clock.lap("measure");
+    // The transitions of highest action entropy (lines 3 to 6, PaW eq. 4), and λ of every group (line 9, PaW eq. 10).
+    const prepared = learner.prepare(groups, advantages, scored);
+    lap("prepare");
 
-    const corrections = await correct(groups, options.corrections, {
-      environment,
-      style,
-      tokenizer,
-      stepLimit: options.stepLimit ?? environment.stepLimit,
-      maxTokens: engine.capabilities.maxContext,
-      seed,
-    });
-    clock.lap("correct");
+    // Beyond the paper: how both gradients relate, a cap on the world model's, and a teacher's corrections.
+    const measured = await learner.measure(prepared, index, gradientCap);
+    lap("measure");
+    const corrections = await learner.correct(groups, seed);
+    lap("correct");
 
-    const how = {
-      normaliser: options.objective.normaliser,
-      minibatch: options.minibatch,
-      stepsBefore: optimizerSteps,
-      stepsInAll: expectedSteps(optimizerSteps, index, options),
-      seed,
-    };
-    const teach = async () => ({
-      learnt: await learn(engine, prepared, {
-        ...how,
-        objective,
-        optimizer: options.optimizer,
-        ...(corrections !== undefined && { corrections }),
-        mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
-      }),
-      critic: await context.critic?.learn(prepared, how),
-    });
+    // Optimise L_RL + λ_g·L_WM (lines 8 and 11, PaW eq. 9 and 11) while the episodes are recorded.
+    const stepsInAll = expectedSteps(optimizerSteps, index, options);
+    const place = { stepsBefore: optimizerSteps, stepsInAll, seed, corrections };
     const [taught] = await Promise.all([
-      prepared.sequences.length === 0 ? undefined : teach(),
+      learner.learn(measured.update, place),
       context.onEpisodes(groups, index),
     ]);
-    const learnt = taught?.learnt;
-    clock.lap("learn");
+    lap("learn");
+
+    const { update, gradients } = measured;
+    const { learnt, critic } = taught ?? {};
+    gradientCap = measured.gradientCap;
     optimizerSteps += learnt?.optimizerSteps ?? 0;
-    await context.onUpdate({
-      index,
-      gradients,
-      gradientCap,
-      groups,
-      prepared,
-      learnt,
-      critic: taught?.critic,
-      optimizerSteps,
-      seconds: clock.laps,
-    });
+    const outcome = { learnt, critic, gradients, gradientCap, optimizerSteps };
+    await context.onUpdate({ index, groups, prepared: update, ...outcome, seconds });
   }
-}
-
-/** The seed of all draws of an update. */
-export function updateSeed(options: Pick<RlOptions, "seed">, index: number): number {
-  return mixSeed(options.seed, "update", index);
-}
-
-/** The tasks of an update: drawn without repeats, anew for each update. */
-export function drawTasks(
-  environment: Environment,
-  options: Pick<RlOptions, "split" | "groups">,
-  seed: number,
-): readonly Task[] {
-  const all = environment.tasks(options.split);
-  const random = createRandom(mixSeed(seed, "tasks"));
-  const drawn = new Set<number>();
-  while (drawn.size < Math.min(options.groups, all.length)) drawn.add(random.int(all.length));
-  return [...drawn].map((at) => all[at]!);
 }
 
 /** How many optimiser steps the run will have, judged by the updates so far: what a cosine needs to know. */
@@ -222,17 +81,4 @@ export function expectedSteps(
   const episodes = options.groups * options.groupSize;
   const perUpdate = index === 0 ? Math.ceil((episodes * 20) / options.minibatch) : before / index;
   return Math.round(perUpdate * options.updates);
-}
-
-function createClock() {
-  const laps = { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 };
-  let last = performance.now();
-  return {
-    laps,
-    lap(phase: keyof typeof laps): void {
-      const now = performance.now();
-      laps[phase] = (now - last) / 1000;
-      last = now;
-    },
-  };
 }

@@ -12,9 +12,6 @@ import {
   advantageOptions,
   computeAdvantages,
 } from "../advantages/advantages.js";
-import type { Engine } from "../engine/engine.js";
-import type { Environment } from "../envs/env.js";
-import { updateObjective } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
 import { createRandom, mixSeed } from "../random.js";
 import type { Group } from "../rollout/episode.js";
@@ -30,14 +27,12 @@ import {
 import type { Question } from "../rwml/question.js";
 import type { StateReward } from "../rwml/reward.js";
 import type { Triplet } from "../rwml/triplet.js";
-import type { PromptStyle } from "../text/prompt.js";
-import type { Tokenizer } from "../text/tokenizer.js";
-import { prepareUpdate } from "../update/update.js";
-import { type Learnt, learn } from "./learn.js";
-import { mismatchLimit } from "./mismatch.js";
-import { drawTasks, updateSeed } from "./rl.js";
+import { createClock } from "./clock.js";
+import { correctionOptions } from "./corrections.js";
+import { drawTasks, updateSeed } from "./draws.js";
+import type { Learnt } from "./learn.js";
+import { createLearner, type LearnerContext } from "./learner.js";
 import type { RwmlConfig } from "./rwml-config.js";
-import { scoreActions } from "./score.js";
 
 /** Settings of the loop. */
 export type RwmlOptions = Pick<
@@ -59,11 +54,7 @@ export type RwmlOptions = Pick<
 >;
 
 /** What the loop works with. */
-export interface RwmlContext {
-  readonly engine: Engine;
-  readonly environment: Environment;
-  readonly tokenizer: Tokenizer;
-  readonly style: PromptStyle;
+export interface RwmlContext extends Omit<LearnerContext, "critic"> {
   readonly question: Question;
   readonly reward: StateReward;
   /** What to learn from. */
@@ -89,25 +80,28 @@ export interface FinishedRwmlUpdate {
   /** Absent where all groups were so: the weights did not change. */
   readonly learnt: Learnt | undefined;
   readonly optimizerSteps: number;
-  readonly seconds: Readonly<Record<"predict" | "reward" | "rollout" | "learn", number>>;
+  readonly seconds: Readonly<Record<(typeof PHASES)[number], number>>;
 }
 
+const PHASES = ["predict", "reward", "rollout", "learn"] as const;
 const GRPO: AdvantageOptions = advantageOptions.parse({ name: "grpo", penalty: 0 });
-const PREDICTIONS_ONLY = pawOptions.parse({ loss: "off" });
+/** Predictions are all there is to learn: no co-training, no teacher, and no second gradient to measure. */
+const PREDICTIONS_ONLY = {
+  advantage: GRPO,
+  paw: pawOptions.parse({ loss: "off" }),
+  gradients: { every: 0 },
+  corrections: correctionOptions.parse({}),
+};
 
 /** Trains the engine's model to foresee what actions do. */
 export async function trainRwml(context: RwmlContext, options: RwmlOptions): Promise<void> {
-  const { engine, environment, question, reward, signal } = context;
-  const sampler = engine.capabilities.otherSampler === true;
-  const objective = updateObjective(options.objective, PREDICTIONS_ONLY, {
-    critic: false,
-    sampler,
-  });
+  const { engine, question, reward, signal } = context;
+  const learner = createLearner(context, { ...options, ...PREDICTIONS_ONLY });
   let { optimizerSteps } = context;
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
     signal?.throwIfAborted();
-    const { laps, lap } = createClock();
+    const { laps: seconds, lap } = createClock(PHASES);
     const seed = updateSeed(options, index);
     const triplets = drawTriplets(context.pool, options, index);
     const predicted = await predict(engine, question, triplets, {
@@ -132,32 +126,12 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
       computeAdvantages(world, GRPO),
       scaleAdvantages(computeAdvantages(acting, GRPO), options.task.weight),
     );
-    const scored = await scoreActions(engine, groups, {
-      old: sampler,
-      reference: options.objective.kl > 0,
-      entropies: false,
-      values: false,
-    });
-    const prepared = prepareUpdate(groups, advantages, {
-      paw: PREDICTIONS_ONLY,
-      normaliser: options.objective.normaliser,
-      maxReturn: environment.maxReturn,
-      results: scored.results,
-    });
-    const learnt =
-      groups.length === 0
-        ? undefined
-        : await learn(engine, prepared, {
-            objective,
-            normaliser: options.objective.normaliser,
-            minibatch: options.minibatch,
-            optimizer: options.optimizer,
-            stepsBefore: optimizerSteps,
-            stepsInAll: expectedSteps(optimizerSteps, index, options),
-            seed,
-            mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
-          });
+    const scored = await learner.score(groups);
+    const prepared = learner.prepare(groups, advantages, scored);
+    const stepsInAll = expectedSteps(optimizerSteps, index, options);
+    const taught = await learner.learn(prepared, { stepsBefore: optimizerSteps, stepsInAll, seed });
     lap("learn");
+    const learnt = taught?.learnt;
     optimizerSteps += learnt?.optimizerSteps ?? 0;
     const equalGroups = predictions.length + tasks.length - groups.length;
     await context.onUpdate({
@@ -168,7 +142,7 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
       equalGroups,
       learnt,
       optimizerSteps,
-      seconds: laps,
+      seconds,
     });
   }
 }
@@ -228,17 +202,4 @@ export function expectedSteps(before: number, index: number, options: RwmlOption
   const { updates, triplets, groupSize, minibatch } = options;
   const perUpdate = index === 0 ? Math.ceil((triplets * groupSize) / minibatch) : before / index;
   return Math.round(perUpdate * updates);
-}
-
-function createClock() {
-  const laps = { predict: 0, reward: 0, rollout: 0, learn: 0 };
-  let last = performance.now();
-  return {
-    laps,
-    lap(phase: keyof typeof laps): void {
-      const now = performance.now();
-      laps[phase] = (now - last) / 1000;
-      last = now;
-    },
-  };
 }

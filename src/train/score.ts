@@ -2,7 +2,7 @@
 import type { TokenNumbers } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
 import type { Group } from "../rollout/episode.js";
-import type { ActionResults } from "../update/step-sequence.js";
+import type { ActionResults } from "../update/transition-record.js";
 import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
 import type { Critic } from "./critic.js";
 

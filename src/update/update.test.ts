@@ -32,6 +32,8 @@ const prepare = (paw: Partial<PawOptions> = {}, more: Partial<UpdateOptions> = {
     maxReturn: 10,
     ...more,
   });
+const selectedOf = (update: ReturnType<typeof prepare>) =>
+  update.transitions.map(({ selected }) => selected);
 const column = (update: ReturnType<typeof prepare>, name: string) =>
   update.sequences.map(({ inputs }) => Array.from(inputs[name] ?? []));
 
@@ -48,7 +50,7 @@ describe("prepareUpdate", () => {
   it("makes one sequence per step, with the observation where it is selected", () => {
     const update = prepare();
     // Entropies −q·log q: 0.37 (q 0.4), 0.01 (q 0.99), 0.35 (q 0.5), 0.37 (q 0.35): three of four.
-    expect(update.selected).toEqual([true, false, true, true]);
+    expect(selectedOf(update)).toEqual([true, false, true, true]);
     expect(update.sequences.map(({ ids }) => ids.length)).toEqual([5, 3, 5, 5]);
     expect(update.sequences[0]!.ids).toEqual([
       ...ids(100, 0, 2),
@@ -97,10 +99,11 @@ describe("prepareUpdate", () => {
   });
 
   it("off: observations are cut off and there is no world weight", () => {
-    const { sequences, lambdas, selected, summary } = prepare({ loss: "off" }, { maxReturn: 0 });
+    const update = prepare({ loss: "off" }, { maxReturn: 0 });
+    const { sequences, lambdas, summary } = update;
     expect(sequences.map(({ ids }) => ids.length)).toEqual([3, 3, 3, 3]);
     expect(Object.keys(sequences[0]!.inputs)).not.toContain("worldWeight");
-    expect([lambdas, selected.some(Boolean)]).toEqual([[], false]);
+    expect([lambdas, selectedOf(update).some(Boolean)]).toEqual([[], false]);
     expect(summary).toMatchObject({ observationTokens: 0, selectedShare: 0, meanLambda: 0 });
   });
 
@@ -133,8 +136,8 @@ describe("prepareUpdate", () => {
   it("selects by full entropy where the engine reports it", () => {
     const entropies = [1, 5, 2, 3].map((h) => Float32Array.of(0, 0, h));
     const update = prepare({ entropy: "full", alpha: 0.5 }, { results: { entropies } });
-    expect(update.entropies).toEqual([1, 5, 2, 3]);
-    expect(update.selected).toEqual([false, true, false, true]);
+    expect(update.transitions.map(({ entropy }) => entropy)).toEqual([1, 5, 2, 3]);
+    expect(selectedOf(update)).toEqual([false, true, false, true]);
     expect(() => prepare({ entropy: "full" })).toThrow(/ask the engine for them/);
   });
 
@@ -214,7 +217,7 @@ describe("prepareUpdate", () => {
     const old = (update: typeof tempered) =>
       Array.from(update.sequences[0]!.inputs.oldLogprob!).slice(2, 4).map(Math.exp);
     expect(old(tempered)).toEqual([expect.closeTo(0.8, 6), expect.closeTo(0.9, 6)]);
-    expect(tempered.entropies[0]).toBeCloseTo(-(0.8 * L(0.8) + 0.9 * L(0.9)) / 2, 10);
+    expect(tempered.transitions[0]!.entropy).toBeCloseTo(-(0.8 * L(0.8) + 0.9 * L(0.9)) / 2, 10);
     // A record without a temperature was learnt from at 1, whatever it was sampled at.
     const plain = prepared(undefined);
     expect(plain.sequences[0]).not.toHaveProperty("temperatures");
@@ -223,7 +226,7 @@ describe("prepareUpdate", () => {
     const oldLogprobs = [[0, 0, L(0.7), L(0.7)]];
     const scored = prepared(0.6, false, { oldLogprobs });
     expect(old(scored)).toEqual([expect.closeTo(0.7, 6), expect.closeTo(0.7, 6)]);
-    expect(scored.entropies[0]).toBeCloseTo(-0.7 * L(0.7), 6);
+    expect(scored.transitions[0]!.entropy).toBeCloseTo(-0.7 * L(0.7), 6);
     expect(() => prepared(0.6, false)).toThrow(/carry no log-probabilities/);
   });
 
@@ -233,7 +236,7 @@ describe("prepareUpdate", () => {
     const options = { paw: pawOptions.parse({}), normaliser: "tokens", maxReturn: 10 } as const;
     const some = groupsOf([[{ steps: [mute, step(0.9), step(0.8)] }]]);
     const update = prepareUpdate(some, table, options);
-    expect(update.selected).toEqual([false, true, true]);
+    expect(selectedOf(update)).toEqual([false, true, true]);
     expect(update.summary.pool).toBe(2);
     const none = groupsOf([[{ steps: [mute, mute, mute] }]]);
     expect(() => prepareUpdate(none, table, options)).toThrow(/no step has observation tokens/);
@@ -248,7 +251,7 @@ describe("prepareUpdate", () => {
       ...more,
     });
     expect(unique.summary.pool).toBe(2);
-    expect(unique.selected).toEqual([true, true, false]);
+    expect(selectedOf(unique)).toEqual([true, true, false]);
     const far = prepareUpdate(twice, table, {
       paw: pawOptions.parse({ horizon: 2, alpha: 1 }),
       ...more,

@@ -1,14 +1,20 @@
 /**
- * PaW: one update's episodes as sequences that teach policy and world model in one pass (11).
+ * PaW: one update's episodes as sequences that teach policy and world model in one pass (PaW eq. 11).
  *
  *   L(θ) = mean over groups g of [ L_RL(θ; g) + λ_g · L_WM(θ; S_g) ]
  *
- * Each step is a sequence h_t ⊕ a_t, with o_{t+1} appended where the step is selected (4) and its group
- * still has something to learn (λ_g > 0); elsewhere the observation is cut off and costs nothing. Tokens
- * of actions and of appended observations are targets, and per-token inputs say what each counts.
+ * Every transition (h_t, a_t, o_{t+1}) is one record, and each pass below adds to it:
+ *
+ *   credit    what the engine said of its action's tokens, and its advantage
+ *   measure   its action entropy
+ *   select    whether it teaches the world model (PaW eq. 4)
+ *   target    its tokens h_t ⊕ a_t, with o_{t+1} appended where it is selected
+ *   weigh     what its tokens count (PaW eq. 1, 9, 11), by the λ of its group (PaW eq. 10)
+ *   trim      observations that weigh nothing (λ_g = 0) are cut off, so that they cost nothing
+ *
+ * Tokens of actions and of appended observations are targets, and per-token inputs say what each counts.
  */
 import type { Advantages } from "../advantages/advantages.js";
-import { mean } from "../advantages/statistics.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import { balance } from "./balance.js";
@@ -17,8 +23,17 @@ import { type MergedSequence, mergeContinuations } from "./merge.js";
 import { type TargetedTokens, withObservations } from "./multistep.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
 import { skippedGroups } from "./signal.js";
-import { type ActionResults, actionInputs, stepSequence } from "./step-sequence.js";
+import { stepSequence } from "./step-sequence.js";
+import type {
+  ActionResults,
+  CreditedTransition,
+  MeasuredTransition,
+  SelectedTransition,
+  TargetedTransition,
+  WeighedTransition,
+} from "./transition-record.js";
 import { type Transition, transitionsOf } from "./transitions.js";
+import { summarise, type UpdateSummary } from "./update-summary.js";
 import { type Normaliser, policyWeights, worldWeights } from "./weights.js";
 
 /** What preparing an update depends on. */
@@ -37,35 +52,13 @@ export interface UpdateOptions {
 
 /** An update, ready to be cut into mini-batches. */
 export interface Update {
-  readonly transitions: readonly Transition[];
+  /** The steps of all whole episodes, in order, with what selection made of them. */
+  readonly transitions: readonly SelectedTransition[];
   /** One sequence per transition, in the same order, but for those that continue one another: they are one. */
   readonly sequences: readonly MergedSequence[];
-  /** Action entropy of each transition. */
-  readonly entropies: readonly number[];
-  /** Whether each transition was selected for the world model. */
-  readonly selected: readonly boolean[];
   /** λ of each group; empty where PaW is off. */
   readonly lambdas: readonly number[];
   readonly summary: UpdateSummary;
-}
-
-/** Numbers of an update, for its metrics. */
-export interface UpdateSummary {
-  readonly groups: number;
-  readonly episodes: number;
-  readonly brokenEpisodes: number;
-  readonly actionTokens: number;
-  /** Observation tokens that are targets. */
-  readonly observationTokens: number;
-  /** Transitions that selection drew from: with an observation, and first of their kind. */
-  readonly pool: number;
-  /** Share of the pool that was selected. */
-  readonly selectedShare: number;
-  readonly meanActionEntropy: number;
-  /** The adaptive coefficient, mean over groups. */
-  readonly meanLambda: number;
-  /** Sequences whose observations did not fit and were cut off. */
-  readonly cut: number;
 }
 
 /** Turns groups of episodes and their advantages into sequences to train on. */
@@ -86,34 +79,164 @@ function prepareGroups(
   skipped: readonly boolean[],
   options: UpdateOptions,
 ): Update {
-  const { results = {} } = options;
-  const transitions = transitionsOf(groups);
+  const { paw } = options;
+  const credited = credit(transitionsOf(groups), advantages, options.results ?? {});
+  const measured = measure(credited, paw);
+  const selected = select(measured, paw);
+  const lambdas = lambdasOf(groups, skipped, options);
+  const targeted = target(selected, options);
+  const weighed = weigh(targeted, lambdas, options);
+  const learnt = trim(weighed);
+  const sequences = mergeContinuations(learnt.map(stepSequence));
+  const summary = summarise(groups, learnt, lambdas);
+  return { transitions: selected, sequences, lambdas, summary };
+}
+
+/** Each transition with what the engine said of it and with its advantage. */
+function credit(
+  transitions: readonly Transition[],
+  { advantages, returns }: Advantages,
+  results: ActionResults,
+): readonly CreditedTransition[] {
   for (const [name, tokens] of Object.entries(results))
     if (tokens.length !== transitions.length)
       throw new Error(
         `${name} are for ${tokens.length} sequences; expected one for each of ${transitions.length} transitions, as actionSequences lists them`,
       );
-  const world = worldTargets(groups, transitions, skipped, options);
-  const countable = transitions.map((transition, i) => ({
-    actionTokens: transition.actionEnd - transition.actionStart,
-    observations: world.tokens[i]!.observations,
-    ...transition,
-  }));
-  const policyWeight = policyWeights(countable, options.normaliser);
-  const worldWeight = worldWeights(countable, world.lambdas, options.paw.normaliser);
-  // An observation that weighs nothing is cut off, so that it costs nothing.
-  const tokens = transitions.map((transition, i) =>
-    worldWeight[i]!.some((weight) => weight > 0) ? world.tokens[i]! : actionOnly(transition),
-  );
-  const steps = transitions.map((transition, i) => {
-    const action = actionInputs(transition, i, advantages, policyWeight[i]!, results);
-    const weights = options.paw.loss === "off" ? undefined : worldWeight[i]!;
-    return stepSequence(transition, tokens[i]!, action, weights);
+  return transitions.map((transition, i) => {
+    const { group, episode, step } = transition;
+    return {
+      ...transition,
+      oldLogprobs: results.oldLogprobs?.[i],
+      referenceLogprobs: results.referenceLogprobs?.[i],
+      entropies: results.entropies?.[i],
+      values: results.values?.[i],
+      advantage: advantages[group]![episode]![step]!,
+      targetReturns: returns?.[group]?.[episode]?.[step],
+    };
   });
-  const { entropies, selected, lambdas } = world;
-  const sequences = mergeContinuations(steps);
-  const summary = summarise(groups, transitions, tokens, world);
-  return { transitions, sequences, entropies, selected, lambdas, summary };
+}
+
+/** Each transition with its action entropy. Without world modelling it is a metric, and needs no engine. */
+function measure(
+  transitions: readonly CreditedTransition[],
+  { loss, entropy }: PawOptions,
+): readonly MeasuredTransition[] {
+  const kind = loss === "off" ? "sampled" : entropy;
+  return transitions.map((transition) => ({
+    ...transition,
+    entropy: actionEntropy(transition, kind),
+  }));
+}
+
+function actionEntropy(
+  { logprobs, oldLogprobs, entropies, actionStart, actionEnd }: CreditedTransition,
+  kind: PawOptions["entropy"],
+): number {
+  const ofAction = (tokens: ArrayLike<number>) => Array.from(tokens).slice(actionStart, actionEnd);
+  if (kind === "sampled") return sampledEntropy(logprobs ?? ofAction(oldLogprobs ?? []));
+  if (entropies === undefined)
+    throw new Error(
+      "selection by full entropy needs the entropies of the action tokens; ask the engine for them, or select by sampled entropy",
+    );
+  return fullEntropy(ofAction(entropies));
+}
+
+/** Each transition with whether it teaches the world model: the most undecided of the pool (PaW eq. 4). */
+function select(
+  transitions: readonly MeasuredTransition[],
+  { loss, dedupe, alpha }: PawOptions,
+): readonly SelectedTransition[] {
+  if (loss === "off")
+    return transitions.map((transition) => ({ ...transition, inPool: false, selected: false }));
+  const isObserved = ({ sequence, actionEnd }: Transition) => sequence.ids.length > actionEnd;
+  if (transitions.length > 0 && !transitions.some(isObserved))
+    throw new Error(
+      "world modelling is on, but no step has observation tokens; record them in the rollout, or set paw.loss to off",
+    );
+  const isFirst = dedupe ? firstOfKind(transitions) : undefined;
+  const pool = transitions.filter((one, i) => isObserved(one) && (isFirst?.[i] ?? true));
+  const isTop = selectTop(
+    pool.map(({ entropy }) => entropy),
+    alpha,
+  );
+  const drawn = new Map(pool.map((transition, place) => [transition, isTop[place]!]));
+  return transitions.map((transition) => ({
+    ...transition,
+    inPool: drawn.has(transition),
+    selected: drawn.get(transition) ?? false,
+  }));
+}
+
+/** λ of each group (PaW eq. 10), 0 where its world-model term is left out; none where PaW is off. */
+function lambdasOf(
+  groups: readonly Group[],
+  skipped: readonly boolean[],
+  { paw, maxReturn }: UpdateOptions,
+): readonly number[] {
+  if (paw.loss === "off") return [];
+  const returns = groups.map((group) =>
+    group.episodes.filter((episode) => episode.stop !== "broken").map((episode) => episode.return),
+  );
+  const lambdas = balance(returns, paw.balance, maxReturn);
+  return lambdas.map((lambda, g) => (skipped[g] ? 0 : lambda));
+}
+
+/** Each transition with its tokens to learn, those of the observations included where it is selected. */
+function target(
+  transitions: readonly SelectedTransition[],
+  { paw, maxTokens = Number.POSITIVE_INFINITY }: UpdateOptions,
+): readonly TargetedTransition[] {
+  return transitions.map((transition, i) => ({
+    ...transition,
+    tokens: transition.selected
+      ? withObservations(transitions, i, paw, maxTokens)
+      : actionOnly(transition),
+  }));
+}
+
+/** Each transition with what its tokens count. */
+function weigh(
+  transitions: readonly TargetedTransition[],
+  lambdas: readonly number[],
+  { paw, normaliser }: UpdateOptions,
+): readonly WeighedTransition[] {
+  const countable = transitions.map(({ group, episode, actionStart, actionEnd, tokens }) => ({
+    group,
+    episode,
+    actionTokens: actionEnd - actionStart,
+    observations: tokens.observations,
+  }));
+  const policy = policyWeights(countable, normaliser);
+  const world = worldWeights(countable, lambdas, paw.normaliser);
+  return transitions.map((transition, i) => ({
+    ...transition,
+    policyWeight: policy[i]!,
+    worldWeights: paw.loss === "off" ? undefined : world[i]!,
+  }));
+}
+
+/** Each transition without observations that weigh nothing. */
+function trim(transitions: readonly WeighedTransition[]): readonly WeighedTransition[] {
+  return transitions.map((transition) =>
+    transition.worldWeights?.some((weight) => weight > 0)
+      ? transition
+      : { ...transition, tokens: actionOnly(transition) },
+  );
+}
+
+function actionOnly({ sequence, actionEnd }: Transition): TargetedTokens {
+  return { ids: sequence.ids.slice(0, actionEnd), observations: [], cut: false };
+}
+
+/** Each episode as a group of its own. */
+function ungroup(groups: readonly Group[], { advantages, returns }: Advantages) {
+  const split = <T>(table: readonly (readonly T[])[]) =>
+    table.flatMap((episodes) => episodes.map((episode) => [episode]));
+  return [
+    groups.flatMap((group) => group.episodes.map((episode) => ({ ...group, episodes: [episode] }))),
+    { advantages: split(advantages), ...(returns !== undefined && { returns: split(returns) }) },
+  ] as const;
 }
 
 /** The update with every λ, and so the world model's whole term, multiplied by a factor. */
@@ -130,130 +253,4 @@ export function scaleWorld(update: Update, factor: number): Update {
     lambdas: lambdas.map((lambda) => factor * lambda),
     summary: { ...summary, meanLambda: factor * summary.meanLambda },
   };
-}
-
-/** What the world model is to learn: which transitions, with which observations, by which λ. */
-interface WorldTargets {
-  readonly entropies: readonly number[];
-  readonly pool: readonly number[];
-  readonly selected: readonly boolean[];
-  readonly lambdas: readonly number[];
-  readonly tokens: readonly TargetedTokens[];
-}
-
-function worldTargets(
-  groups: readonly Group[],
-  transitions: readonly Transition[],
-  skipped: readonly boolean[],
-  { paw, maxReturn, maxTokens = Number.POSITIVE_INFINITY, results = {} }: UpdateOptions,
-): WorldTargets {
-  const isOn = paw.loss !== "off";
-  const kind = isOn ? paw.entropy : "sampled";
-  const entropies = transitions.map((transition, i) => actionEntropy(transition, i, results, kind));
-  const pool = isOn ? poolOf(transitions, paw) : [];
-  const selected = selectFrom(pool, entropies, paw.alpha);
-  const lambdas = isOn ? balance(wholeReturns(groups), paw.balance, maxReturn) : [];
-  return {
-    entropies,
-    pool,
-    selected,
-    lambdas: lambdas.map((lambda, g) => (skipped[g] ? 0 : lambda)),
-    tokens: transitions.map((transition, i) =>
-      selected[i] ? withObservations(transitions, i, paw, maxTokens) : actionOnly(transition),
-    ),
-  };
-}
-
-function summarise(
-  groups: readonly Group[],
-  transitions: readonly Transition[],
-  tokens: readonly TargetedTokens[],
-  { pool, selected, entropies, lambdas }: WorldTargets,
-): UpdateSummary {
-  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-  const taught = new Set(transitions.map((transition) => transition.group));
-  const episodes = groups.flatMap((group) => group.episodes);
-  const brokenEpisodes = episodes.filter((episode) => episode.stop === "broken").length;
-  const observations = tokens.flatMap((sequence) => sequence.observations);
-  return {
-    groups: taught.size,
-    episodes: episodes.length - brokenEpisodes,
-    brokenEpisodes,
-    actionTokens: sum(transitions.map(({ actionStart, actionEnd }) => actionEnd - actionStart)),
-    observationTokens: sum(observations.map(({ start, end }) => end - start)),
-    pool: pool.length,
-    selectedShare: selected.filter(Boolean).length / Math.max(pool.length, 1),
-    meanActionEntropy: mean(entropies),
-    meanLambda: mean(lambdas.filter((_, g) => taught.has(g))),
-    cut: tokens.filter(({ cut }) => cut).length,
-  };
-}
-
-/** Each episode as a group of its own. */
-function ungroup(groups: readonly Group[], { advantages, returns }: Advantages) {
-  const split = <T>(table: readonly (readonly T[])[]) =>
-    table.flatMap((episodes) => episodes.map((episode) => [episode]));
-  return [
-    groups.flatMap((group) => group.episodes.map((episode) => ({ ...group, episodes: [episode] }))),
-    { advantages: split(advantages), ...(returns !== undefined && { returns: split(returns) }) },
-  ] as const;
-}
-
-function actionEntropy(
-  { logprobs, actionStart, actionEnd }: Transition,
-  i: number,
-  results: ActionResults,
-  kind: PawOptions["entropy"],
-): number {
-  if (kind === "full") {
-    if (results.entropies === undefined)
-      throw new Error(
-        "selection by full entropy needs the entropies of the action tokens; ask the engine for them, or select by sampled entropy",
-      );
-    return fullEntropy(Array.from(results.entropies[i]!).slice(actionStart, actionEnd));
-  }
-  return sampledEntropy(
-    logprobs ?? Array.from(results.oldLogprobs?.[i] ?? []).slice(actionStart, actionEnd),
-  );
-}
-
-/** The places of the transitions that selection draws from. */
-function poolOf(transitions: readonly Transition[], paw: PawOptions): readonly number[] {
-  const isFirst = paw.dedupe ? firstOfKind(transitions) : undefined;
-  const places = transitions.map((_, i) => i);
-  const observed = places.filter((i) => {
-    const { sequence, actionEnd } = transitions[i]!;
-    return sequence.ids.length > actionEnd;
-  });
-  if (observed.length === 0 && places.length > 0)
-    throw new Error(
-      "world modelling is on, but no step has observation tokens; record them in the rollout, or set paw.loss to off",
-    );
-  return observed.filter((i) => isFirst?.[i] ?? true);
-}
-
-function selectFrom(
-  pool: readonly number[],
-  entropies: readonly number[],
-  alpha: number,
-): readonly boolean[] {
-  const selected = new Array<boolean>(entropies.length).fill(false);
-  const isTop = selectTop(
-    pool.map((i) => entropies[i]!),
-    alpha,
-  );
-  pool.forEach((i, place) => {
-    selected[i] = isTop[place]!;
-  });
-  return selected;
-}
-
-function wholeReturns(groups: readonly Group[]): readonly (readonly number[])[] {
-  return groups.map((group) =>
-    group.episodes.filter((episode) => episode.stop !== "broken").map((episode) => episode.return),
-  );
-}
-
-function actionOnly({ sequence, actionEnd }: Transition): TargetedTokens {
-  return { ids: sequence.ids.slice(0, actionEnd), observations: [], cut: false };
 }

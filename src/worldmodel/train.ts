@@ -9,13 +9,21 @@ import { join } from "node:path";
 import type { Engine, TrainSequence } from "../engine/engine.js";
 import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom, mixSeed } from "../random.js";
-import { type Checkpoint, latestCheckpoint, saveCheckpoint } from "../runs/checkpoints.js";
+import type { Checkpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
-import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import {
+  checkpointRun,
+  conductRun,
+  isDue,
+  openTrainingRun,
+  type RunKind,
+  type RunningRun,
+  type RunOptions,
+  resumedCheckpoint,
+} from "../train/lifecycle.js";
 import { type ModelStart, openModel, startOf } from "../train/open-model.js";
-import { refuseShorter, resumeChanges } from "../train/resume.js";
 import { TOKENIZER } from "../train/saved-model.js";
 import { learningRate } from "../train/schedule.js";
 import { asMean } from "../train/sft.js";
@@ -37,16 +45,8 @@ export interface WorldTrainStep {
 }
 
 /** Where to train, and who is told of it. */
-export interface WorldTrainOptions {
-  readonly folder: string;
-  /** Go on with the run that is in the folder. */
-  readonly resume?: boolean;
-  /** How people gave a setting, for errors; default: its flag. */
-  readonly placeOf?: ((path: readonly string[]) => string) | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onProblem?: (message: string) => void;
+export interface WorldTrainOptions extends RunOptions {
   readonly onStep?: (step: WorldTrainStep) => void;
-  readonly onMetrics?: (line: MetricsLine) => void;
 }
 
 /** The folder of a finished run that other training can start from. */
@@ -65,7 +65,7 @@ export async function trainWorldModel(
   const { folder } = options;
   const problems = createProblems(options.onProblem);
   // What cannot work is refused before there is a run.
-  const checkpoint = options.resume === true ? latestCheckpoint(folder) : undefined;
+  const checkpoint = resumedCheckpoint(options);
   const start = checkpoint === undefined ? startOf(config) : startAt(checkpoint, folder);
   const data = readDataSets(config.data, problems);
   const train = withinBudgets(data.train, parseBudgets(config.budget), config.seed);
@@ -74,9 +74,9 @@ export async function trainWorldModel(
       `${config.data.join(", ")}: there is nothing to learn from within --budget`,
     );
   }
-  const run = openRun(config, Math.ceil(train.length / config.batch), checkpoint, options);
-  let engine: Engine | undefined;
-  try {
+  const kind = kindOf(Math.ceil(train.length / config.batch));
+  const run = openTrainingRun(kind, config, checkpoint, options);
+  await conductRun(run, options, async (running) => {
     const model = await openModel({
       start,
       engine: config.engine,
@@ -88,26 +88,21 @@ export async function trainWorldModel(
       seed: config.seed,
       onNotice: options.onProblem,
     });
-    engine = model.engine;
     const { tokenizer } = model;
+    const engine = running.own(model.engine);
     if (checkpoint === undefined) await tokenizer.save(join(folder, TOKENIZER));
     else await engine.load(checkpoint.folder);
     const sequences = toSequences(train, tokenizer, config.protocol, engine, problems);
     await learn(
-      { engine, tokenizer, sequences, test: data.test, run, checkpoint },
+      { engine, tokenizer, sequences, test: data.test, running, checkpoint },
       config,
       options,
     );
     // Without the optimiser's state: what starts from here learns something else.
     await engine.save(join(folder, MODEL), { optimizer: false });
     await tokenizer.save(join(folder, MODEL));
-  } catch (error) {
-    finishFailed(run, error, options);
-    throw error;
-  } finally {
-    await engine?.dispose();
-  }
-  run.finish("done");
+    return undefined;
+  });
 }
 
 /** Where a run that has a checkpoint goes on. */
@@ -116,35 +111,16 @@ const startAt = ({ folder }: Checkpoint, run: string): ModelStart => ({
   tokenizer: join(run, TOKENIZER),
 });
 
-function openRun(
-  config: WorldTrainConfig,
-  perEpoch: number,
-  checkpoint: Checkpoint | undefined,
-  { folder, resume, placeOf, onProblem = () => undefined }: WorldTrainOptions,
-): Run {
-  if (resume !== true) {
-    return createRun({ folder, kind: WORLD_RUN, seed: config.seed, config }, onProblem);
-  }
-  const done = checkpoint?.state.updates ?? 0;
-  const recorded = worldConfigOf(folder);
-  const resumption = { folder, length: "epochs", placeOf };
-  const changed = resumeChanges(recorded, config, resumption);
-  refuseShorter(resumption, config.epochs, Math.ceil(done / perEpoch));
-  if (config.optimizer.schedule !== "constant" && recorded.epochs !== config.epochs)
-    onProblem(
-      `the learning rate now falls over ${config.epochs} epochs instead of ${recorded.epochs} (optimizer.schedule ${config.optimizer.schedule})`,
-    );
-  return resumeRun(
-    folder,
-    {
-      keep: { episode: () => true, metrics: (line) => line.update! < done },
-      updates: done,
-      config,
-      changed,
-    },
-    onProblem,
-  );
-}
+/** An update is an optimiser step here, of which an epoch has so many; no episode is recorded. */
+const kindOf = (perEpoch: number): RunKind<WorldTrainConfig> => ({
+  kind: WORLD_RUN,
+  recorded: worldConfigOf,
+  length: "epochs",
+  lengthOf: ({ epochs }) => epochs,
+  lengthDone: ({ updates }) => Math.ceil(updates / perEpoch),
+  stepsInAll: ({ epochs }) => epochs * perEpoch,
+  groupsPerUpdate: 0,
+});
 
 /**
  * Every text of the trajectories once, for a tokenizer of their own. Give it training trajectories alone: a word
@@ -192,7 +168,7 @@ interface Training {
   readonly tokenizer: Tokenizer;
   readonly sequences: readonly TrainSequence[];
   readonly test: readonly Trajectory[];
-  readonly run: Run;
+  readonly running: RunningRun;
   readonly checkpoint: Checkpoint | undefined;
 }
 
@@ -201,7 +177,7 @@ async function learn(
   config: WorldTrainConfig,
   options: WorldTrainOptions,
 ): Promise<void> {
-  const { engine, tokenizer, sequences, run } = training;
+  const { engine, tokenizer, sequences, running } = training;
   const { epochs, batch, optimizer, evaluation, checkpointEvery, seed } = config;
   const perEpoch = Math.ceil(sequences.length / batch);
   const steps = epochs * perEpoch;
@@ -222,22 +198,17 @@ async function learn(
     const { gradNorm } = await engine.optimStep({ ...optimizer, learningRate: rate });
     losses.push(loss);
     options.onStep?.({ step, steps, loss });
-    const last = step + 1 === steps;
-    const due = (every: number): boolean => every > 0 && ((step + 1) % every === 0 || last);
+    const due = (every: number): boolean => isDue(every, step + 1, steps);
     const evaluated = due(evaluation.every) ? await evaluate(training, config, options) : {};
     if (due(METRICS_EVERY) || Object.keys(evaluated).length > 0 || due(checkpointEvery)) {
       const mean = losses.reduce((sum, one) => sum + one, 0) / losses.length;
       losses.length = 0;
       const line = { update: step, "wm.loss": mean, gradNorm, learningRate: rate, ...evaluated };
-      run.recordMetrics(line);
-      options.onMetrics?.(line);
+      running.report(line);
     }
     if (due(checkpointEvery)) {
       const state = { updates: step + 1, optimizerSteps: step + 1 };
-      await saveCheckpoint(run.folder, state, async (folder) => {
-        await engine.save(folder);
-        await tokenizer.save(folder);
-      });
+      await checkpointRun(running.run, state, [engine, tokenizer]);
     }
   }
 }

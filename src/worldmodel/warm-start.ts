@@ -14,6 +14,7 @@ import { openRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import type { TrainConfig } from "../train/config.js";
+import { hasCritic } from "../train/critic.js";
 import { engineOptions } from "../train/engines.js";
 import { openModel, startOf } from "../train/open-model.js";
 import { trainConfigOf } from "../train/recorded-config.js";
@@ -129,7 +130,7 @@ async function commonStart(
       tokenizer: async () => buildTokenizer([...words, ...(await worldTexts(environment, style))]),
     },
     seed,
-    valueHead: train.advantage.name === "ppo",
+    valueHead: hasCritic(train),
   });
   try {
     await engine.save(folder, { optimizer: false });

@@ -1,0 +1,77 @@
+/**
+ * An advantage estimator: its settings, and how advantages follow from groups of episodes. One estimator a file;
+ * `estimators.ts` lists them.
+ */
+import { z } from "zod";
+import type { Group } from "../rollout/episode.js";
+import type { TokenTable } from "./gae.js";
+import { type PenaltyOptions, penalties, type ScoredEpisode, scores } from "./scores.js";
+import type { StepTable } from "./statistics.js";
+
+/** One number per action token: groups × episodes × steps × tokens. */
+export type TokenNumbers = readonly (readonly TokenTable[])[];
+
+/** Advantages of all steps. A broken episode keeps its place, with no steps. */
+export interface Advantages {
+  /** Groups × episodes × steps: one number for all tokens of the action, or one for each. */
+  readonly advantages: readonly (readonly (readonly (number | readonly number[])[])[])[];
+  /** What the critic should have said of each action token; with a critic only. */
+  readonly returns?: TokenNumbers;
+}
+
+/** A group with what counts of its episodes; of a broken one, nothing does. */
+export interface ScoredGroup {
+  readonly group: Group;
+  readonly episodes: readonly ScoredEpisode[];
+}
+
+/** Settings that every estimator has. */
+export const commonSettings = {
+  penalty: z.number().min(0).default(0.1).describe("what an invalid action costs; 0 is nothing"),
+  penaltyPlace: z
+    .enum(["inside", "after"])
+    .default("inside")
+    .describe("subtract the penalty from the score (inside), or after normalisation"),
+};
+
+/** The discount's help. It lists settings that estimators share once, so it must name both defaults. */
+export const GAMMA_HELP = "discount of later rewards; 0.95 with gigpo, 1 with ppo";
+
+/** The settings of an estimator: its name, the common ones and its own. */
+export type EstimatorSettings = z.ZodObject<{ readonly name: z.ZodLiteral<string> }> &
+  z.ZodType<PenaltyOptions>;
+
+/** An estimator. */
+export interface Estimator<S extends EstimatorSettings = EstimatorSettings> {
+  readonly settings: S;
+  /** Whether it needs a critic's value of every action token; every episode is then a group of its own. */
+  readonly usesCritic: boolean;
+  /** The advantages of all groups. */
+  estimate(
+    groups: readonly ScoredGroup[],
+    options: z.output<S>,
+    values: TokenNumbers | undefined,
+  ): Advantages;
+}
+
+/**
+ * An estimator that looks at one group at a time: from the scores of its steps, episodes × steps, to their advantages.
+ * A penalty that belongs after normalisation is subtracted here.
+ */
+export function groupEstimator<S extends EstimatorSettings>(
+  settings: S,
+  estimateGroup: (scores: StepTable, options: z.output<S>, group: ScoredGroup) => StepTable,
+): Estimator<S> {
+  return {
+    settings,
+    usesCritic: false,
+    estimate: (groups, options) => ({
+      advantages: groups.map((group) => {
+        const table = estimateGroup(scores(group.episodes, options), options, group);
+        if (options.penaltyPlace === "inside") return table;
+        const fines = penalties(group.episodes, options.penalty);
+        return table.map((steps, e) => steps.map((x, t) => x - fines[e]![t]!));
+      }),
+    }),
+  };
+}

@@ -1,0 +1,43 @@
+/** The embedded engine: ONNX Runtime in this process. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
+import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import type { EngineKind, EngineOptions } from "./engine-kind.js";
+
+export const embeddedKind: EngineKind = {
+  name: z.literal("embedded"),
+  help: "embedded (this process)",
+  isRemote: false,
+  async open(options, model, { seed = 0, valueHead = false }) {
+    const { threads } = options;
+    refuseRemoteOnly(options);
+    if ("served" in model)
+      throw new ConfigError(
+        "model.start served: the embedded engine has no model of its own; name a preset or a folder, or an engine server with --engine http://…",
+      );
+    if ("folder" in model) refusePointer(model.folder);
+    return createEmbeddedEngine({ model, seed, valueHead, ...(threads && { threads }) });
+  },
+};
+
+function refuseRemoteOnly({ model, loraRank, copy }: EngineOptions): void {
+  const given = [
+    ...(model === undefined ? [] : ["engine.model"]),
+    ...(loraRank === 0 ? [] : ["engine.loraRank"]),
+    ...(copy ? ["engine.copy"] : []),
+  ];
+  if (given.length > 0)
+    throw new ConfigError(
+      `${given.join(", ")}: only an engine server has that; name one with --engine http://…, or leave it out`,
+    );
+}
+
+function refusePointer(folder: string): void {
+  if (existsSync(join(folder, POINTER_FILE)) && !existsSync(join(folder, "model.safetensors")))
+    throw new ConfigError(
+      `${folder}: its weights are on the engine server they were trained on; name that server with --engine http://…`,
+    );
+}

@@ -1,0 +1,155 @@
+/**
+ * The learner: what turns groups of episodes into new weights. RL, RWML and replay all learn through it.
+ *
+ * Its stages are called one after another by the loops (`rl.ts`, `rwml.ts`), which show the algorithm; here each
+ * stage is given its settings:
+ *
+ *   score     what the engine, and a critic of its own, say of the actions
+ *   prepare   selection, balance and weights: sequences to train on (PaW eq. 4, 10, 11)
+ *   measure   both gradients, and the world model's term scaled where it is capped
+ *   correct   what a teacher would have done in failed episodes
+ *   learn     mini-batches, an optimiser step each
+ */
+import { type Advantages, usesCritic } from "../advantages/advantages.js";
+import type { Engine } from "../engine/engine.js";
+import type { Environment } from "../envs/env.js";
+import { updateObjective } from "../objectives/objective.js";
+import type { Group } from "../rollout/episode.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
+import { type Corrections, correct } from "./corrections.js";
+import type { Critic } from "./critic.js";
+import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
+import { lengthScale } from "./gradient-length.js";
+import { type GradientRelation, measureGradients } from "./gradients.js";
+import { type Learnt, learn } from "./learn.js";
+import { mismatchLimit } from "./mismatch.js";
+import type { RlOptions } from "./rl-types.js";
+import { type ScoredActions, scoreActions } from "./score.js";
+
+/** What learning works with. */
+export interface LearnerContext {
+  readonly engine: Engine;
+  /** A critic with weights of its own; absent: a head on the policy's, where values are needed at all. */
+  readonly critic?: Critic | undefined;
+  readonly environment: Environment;
+  readonly tokenizer: Tokenizer;
+  readonly style: PromptStyle;
+  /** Whether another program sampled the actions; default: what the engine says. */
+  readonly sampler?: boolean;
+}
+
+/** How to learn. */
+export type LearnerOptions = Pick<
+  RlOptions,
+  | "advantage"
+  | "objective"
+  | "paw"
+  | "gradients"
+  | "corrections"
+  | "stepLimit"
+  | "minibatch"
+  | "optimizer"
+  | "mismatchLimit"
+>;
+
+/** An update whose gradients were looked at. */
+export interface MeasuredUpdate {
+  /** The update to learn, its world model's term scaled where that is capped. */
+  readonly update: Update;
+  /** How both gradients relate, where both are there and measured. */
+  readonly gradients: GradientRelation | undefined;
+  readonly gradientCap: GradientCap;
+}
+
+/** Where an update stands in its run. */
+export interface UpdatePlace {
+  readonly stepsBefore: number;
+  readonly stepsInAll: number;
+  readonly seed: number;
+  readonly corrections?: Corrections | undefined;
+}
+
+/** What policy and critic learnt. */
+export interface Taught {
+  readonly learnt: Learnt;
+  /** What a critic of its own says of its learning. */
+  readonly critic: MetricsLine | undefined;
+}
+
+/** The stages of an update. */
+export interface Learner {
+  score(groups: readonly Group[]): Promise<ScoredActions>;
+  prepare(groups: readonly Group[], advantages: Advantages, scored: ScoredActions): Update;
+  /** Changes no weights. */
+  measure(update: Update, index: number, before: GradientCap): Promise<MeasuredUpdate>;
+  correct(groups: readonly Group[], seed: number): Promise<Corrections | undefined>;
+  /** Undefined where there is nothing to learn from. */
+  learn(update: Update, place: UpdatePlace): Promise<Taught | undefined>;
+}
+
+/** Gives every stage its settings. */
+export function createLearner(context: LearnerContext, options: LearnerOptions): Learner {
+  const { engine, critic, environment, tokenizer, style } = context;
+  const { objective, paw, minibatch, optimizer } = options;
+  const { normaliser } = objective;
+  const values = usesCritic(options.advantage);
+  const { sampler = engine.capabilities.otherSampler === true } = context;
+  const terms = { critic: values && critic === undefined, sampler };
+  const loss = updateObjective(objective, paw, terms);
+  const wanted = {
+    old: sampler,
+    reference: objective.kl > 0,
+    entropies: paw.loss !== "off" && paw.entropy === "full",
+    values,
+  };
+  return {
+    score: (groups) => scoreActions(engine, groups, wanted, critic),
+
+    prepare: (groups, advantages, { results }) =>
+      prepareUpdate(groups, advantages, {
+        paw,
+        normaliser,
+        maxReturn: environment.maxReturn,
+        ownGroups: values,
+        maxTokens: engine.capabilities.maxContext,
+        results,
+      }),
+
+    async measure(update, index, before) {
+      const gradients = await measureGradients(engine, update, options, terms, index);
+      const gradientCap =
+        paw.gradientLength === undefined
+          ? nextGradientCap(paw.gradientCap, before, gradients)
+          : { scale: await lengthScale(engine, update, paw) };
+      const { scale } = gradientCap;
+      const scaled = scale === undefined ? update : scaleWorld(update, scale);
+      return { update: scaled, gradients, gradientCap };
+    },
+
+    correct: (groups, seed) =>
+      correct(groups, options.corrections, {
+        environment,
+        style,
+        tokenizer,
+        stepLimit: options.stepLimit ?? environment.stepLimit,
+        maxTokens: engine.capabilities.maxContext,
+        seed,
+      }),
+
+    async learn(update, { corrections, ...place }) {
+      if (update.sequences.length === 0) return undefined;
+      const how = { normaliser, minibatch, ...place };
+      const learnt = await learn(engine, update, {
+        ...how,
+        objective: loss,
+        optimizer,
+        ...(corrections !== undefined && { corrections }),
+        mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
+      });
+      return { learnt, critic: await critic?.learn(update, how) };
+    },
+  };
+}

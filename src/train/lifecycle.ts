@@ -1,0 +1,196 @@
+/**
+ * The life of a training run, the same for RL, RWML and world models: begun or resumed, told about, checkpointed, ended.
+ *
+ * What cannot work is refused before a run is begun. A run that goes on keeps what was recorded up to its checkpoint, and
+ * makes the rest again. However a run ends, its engines are disposed of and its folder says how it ended.
+ */
+import { join } from "node:path";
+import type { SettingsTree } from "../config/settings-tree.js";
+import type { Engine } from "../engine/engine.js";
+import { mixSeed } from "../random.js";
+import type { Episode, Group } from "../rollout/episode.js";
+import {
+  type Checkpoint,
+  type CheckpointState,
+  latestCheckpoint,
+  saveCheckpoint,
+} from "../runs/checkpoints.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder.js";
+import type { TrainConfig } from "./config.js";
+import { type EvaluatedModel, evaluateSplits } from "./evaluate.js";
+import { describeLeftOut } from "./left-out.js";
+import { refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
+import { REFERENCE } from "./saved-model.js";
+import type { OptimizerOptions } from "./schedule.js";
+
+/** Where to train, and who is told of it. */
+export interface RunOptions {
+  readonly folder: string;
+  /** Go on with the run that is in the folder. */
+  readonly resume?: boolean;
+  /** How people gave a setting, for errors; default: its flag. */
+  readonly placeOf?: ((path: readonly string[]) => string) | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProblem?: (message: string) => void;
+  readonly onMetrics?: (line: MetricsLine) => void;
+}
+
+/** What every kind of training has among its settings. */
+interface RunConfig extends SettingsTree {
+  readonly seed: number;
+  readonly optimizer: OptimizerOptions;
+}
+
+/** What is special to a kind of run where it is begun or resumed. */
+export interface RunKind<C extends RunConfig> {
+  /** The command that makes it, as its manifest says. */
+  readonly kind: string;
+  /** The settings it was recorded with. */
+  recorded(folder: string): C;
+  /** The setting that says how long it is. */
+  readonly length: "updates" | "epochs";
+  /** That setting's value, and how many of them a checkpoint has behind it. */
+  lengthOf(config: C): number;
+  lengthDone(state: CheckpointState): number;
+  /** Optimiser steps of the whole run, judged by a checkpoint; for the learning rate. */
+  stepsInAll(config: C, state: CheckpointState): number;
+  /** Groups of episodes that an update records. */
+  readonly groupsPerUpdate: number;
+}
+
+const NOTHING_DONE: CheckpointState = { updates: 0, optimizerSteps: 0 };
+const ignore = (): void => undefined;
+
+/** The checkpoint to go on from, where a run is resumed and has one. */
+export function resumedCheckpoint({ folder, resume }: RunOptions): Checkpoint | undefined {
+  return resume === true ? latestCheckpoint(folder) : undefined;
+}
+
+/** Begins a run, or goes on with the one in the folder; a changed setting is recorded, told of or refused. */
+export function openTrainingRun<C extends RunConfig>(
+  kind: RunKind<C>,
+  config: C,
+  checkpoint: Checkpoint | undefined,
+  options: RunOptions,
+): Run {
+  const { folder, onProblem = ignore } = options;
+  if (options.resume !== true)
+    return createRun({ folder, kind: kind.kind, seed: config.seed, config }, onProblem);
+  const state = checkpoint?.state ?? NOTHING_DONE;
+  const recorded = kind.recorded(folder);
+  const resumption = { folder, length: kind.length, placeOf: options.placeOf };
+  const changed = resumeChanges(recorded, config, resumption);
+  refuseShorter(resumption, kind.lengthOf(config), kind.lengthDone(state));
+  const lengthOf = (one: C) => ({
+    length: kind.lengthOf(one),
+    steps: kind.stepsInAll(one, state),
+  });
+  const schedule = { optimizer: config.optimizer, unit: kind.length, step: state.optimizerSteps };
+  const notice = scheduleNotice(schedule, lengthOf(recorded), lengthOf(config));
+  if (notice !== undefined) onProblem(notice);
+  const keep = {
+    episode: (episode: Episode) => episode.group < state.updates * kind.groupsPerUpdate,
+    // Without a checkpoint the line before the first update is made again too.
+    metrics: (line: MetricsLine) => checkpoint !== undefined && line.update! < state.updates,
+  };
+  return resumeRun(folder, { keep, updates: state.updates, config, changed }, onProblem);
+}
+
+/** The settings by which a run is evaluated. */
+type EvaluatedConfig = Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit" | "seed">;
+
+/** Groups that are numbered from `first` on. */
+export interface NumberedGroups {
+  readonly groups: readonly Group[];
+  readonly first: number;
+}
+
+/** A run that is under way. */
+export interface RunningRun {
+  readonly run: Run;
+  /** Disposes of it when the run ends, however that is. */
+  own<T extends { dispose(): Promise<void> }>(opened: T): T;
+  /** Records numbers and tells of them. */
+  report(line: MetricsLine): void;
+  /** Records the groups of an update, numbered through the whole run, and tells which episodes broke. */
+  recordEpisodes(where: string, ...parts: readonly NumberedGroups[]): void;
+  /** Evaluates the model on every split that the settings name, and tells which episodes broke. */
+  evaluate(model: EvaluatedModel, config: EvaluatedConfig, index: number): Promise<MetricsLine>;
+}
+
+/** Works on a run until its end; what the work returns is its summary. */
+export async function conductRun(
+  run: Run,
+  options: RunOptions,
+  work: (running: RunningRun) => Promise<MetricsLine | undefined>,
+): Promise<void> {
+  const owned: { dispose(): Promise<void> }[] = [];
+  const tellLeftOut = (where: string, episodes: readonly Episode[]) => {
+    const message = describeLeftOut(where, episodes);
+    if (message !== undefined) options.onProblem?.(message);
+  };
+  let summary: MetricsLine | undefined;
+  try {
+    summary = await work({
+      run,
+      own(opened) {
+        owned.push(opened);
+        return opened;
+      },
+      report(line) {
+        run.recordMetrics(line);
+        options.onMetrics?.(line);
+      },
+      recordEpisodes(where, ...parts) {
+        const episodes = parts.flatMap(({ groups, first }) =>
+          groups
+            .flatMap((group) => group.episodes)
+            .map((episode) => ({ ...episode, group: first + episode.group })),
+        );
+        run.recordEpisodes(episodes);
+        tellLeftOut(where, episodes);
+      },
+      evaluate: (model, config, index) =>
+        evaluateSplits(model, config, mixSeed(config.seed, "evaluation", index), {
+          ...(options.signal !== undefined && { signal: options.signal }),
+          onSplit: (split, played) => tellLeftOut(`evaluation on ${split}`, played),
+        }),
+    });
+  } catch (error) {
+    finishFailed(run, error, options);
+    throw error;
+  } finally {
+    for (const opened of owned) await opened.dispose();
+  }
+  run.finish("done", summary === undefined ? {} : { summary });
+}
+
+/** Whether something that happens every so often, and at the end, is due when so much is done; 0 is never. */
+export function isDue(every: number, done: number, all: number): boolean {
+  return every > 0 && (done % every === 0 || done === all);
+}
+
+/** Saves where training stands: all parts into one folder. */
+export async function checkpointRun(
+  { folder }: Run,
+  state: CheckpointState,
+  parts: readonly ({ save(folder: string): Promise<void> } | undefined)[],
+): Promise<void> {
+  await saveCheckpoint(folder, state, async (into) => {
+    for (const part of parts) await part?.save(into);
+  });
+}
+
+/** Gives an engine the weights to train on: the start's as its reference where asked, then those of the checkpoint. */
+export async function loadWeights(
+  engine: Engine,
+  folder: string,
+  checkpoint: Checkpoint | undefined,
+  { reference }: { readonly reference: boolean },
+): Promise<void> {
+  await engine.load(join(folder, REFERENCE));
+  // It takes as much memory as the weights.
+  if (reference) await engine.snapshotReference();
+  if (checkpoint !== undefined) await engine.load(checkpoint.folder);
+}

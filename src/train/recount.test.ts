@@ -1,0 +1,154 @@
+/** The recount against what training computes: two ways to the same numbers, over random updates. */
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { advantageOptions, computeAdvantages } from "../advantages/advantages.js";
+import { evaluateObjective } from "../objectives/expression-evaluate.js";
+import { objectiveOptions, updateObjective } from "../objectives/objective.js";
+import { pawOptions } from "../objectives/paw-options.js";
+import type { Group } from "../rollout/episode.js";
+import { prepareUpdate } from "../update/update.js";
+import { groupsOf } from "../update/update-testing.js";
+import { minibatches } from "./learn.js";
+import { updateMetrics } from "./metrics.js";
+import { recount } from "./recount.js";
+import { recountAdvantages } from "./recount-advantages.js";
+
+const step = fc.record({
+  action: fc.array(fc.double({ min: -3, max: -0.01, noNaN: true }), { minLength: 1, maxLength: 3 }),
+  observation: fc.integer({ min: 1, max: 4 }),
+  prompt: fc.integer({ min: 1, max: 6 }),
+  reward: fc.constantFrom(0, 0, 1, 10),
+  words: fc.constantFrom("look", "go", "take"),
+});
+const episode = fc.record({
+  steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+  broken: fc.nat(5).map((n) => n === 0),
+});
+const validity = fc.infiniteStream(fc.boolean());
+const updates = fc
+  .tuple(
+    fc.array(fc.array(episode, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 4 }),
+    validity,
+  )
+  .map(([sketches, valid]): readonly Group[] =>
+    groupsOf(sketches).map((group) => ({
+      ...group,
+      episodes: group.episodes.map((one) => ({
+        ...one,
+        steps: one.steps.map((played) => ({ ...played, valid: valid.next().value as boolean })),
+      })),
+    })),
+  );
+const advantages = fc.constantFrom(
+  { name: "grpo" },
+  { name: "grpo", per: "episode", penaltyPlace: "after" },
+  { name: "rloo" },
+  { name: "rloo", per: "step" },
+  { name: "gigpo" },
+  { name: "gigpo", norm: "mean", stepWeight: 0.5, penaltyPlace: "after" },
+);
+const paws = fc.record({
+  loss: fc.constantFrom("cmae", "ce", "off"),
+  alpha: fc.constantFrom(0.3, 0.75, 1),
+  balance: fc.constantFrom("adaptive", 0.2, 0),
+  horizon: fc.constantFrom(1, 2),
+  dedupe: fc.boolean(),
+  skipWithoutSignal: fc.constantFrom("off", "groups", "updates"),
+});
+
+describe("a recount", () => {
+  it("finds the numbers that training records, by another way", () => {
+    fc.assert(
+      fc.property(
+        updates,
+        advantages,
+        paws,
+        fc.constantFrom("tokens", "paper"),
+        fc.constantFrom(6, 100),
+        (groups, advantage, given, normaliser, maxTokens) => {
+          const paw = pawOptions.parse(given);
+          const objective = objectiveOptions.parse({ kl: 0, entropy: 0, normaliser });
+          const options = advantageOptions.parse(advantage);
+          const table = computeAdvantages(groups, options);
+          const config = { paw, objective, minibatch: 256 };
+          const prepared = prepareUpdate(groups, table, {
+            ...{ paw, normaliser: objective.normaliser, maxReturn: 10, maxTokens },
+          });
+          const line = updateMetrics({
+            ...{ index: 0, groups, prepared, gradients: undefined, gradientCap: {} },
+            learnt: undefined,
+            optimizerSteps: 0,
+            seconds: { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 },
+          });
+          const [batch = []] = minibatches(prepared, { ...config, normaliser, seed: 1 });
+          const learnt: Record<string, number> = { "train.tokens": 0 };
+          for (const { ids, inputs } of batch) {
+            learnt["train.tokens"]! += ids.length;
+            const { metrics } = evaluateObjective(
+              updateObjective(objective, paw, { critic: false }),
+              { count: ids.length, quantities: { logprob: inputs.oldLogprob! }, inputs },
+            );
+            for (const name of ["policy.tokens", "policy.loss", "world.tokens"])
+              if (name in metrics) learnt[name] = (learnt[name] ?? 0) + metrics[name]!;
+          }
+          const counted = recount(groups, {
+            ...{ config, maxReturn: 10, maxTokens, ownGroups: false, scale: undefined },
+            advantages: recountAdvantages(groups, options),
+          });
+          const { update: _, "memory.mib": __, ...rest } = line;
+          const recorded = Object.entries({ ...rest, ...learnt }).filter(
+            ([name]) => !name.startsWith("seconds."),
+          );
+          expect(Object.keys(counted).sort()).toEqual(recorded.map(([name]) => name).sort());
+          for (const [name, value] of recorded) expect(counted[name], name).toBeCloseTo(value, 5);
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it("finds a critic's advantages and returns", () => {
+    fc.assert(
+      fc.property(
+        updates,
+        fc.constantFrom("response", "episode"),
+        fc.constantFrom("inside", "after"),
+        fc.double({ min: 0.5, max: 1, noNaN: true }),
+        (groups, scope, penaltyPlace, gamma) => {
+          const given = { name: "ppo", scope, penaltyPlace, gamma, lambda: 0.9 };
+          const options = advantageOptions.parse(given);
+          const values = groups.map((group) =>
+            group.episodes.map((one, e) =>
+              one.stop === "broken"
+                ? []
+                : one.steps.map(({ sequence }, t) => sequence!.logprobs!.map((l) => l * e - t)),
+            ),
+          );
+          const first = computeAdvantages(groups, options, values);
+          const second = recountAdvantages(groups, options, values)!;
+          const close = (a: unknown, b: unknown) => {
+            const [x, y] = [[a].flat(9) as number[], [b].flat(9) as number[]];
+            expect(y).toHaveLength(x.length);
+            x.forEach((value, i) => {
+              expect(y[i]).toBeCloseTo(value, 6);
+            });
+          };
+          close(first.advantages, second.advantages);
+          close(first.returns, second.returns);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  it("runs none of the code that training computes with", () => {
+    for (const file of ["recount.ts", "recount-advantages.ts"]) {
+      const imports = readFileSync(`src/train/${file}`, "utf8").matchAll(
+        /^import (?!type)[^;]*from "([^"]+)"/gm,
+      );
+      const used = [...imports].map(([, from]) => from);
+      expect(used.filter((from) => from !== "../text/sequence.js")).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,242 @@
+/**
+ * A recount: the numbers of an update by a second way, plainly, from its recorded episodes alone.
+ *
+ * Nothing that training computes with is used here: not `advantages/`, `update/`, `objectives/` nor `metrics.ts`, of
+ * which a replay would else only find that they agree with themselves. Everything is written as the paper has it, over
+ * one flat list of steps, without regard to speed. What the record does not determine is left out.
+ */
+import type { Advantages } from "../advantages/advantages.js";
+import type { Episode, Group } from "../rollout/episode.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import { drawnLogprobs } from "../text/sequence.js";
+import type { TrainConfig } from "./config.js";
+
+/** What a recount needs to know beside the episodes. */
+export interface RecountOptions {
+  readonly config: Pick<TrainConfig, "paw" | "objective" | "minibatch">;
+  /** R_max, and the longest sequence of the model. */
+  readonly maxReturn: number;
+  readonly maxTokens: number;
+  /** Whether each episode is a group of its own, as with a critic. */
+  readonly ownGroups: boolean;
+  /** What λ was multiplied with, where it was. */
+  readonly scale: number | undefined;
+  /** Absent where they, or the ratios they are multiplied with, cannot be known: then there is no policy loss. */
+  readonly advantages: Advantages | undefined;
+}
+
+/** One step of a whole episode. */
+interface Row {
+  readonly group: number;
+  readonly attempt: number;
+  readonly step: number;
+  /** The group that λ is of. */
+  readonly unit: number;
+  readonly episode: Episode;
+  readonly ids: readonly number[];
+  readonly start: number;
+  readonly end: number;
+  /** Undefined where the log-probabilities were not told. */
+  readonly entropy: number | undefined;
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, x) => total + x, 0);
+const mean = (values: readonly number[]): number => sum(values) / Math.max(values.length, 1);
+
+/** The numbers of an update that its record determines. */
+export function recount(groups: readonly Group[], options: RecountOptions): MetricsLine {
+  const { paw } = options.config;
+  const units = options.ownGroups
+    ? groups.flatMap((group) => group.episodes.map((episode) => [episode]))
+    : groups.map((group) => [...group.episodes]);
+  const rows = rowsOf(groups, units);
+  const lambdas = lambdasOf(units, groups, options);
+  const isKnown = rows.every(({ entropy }) => entropy !== undefined);
+  const selected = selectedRows(rows, options);
+  const lengths = rows.map((row, i) =>
+    selected.rows.has(row) && lambdas[row.unit]! > 0
+      ? observationLengths(rows, i, options)
+      : { read: row.end, targets: 0 },
+  );
+  const targets = sum(lengths.map((length) => length.targets));
+  const actions = sum(rows.map(({ start, end }) => end - start));
+  const taught = [...new Set(rows.map(({ unit }) => unit))];
+  const isSelectable = isKnown && paw.entropy === "sampled";
+  return {
+    ...ofEpisodes(groups),
+    ...(rows.length > 0 && { "train.responseTokens": actions / rows.length }),
+    ...(options.scale !== undefined && { "world.scale": options.scale }),
+    "world.lambda":
+      paw.loss === "off" ? 0 : (options.scale ?? 1) * mean(taught.map((unit) => lambdas[unit]!)),
+    "world.selectedShare": selected.rows.size / Math.max(selected.pool, 1),
+    ...(isKnown &&
+      (paw.loss === "off" || paw.entropy === "sampled") && {
+        "policy.actionEntropy": mean(rows.map(({ entropy }) => entropy!)),
+      }),
+    ...(rows.length > 0 && { "policy.tokens": actions }),
+    ...((paw.loss === "off" || isSelectable) && {
+      "world.targets": targets,
+      "train.tokens": tokensRead(
+        rows,
+        lengths.map(({ read }) => read),
+      ),
+      ...(rows.length > 0 &&
+        paw.loss !== "off" && { "world.tokens": options.scale === 0 ? 0 : targets }),
+    }),
+    ...policyLoss(rows, options),
+  };
+}
+
+/** Success and its like: counted over whole episodes, and again for each type of task. */
+function ofEpisodes(groups: readonly Group[]): MetricsLine {
+  const all = groups.flatMap((group) => group.episodes);
+  const whole = all.filter(({ stop }) => stop !== "broken");
+  const steps = whole.flatMap((episode) => episode.steps);
+  const successes = (episodes: readonly Episode[]) => mean(episodes.map((e) => Number(e.success)));
+  const types = [...new Set(whole.map(({ task }) => task.type))];
+  return {
+    "train.broken": all.length - whole.length,
+    ...(whole.length > 0 && {
+      "train.success": successes(whole),
+      "train.return": mean(whole.map((episode) => episode.return)),
+      "train.steps": steps.length / whole.length,
+    }),
+    ...(steps.length > 0 && {
+      "train.invalid":
+        steps.filter(({ wellFormed, valid }) => !(wellFormed && valid)).length / steps.length,
+    }),
+    ...Object.fromEntries(
+      types.map((type) => [
+        `train.success.${type}`,
+        successes(whole.filter(({ task }) => task.type === type)),
+      ]),
+    ),
+  };
+}
+
+function rowsOf(groups: readonly Group[], units: readonly (readonly Episode[])[]): readonly Row[] {
+  const unitOf = new Map(units.flatMap((unit, u) => unit.map((episode) => [episode, u] as const)));
+  return groups.flatMap(({ episodes }, group) =>
+    episodes.flatMap((episode, attempt) =>
+      (episode.stop === "broken" ? [] : episode.steps).map(({ sequence }, step): Row => {
+        const { ids, spans } = sequence!;
+        const actions = spans.filter(({ kind }) => kind === "action");
+        const logprobs = drawnLogprobs(sequence!);
+        return {
+          ...{ group, attempt, step, unit: unitOf.get(episode)!, episode, ids },
+          start: actions[0]!.start,
+          end: actions.at(-1)!.end,
+          entropy: logprobs && mean(logprobs.map((l) => (Math.exp(l) > 0 ? -l * Math.exp(l) : 0))),
+        };
+      }),
+    ),
+  );
+}
+
+/** PaW eq. 10 for each group, and none where its world-model term is left out. */
+function lambdasOf(
+  units: readonly (readonly Episode[])[],
+  groups: readonly Group[],
+  { config: { paw }, maxReturn, ownGroups }: RecountOptions,
+): readonly number[] {
+  const returnsOf = (episodes: readonly Episode[]) =>
+    episodes.filter(({ stop }) => stop !== "broken").map((episode) => episode.return);
+  const differ = (returns: readonly number[]) => new Set(returns).size > 1;
+  const all = groups.map((group) => returnsOf(group.episodes));
+  const signals = ownGroups ? units.map(() => differ(all.flat())) : all.map(differ);
+  return units.map((unit, u) => {
+    const returns = returnsOf(unit);
+    const skipped =
+      (paw.skipWithoutSignal === "groups" && !signals[u]) ||
+      (paw.skipWithoutSignal === "updates" && !signals.includes(true));
+    if (returns.length === 0 || skipped) return 0;
+    if (paw.balance !== "adaptive") return paw.balance;
+    return Math.min(1, Math.max(0, 1 - mean(returns) / maxReturn));
+  });
+}
+
+/** PaW eq. 4: the ⌈α·N⌉ steps of highest entropy, of equals the earlier. */
+function selectedRows(
+  rows: readonly Row[],
+  { config: { paw } }: RecountOptions,
+): { readonly pool: number; readonly rows: ReadonlySet<Row> } {
+  if (paw.loss === "off") return { pool: 0, rows: new Set() };
+  const kinds = new Set<string>();
+  const pool = rows
+    .filter((row) => {
+      const { episode, step } = row;
+      const { action, observation } = episode.steps[step]!;
+      const before = step === 0 ? episode.firstObservation : episode.steps[step - 1]!.observation;
+      const kind = JSON.stringify([episode.goal, before, action, observation]);
+      const isNew = !kinds.has(kind);
+      kinds.add(kind);
+      return row.ids.length > row.end && (isNew || !paw.dedupe);
+    })
+    .map((row, place) => ({ row, place }));
+  // 0.07 · 100 is a little more than 7 in binary.
+  const count = Math.ceil(paw.alpha * pool.length - 1e-9);
+  const byEntropy = pool.sort(
+    (a, b) => (b.row.entropy ?? 0) - (a.row.entropy ?? 0) || a.place - b.place,
+  );
+  return { pool: pool.length, rows: new Set(byEntropy.slice(0, count).map(({ row }) => row)) };
+}
+
+/** The tokens of a selected step that are read, and those of its observations, as far as they fit. */
+function observationLengths(
+  rows: readonly Row[],
+  at: number,
+  { config: { paw }, maxTokens }: RecountOptions,
+): { readonly read: number; readonly targets: number } {
+  let [read, targets] = [rows[at]!.end, 0];
+  for (let j = 0; j < paw.horizon; j++) {
+    const row = rows[at + j];
+    if (row === undefined || row.episode !== rows[at]!.episode) break;
+    const action = j === 0 ? 0 : row.end - row.start;
+    const observation = Math.min(row.ids.length - row.end, maxTokens - read - action);
+    if (observation <= 0) break;
+    read += action + observation;
+    targets += observation;
+  }
+  return { read, targets };
+}
+
+/** Tokens in all passes: a step that the next one's prompt begins with is read there. */
+function tokensRead(rows: readonly Row[], lengths: readonly number[]): number {
+  return sum(
+    rows.map(({ ids }, i) => {
+      const [next, length] = [rows[i + 1], lengths[i]!];
+      const goesOn =
+        next !== undefined &&
+        next.start >= length &&
+        ids.slice(0, length).every((id, at) => id === next.ids[at]);
+      return goesOn ? 0 : length;
+    }),
+  );
+}
+
+/**
+ * L_RL (PaW eq. 1) of an update that is one mini-batch, before any weight has moved: every ratio is 1, nothing is
+ * clipped, and what stays is minus the mean advantage.
+ */
+function policyLoss(
+  rows: readonly Row[],
+  { config: { objective, minibatch }, advantages }: RecountOptions,
+): MetricsLine {
+  if (advantages === undefined || rows.length === 0) return {};
+  if (Math.round(rows.length / minibatch) > 1) return {};
+  const tokens = sum(rows.map(({ start, end }) => end - start));
+  const units = [...new Set(rows.map(({ unit }) => unit))];
+  const episodesIn = new Map(
+    units.map((unit) => [
+      unit,
+      new Set(rows.filter((row) => row.unit === unit).map(({ episode }) => episode)).size,
+    ]),
+  );
+  const losses = rows.map(({ group, attempt, step, unit, start, end }) => {
+    const advantage = advantages.advantages[group]![attempt]![step]!;
+    const total = typeof advantage === "number" ? (end - start) * advantage : sum(advantage);
+    const share = objective.normaliser === "tokens" ? tokens : units.length * episodesIn.get(unit)!;
+    return -total / share;
+  });
+  return { "policy.loss": sum(losses) };
+}

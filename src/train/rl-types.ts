@@ -1,0 +1,70 @@
+/** What RL is told, works with and reports. */
+import type { AdvantageOptions } from "../advantages/advantages.js";
+import type { ObjectiveOptions } from "../objectives/objective.js";
+import type { PawOptions } from "../objectives/paw-options.js";
+import type { Group } from "../rollout/episode.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
+import type { Update } from "../update/update.js";
+import type { CorrectionOptions } from "./corrections.js";
+import type { GradientCap } from "./gradient-cap.js";
+import type { GradientRelation } from "./gradients.js";
+import type { Learnt } from "./learn.js";
+import type { OptimizerOptions } from "./schedule.js";
+
+/** Settings of the loop. */
+export interface RlOptions {
+  readonly updates: number;
+  readonly split: string;
+  readonly groups: number;
+  readonly groupSize: number;
+  readonly stepLimit?: number | undefined;
+  readonly patience?: number | undefined;
+  readonly maxTokens: number;
+  readonly temperature: number;
+  readonly minibatch: number;
+  readonly corrections: CorrectionOptions;
+  readonly advantage: AdvantageOptions;
+  readonly objective: ObjectiveOptions;
+  readonly paw: PawOptions;
+  readonly optimizer: OptimizerOptions;
+  /** When both gradients are measured. */
+  readonly gradients: { readonly every: number };
+  /** A limit other than that of the engine's precision. */
+  readonly mismatchLimit?: number | undefined;
+  readonly seed: number;
+}
+
+/** Where the loop stands, and who hears of it. */
+export interface RlProgress {
+  /** Where to begin: 0, or where an interrupted run stopped. */
+  readonly firstUpdate: number;
+  /** Optimiser steps taken before that. */
+  readonly optimizerSteps: number;
+  /** Where the cap on the world model's gradient stood. */
+  readonly gradientCap: GradientCap;
+  readonly signal?: AbortSignal;
+  /** Told of the episodes of an update while the engine learns from them: the time to record them. */
+  onEpisodes(groups: readonly Group[], index: number): Promise<void>;
+  /** Told of every update when it is done; the next one waits for it. */
+  onUpdate(done: FinishedUpdate): Promise<void>;
+}
+
+/** One update, done. */
+export interface FinishedUpdate {
+  readonly index: number;
+  readonly groups: readonly Group[];
+  readonly prepared: Update;
+  readonly learnt: Learnt | undefined;
+  /** What a critic of its own says of its learning. */
+  readonly critic?: MetricsLine | undefined;
+  /** How the policy's and the world model's gradients relate, where both are there and measured. */
+  readonly gradients: GradientRelation | undefined;
+  readonly gradientCap: GradientCap;
+  readonly optimizerSteps: number;
+  /** Seconds each phase took. */
+  readonly seconds: Readonly<Record<RlPhase, number>>;
+}
+
+/** The phases of an update, in order. */
+export const RL_PHASES = ["rollout", "score", "prepare", "measure", "correct", "learn"] as const;
+export type RlPhase = (typeof RL_PHASES)[number];

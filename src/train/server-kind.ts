@@ -1,0 +1,38 @@
+/** An engine server: another process, mostly with a GPU, that speaks the engine protocol. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
+import { connectRemoteEngine } from "../engine/remote/remote-engine.js";
+import type { EngineKind } from "./engine-kind.js";
+
+export const serverKind: EngineKind = {
+  name: z.url({ protocol: /^https?$/ }),
+  help: "an engine server's http://…",
+  isRemote: true,
+  async open(options, model, { seed = 0, valueHead = false, onNotice }) {
+    const { name, loraRank, copy } = options;
+    const remote = {
+      url: name,
+      loraRank,
+      copy,
+      valueHead,
+      seed,
+      ...(options.model !== undefined && { model: options.model }),
+      ...(onNotice !== undefined && { onNotice }),
+    };
+    if ("served" in model) return connectRemoteEngine(remote);
+    if ("folder" in model) return connectRemoteEngine({ ...remote, folder: model.folder });
+    // The same first weights as here: made here, and sent.
+    const folder = await mkdtemp(join(tmpdir(), "pawl-first-weights-"));
+    try {
+      const first = await createEmbeddedEngine({ model, seed, valueHead, threads: 1 });
+      await first.save(folder, { optimizer: false });
+      await first.dispose();
+      return await connectRemoteEngine({ ...remote, folder });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+};

@@ -1,0 +1,53 @@
+/** What an update consists of, in numbers. */
+import { mean } from "../advantages/statistics.js";
+import type { Group } from "../rollout/episode.js";
+import type { TargetedTransition } from "./transition-record.js";
+
+/** Numbers of an update, for its metrics. */
+export interface UpdateSummary {
+  readonly groups: number;
+  readonly episodes: number;
+  readonly brokenEpisodes: number;
+  readonly actionTokens: number;
+  /** Observation tokens that are targets. */
+  readonly observationTokens: number;
+  /** Transitions that selection drew from: with an observation, and first of their kind. */
+  readonly pool: number;
+  /** Share of the pool that was selected. */
+  readonly selectedShare: number;
+  readonly meanActionEntropy: number;
+  /** The adaptive coefficient, mean over groups. */
+  readonly meanLambda: number;
+  /** Sequences whose observations did not fit and were cut off. */
+  readonly cut: number;
+}
+
+/** The numbers of the transitions that are learnt. */
+export function summarise(
+  groups: readonly Group[],
+  transitions: readonly TargetedTransition[],
+  lambdas: readonly number[],
+): UpdateSummary {
+  const taught = new Set(transitions.map((transition) => transition.group));
+  const episodes = groups.flatMap((group) => group.episodes);
+  const brokenEpisodes = episodes.filter((episode) => episode.stop === "broken").length;
+  const pool = transitions.filter(({ inPool }) => inPool).length;
+  return {
+    groups: taught.size,
+    episodes: episodes.length - brokenEpisodes,
+    brokenEpisodes,
+    actionTokens: sum(transitions, ({ actionStart, actionEnd }) => actionEnd - actionStart),
+    observationTokens: sum(transitions, ({ tokens }) =>
+      sum(tokens.observations, ({ start, end }) => end - start),
+    ),
+    pool,
+    selectedShare: transitions.filter(({ selected }) => selected).length / Math.max(pool, 1),
+    meanActionEntropy: mean(transitions.map(({ entropy }) => entropy)),
+    meanLambda: mean(lambdas.filter((_, g) => taught.has(g))),
+    cut: transitions.filter(({ tokens }) => tokens.cut).length,
+  };
+}
+
+function sum<T>(items: readonly T[], numberOf: (item: T) => number): number {
+  return items.reduce((total, item) => total + numberOf(item), 0);
+}

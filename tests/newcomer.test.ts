@@ -1,0 +1,124 @@
+/**
+ * The newcomer's check of CONTRIBUTING.md, tried: an advantage estimator and a world-model loss are a file each and
+ * a line in a list. They are added to a copy of this package, which is then compiled, trained with and replayed.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+
+const estimator = `/** The step's score against the best of its group: A = s − max(s). */
+import { z } from "zod";
+import { commonSettings, groupEstimator } from "./estimator.js";
+import { mapSteps } from "./statistics.js";
+
+export const bestEstimator = groupEstimator(
+  z.strictObject({
+    name: z.literal("best"),
+    ...commonSettings,
+    margin: z.number().min(0).default(0).describe("added to every advantage"),
+  }),
+  (scores, { margin }) => {
+    const best = Math.max(...scores.flat());
+    return mapSteps(scores, (score) => score - best + margin);
+  },
+);
+`;
+const loss = `/** The squared error of a token's probability: c·(1 − p)². */
+import { z } from "zod";
+import { mul, sub } from "./expression.js";
+import { p, type WorldLoss } from "./world-loss.js";
+
+const settings = {
+  squaredWeight: z.number().gt(0).default(1).describe("c of the squared error"),
+};
+
+export const squaredError: WorldLoss<typeof settings> = {
+  title: "squared error",
+  settings,
+  token: ({ squaredWeight }) => mul(squaredWeight, mul(sub(1, p), sub(1, p))),
+};
+`;
+
+const copy = mkdtempSync(join(tmpdir(), "pawl-newcomer-"));
+const pawl = (...args: string[]) =>
+  spawnSync(process.execPath, [join(copy, "dist/src/cli/main.js"), ...args], {
+    cwd: copy,
+    encoding: "utf8",
+  });
+
+/** Adds an import and one line behind an entry of a list. */
+function addLine(file: string, imported: string, after: string, line: string): void {
+  const path = join(copy, file);
+  const text = readFileSync(path, "utf8");
+  expect(text).toContain(after);
+  const [header, ...rest] = text.split("\nimport ");
+  const more = text.replace(after, `${after}\n${line}`).slice(header!.length);
+  expect(rest.length).toBeGreaterThan(0);
+  writeFileSync(path, `${header}\n${imported}${more}`);
+}
+
+describe("a newcomer", () => {
+  beforeAll(() => {
+    for (const one of ["src", "recipes", "package.json", "tsconfig.json", "tsconfig.build.json"])
+      cpSync(one, join(copy, one), { recursive: true });
+    symlinkSync(resolve("node_modules"), join(copy, "node_modules"));
+    writeFileSync(join(copy, "src/advantages/best.ts"), estimator);
+    writeFileSync(join(copy, "src/objectives/squared-error.ts"), loss);
+    addLine(
+      "src/advantages/estimators.ts",
+      'import { bestEstimator } from "./best.js";',
+      "  grpoEstimator, // the default",
+      "  bestEstimator,",
+    );
+    addLine(
+      "src/objectives/world-losses.ts",
+      'import { squaredError } from "./squared-error.js";',
+      "  ce: crossEntropy,",
+      "  squared: squaredError,",
+    );
+    const built = spawnSync(
+      process.execPath,
+      ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"],
+      { cwd: copy, encoding: "utf8" },
+    );
+    expect(`${built.stdout}${built.stderr}`).toBe("");
+    expect(built.status).toBe(0);
+  }, 240_000);
+
+  it("adds an advantage estimator and a world-model loss in under 40 lines together", () => {
+    expect(`${estimator}${loss}`.trimEnd().split("\n").length + 4).toBeLessThan(40);
+  });
+
+  it("finds both in the help, with their own settings", () => {
+    const { stdout } = pawl("train", "--help");
+    expect(stdout).toContain("--advantage grpo|best|rloo|gigpo|ppo");
+    expect(stdout).toMatch(/--advantage\.margin NUMBER +added to every advantage/);
+    expect(stdout).toContain("--paw.loss cmae|mae|ce|squared|off");
+    expect(stdout).toMatch(/cross-entropy, squared error; off trains the policy alone/);
+    expect(stdout).toContain("--paw.squared-weight NUMBER");
+  });
+
+  it("trains with both, and replays what was trained", () => {
+    const tiny = [
+      ...["--env.rooms", "1", "--env.receptacles", "4", "--env.objects", "3"],
+      ...["--model.max-context", "256", "--engine.threads", "1", "--updates", "1"],
+      ...["--groups", "2", "--group-size", "2", "--step-limit", "2", "--max-tokens", "4"],
+      ...["--warm-start.episodes", "0", "--evaluation.every", "0", "--objective.entropy", "0"],
+    ];
+    const chosen = ["--advantage", "best", "--advantage.margin", "0.5", "--paw.loss", "squared"];
+    const trained = pawl("train", ...tiny, ...chosen, "--out", "run");
+    expect(trained.status, trained.stderr).toBe(0);
+    const line = JSON.parse(
+      readFileSync(join(copy, "run/metrics.jsonl"), "utf8").trim().split("\n").at(-1)!,
+    ) as Record<string, number>;
+    // Nobody earns anything in two steps: s − max(s) is −0.1 at the least, for invalid actions.
+    expect(line["policy.loss"]).toBeLessThanOrEqual(0.1 - 0.5 + 1e-6);
+    expect(line["policy.loss"]).toBeGreaterThanOrEqual(-0.5 - 1e-6);
+    expect(line["world.loss"]).toBeGreaterThan(0);
+    const replayed = pawl("replay", "run");
+    expect(replayed.stdout).toMatch(/1 updates?, \d+ numbers compared, (0|none) diverged/);
+    expect(replayed.status).toBe(0);
+  }, 240_000);
+});
