@@ -19,15 +19,15 @@ function folders() {
   const folder = mkdtempSync(join(tmpdir(), "pawl-telemetry-"));
   const home = join(folder, "home");
   mkdirSync(home);
-  const environment = { ...process.env, HOME: home, XDG_CACHE_HOME: join(home, ".cache") };
+  const { ORT_DISABLE_TELEMETRY: _, ...clean } = process.env;
+  const environment = { ...clean, HOME: home, XDG_CACHE_HOME: join(home, ".cache") };
   return { folder, home, environment };
 }
 
 it("training leaves nothing in the user's home, and no log of the runtime's uploader", () => {
   const { folder, home, environment } = folders();
-  const { ORT_DISABLE_TELEMETRY: _, ...clean } = environment;
   const ran = spawnSync(process.execPath, train(join(folder, "run")), {
-    env: clean,
+    env: environment,
     encoding: "utf8",
   });
   expect(ran.status, ran.stderr).toBe(0);
