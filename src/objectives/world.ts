@@ -2,14 +2,14 @@
  * The world model's token losses: predict the observation that an action caused. With p the probability
  * of the observation's token:
  *
- *   ce    −log p           d/d log p = −1      (5)
- *   mae    1 − p           d/d log p = −p      (6)
- *   cmae   m·(1 − p)       d/d log p = −m·p    (8)
+ *   ce    −log p           d/d log p = −1      (PaW eq. 5)
+ *   mae    1 − p           d/d log p = −p      (PaW eq. 6)
+ *   cmae   m·(1 − p)       d/d log p = −m·p    (PaW eq. 8)
  *
- * The mask m keeps some tokens and has no gradient, as comparisons have none. Equation 7 keeps p ≤ ρ
- * (`below`), what the model does not know yet; the paper's §4.7 reads as if it kept the others, so there
- * are also p ≥ ρ (`above`) and p ≤ 1 − ρ (`margin`). The mean over tokens and transitions (9) and the
- * balance λ (11) are in `worldWeight`.
+ * The mask m keeps some tokens and has no gradient, as comparisons have none. PaW eq. 7 keeps p ≤ ρ
+ * (`below`), what the model does not know yet; PaW §4.7 reads as if it kept the others, so there
+ * are also p ≥ ρ (`above`) and p ≤ 1 − ρ (`margin`). The mean over tokens and transitions (PaW eq. 9) and the
+ * balance λ (PaW eq. 11) are in `worldWeight`.
  */
 import {
   constant,

@@ -1,5 +1,5 @@
 /**
- * Reinforcement learning with PaW co-training: the paper's Algorithm 1.
+ * Reinforcement learning with PaW co-training: PaW Algorithm 1.
  *
  * Left out of the textbook: there is one epoch per update, as in the reference implementation, and the
  * old log-probabilities are those recorded when the actions were sampled, not computed again, unless another

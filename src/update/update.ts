@@ -1,9 +1,9 @@
 /**
- * PaW: one update's episodes as sequences that teach policy and world model in one pass (11).
+ * PaW: one update's episodes as sequences that teach policy and world model in one pass (PaW eq. 11).
  *
  *   L(θ) = mean over groups g of [ L_RL(θ; g) + λ_g · L_WM(θ; S_g) ]
  *
- * Each step is a sequence h_t ⊕ a_t, with o_{t+1} appended where the step is selected (4) and its group
+ * Each step is a sequence h_t ⊕ a_t, with o_{t+1} appended where the step is selected (PaW eq. 4) and its group
  * still has something to learn (λ_g > 0); elsewhere the observation is cut off and costs nothing. Tokens
  * of actions and of appended observations are targets, and per-token inputs say what each counts.
  */
