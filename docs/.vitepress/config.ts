@@ -9,6 +9,8 @@ export default defineConfig({
   title: "Pawl",
   description: "Train language agents that know what their actions do.",
   lang: "en-GB",
+  // No icon; without this, browsers ask for one.
+  head: [["link", { rel: "icon", href: "data:," }]],
   // Folders show README.md, sites show index.html.
   rewrites: { "README.md": "index.md" },
   // Opened from any folder of a server.
@@ -80,6 +82,8 @@ export default defineConfig({
   },
   markdown: {
     anchor: { slugify: slug },
+    // Addresses in help texts are examples.
+    linkify: false,
     config(md) {
       // Files outside docs/ are no pages of the site: their names stand there without a link.
       md.core.ruler.push("outside-links", ({ tokens, env }) => {
