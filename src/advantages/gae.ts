@@ -1,6 +1,6 @@
 /**
  * GAE, generalised advantage estimation, for PPO's critic (Schulman et al. 2016, arXiv 1506.02438,
- * equation 16), token by token.
+ * GAE eq. 16), token by token.
  *
  *   δ_i = r_i + γ·V_{i+1} − V_i
  *   A_i = δ_i + γλ·A_{i+1}

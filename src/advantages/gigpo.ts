@@ -2,10 +2,10 @@
  * GiGPO: GRPO over episodes, plus the same idea among the steps that stood before the same observation
  * (Feng et al. 2025, arXiv 2505.10978).
  *
- *   G_t    = r_t + γ·G_{t+1}, less c·invalid_t where the penalty belongs inside      (5)
- *   A^E_i  = GRPO of the scores s_i                                                  (3)
- *   A^S_i  = (G_i − mean) / (std + 1e-6), or G_i − mean, among the steps of one anchor (6, 7)
- *   A_i    = A^E_i + ω·A^S_i                                                         (8)
+ *   G_t    = r_t + γ·G_{t+1}, less c·invalid_t where the penalty belongs inside      (GiGPO eq. 5)
+ *   A^E_i  = GRPO of the scores s_i                                                  (GiGPO eq. 3)
+ *   A^S_i  = (G_i − mean) / (std + 1e-6), or G_i − mean, among the steps of one anchor (GiGPO eq. 6, 7)
+ *   A_i    = A^E_i + ω·A^S_i                                                         (GiGPO eq. 8)
  *
  * The anchor of a step is the text of the observation it acted on. A step alone with its anchor has
  * A^S = 0. `norm` applies to both terms.
@@ -51,7 +51,7 @@ export function gigpo(group: GigpoGroup, options: GigpoOptions): StepTable {
   );
 }
 
-/** A^S: each step against the steps of the same group that share its anchor (7). */
+/** A^S: each step against the steps of the same group that share its anchor (GiGPO eq. 7). */
 export function stepAdvantages(
   returns: StepTable,
   anchors: readonly (readonly string[])[],
@@ -73,7 +73,7 @@ export function stepAdvantages(
   return returns.map((steps) => steps.map((value) => normalise.get(clusters[i++]!)!(value)));
 }
 
-/** G_t = r_t + γ·G_{t+1} of one episode (5). */
+/** G_t = r_t + γ·G_{t+1} of one episode (GiGPO eq. 5). */
 export function discountedReturns(rewards: readonly number[], gamma: number): readonly number[] {
   const returns = new Array<number>(rewards.length);
   let following = 0;

@@ -1,6 +1,6 @@
 /**
  * GRPO: a step's score against the scores of its group (Shao et al. 2024, arXiv 2402.03300, §4.1.2;
- * the episode-level term of GiGPO, arXiv 2505.10978, equation 3).
+ * the episode-level term of GiGPO, arXiv 2505.10978, GiGPO eq. 3).
  *
  *   A_i = (s_i − mean(s)) / (std(s) + 1e-6)        `mean-std`, std with denominator n − 1
  *   A_i =  s_i − mean(s)                           `mean`

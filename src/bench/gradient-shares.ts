@@ -1,6 +1,6 @@
 /**
  * Where each world-model loss would put its gradient over recorded episodes: on tokens that are noise, or on
- * those that can be learnt (the paper's appendix A.4 and figure 2c; `objectives/gradient-share.ts`).
+ * those that can be learnt (PaW appendix A.4 and figure 2c; `objectives/gradient-share.ts`).
  */
 import type { Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";

@@ -78,7 +78,7 @@ export interface Environment {
   readonly splits: readonly string[];
   /** Steps after which a rollout ends an episode. */
   readonly stepLimit: number;
-  /** The largest return an episode can have: R_max of the paper's equation 10. */
+  /** The largest return an episode can have: R_max of PaW eq. 10. */
   readonly maxReturn: number;
   readonly promptFamily: PromptFamily;
   /** The tasks of a split in their fixed order; an unknown split is an `EnvError`. */

@@ -1,5 +1,5 @@
 /**
- * Where a world-model loss puts its gradient: the diagnostic of the paper's appendix A.4 (figure 2c).
+ * Where a world-model loss puts its gradient: the diagnostic of PaW appendix A.4 (figure 2c).
  *
  * The size of a token's gradient is |d loss / d z|, z the logit of the target token. As d log p / d z =
  * 1 − p, it is |d loss / d log p|·(1 − p): 1 − p for CE, p·(1 − p) for MAE. Summed over noisy tokens

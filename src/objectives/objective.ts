@@ -1,4 +1,4 @@
-/** The whole objective of an update: the policy's losses, and the world model's where PaW is on (3). */
+/** The whole objective of an update: the policy's losses, and the world model's where PaW is on (PaW eq. 3). */
 import { z } from "zod";
 import { entropyObjective } from "./entropy.js";
 import { type Objective, sumObjectives } from "./expression.js";

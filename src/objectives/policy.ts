@@ -1,6 +1,6 @@
 /**
- * The clipped policy gradient with dual clip (Schulman et al. 2017, arXiv 1707.06347, equation 7; dual clip:
- * Ye et al. 2020, arXiv 1912.09729). The paper's L_RL (1), as its baselines compute it.
+ * The clipped policy gradient with dual clip (Schulman et al. 2017, arXiv 1707.06347, PPO eq. 7; dual clip:
+ * Ye et al. 2020, arXiv 1912.09729). PaW's L_RL (PaW eq. 1), as its baselines compute it.
  *
  *   ratio = exp(log p − old log p)
  *   loss  = max(−A·ratio, −A·clamp(ratio, 1 − low, 1 + high)), and for A < 0 no more than −A·dual

@@ -1,5 +1,5 @@
 /**
- * Reinforcement learning with PaW co-training: the paper's Algorithm 1. What each stage is told stands in
+ * Reinforcement learning with PaW co-training: PaW Algorithm 1. The settings of each stage are in
  * `learner.ts`.
  *
  * Left out of the textbook: there is one epoch per update, as in the reference implementation, and the

@@ -1,5 +1,5 @@
 /**
- * Balance: how much world modelling a group gets. Much where its episodes earn little (10).
+ * Balance: how much world modelling a group gets. Much where its episodes earn little (PaW eq. 10).
  *
  *   λ_g = 1 − R̄_g / R_max, clamped to [0, 1]
  *

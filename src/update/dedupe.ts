@@ -1,5 +1,5 @@
 /**
- * De-duplication, beyond the paper (its §7) and off by default: of transitions that teach the same, only
+ * De-duplication, beyond the paper (PaW §7) and off by default: of transitions that teach the same, only
  * the first of the update goes into the pool that selection draws from.
  *
  * Two transitions are the same when goal, observation acted on, action and next observation are; the

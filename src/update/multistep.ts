@@ -1,5 +1,5 @@
 /**
- * Multi-step targets, beyond the paper (its §7) and off by default: after h_t ⊕ a_t ⊕ o_{t+1} come the
+ * Multi-step targets, beyond the paper (PaW §7) and off by default: after h_t ⊕ a_t ⊕ o_{t+1} come the
  * recorded a_{t+1} ⊕ o_{t+2} ⊕ … up to o_{t+k}. The later actions are given, not learned; the
  * observation o_{t+j} counts δ^(j−1) times what o_{t+1} counts.
  */

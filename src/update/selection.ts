@@ -1,5 +1,5 @@
 /**
- * Selection: which transitions teach the world model. Those where the policy was undecided (4).
+ * Selection: which transitions teach the world model. Those where the policy was undecided (PaW eq. 4).
  *
  *   S_α = Top_α(P; H),   the ⌈α·N⌉ transitions of the whole update with the largest action entropy H
  *

@@ -65,7 +65,7 @@ describe("prepareUpdate", () => {
     ]);
   });
 
-  it("weighs tokens by equation 11", () => {
+  it("weighs tokens by PaW eq. 11", () => {
     const update = prepare();
     expect(update.lambdas).toEqual([0.5, 1]);
     // |G| = 2; group 0 has two selected transitions, group 1 one; every |o| is 2.

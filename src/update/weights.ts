@@ -2,7 +2,7 @@
  * Weights: what one token counts, so that the sum over tokens is the mean that a loss is defined as.
  *
  *              action token of group g           observation token of a selected transition of group g
- *   `paper`    1 / (|G|·|g|)                     λ_g / (|G|·|S_g|·|o|)                      (1, 9, 11)
+ *   `paper`    1 / (|G|·|g|)                     λ_g / (|G|·|S_g|·|o|)                      (PaW eq. 1, 9, 11)
  *   `tokens`   1 / (number of action tokens)     λ_g / (number of selected observation tokens)
  *
  * |G| counts the groups with a transition, |g| the group's episodes with one, S_g its selected

@@ -1,0 +1,107 @@
+/** The documentation site, from the same Markdown that is read in the repository. */
+import { posix } from "node:path";
+import { defineConfig } from "vitepress";
+import { slug } from "../slug.js";
+
+const page = (text: string, link: string) => ({ text, link });
+
+export default defineConfig({
+  title: "Pawl",
+  description: "Train language agents that know what their actions do.",
+  lang: "en-GB",
+  // No icon; without this, browsers ask for one.
+  head: [["link", { rel: "icon", href: "data:," }]],
+  // Folders show README.md, sites show index.html.
+  rewrites: { "README.md": "index.md" },
+  // Opened from any folder of a server.
+  base: process.env.PAWL_DOCS_BASE ?? "/",
+  lastUpdated: false,
+  themeConfig: {
+    search: { provider: "local" },
+    outline: { level: [2, 3] },
+    docFooter: { prev: false, next: false },
+    nav: [
+      page("Tutorials", "/tutorials/first-agent"),
+      page("How-to", "/settings"),
+      page("Reference", "/reference/commands"),
+      page("Explanation", "/architecture"),
+    ],
+    sidebar: [
+      {
+        text: "Tutorials",
+        items: [
+          page("Your first agent", "/tutorials/first-agent"),
+          page("Your own environment", "/tutorials/own-environment"),
+          page("Your own agent", "/tutorials/own-agent"),
+          page("From laptop to GPU", "/tutorials/laptop-to-gpu"),
+        ],
+      },
+      {
+        text: "How-to",
+        items: [
+          page("Settings and resuming", "/settings"),
+          page("Advantages and the critic", "/advantages"),
+          page("World models", "/world-models"),
+          page("RWML", "/rwml"),
+          page("WebShop", "/webshop"),
+          page("Search QA", "/search-qa"),
+          page("Engine servers", "/remote-engines"),
+        ],
+      },
+      {
+        text: "Reference",
+        items: [
+          page("Commands and settings", "/reference/commands"),
+          page("Environments", "/reference/environments"),
+          page("Library API", "/reference/api/"),
+          page("Engine protocol", "/engine-protocol"),
+        ],
+      },
+      {
+        text: "Explanation",
+        items: [
+          page("Architecture", "/architecture"),
+          page("Why PaW", "/why-paw"),
+          page("Papers: what differs", "/papers"),
+          page("Performance", "/performance"),
+          page("On a GPU", "/gpu"),
+        ],
+      },
+      {
+        text: "Results",
+        items: [
+          page("The default run", "/results/laptop"),
+          page("With and without PaW", "/results/paw"),
+          page("ALFWorld on a GPU", "/results/alfworld-gpu"),
+          page("World models", "/results/world-model"),
+          page("RWML", "/results/rwml"),
+          page("History", "/results/history"),
+        ],
+      },
+    ],
+  },
+  markdown: {
+    anchor: { slugify: slug },
+    // Addresses in help texts are examples.
+    linkify: false,
+    config(md) {
+      // Files outside docs/ are no pages of the site: their names stand there without a link.
+      md.core.ruler.push("outside-links", ({ tokens, env }) => {
+        for (const { children } of tokens) {
+          let outside = false;
+          for (const token of children ?? []) {
+            if (token.type === "link_open") {
+              const href = token.attrGet("href") ?? "";
+              const from = posix.dirname((env as { relativePath?: string }).relativePath ?? ".");
+              outside = /^\.\.?\//.test(href) && posix.join(from, href).startsWith("..");
+            }
+            if (!outside || !token.type.startsWith("link_")) continue;
+            token.tag = "span";
+            token.attrs = [];
+            if (token.type === "link_close") outside = false;
+          }
+        }
+      });
+    },
+  },
+});

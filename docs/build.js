@@ -1,0 +1,29 @@
+/**
+ * Builds the documentation site into docs/.vitepress/dist: `npm run docs:build`.
+ *
+ * Installs the site's tools first (docs/package.json: they are not dependencies of the package), and
+ * fails where the reference is out of date or a link leads nowhere.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const docs = dirname(fileURLToPath(import.meta.url));
+
+function run(command, args, cwd) {
+  const { status, error } = spawnSync(command, args, { cwd, stdio: "inherit" });
+  if (error) throw error;
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+// A copy of the lock file says what was installed last time.
+const mark = join(docs, "node_modules", ".installed-lock.json");
+const lock = readFileSync(join(docs, "package-lock.json"), "utf8");
+if (!existsSync(mark) || readFileSync(mark, "utf8") !== lock) {
+  run("npm", ["ci", "--no-progress"], docs);
+  writeFileSync(mark, lock);
+}
+run("npm", ["run", "--silent", "build"], dirname(docs));
+run("node", ["reference.js", "--check"], docs);
+run("npm", ["run", "--silent", "build"], docs);
