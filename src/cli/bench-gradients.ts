@@ -23,9 +23,9 @@ export const benchGradients = defineCommand({
   ].join("\n"),
   options: () =>
     z.strictObject({
-      episodes: z.int().min(1).default(64).describe("the first episodes of the run"),
+      episodes: z.int().min(1).default(64).describe("number of episodes, the first of the run"),
       rho: z.number().min(0).max(1).default(0.2).describe("ρ of the clipped losses"),
-      threads: z.int().min(1).optional().describe("threads; default: those of the run"),
+      threads: z.int().min(1).optional().describe("CPU threads (default: those of the run)"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   examples: [

@@ -21,14 +21,20 @@ export const checkpointOptions = {
   checkpoint: z
     .string()
     .optional()
-    .describe("instead of a policy: a run folder (its latest checkpoint), or a model's folder"),
+    .describe(
+      "evaluate a trained model instead of a policy: a run (its latest checkpoint) or a model folder",
+    ),
   engine: engineOptions,
   temperature: z
     .number()
     .min(0)
     .default(0)
-    .describe("of a checkpoint; 0 takes the most probable token"),
-  maxTokens: z.int().min(1).default(512).describe("longest response of a checkpoint, in tokens"),
+    .describe("sampling temperature of a checkpoint (0: greedy)"),
+  maxTokens: z
+    .int()
+    .min(1)
+    .default(512)
+    .describe("maximum length of a checkpoint's response in tokens"),
 } as const;
 
 /** The settings that the run of the checkpoint on the command line was made with, where it has one. */

@@ -19,11 +19,8 @@ export const envReplay = defineCommand({
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
-      file: z.string().describe("the traces, .jsonl or .jsonl.gz"),
-      data: z
-        .string()
-        .optional()
-        .describe("folder of the environment's data: short for --env.data"),
+      file: z.string().describe("trace file, .jsonl or .jsonl.gz"),
+      data: z.string().optional().describe("data folder of the environment (short for --env.data)"),
     }),
   examples: [
     ["pawl env replay --env household --file traces.jsonl.gz", "compare every recorded state"],

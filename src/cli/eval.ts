@@ -28,15 +28,17 @@ export const evaluate = defineCommand({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
       policy: policyConfig.optional(),
       ...checkpointOptions,
-      split: z.string().default("valid_seen").describe("the split to take tasks from"),
-      tasks: count.optional().describe("the first tasks of the split; default: all of them"),
+      split: z.string().default("valid_seen").describe("split to take tasks from"),
+      tasks: count.optional().describe("number of tasks, the first of the split (default: all)"),
       prompt: promptOptions.prefault({}),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
       lanes: count
         .optional()
-        .describe("episodes side by side; default 1, for chat models policy.concurrency"),
-      seed: z.int().min(0).default(0).describe("seed of every draw"),
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+        .describe("episodes played concurrently (default: 1; policy.concurrency for chat models)"),
+      seed: z.int().min(0).default(0).describe("random seed"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   base: settingsOfCheckpoint,

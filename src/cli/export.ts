@@ -18,11 +18,11 @@ export const exportCommand = defineCommand({
   ].join("\n"),
   options: () =>
     z.strictObject({
-      out: z.string().min(1).optional().describe("the folder to write; it must be new or empty"),
+      out: z.string().min(1).optional().describe("output folder, new or empty"),
       engine: z
         .url({ protocol: /^https?$/ })
         .optional()
-        .describe("http://… of the engine server that has the weights; default: that of the run"),
+        .describe("URL of the engine server that has the weights (default: the run's)"),
     }),
   examples: [
     ["pawl export runs/… --out agent", "the trained agent, for vllm serve agent"],

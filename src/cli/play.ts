@@ -25,18 +25,15 @@ export const play = defineCommand({
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
-      split: z
-        .string()
-        .optional()
-        .describe("take the task from this split; default: the first split"),
+      split: z.string().optional().describe("split to take the task from (default: the first one)"),
       task: z
         .string()
         .optional()
-        .describe("the task to play, for example train/17; default: one by chance"),
+        .describe("task to play, such as train/17 (default: a random one)"),
       seed: z
         .int()
         .optional()
-        .describe("seed of the choice and of surface noise; default: by the clock"),
+        .describe("random seed for task selection and noise (default: from the clock)"),
     }),
   examples: [
     ["pawl play", "a household task by chance"],

@@ -23,15 +23,17 @@ export const replay = defineCommand({
       losses: z
         .boolean()
         .default(true)
-        .describe("learn updates again where weights are kept; --no-losses reads the record alone"),
+        .describe(
+          "recompute losses of updates whose weights were kept; --no-losses uses only the record",
+        ),
       tolerance: z
         .number()
         .min(0)
         .default(1e-3)
         .describe(
-          "how far an engine's numbers may be off, relatively; others must be equal to 1e-9",
+          "relative tolerance for numbers computed by an engine; all others must match to 1e-9",
         ),
-      all: z.boolean().default(false).describe("list every divergence, not only the first"),
+      all: z.boolean().default(false).describe("list all divergences, not only the first"),
     }),
   examples: [
     ["pawl replay runs/…", "recompute everything the record determines"],

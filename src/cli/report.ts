@@ -24,11 +24,11 @@ export const report = defineCommand({
     "Curves with several runs overlaid (mean and spread over seeds); of pawl train also a table of the last evaluations, episodes to\nread, and with --predictions what the model expects to see, token by token. The file needs no network.",
   options: () =>
     z.strictObject({
-      out: z.string().default("report.html").describe("the file to write"),
+      out: z.string().default("report.html").describe("output file"),
       predictions: z
         .boolean()
         .default(false)
-        .describe("ask each group's first run for the probabilities of observation tokens"),
+        .describe("let the first run of each group predict observation tokens"),
     }),
   examples: [
     ["pawl report runs/…", "one run"],

@@ -23,7 +23,7 @@ export const rollout = defineCommand({
   options: (peek) =>
     rolloutConfig(findEnvKind(peek("env.name") ?? "household")).safeExtend({
       ...checkpointOptions,
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
     }),
   base: settingsOfCheckpoint,
   examples: [

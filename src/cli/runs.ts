@@ -10,8 +10,8 @@ export const runs = defineCommand({
   summary: "list the runs",
   options: () =>
     z.strictObject({
-      dir: z.string().default("runs").describe("the folder that holds the run folders"),
-      json: z.boolean().default(false).describe("print the manifests as JSON, one a line"),
+      dir: z.string().default("runs").describe("folder that contains the run folders"),
+      json: z.boolean().default(false).describe("print the manifests as JSON, one per line"),
     }),
   examples: [["pawl runs", "what was run when, how it ended and how well"]],
   async run({ config, io }) {

@@ -21,11 +21,11 @@ export const rwml = defineCommand({
     "The model plays, foresees what its actions do, and is rewarded by how near that is to what happened. Environment,\nprompt, limits and engine are those of the run that --model.start names, where it is one; a file and flags change\nsingle ones, but not the environment's name. On --resume, updates, evaluation.…, checkpointEvery and engine.…\ncan change; anything else is refused.\ndocs/rwml.md tells how to choose a reward and a threshold, and how task RL follows.",
   options: (peek) =>
     rwmlConfig(findEnvKind(peek("env.name") ?? "household")).extend({
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       resume: z
         .string()
         .optional()
-        .describe("go on with this run and its settings; --updates 300 makes it longer"),
+        .describe("resume this run with its settings; add --updates 300 to make it longer"),
     }),
   base(given) {
     const { peek } = given;

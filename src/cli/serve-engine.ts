@@ -20,31 +20,41 @@ export const serveEngine = defineCommand({
       model: z
         .string()
         .optional()
-        .describe("checkpoint folder, Hugging Face layout; absent: runs bring their models"),
-      nproc: count.default(1).describe("processes, one per GPU"),
-      host: z.string().default("127.0.0.1").describe("address to listen at"),
-      port: z.int().min(0).max(65_535).default(8000).describe("port to listen at; 0: any free one"),
+        .describe(
+          "checkpoint folder in Hugging Face layout (default: none; runs upload their models)",
+        ),
+      nproc: count.default(1).describe("number of processes, one per GPU"),
+      host: z.string().default("127.0.0.1").describe("address to listen on"),
+      port: z
+        .int()
+        .min(0)
+        .max(65_535)
+        .default(8000)
+        .describe("port to listen on (0: any free port)"),
       checkpoints: z
         .string()
         .default("checkpoints")
-        .describe("folder that runs save to and load from; nothing outside it is touched"),
-      name: z.string().optional().describe("the model's name; default: that of its folder"),
+        .describe("folder for checkpoints; the server reads and writes nothing outside it"),
+      name: z.string().optional().describe("model name (default: the name of its folder)"),
       dtype: z
         .enum(["float32", "bfloat16"])
         .optional()
         .describe(
-          "precision of products; default: bfloat16 on GPUs, which know no other, float32 on CPUs",
+          "compute precision (default: bfloat16 on GPUs, the only choice there; float32 on CPUs)",
         ),
-      batchTokens: count.optional().describe("tokens in one forward pass, at most"),
+      batchTokens: count.optional().describe("maximum tokens per forward pass"),
       sampleRows: count
         .optional()
-        .describe("sequences sampled side by side, at most; fewer take less memory"),
+        .describe("maximum sequences sampled concurrently; fewer need less memory"),
       activationCheckpointing: z
         .boolean()
         .default(false)
-        .describe("less memory, a third more computing"),
+        .describe("gradient checkpointing: less memory, a third more compute"),
       threads: count.optional().describe("CPU threads per process"),
-      python: z.string().optional().describe("the Python to use; default: PAWL_PYTHON, or python3"),
+      python: z
+        .string()
+        .optional()
+        .describe("Python interpreter (default: $PAWL_PYTHON, or python3)"),
     }),
   examples: [
     ["pawl serve engine", "for runs that bring a model: from scratch, or a folder of theirs"],

@@ -25,13 +25,25 @@ export const serveRetriever = defineCommand({
       corpus: z
         .string()
         .optional()
-        .describe("JSONL file of {id, contents}, also .gz; default: the made-up world's passages"),
-      retriever: z.enum(["bm25", "dense"]).default("bm25").describe("how to search"),
+        .describe(
+          "JSONL file of {id, contents}, optionally .gz (default: passages of the made-up world)",
+        ),
+      retriever: z.enum(["bm25", "dense"]).default("bm25").describe("search method"),
       encoder,
       encoderModel,
-      host: z.string().default("127.0.0.1").describe("address to listen at"),
-      port: z.int().min(0).max(65_535).default(8000).describe("port to listen at; 0: any free one"),
-      topk: z.int().min(1).max(1000).default(3).describe("passages per query, if not asked for"),
+      host: z.string().default("127.0.0.1").describe("address to listen on"),
+      port: z
+        .int()
+        .min(0)
+        .max(65_535)
+        .default(8000)
+        .describe("port to listen on (0: any free port)"),
+      topk: z
+        .int()
+        .min(1)
+        .max(1000)
+        .default(3)
+        .describe("passages per query if the request does not say"),
       cache,
     }),
   examples: [

@@ -19,9 +19,9 @@ export const show = defineCommand({
     "EPISODE is group.attempt as the list shows it, or `solved`, `failed`, `broken` for the first of that kind.",
   options: () =>
     z.strictObject({
-      full: z.boolean().default(false).describe("show what the policy read and wrote at each step"),
+      full: z.boolean().default(false).describe("show prompt and response of each step"),
       json: z.boolean().default(false).describe("print the record as JSON"),
-      all: z.boolean().default(false).describe("list every episode, not only the first ones"),
+      all: z.boolean().default(false).describe("list all episodes, not only the first ones"),
     }),
   examples: [
     ["pawl show runs/2026-…-rollout-household", "results by task type, and the episodes"],

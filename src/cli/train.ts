@@ -25,15 +25,15 @@ export const train = defineCommand({
   },
   options: (peek) =>
     trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       quick: z
         .boolean()
         .default(false)
-        .describe("a smaller world, to see an agent learn in a minute and a half"),
+        .describe("a smaller world, to watch an agent learn in a minute and a half"),
       resume: z
         .string()
         .optional()
-        .describe("go on with this run and its settings; --updates 300 makes it longer"),
+        .describe("resume this run with its settings; add --updates 300 to make it longer"),
     }),
   examples: [
     ["pawl train", "watch a small agent learn"],

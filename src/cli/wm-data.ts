@@ -49,24 +49,37 @@ export const wmData = defineCommand({
       mix: z
         .array(z.string())
         .default([])
-        .describe("who plays how many episodes: expert:500,random:200,epsilon=0.3:200,runs/…:100"),
+        .describe(
+          "policies and numbers of episodes, such as expert:500,random:200,epsilon=0.3:200,runs/…:100",
+        ),
       from: z
         .array(z.string())
         .default([])
         .describe("run folders, data sets, and chat JSON in the ShareGPT / LLaMA-Factory layout"),
-      split: z.string().default("train").describe("the split whose tasks are played"),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
-      test: z.number().min(0).max(1).default(0.1).describe("share of the tasks kept for testing"),
+      split: z.string().default("train").describe("split whose tasks are played"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
+      test: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0.1)
+        .describe("fraction of the tasks to hold out for testing"),
       budget: budgetOptions,
-      temperature: z.number().min(0).optional().describe("of trained agents; default: their own"),
+      temperature: z
+        .number()
+        .min(0)
+        .optional()
+        .describe("sampling temperature of trained agents (default: their own)"),
       engine: engineChoice,
       format: z
         .enum(["pawl", "sharegpt"])
         .default("pawl")
-        .describe("files of ours, or chat JSON with a dataset_info.json for LLaMA-Factory"),
+        .describe("Pawl's own format, or chat JSON with a dataset_info.json for LLaMA-Factory"),
       protocol: protocolOptions,
-      out: z.string().min(1).describe("the folder to write"),
-      seed: z.int().min(0).default(0).describe("seed of tasks and every draw"),
+      out: z.string().min(1).describe("output folder"),
+      seed: z.int().min(0).default(0).describe("random seed for tasks and sampling"),
       json: z.boolean().default(false).describe("print the statistics as one line of JSON"),
     }),
   examples: [

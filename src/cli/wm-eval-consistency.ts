@@ -30,32 +30,41 @@ export const wmEvalConsistency = defineCommand({
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
-      model: z
-        .string()
-        .min(1)
-        .describe("a run of pawl wm train or pawl train, or a model's folder"),
+      model: z.string().min(1).describe("a run of pawl wm train or pawl train, or a model folder"),
       policies: z
         .array(z.string())
         .min(1)
         .default(["expert", "epsilon=0.3"])
-        .describe("who plays: expert, seeker, random, epsilon=SHARE, runs of pawl train"),
-      split: z.string().default("valid_seen").describe("the split to take tasks from"),
-      tasks: count.default(64).describe("the first tasks of the split"),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+        .describe("who plays: expert, seeker, random, epsilon=PROBABILITY, or runs of pawl train"),
+      split: z.string().default("valid_seen").describe("split to take tasks from"),
+      tasks: count.default(64).describe("number of tasks, the first of the split"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
       anchor: z
         .strictObject({
-          every: z.int().min(0).default(0).describe("put in the real answer every so many steps"),
+          every: z
+            .int()
+            .min(0)
+            .default(0)
+            .describe("insert the real observation every this many steps"),
           actions: z
             .array(z.string())
             .default([])
-            .describe("put in the real answer to actions that begin so, for example search["),
+            .describe(
+              "insert the real observation after actions with this prefix, such as search[",
+            ),
         })
         .prefault({}),
-      temperature: z.number().min(0).optional().describe("of trained agents; default: their own"),
+      temperature: z
+        .number()
+        .min(0)
+        .optional()
+        .describe("sampling temperature of trained agents (default: their own)"),
       maxTokens: maxTokensOption,
       engine: engineChoice,
-      seed: z.int().min(0).default(0).describe("seed of every draw"),
-      out: z.string().optional().describe("a file to write the results to, as JSON"),
+      seed: z.int().min(0).default(0).describe("random seed"),
+      out: z.string().optional().describe("write the results to this JSON file"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   examples: [

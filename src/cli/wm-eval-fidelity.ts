@@ -38,21 +38,30 @@ export const wmEvalFidelity = defineCommand({
       model: z
         .string()
         .optional()
-        .describe("a run of pawl wm train or pawl train, or a model's folder"),
+        .describe("a run of pawl wm train or pawl train, or a model folder"),
       data: dataOptions,
-      part: z.enum(["test", "train", "all"]).default("test").describe("which trajectories to ask"),
-      trajectories: count.optional().describe("a seeded choice of so many; default: all of them"),
-      mistakes: z.int().min(0).default(0).describe("wrong answers to show beside the world's"),
+      part: z
+        .enum(["test", "train", "all"])
+        .default("test")
+        .describe("which trajectories to evaluate on"),
+      trajectories: count
+        .optional()
+        .describe("random sample of this many trajectories (default: all)"),
+      mistakes: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe("number of wrong predictions to show next to the truth"),
       maxTokens: maxTokensOption,
       engine: engineChoice,
       chat: z
         .strictObject({ ...chatClientOptions.shape, temperature: z.number().min(0).default(0) })
         .optional(),
-      shots: z.int().min(0).default(3).describe("training trajectories shown to a chat model"),
-      shotTurns: count.default(20).describe("turns of each that are shown"),
+      shots: z.int().min(0).default(3).describe("few-shot training trajectories for a chat model"),
+      shotTurns: count.default(20).describe("turns per few-shot trajectory"),
       protocol: protocolOptions,
-      seed: z.int().min(0).default(0).describe("seed of the choice of trajectories"),
-      out: z.string().optional().describe("a file to write the scores to, as JSON"),
+      seed: z.int().min(0).default(0).describe("random seed for choosing trajectories"),
+      out: z.string().optional().describe("write the scores to this JSON file"),
       json: z.boolean().default(false).describe("print the scores as one line of JSON"),
     }),
   examples: [

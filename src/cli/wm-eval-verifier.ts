@@ -34,24 +34,30 @@ export const wmEvalVerifier = defineCommand({
         .string()
         .min(1)
         .default("exact")
-        .describe("exact, a run of pawl wm train or pawl train, or a model's folder"),
+        .describe("exact, a run of pawl wm train or pawl train, or a model folder"),
       policy: z
         .string()
         .default("epsilon=0.3")
-        .describe("who plays: expert, seeker, random, epsilon=SHARE, or a run of pawl train"),
+        .describe("who plays: expert, seeker, random, epsilon=PROBABILITY, or a run of pawl train"),
       budgets: z
         .array(z.int().min(0))
         .min(1)
         .default([0, 2, 4, 10, 50])
-        .describe("checks per episode, one evaluation each"),
-      split: z.string().optional().describe("the split; default: the environment's last one"),
-      tasks: count.default(100).describe("the first tasks of the split, each once"),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
-      temperature: z.number().min(0).optional().describe("of a trained agent; default: its own"),
+        .describe("budgets of checks per episode, one evaluation each"),
+      split: z.string().optional().describe("split (default: the environment's last one)"),
+      tasks: count.default(100).describe("number of tasks, the first of the split"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
+      temperature: z
+        .number()
+        .min(0)
+        .optional()
+        .describe("sampling temperature of a trained agent (default: its own)"),
       maxTokens: maxTokensOption,
       engine: engineChoice,
-      seed: z.int().min(0).default(0).describe("seed of every draw"),
-      out: z.string().optional().describe("a file to write the results to, as JSON"),
+      seed: z.int().min(0).default(0).describe("random seed"),
+      out: z.string().optional().describe("write the results to this JSON file"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   examples: [

@@ -23,14 +23,14 @@ export const wmScale = defineCommand({
         .array(count)
         .min(1)
         .default([100, 300, 1000])
-        .describe("trajectories of each environment to learn from"),
+        .describe("numbers of training trajectories per environment"),
       models: z
         .array(z.string())
         .min(1)
         .default(["tiny", "small"])
         .describe("model sizes, or checkpoint folders"),
       testTrajectories: count.default(64).describe("test trajectories to score every model on"),
-      out: z.string().optional().describe("the folder of the runs; default: a new one below runs/"),
+      out: z.string().optional().describe("folder for the runs (default: a new one in runs/)"),
       json: z.boolean().default(false).describe("print the curves as one line of JSON"),
     }),
   examples: [

@@ -25,15 +25,15 @@ export const wmThreshold = defineCommand({
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
       encoder: encoderOptions,
-      split: z.string().default("train").describe("the split to take tasks from"),
-      tasks: count.default(40).describe("tasks to play"),
-      steps: count.default(8).describe("steps of each task at most"),
+      split: z.string().default("train").describe("split to take tasks from"),
+      tasks: count.default(40).describe("number of tasks to play"),
+      steps: count.default(8).describe("maximum steps per task"),
       paraphrases: z
         .string()
         .optional()
         .describe("JSONL file of {state, paraphrase} to use instead of paraphrases by rule"),
-      seed: z.int().min(0).default(0).describe("seed of every draw"),
-      out: z.string().default("threshold.html").describe("the file to write"),
+      seed: z.int().min(0).default(0).describe("random seed"),
+      out: z.string().default("threshold.html").describe("output file"),
       json: z.boolean().default(false).describe("print the result as one line of JSON"),
     }),
   examples: [

@@ -22,11 +22,11 @@ export const wmTrain = defineCommand({
   options: () =>
     worldTrainConfig.extend({
       data: worldTrainConfig.shape.data.optional(),
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       resume: z
         .string()
         .optional()
-        .describe("go on with this run and its settings; --epochs 10 makes it longer"),
+        .describe("resume this run with its settings; add --epochs 10 to make it longer"),
     }),
   examples: [
     ["pawl wm train --data data/household", "a small model from scratch"],

@@ -37,8 +37,12 @@ export const wmWarmStart = defineCommand({
     z.strictObject({
       world: worldTrainConfig.omit({ model: true, engine: true, seed: true }),
       train: trainConfig(findEnvKind(peek("train.env.name") ?? "household")).prefault({}),
-      seeds: z.array(z.int().min(0)).min(1).default([0, 1, 2]).describe("both arms for each"),
-      out: z.string().optional().describe("the folder of the runs; default: a new one below runs/"),
+      seeds: z
+        .array(z.int().min(0))
+        .min(1)
+        .default([0, 1, 2])
+        .describe("random seeds, both arms each"),
+      out: z.string().optional().describe("folder for the runs (default: a new one in runs/)"),
       json: z.boolean().default(false).describe("print the curves as one line of JSON"),
     }),
   examples: [

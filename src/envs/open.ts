@@ -15,7 +15,7 @@ export function envConfig(kind: EnvKind): z.ZodObject {
     name: z
       .enum(envKinds().map(({ name }) => name))
       .default(kind.name)
-      .describe("the environment; pawl env list tells what each is"),
+      .describe("environment (pawl env list describes them)"),
   });
 }
 

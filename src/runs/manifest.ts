@@ -12,18 +12,18 @@ const runStatus = z.enum(["running", "done", "interrupted", "failed"]);
 
 const settingChanges = z
   .record(z.string(), z.object({ from: z.unknown().optional(), to: z.unknown().optional() }))
-  .describe("settings by their path, for example `evaluation.every`");
+  .describe("settings by path, such as `evaluation.every`");
 
 const resumeSchema = z.object({
   at: z.iso.datetime(),
-  update: z.int().min(0).describe("the first update after it: what changed holds from here on"),
+  update: z.int().min(0).describe("first update with the changed settings"),
   pawl: z.string(),
   changed: settingChanges,
 });
 
 const manifestSchema = z.object({
   schema: z.literal(RUN_SCHEMA),
-  kind: z.string().describe("the command that made the run, for example `rollout`"),
+  kind: z.string().describe("command that created the run, such as `rollout`"),
   status: runStatus,
   createdAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
@@ -31,9 +31,9 @@ const manifestSchema = z.object({
   seed: z.number(),
   config: z
     .record(z.string(), z.unknown())
-    .describe("the resolved configuration, defaults included, as it holds now"),
-  resumes: z.array(resumeSchema).optional().describe("each time the run went on"),
-  copiedFrom: z.string().optional().describe("the run that this one was a copy of, to go on with"),
+    .describe("current resolved configuration, including defaults"),
+  resumes: z.array(resumeSchema).optional().describe("each time the run was resumed"),
+  copiedFrom: z.string().optional().describe("run that this one was copied from"),
   versions: z.record(z.string(), z.string()),
   summary: z.record(z.string(), z.number()).optional(),
 });

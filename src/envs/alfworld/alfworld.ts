@@ -40,19 +40,16 @@ const GAMES_KEPT = 32;
 
 /** The options of ALFWorld. */
 export const alfworldOptions = z.strictObject({
-  data: z
-    .string()
-    .optional()
-    .describe("folder of the official download; without it, the variable ALFWORLD_DATA names it"),
+  data: z.string().optional().describe("folder of the official download (default: $ALFWORLD_DATA)"),
   types: z
     .array(z.string())
     .min(1)
     .optional()
-    .describe("only tasks of these types, for example pick_and_place_simple; all by default"),
+    .describe("include only these task types, such as pick_and_place_simple (default: all)"),
   order: z
     .int()
     .optional()
-    .describe("seed that shuffles every task list; without it, tasks come in the order of paths"),
+    .describe("shuffle every task list with this seed (default: sorted by path)"),
 });
 
 /** ALFWorld, opened. */

@@ -45,29 +45,29 @@ const successReward = 10;
 /** The options of the household world. */
 export const householdOptions = z
   .strictObject({
-    rooms: z.int().min(1).max(4).default(2).describe("rooms of a house"),
+    rooms: z.int().min(1).max(4).default(2).describe("rooms per house"),
     receptacles: z
       .int()
       .min(3)
       .max(24)
       .default(8)
-      .describe("places of a house, appliances and lamps included: 3 to 6 for each room"),
+      .describe("receptacles per house, including appliances and lamps: 3 to 6 per room"),
     objects: z
       .int()
       .min(2)
       .max(24)
       .default(8)
-      .describe("things that lie about in a house: at most 2 for each receptacle"),
+      .describe("movable objects per house: at most 2 per receptacle"),
     families: z
       .array(z.enum(families))
       .min(1)
       .default([...families])
-      .describe("which families of tasks there are"),
+      .describe("task families to include"),
     noise: z
       .enum(noiseKinds)
       .default("off")
-      .describe("random ids and brand-like words in observations, new in every episode"),
-    seed: z.int().default(0).describe("another seed is another set of houses"),
+      .describe("add random ids or brand-like words to observations, different in every episode"),
+    seed: z.int().default(0).describe("random seed of the houses"),
   })
   .superRefine((options, context) => {
     const refuse = (key: string, message: string) =>

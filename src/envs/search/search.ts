@@ -39,27 +39,27 @@ export const searchOptions = z.strictObject({
   corpus: z
     .string()
     .optional()
-    .describe("JSONL file of {id, contents} to search; default: the one in the data folder"),
+    .describe("JSONL file of {id, contents} to search (default: the one in the data folder)"),
   retriever: z
     .string()
     .default("bm25")
-    .describe("bm25, dense, or the address of a retriever, like http://127.0.0.1:8000/retrieve"),
+    .describe("bm25, dense, or the URL of a retriever, such as http://127.0.0.1:8000/retrieve"),
   encoder: z
     .string()
     .optional()
-    .describe("for dense: folder with tokenizer.json and model.onnx, or an embeddings endpoint"),
-  encoderModel: z.string().optional().describe("the model's name at an embeddings endpoint"),
+    .describe("dense only: folder with tokenizer.json and model.onnx, or an embeddings endpoint"),
+  encoderModel: z.string().optional().describe("model name on the embeddings endpoint"),
   topk: z.int().min(1).max(100).default(3).describe("passages per search"),
-  size: z.int().min(40).max(100_000).default(400).describe("made-up: how many things there are"),
+  size: z.int().min(40).max(100_000).default(400).describe("made-up world: number of entities"),
   hops: z
     .enum(["one", "two", "both"])
     .default("both")
-    .describe("made-up: how many facts a question needs"),
-  seed: z.int().min(0).max(0xffffffff).default(1).describe("made-up: another seed, another world"),
+    .describe("made-up world: facts needed to answer a question"),
+  seed: z.int().min(0).max(0xffffffff).default(1).describe("made-up world: random seed"),
   cache: z
     .string()
     .optional()
-    .describe("folder for the index or vectors of a large corpus; default ~/.cache/pawl"),
+    .describe("cache folder for the index or vectors of a large corpus (default: ~/.cache/pawl)"),
 });
 
 type Options = z.output<typeof searchOptions>;

@@ -39,7 +39,7 @@ export const webshopOptions = z.strictObject({
     .enum(["synthetic", "human"])
     .default("synthetic")
     .describe(
-      "goals made from the products' attributes, or those that people wrote (official files)",
+      "goals generated from product attributes, or written by people (official files only)",
     ),
   products: z
     .int()
@@ -58,11 +58,11 @@ export const webshopOptions = z.strictObject({
     .min(0)
     .max(0xffffffff)
     .default(42)
-    .describe("of the prices drawn and, made-up, of the products; another seed is another shop"),
+    .describe("random seed for prices and, in the made-up catalogue, for the products"),
   cache: z
     .string()
     .optional()
-    .describe("folder for the index of a large catalogue; default ~/.cache/pawl"),
+    .describe("cache folder for the index of a large catalogue (default: ~/.cache/pawl)"),
 });
 
 type Options = z.output<typeof webshopOptions>;

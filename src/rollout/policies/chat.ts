@@ -26,13 +26,13 @@ export const chatOptions = z.strictObject({
     .enum(["plain", "react", "reflexion"])
     .default("plain")
     .describe(
-      "plain: each step by itself; react: with all earlier reasoning; reflexion: react, and a note after every failed attempt for the next one",
+      "plain: each step on its own; react: keeps all earlier reasoning; reflexion: react plus a reflection after each failed attempt",
     ),
   memory: z
     .int()
     .min(1)
     .default(3)
-    .describe("reflexion: notes of earlier attempts to keep, the latest ones"),
+    .describe("reflexion: how many of the latest reflections to keep"),
 });
 
 /** Settings of a chat model as a policy, as a caller gives them. */

@@ -14,11 +14,11 @@ const epsilon = z
   .min(0)
   .max(1)
   .default(0)
-  .describe("share of steps at which it acts at random instead");
+  .describe("ε: probability of taking a random action instead");
 
 /** The schema of a policy: its name and the options of that kind. */
 export const policyConfig = z.discriminatedUnion("name", [
-  z.strictObject({ name: z.literal("expert").describe("who plays; default: the expert"), epsilon }),
+  z.strictObject({ name: z.literal("expert").describe("who plays (default: expert)"), epsilon }),
   z.strictObject({ name: z.literal("seeker"), epsilon }),
   z.strictObject({ name: z.literal("random") }),
   z.strictObject({ name: z.literal("human") }),
