@@ -1,4 +1,4 @@
-/** The configuration of a rollout, and the rollout that it means. */
+/** The configuration of a rollout, and its tasks. */
 import { z } from "zod";
 import type { Environment, EnvKind, Task } from "../envs/env.js";
 import { envConfig } from "../envs/open.js";
@@ -6,7 +6,7 @@ import { createRandom } from "../random.js";
 import { promptOptions } from "../text/prompt.js";
 import { policyConfig } from "./policies/config.js";
 
-/** The schema of a rollout in an environment of this kind. */
+/** The schema of a rollout in this kind of environment. */
 export function rolloutConfig(kind: EnvKind) {
   return z
     .strictObject({
@@ -39,7 +39,7 @@ export function rolloutConfig(kind: EnvKind) {
     })
     .refine((config) => config.tasks === undefined || config.groups === undefined, {
       path: ["groups"],
-      message: "contradicts tasks: give a number of groups, or the tasks by name",
+      message: "contradicts tasks: give either a number of groups or a list of tasks",
     });
 }
 
@@ -48,7 +48,7 @@ export type RolloutConfig = z.output<ReturnType<typeof rolloutConfig>>;
 
 const DEFAULT_GROUPS = 16;
 
-/** The tasks of a rollout: those named, or a seeded choice from the split without repeats. */
+/** The tasks of a rollout: the listed ones, or a seeded choice from the split without repeats. */
 export function chooseTasks(
   environment: Environment,
   config: Pick<RolloutConfig, "tasks" | "groups" | "split" | "seed">,

@@ -28,15 +28,15 @@ export const policyConfig = z.discriminatedUnion("name", [
 /** The settings of a policy. */
 export type PolicyConfig = z.output<typeof policyConfig>;
 
-/** What policies need to know of the rollout they play in. */
+/** What policies need to know about the rollout they play in. */
 export interface PolicyContext {
   readonly environment: Environment;
   readonly style: PromptStyle;
-  /** How a person is asked. */
+  /** How to ask a person. */
   ask(situation: Situation, signal?: AbortSignal): Promise<string>;
 }
 
-/** Makes the policy that the settings mean. */
+/** Creates the policy that the settings describe. */
 export function createPolicy(config: PolicyConfig, context: PolicyContext): Policy {
   const { environment } = context;
   switch (config.name) {
@@ -54,7 +54,7 @@ export function createPolicy(config: PolicyConfig, context: PolicyContext): Poli
   }
 }
 
-/** A scripted player of the environment, made to stray at a share of its steps. */
+/** A scripted player of the environment that takes random actions with probability `epsilon`. */
 export function teacherPolicy(
   environment: Environment,
   name: "expert" | "seeker",
