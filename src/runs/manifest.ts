@@ -1,11 +1,11 @@
-/** The manifest of a run: what made it, with which settings and versions, and how it ended. */
+/** The manifest of a run: what created it, its settings and versions, and how it ended. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { explainIo, RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
-/** Version of the run folder's layout; a reader refuses one that it does not know. */
+/** Version of the run folder's layout; readers reject unknown versions. */
 export const RUN_SCHEMA = 1;
 
 const runStatus = z.enum(["running", "done", "interrupted", "failed"]);
@@ -41,10 +41,10 @@ const manifestSchema = z.object({
 /** How a run ended, or that it has not. */
 export type RunStatus = z.output<typeof runStatus>;
 
-/** Settings that are different from a resume on. */
+/** Settings that changed on a resume. */
 export type SettingChanges = z.output<typeof settingChanges>;
 
-/** Everything needed to explain and repeat a run, besides what happened in it. */
+/** Everything needed to explain and repeat a run, except its record. */
 export type Manifest = z.output<typeof manifestSchema>;
 
 const manifestPath = (folder: string): string => join(folder, "manifest.json");
@@ -80,7 +80,7 @@ export function readManifest(folder: string): Manifest {
   if (schema !== RUN_SCHEMA) {
     throw new RunError(
       `${path}: expected schema ${RUN_SCHEMA}, found ${JSON.stringify(schema)}. ` +
-        "The run was made by another version of pawl: read it with that one.",
+        "The run was made by another version of pawl: read it with that version.",
     );
   }
   const parsed = manifestSchema.safeParse(json);
