@@ -21,13 +21,13 @@ export const runs = defineCommand({
       return exitCodes.done;
     }
     if (found.length === 0) {
-      print(io, `No runs in ${config.dir}. pawl rollout makes one.`);
+      print(io, `No runs in ${config.dir}. pawl rollout creates one.`);
       return exitCodes.done;
     }
     const rows = found.map(({ folder, manifest, active }) => [
       folder,
       manifest.kind,
-      // A run that says it is running, with nobody writing to it, was killed.
+      // A run marked as running that no process is writing to was killed.
       manifest.status === "running" && !active ? "killed" : manifest.status,
       manifest.createdAt.slice(0, 16).replace("T", " "),
       number(manifest.summary?.episodes ?? Number.NaN),

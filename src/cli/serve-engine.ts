@@ -14,7 +14,7 @@ export const serveEngine = defineCommand({
   name: "serve engine",
   summary: "serve a model for training and sampling on GPUs, with PyTorch",
   details:
-    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch); several\nprocesses are started with torchrun, one per GPU, and share the model. On any address but this machine's\nown, PAWL_API_KEY must hold a secret, here and where runs are started. docs/remote-engines.md tells more.",
+    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch). Several\nprocesses are started with torchrun, one per GPU, and share the model. If it listens on anything but\nloopback, PAWL_API_KEY must hold a secret, here and where runs are started. See docs/remote-engines.md.",
   options: () =>
     z.strictObject({
       model: z
@@ -57,12 +57,12 @@ export const serveEngine = defineCommand({
         .describe("Python interpreter (default: $PAWL_PYTHON, or python3)"),
     }),
   examples: [
-    ["pawl serve engine", "for runs that bring a model: from scratch, or a folder of theirs"],
+    ["pawl serve engine", "for runs that upload a model: from scratch, or from a folder"],
     ["pawl serve engine --model Qwen2.5-1.5B", "one GPU, or this machine's CPU"],
     ["pawl serve engine --model Qwen2.5-7B --nproc 8", "eight GPUs that share one model"],
     [
       "PAWL_API_KEY=… pawl serve engine --model M --host 0.0.0.0",
-      "reached from other machines, with a key",
+      "reachable from other machines, with a key",
     ],
   ],
   async run({ config, io, signal }) {
@@ -78,7 +78,7 @@ export const serveEngine = defineCommand({
       );
     const python = await findTorchPython(io.env, named);
     if (model !== undefined && !hasWeights(model))
-      io.stderr.write(`there are no weights in ${model} (*.safetensors): random ones are served\n`);
+      io.stderr.write(`there are no weights in ${model} (*.safetensors): serving random ones\n`);
     const server = await startTorchServer(
       python,
       {
@@ -103,7 +103,7 @@ export const serveEngine = defineCommand({
       return exitCodes.done;
     }
     throw new UserError(
-      `the engine server ended with ${end}; what it said is above. Runs that used it go on with pawl train --resume once it is back`,
+      `the engine server ended with ${end}; see its output above. Runs that used it can be resumed with pawl train --resume once it is back`,
     );
   },
 });

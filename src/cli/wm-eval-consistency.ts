@@ -21,12 +21,12 @@ import { finiteJson, writeResult } from "./wm-result.js";
 
 const count = z.int().min(1);
 
-/** `pawl wm eval consistency`: whether what works in the model works in the world. */
+/** `pawl wm eval consistency`: does what works in the model work in the world? */
 export const wmEvalConsistency = defineCommand({
   name: "wm eval consistency",
   summary: "Real, WM, W2R and the consistency ratio of policies inside a world model",
   details:
-    "Real: success in the environment. WM: success inside the model, by its own judgement. W2R: the actions of\nthe WM episodes, replayed in the environment. CR = W2R / Real. Intervals are 95 %: Wilson's for shares, by\nresampling tasks for the ratio. Policies marked * look at the real world and not at what the model says, so\nthey only test its judgement of success.",
+    "Real: success in the environment. WM: success inside the model, by its own judgement. W2R: the actions of\nthe WM episodes, replayed in the environment. CR = W2R / Real. Intervals are 95 %: Wilson's for rates, by\nresampling tasks for the ratio. Policies marked * see the real world instead of the model's output, so\nthey only test its judgement of success.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
@@ -119,9 +119,10 @@ export const wmEvalConsistency = defineCommand({
     }
     for (const line of consistencyTable(results)) print(io, line);
     for (const { policy, endings, broken } of results) {
-      const told = Object.entries(endings).map(([ending, n]) => `${ending} ${n}`);
-      print(io, `${policy}: the model ended episodes by ${told.join(", ") || "nothing"}`);
-      if (broken > 0) warn(io, `${policy}: ${broken} tasks broke and are in no number`);
+      const parts = Object.entries(endings).map(([ending, n]) => `${ending} ${n}`);
+      print(io, `${policy}: the model ended episodes by ${parts.join(", ") || "nothing"}`);
+      if (broken > 0)
+        warn(io, `${policy}: ${broken} tasks broke and are excluded from all numbers`);
     }
     return exitCodes.done;
   },

@@ -27,12 +27,12 @@ import { finiteJson, writeResult } from "./wm-result.js";
 
 const count = z.int().min(1);
 
-/** `pawl wm eval fidelity`: a world model's answers held against the world's. */
+/** `pawl wm eval fidelity`: compares a world model's answers with the world's. */
 export const wmEvalFidelity = defineCommand({
   name: "wm eval fidelity",
   summary: "exact match and word F1 of a world model's answers, given the real history",
   details:
-    "Scores overall and by environment, split (seen or unseen), task type, policy and step depth. With --chat, a\nchat model behind any OpenAI-compatible server is shown --shots training trajectories and asked instead.",
+    "Scores overall and by environment, split (seen or unseen), task type, policy and step depth. With --chat, asks\na chat model behind any OpenAI-compatible server instead, with --shots training trajectories in the prompt.",
   options: () =>
     z.strictObject({
       model: z
@@ -68,7 +68,7 @@ export const wmEvalFidelity = defineCommand({
     ["pawl wm eval fidelity --model runs/… --data data/household", "on its test trajectories"],
     [
       "pawl wm eval fidelity --model runs/… --data data/unseen --part all --mistakes 10",
-      "on houses of another kind, with some of what it got wrong",
+      "on other houses, with some of its mistakes",
     ],
     [
       "pawl wm eval fidelity --chat.base-url http://localhost:8000/v1 --chat.model NAME --data data/household",
@@ -78,7 +78,7 @@ export const wmEvalFidelity = defineCommand({
   async run({ config, io, signal }) {
     const { model: folder, chat, seed, maxTokens, engine } = config;
     if ((folder === undefined) === (chat === undefined))
-      throw new ConfigError("pawl wm eval fidelity: give --model or --chat.…, one of them");
+      throw new ConfigError("pawl wm eval fidelity: give either --model or --chat.…");
     const problems = createProblems((message) => warn(io, message));
     const data = readDataSets(config.data, problems);
     const all = { ...data, all: [...data.train, ...data.test] }[config.part];

@@ -26,7 +26,7 @@ export const wmEvalVerifier = defineCommand({
   name: "wm eval verifier",
   summary: "success of a policy whose irreversible actions are checked first, by budget of checks",
   details:
-    "Before an action that cannot be taken back (WebShop: a purchase; search: an answer) the world model is asked;\nthe action is carried out only if success is foreseen, else the policy chooses again. --model exact tries it\nin a copy of the world: the best any world model could do.",
+    "Before an irreversible action (WebShop: a purchase; search: an answer) the world model is asked. The action\nis carried out only if success is predicted; otherwise the policy chooses again. --model exact tries it in a\ncopy of the world: the upper bound for any world model.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "webshop")).prefault({}),
@@ -69,7 +69,7 @@ export const wmEvalVerifier = defineCommand({
     const split = config.split ?? environment.splits.at(-1)!;
     const { tasks, seed, stepLimit } = config;
     if (config.model !== "exact" && config.model === config.policy)
-      throw new ConfigError("--model: a policy cannot be its own verifier; name a world model");
+      throw new ConfigError("--model: a policy cannot be its own verifier; give a world model");
     const world = config.model === "exact" ? undefined : await loadWorldModel(config.model, config);
     const player = await openPlayer(config.policy, environment, config);
     const rows: { budget: number; tally: Counts; counts: VerifierCounts }[] = [];

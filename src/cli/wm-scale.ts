@@ -14,9 +14,9 @@ const count = z.int().min(1);
 /** `pawl wm scale`: learning curves over data size and model size. */
 export const wmScale = defineCommand({
   name: "wm scale",
-  summary: "learning curves of world models over numbers of trajectories and sizes of models",
+  summary: "learning curves of world models over data size and model size",
   details:
-    "Trains every model on every number of trajectories and scores all on the same test turns. Started again with\nthe same --out, it keeps what is done and goes on with the rest.",
+    "Trains every model on every number of trajectories and scores all on the same test turns. Repeated with\nthe same --out, it keeps what is finished and continues with the rest.",
   options: () =>
     worldTrainConfig.omit({ budget: true }).extend({
       sizes: z
@@ -35,7 +35,7 @@ export const wmScale = defineCommand({
     }),
   examples: [
     ["pawl wm scale --data data/household --sizes 100,300,1000 --models tiny,small", "six models"],
-    ["pawl wm scale --data data/household --out runs/…", "goes on with an interrupted one"],
+    ["pawl wm scale --data data/household --out runs/…", "resume an interrupted comparison"],
   ],
   async run({ config, io, signal }) {
     const { sizes, models, testTrajectories, out, json, ...settings } = config;
@@ -70,7 +70,7 @@ export const wmScale = defineCommand({
       print(io, `\nrecorded to ${folder}`);
     } catch (error) {
       progress.end();
-      if (signal.aborted) warn(io, `interrupted; the same command with --out ${folder} goes on`);
+      if (signal.aborted) warn(io, `interrupted; the same command with --out ${folder} resumes it`);
       throw error;
     }
     return exitCodes.done;

@@ -25,12 +25,13 @@ import { finiteJson, writeResult } from "./wm-result.js";
 
 const count = z.int().min(1);
 
-/** `pawl wm synth`: does it help to learn from what happened only in a model? */
+/** `pawl wm synth`: does it help to learn from episodes that happened only in a model? */
 export const wmSynth = defineCommand({
   name: "wm synth",
-  summary: "make training episodes inside a world model, and compare agents that learn from them",
+  summary:
+    "generate training episodes inside a world model, and compare agents that learn from them",
   details:
-    "A policy plays in the environment and, on other tasks, inside the world model; the successes (there, by the\nmodel's own judgement) are imitated by agents of the same start: Real, Syn, Half of each, and 1+1. All are\nthen compared in the real environment.",
+    "A policy plays in the environment and, on other tasks, inside the world model. Agents with the same start\nimitate the successes (in the model, by its own judgement): Real, Syn, Half of each, and 1+1. All are then\ncompared in the real environment.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
@@ -93,7 +94,7 @@ export const wmSynth = defineCommand({
     try {
       const player = await openPlayer(config.policy, environment, reading);
       if (player.looksInside)
-        warn(io, `${config.policy} looks at the real world: only the model's judgement is tested`);
+        warn(io, `${config.policy} sees the real world: only the model's judgement is tested`);
       try {
         for (const seed of config.seeds) {
           const tasks = chooseTasks(environment, { split, groups: 2 * episodes, seed });

@@ -15,12 +15,12 @@ import { print, warn } from "./io.js";
 
 const count = z.int().min(1);
 
-/** `pawl wm threshold`: which distance tells right from wrong states in an environment. */
+/** `pawl wm threshold`: which distance separates correct from wrong states in an environment. */
 export const wmThreshold = defineCommand({
   name: "wm threshold",
-  summary: "plot distances of right and wrong states, and propose a threshold for RWML",
+  summary: "plot distances of correct and wrong states, and propose a threshold for RWML",
   details:
-    "Plays some episodes and encodes pairs of states: the same with other spacing and case, paraphrases, one fact\naltered, what another action would have brought, and what was seen at another moment.",
+    "Plays some episodes and encodes pairs of states: the same with other spacing and case, paraphrases, one fact\nchanged, the result of another action, and the state at another time.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
