@@ -7,7 +7,7 @@ import { algorithms } from "./arms.js";
 
 const count = z.int().min(1);
 
-/** The schema of `pawl bench paw` in an environment of this kind. */
+/** The schema of `pawl bench paw` in this kind of environment. */
 export function comparisonOptions(kind: EnvKind) {
   return z.strictObject({
     settings: z
@@ -51,7 +51,7 @@ export function comparisonOptions(kind: EnvKind) {
       .describe("run only these: SETTING/ARM/SEED or ARM/SEED, such as grpo+paw/3"),
     part: z
       .string()
-      .regex(/^\d+\/\d+$/, "expected PART/PARTS, as in 1/4")
+      .regex(/^\d+\/\d+$/, "expected PART/PARTS, such as 1/4")
       .optional()
       .describe("run only one part, such as 1/4, to split the work across machines"),
     out: z.string().default("runs/bench-paw").describe("output folder for runs and results"),
