@@ -14,7 +14,7 @@ export function comparisonOptions(kind: EnvKind) {
       .array(z.string())
       .min(1)
       .default(["default"])
-      .describe("environments to compare in; all arms start from the same warm start"),
+      .describe("settings to compare in, each with one warm start for all its arms"),
     algorithms: z
       .array(z.enum(algorithms))
       .min(1)

@@ -51,7 +51,7 @@ describe("pawl serve retriever", () => {
   it("serves the made-up world without a corpus, warns off loopback, and reports a taken port", async () => {
     const first = await serve("--host", "0.0.0.0");
     expect(first.line).toContain("BM25 over the made-up world 1 of 400 things at http://0.0.0.0:");
-    expect(String(first.stderr.read())).toMatch(/anybody who reaches .* no authentication/);
+    expect(String(first.stderr.read())).toMatch(/anyone who can reach .* no authentication/);
     const { port } = new URL(urlIn(first.line));
     const second = await runCli(["serve", "retriever", "--host", "0.0.0.0", "--port", port]);
     expect([second.code, second.stderr]).toEqual([

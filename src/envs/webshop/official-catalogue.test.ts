@@ -169,7 +169,7 @@ describe("an official catalogue", () => {
     ["no array", JSON.stringify(lamp), /should hold one JSON array/],
     ["no JSON", "<html></html>", /should hold one JSON array/],
     ["empty", "", /cut off/],
-    ["without products", "[]", /holds no products/],
+    ["without products", "[]", /contains no products/],
     [
       "a damaged product",
       both.replace('"asin":"A2"', '"asin":A2'),

@@ -38,7 +38,7 @@ describe("CPython's random numbers", () => {
   });
 
   it("reject seeds and samples that Python would treat differently", () => {
-    expect(() => createPythonRandom(-1)).toThrow(/whole number from 0 to 4294967295, not -1/);
+    expect(() => createPythonRandom(-1)).toThrow(/an integer from 0 to 4294967295, not -1/);
     expect(() => createPythonRandom(0.5)).toThrow(/not 0.5/);
     expect(() => createPythonRandom(1).sample([1], 2)).toThrow(/cannot sample 2 of 1/);
   });

@@ -49,7 +49,7 @@ describe.skipIf(!existsSync(folder))(
       const [, episode] = records("golden-episodes.jsonl.gz");
       expect(() => replayWebshop([episode], folder)).toThrow(/"type": "world"/);
       expect(() => replayWebshop([{ walkthrough: [] }], folder)).toThrow(
-        /record 1 is no recorded world, episode or query/,
+        /record 1 is not a recorded world, episode or query/,
       );
     });
   },
