@@ -308,7 +308,7 @@ describe("question files", () => {
     [
       "two corpora",
       { "nq-test.jsonl": [ask(1)], "corpus.jsonl": [passage], "b-corpus.jsonl": [passage] },
-      /several corpora \(b-corpus\.jsonl, corpus\.jsonl\): say which/,
+      /several corpora \(b-corpus\.jsonl, corpus\.jsonl\): choose one/,
     ],
     ["an empty corpus", { "nq-test.jsonl": [ask(1)], "corpus.jsonl": [] }, /holds no passages/],
     [

@@ -10,7 +10,7 @@ const KEPT_PRODUCTS = 4096;
 /** Cached rankings: the episodes of a group often use the same queries. */
 const KEPT_RANKINGS = 256;
 
-/** A purchase wish that a person wrote for a product. */
+/** A wish for a product, written by a person or generated. */
 export interface Wish {
   readonly text: string;
   readonly attributes: readonly string[];
