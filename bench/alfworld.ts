@@ -1,5 +1,5 @@
 /**
- * How fast ALFWorld runs: random walks over all games of valid_seen on one thread, with text and
+ * The speed of ALFWorld: random walks over all games of valid_seen on one thread, with text and
  * admissible commands at every step; loading; memory of 128 live environments; the expert's search.
  */
 import { openAlfworld } from "../src/envs/alfworld/alfworld.js";
@@ -20,7 +20,7 @@ const ROUNDS = 3;
 const LIVE = 128;
 const SPLIT = "valid_seen";
 
-/** The figures, medians where several were measured. */
+/** The results, medians if several were measured. */
 export interface AlfworldSpeed {
   readonly games: number;
   readonly steps_per_s: number;
@@ -44,13 +44,13 @@ function rounded(value: number, digits: number): number {
   return Number(value.toFixed(digits));
 }
 
-/** Resident memory, after a collection where the process was started with `--expose-gc`. */
+/** Resident memory, after a garbage collection if the process was started with `--expose-gc`. */
 function residentMib(): number {
   globalThis.gc?.();
   return process.memoryUsage.rss() / 2 ** 20;
 }
 
-/** Runs the benchmark; the data is looked for beside the repository. */
+/** Runs the benchmark; looks for the data next to the repository. */
 export function main(): AlfworldSpeed {
   if (!officialDataThere) {
     throw new Error(`the official games are not at ${OFFICIAL_DATA}: there is nothing to measure`);
@@ -64,8 +64,8 @@ export function main(): AlfworldSpeed {
   const resets: number[] = [];
   const clones: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const environment = open(); // a new one keeps no game ready, so every reset loads
-    environment.task(tasks[0]!.id); // the lists of tasks are read once, not at a reset
+    const environment = open(); // a new environment has no game cached, so every reset loads
+    environment.task(tasks[0]!.id); // task lists are read once, not at a reset
     for (const [index, task] of tasks.entries()) {
       const env = environment.create() as Env;
       const random = createRandom(round * tasks.length + index);
@@ -98,7 +98,7 @@ export function main(): AlfworldSpeed {
   };
 }
 
-/** Resident memory of the process with 128 games of the training split in play at once. */
+/** Resident memory of the process with 128 games of the training split open at once. */
 function liveMemory(open: () => ReturnType<typeof openAlfworld>): number {
   const environment = open();
   const tasks = environment.tasks("train");

@@ -1,11 +1,12 @@
 /**
- * How fast a sentence encoder in this process is: sentences a second, as rewards ask for them.
+ * The speed of a sentence encoder in this process: sentences per second, with a workload like that
+ * of rewards.
  *
  *   npm run bench -- embeddings [--encoder FOLDER] [--count 1024] [--threads 2]
  *
- * The sentences are observations and goals of the household world, all different, so that
- * no cache helps; a second pass through the cache on disk is timed beside it. Without --encoder, MiniLM is
- * found as `pawl` finds it.
+ * The sentences are observations and goals of the household world, all different, so that no cache
+ * helps; a second pass through the cache on disk is timed too. Without --encoder, MiniLM is found
+ * as `pawl` finds it.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
@@ -39,7 +40,7 @@ const perSecond = async (count: number, work: () => Promise<unknown>): Promise<n
   return Math.round(count / ((performance.now() - start) / 1000));
 };
 
-/** Runs all of it. */
+/** Runs everything. */
 export async function main(args: string[]) {
   const { values } = parseArgs({
     args,
@@ -54,7 +55,7 @@ export async function main(args: string[]) {
   const settings = encoderOptions.parse({ from: values.encoder, threads: Number(values.threads) });
   const words = texts.reduce((sum, text) => sum + text.split(/\s+/).length, 0) / texts.length;
   console.log(`${cpus().length} × ${cpus()[0]?.model}, Node ${process.version}`);
-  console.log(`${texts.length} sentences of ${words.toFixed(1)} words in the mean`);
+  console.log(`${texts.length} sentences of ${words.toFixed(1)} words on average`);
   try {
     const found = await openEncoder({ ...settings, cache: settings.cache ?? cache });
     await found.encode(["warm up"]);

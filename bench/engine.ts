@@ -1,20 +1,23 @@
 /**
- * Training and sampling speed of the embedded engine, beside PyTorch on the same machine in the same run.
+ * Training and sampling speed of the embedded engine, compared with PyTorch on the same machine in
+ * the same run.
  *
  *   PAWL_PYTHON=/path/to/python npm run bench -- engine [--flat]
  *   npm run bench -- engine --laptop
  *
- * Repetitions of both sides are interleaved and medians compared, so that a busy machine slows both. Both get the same
- * work, and PyTorch's side does it as well as a careful user would. Fields that are kinder to us say so in their name:
+ * Repetitions of both sides are interleaved and medians compared, so that a busy machine slows
+ * both. Both get the same work, and the PyTorch side does it as well as a careful user would.
+ * Fields that favour us say so in their name:
  *
- *   train_ratio, train_compiled_ratio    against PyTorch as it comes; against `torch.compile`
+ *   train_ratio, train_compiled_ratio    against eager PyTorch; against `torch.compile`
  *   sample_ratio                         64 distinct prompts
- *   sample_grouped_ratio                 8 prompts × 8 samples; both read each prompt once
- *   sample_grouped_unshared_ratio        the same, but PyTorch reads each prompt eight times
- *   peak_share, own_peak_share           of the faster of both libraries' sgemm; of ONNX Runtime's alone
+ *   sample_grouped_ratio                 8 prompts × 8 samples; both prefill each prompt once
+ *   sample_grouped_unshared_ratio        the same, but PyTorch prefills each prompt eight times
+ *   peak_share, own_peak_share           of the faster of both libraries' sgemm; of ONNX Runtime's
  *
- * `--flat` adds 500 training steps of a smaller model, to see that memory stays flat. `--laptop` measures, without
- * PyTorch, what the default run does with the smallest preset: few sequences of different lengths, and turns of rollouts.
+ * `--flat` adds 500 optimiser steps of a smaller model, to check that memory stays flat. `--laptop`
+ * measures, without PyTorch, what the default run does with the smallest preset: few sequences of
+ * different lengths, and turns of rollouts.
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -69,7 +72,7 @@ function modelConfig(size: {
   };
 }
 
-/** A line-by-line conversation with the PyTorch side. */
+/** A line-by-line protocol with the PyTorch side. */
 interface Peer {
   ask(command: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, number>>>;
   close(): void;
@@ -80,7 +83,7 @@ function startPeer(): Peer {
   const script = fileURLToPath(new URL("./peer/peer.py", import.meta.url));
   const child = spawn(python, [script, String(THREADS)], {
     stdio: ["pipe", "pipe", "inherit"],
-    // Debian's OpenBLAS misdetects recent processors; others ignore this.
+    // Debian's OpenBLAS misdetects recent processors; other builds ignore this.
     env: { ...process.env, OPENBLAS_CORETYPE: "SkylakeX", OMP_NUM_THREADS: String(THREADS) },
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -90,7 +93,7 @@ function startPeer(): Peer {
       const { value, done } = await lines.next();
       if (done)
         throw new Error(
-          `the PyTorch side ended; PAWL_PYTHON must name a Python with torch (it is ${python})`,
+          `the PyTorch side ended; PAWL_PYTHON must be a Python with torch (it is ${python})`,
         );
       return JSON.parse(value);
     },
@@ -143,7 +146,7 @@ async function sampleOnce(engine: Engine, config: ModelConfig, groups: number, c
   return (performance.now() - begin) / 1000;
 }
 
-/** Medians of both sides, interleaved, after one round to warm up. */
+/** Medians of both sides, interleaved, after a warm-up round. */
 async function interleave<Name extends string>(
   sides: Readonly<Record<Name, () => Promise<number>>>,
 ): Promise<Readonly<Record<Name, number>>> {
@@ -152,7 +155,8 @@ async function interleave<Name extends string>(
   ) as Record<Name, number[]>;
   for (let round = 0; round <= repetitions; round++)
     for (const name of Object.keys(sides) as Name[]) {
-      // Both runtimes' threads spin for a while after their work, on the cores the other side needs.
+      // Both runtimes' threads spin for a while after their work, on the cores the other side
+      // needs.
       await setTimeout(REST_MS);
       const spent = await sides[name]();
       if (round > 0) seconds[name].push(spent);
@@ -164,7 +168,7 @@ async function interleave<Name extends string>(
   return result;
 }
 
-/** The machine's own sgemm through ONNX Runtime, 2048³, best of several: GFLOP/s. */
+/** The machine's sgemm speed through ONNX Runtime, 2048³, best of several: GFLOP/s. */
 async function sgemm(): Promise<number> {
   const n = 2048;
   const value = (name: string) => ({ name, type: "float32" as const, shape: [n, n] });
@@ -175,7 +179,7 @@ async function sgemm(): Promise<number> {
       { op: "Shape", domain: "", inputs: ["c"], outputs: ["shape"], attributes: {} },
     ],
     inputs: [value("a"), value("b")],
-    // Only the shape comes back: copying the product out is not part of it.
+    // Only the shape is returned: copying the product out is not part of the measurement.
     outputs: [{ name: "shape", type: "int64", shape: [2] }],
     constants: [],
   });
@@ -197,7 +201,9 @@ async function sgemm(): Promise<number> {
   return (2 * n ** 3) / best / 1e6;
 }
 
-/** Floating-point operations of a training step: 6 per weight and token, and causal attention. */
+/**
+ * Floating-point operations of an optimiser step: 6 per weight and token, plus causal attention.
+ */
 function trainingFlops(config: ModelConfig, batch: number, length: number): number {
   const { hiddenSize, layers, mlpSize, vocabularySize } = config;
   const weights = layers * (4 * hiddenSize ** 2 + 3 * hiddenSize * mlpSize);
@@ -205,7 +211,7 @@ function trainingFlops(config: ModelConfig, batch: number, length: number): numb
   return 6 * batch * length * (weights + hiddenSize * vocabularySize + attention);
 }
 
-/** The most memory this process has held, in MiB. */
+/** The peak memory of this process, in MiB. */
 function peakMemory(): number {
   return process.resourceUsage().maxRSS / 1024;
 }
@@ -234,7 +240,10 @@ async function timed(work: () => Promise<unknown>) {
   return { wall: (performance.now() - begin) / 1000, processor: (user + system) / 1e6 };
 }
 
-/** The default run's work: supervised steps of 8 episodes, one of 128, and a rollout of 128 episodes with 20 turns. */
+/**
+ * The default run's work: supervised optimiser steps on 8 episodes, one on 128, and a rollout of
+ * 128 episodes with 20 turns.
+ */
 async function laptop(): Promise<Record<string, number | string>> {
   const load = loadavg()[0]!;
   const vocabularySize = 420;
@@ -265,7 +274,7 @@ async function laptop(): Promise<Record<string, number | string>> {
         seed: row,
       }));
       const samples = await engine.sample(requests);
-      // Every fifth sample is written anew, as text that is read in again can be.
+      // Every fifth sample is re-encoded, as can happen to text that is read back.
       prompts = prompts.map((prompt, row) => {
         const { tokens } = samples[row]![0]!;
         return [...prompt, ...(row % 5 === 0 ? draw(6) : tokens), ...draw(11)];
@@ -299,17 +308,17 @@ async function laptop(): Promise<Record<string, number | string>> {
   };
 }
 
-/** Runs all of it. */
+/** Runs everything. */
 export async function main(): Promise<Record<string, number | string>> {
   if (options.laptop) return laptop();
   // Other work on the machine slows both sides, but not equally: it belongs to the result.
   const load = loadavg()[0]!;
   const peer = startPeer();
   const hello = await peer.ask({ do: "hello" });
-  // Measured between the others and the best taken: it is meant to be what the machine can do.
+  // Measured between the others, and the best is taken: it stands for what the machine can do.
   const peaks = [await sgemm()];
   const peerPeaks = [(await peer.ask({ do: "sgemm" })).gflops!];
-  // Memory first: the peak of a process never falls again.
+  // Memory first: the peak of a process never falls.
   const engine = await createEmbeddedEngine({ model: { config: reference }, threads: THREADS });
   await peer.ask(peerModel(reference));
   const askTrain = (batch: number, length: number) => async () =>

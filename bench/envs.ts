@@ -32,7 +32,7 @@ async function measureRecording(): Promise<{ record_1000_s: number; record_1000_
   return { record_1000_s: seconds, record_1000_mib: bytes / 2 ** 20 };
 }
 
-/** Runs all of it. */
+/** Runs everything. */
 export async function main(): Promise<Record<string, number>> {
   const { household_rss_growth_mib, ...speed } = measureHousehold();
   const recording = await measureRecording();

@@ -1,11 +1,13 @@
 /**
- * Training and sampling speed of the PyTorch server's engine on a GPU, beside plain transformers.
+ * Training and sampling speed of the PyTorch server's engine on a GPU, compared with plain
+ * transformers.
  *
- *   PAWL_PYTHON=/path/to/python npm run bench -- gpu [--shape qwen2.5-1.5b] [--model FOLDER] [SECTION ...]
+ *   PAWL_PYTHON=/path/to/python npm run bench -- gpu [--shape qwen2.5-1.5b] [--model FOLDER] \
+ *     [SECTION ...]
  *
- * With a model's folder it also measures a whole update (bench/update.ts). All else is measured by
- * servers/torch/gpu_bench.py, which also runs on a machine without Node: then `--objectives FILE` alone, run where
- * there is one, writes the objectives it wants.
+ * With a model folder it also measures a whole update (bench/update.ts). Everything else is
+ * measured by servers/torch/gpu_bench.py, which also runs on a machine without Node: there it reads
+ * the objectives from a file that `--objectives FILE` alone writes, on a machine with Node.
  */
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -19,7 +21,7 @@ import { main as measureUpdate } from "./update.js";
 
 const SCRIPT = fileURLToPath(new URL("../servers/torch/gpu_bench.py", import.meta.url));
 
-/** Runs the benchmark and returns its fields, or writes the objectives it wants to a file. */
+/** Runs the benchmark and returns its results, or writes the objectives it needs to a file. */
 export async function main(args: readonly string[]): Promise<Readonly<Record<string, unknown>>> {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -67,7 +69,7 @@ function objectives() {
   return { grpo: objective("off"), paw: objective("cmae") };
 }
 
-/** The last line that the script prints; all its lines are shown as they come. */
+/** The last line that the script prints; all its lines are passed on as they come. */
 function run(args: readonly string[]): Promise<Readonly<Record<string, unknown>>> {
   const python = process.env.PAWL_PYTHON ?? "python3";
   const child = spawn(python, [SCRIPT, ...args], { stdio: ["ignore", "pipe", "inherit"] });

@@ -1,4 +1,4 @@
-/** How fast the household world runs, how hard it is, and what its text is like. */
+/** The speed, difficulty and text statistics of the household world. */
 import type { z } from "zod";
 import type { Env, Environment } from "../src/envs/env.js";
 import { household } from "../src/envs/household/household.js";
@@ -51,18 +51,20 @@ function secondsOf(run: () => void): number {
   return (performance.now() - start) / 1000;
 }
 
-/** Resident memory after a collection, where the process was started with `--expose-gc`. */
+/** Resident memory, after a garbage collection if the process was started with `--expose-gc`. */
 function residentMib(): number {
   globalThis.gc?.();
   return process.memoryUsage.rss() / 2 ** 20;
 }
 
-/** Measures the household world: random policy that asks for the admissible actions at every step. */
+/**
+ * Measures the household world: a random policy that asks for the admissible actions at every step.
+ */
 export function measureHousehold(episodes = 100_000): HouseholdSpeed {
   const environment = openHousehold();
   playRandom(environment, 5_000, 1);
   const before = residentMib();
-  // The median of slices: one that another process held up does not count.
+  // The median of slices: a slice that another process delayed does not count.
   const slices = Array.from({ length: 10 }, (_, slice) => {
     const start = performance.now();
     const steps = playRandom(environment, episodes / 10, slice);
@@ -90,7 +92,10 @@ function wordsOf(text: string): string[] {
   return text.match(/[a-z]+ \d+|[A-Za-z]+|\d+|[^\sA-Za-z\d]/g) ?? [];
 }
 
-/** How often chance and how fast the expert solve the tasks of a split, and how much text that makes. */
+/**
+ * How often a random policy and how fast the expert solve the tasks of a split, and how much text
+ * that makes.
+ */
 export function surveyHousehold(
   split: string,
   options: Options = {},

@@ -1,20 +1,24 @@
 /**
- * What world modelling costs: updates with and without it, interleaved, from the same weights, tasks and seeds.
- * The learning rate is 0, so that every update does all of its work and the next one finds the weights as they were.
+ * What world modelling costs: updates with and without it, interleaved, from the same weights,
+ * tasks and seeds. The learning rate is 0, so that every update does all of its work and leaves the
+ * weights unchanged for the next one.
  *
- *   npm run bench -- paw-overhead [--rounds 15] [--groups 16] [--threads 2] [--form steps|merged|both]
+ *   npm run bench -- paw-overhead [--rounds 15] [--groups 16] [--threads 2] \
+ *     [--form steps|merged|both]
  *
- * Measured in the paper's form (two steps of history, a sequence for each step, so that observations are
- * appended) and in the merged form (whole history, an episode is one sequence, which holds them anyway).
+ * Measured in the paper's form (two steps of history, one sequence per step, so that observations
+ * are appended) and in the merged form (whole history, one sequence per episode, which holds them
+ * anyway).
  *
  *   update_ratio       time of scoring, preparing and learning with PaW ÷ without
- *   observation_share  tokens learnt with PaW ÷ without, minus 1: what was appended
+ *   observation_share  tokens trained on with PaW ÷ without, minus 1: the appended ones
  *   step_ratio         time of the whole update, rollout included, with PaW ÷ without
  *   rollout_ratio      time of the rollout with PaW ÷ without
- *   trainer_share      time with PaW that neither engine nor environment took ÷ time of the whole update;
- *                      recording episodes and metrics is part of it
- *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole update, here at
- *                      each update, in a run every gradients.every updates; in no other number
+ *   trainer_share      time with PaW outside engine and environment ÷ time of the whole update;
+ *                      includes recording episodes and metrics
+ *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole
+ *                      update; here at each update, in a run every gradients.every updates;
+ *                      excluded from the other numbers
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -70,7 +74,7 @@ function createMeter() {
       seconds = 0;
       return taken;
     },
-    /** The same object, with its methods measured. */
+    /** The same object, with its methods timed. */
     watch<T extends object>(object: T, wrapResult = (result: unknown): unknown => result): T {
       return new Proxy(object, {
         get: (target, name) => {
@@ -125,7 +129,7 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
     },
     threads: Number(options.threads),
   });
-  // A model that has imitated a little acts, and meets observations, like one that is being trained.
+  // After a little imitation, a model acts, and meets observations, like one that is being trained.
   const expert = await rollout({
     environment,
     style,
@@ -148,7 +152,7 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
   const engineMeter = createMeter();
   const envMeter = createMeter();
   const watchedEngine: Engine = engineMeter.watch(engine);
-  // Each episode's world is watched; the lists of tasks are the trainer's business.
+  // The time in each episode's world is measured; task lists count as the trainer's.
   const watchedEnvironment: Environment = {
     ...environment,
     create: () => envMeter.watch(environment.create()),
@@ -195,7 +199,7 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
 
   const pairs: { readonly paw: Measured; readonly plain: Measured }[] = [];
   for (let round = 0; round <= rounds; round++) {
-    // In turns first and second, so that what warms up favours neither.
+    // Alternating order, so that warm-up effects favour neither.
     const first = round % 2 === 0 ? "cmae" : "off";
     const a = await once(first, round);
     const b = await once(first === "cmae" ? "off" : "cmae", round);

@@ -1,4 +1,6 @@
-/** `npm run bench -- NAME [ARGS]` runs bench/NAME.ts; the last line it prints is one JSON object. */
+/**
+ * `npm run bench -- NAME [ARGS]` runs bench/NAME.ts; the last line it prints is one JSON object.
+ */
 import { readdirSync } from "node:fs";
 import { createJiti } from "jiti";
 

@@ -1,12 +1,14 @@
 /**
- * RWML alone, RL alone, and RWML → RL, from the same starts, in the world of `pawl train --quick`.
+ * RWML alone, RL alone, and RWML → RL, from the same start models, in the world of `pawl train
+ * --quick`.
  *
  *   npm run bench -- rwml [--seeds 0,1,2] [--jobs 2] [--encoder minilm] [--out runs/bench-rwml]
  *
- * A start imitates a teacher, plays, and learns from its own play how the world answers; without that, RWML has
- * nothing to go on from: docs/results/rwml.md. Every run is a process of one thread; what is finished is kept, so it
- * can be interrupted and started again. Prints two tables, means and standard deviations over seeds, differences
- * seed by seed: how well RWML learnt to foresee, and success after each arm on both splits.
+ * A start model imitates a teacher, plays, and learns from its own play how the world responds;
+ * without that, RWML has nothing to build on: docs/results/rwml.md. Every run is a process with one
+ * thread. Finished runs are kept, so it can be interrupted and restarted. Prints two tables with
+ * means and standard deviations over seeds and paired differences: how well RWML learnt to predict,
+ * and success after each arm on both splits.
  */
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { cpus } from "node:os";
@@ -40,13 +42,14 @@ const PLAY = [
   ...["--step-limit", String(quick.stepLimit), "--max-tokens", String(quick.maxTokens)],
   ...["--temperature", "1", "--groups", "600", "--group-size", "1", "--engine.threads", "1"],
 ];
-// How the world answers what this policy does: a teacher is seldom refused, so imitation does not show it.
+// How the world responds to what this policy does: a teacher's actions are seldom invalid, so
+// imitation does not show it.
 const WORLD = [
   ...["--updates", "0", "--warm-start.episodes", "600", "--warm-start.sft.epochs", "2"],
   ...["--warm-start.sft.observation-weight", "1", "--warm-start.sft.optimizer.warmup", "4"],
   ...["--warm-start.sft.optimizer.learning-rate", "1e-3"],
 ];
-// World modelling beside RL would blur what RWML before it does.
+// World modelling during RL would blur the effect of RWML before it.
 const RL = ["--warm-start.episodes", "0", "--paw.loss", "off", "--gradients.every", "0"];
 const RWML = [
   ...["--collect.episodes", "900", "--filter.share", "0", "--prediction-tokens", "48"],
@@ -92,7 +95,10 @@ function commandOf(stage: Stage, seed: number): readonly string[] {
   }
 }
 
-/** Runs one stage of a seed, unless it is there; a folder has its final name once the run is whole. */
+/**
+ * Runs one stage of a seed, unless it is done; a folder gets its final name once the run is
+ * complete.
+ */
 async function run(stage: Stage, seed: number): Promise<void> {
   const folder = folderOf(stage, seed);
   if (existsSync(folder)) return;
@@ -115,7 +121,7 @@ async function runSeeds(): Promise<void> {
   await Promise.all(Array.from({ length: Number(options.jobs) }, worker));
 }
 
-/** A metric as a run first recorded it, and as it last did. */
+/** The first and last recorded values of a metric. */
 function ends(stage: Stage, seed: number, metric: string): { first: number; last: number } {
   const path = join(folderOf(stage, seed), "metrics.jsonl");
   const values = readMetrics(path, (problem) => process.stderr.write(`${problem}\n`)).flatMap(
@@ -145,12 +151,12 @@ const row = (cells: readonly string[]): void => {
 function printForesight(): Readonly<Record<string, number>> {
   const metrics: readonly (readonly [name: string, metric: string, scale: number])[] = [
     ["reward of samples, %", "heldOut.sampled.reward", 100],
-    ["reward of the most probable, %", "heldOut.reward", 100],
-    ["foreseen in no sample, %", "heldOut.foreseen.none", 100],
-    ["foreseen in some, %", "heldOut.foreseen.some", 100],
-    ["foreseen in all, %", "heldOut.foreseen.all", 100],
-    ["loss of actions", "heldOut.loss.actions", 1],
-    ["loss of states", "heldOut.loss.states", 1],
+    ["greedy reward, %", "heldOut.reward", 100],
+    ["correct in no sample, %", "heldOut.foreseen.none", 100],
+    ["correct in some, %", "heldOut.foreseen.some", 100],
+    ["correct in all, %", "heldOut.foreseen.all", 100],
+    ["loss on actions", "heldOut.loss.actions", 1],
+    ["loss on states", "heldOut.loss.states", 1],
   ];
   const result: Record<string, number> = {};
   row(["held-out triplets", "before RWML", "after", "Δ (95 %)"]);

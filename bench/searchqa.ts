@@ -1,13 +1,13 @@
 /**
- * How well and how fast the search of search QA works: on 2WikiMultihopQA's questions, in how many cases
- * the answer stands in the best passages (BM25, the question as the query), and the environment's speed
- * in the made-up world.
+ * Quality and speed of the search in search QA: how often the answer to 2WikiMultihopQA's questions
+ * is in the top passages (BM25, the question as the query), and the environment's speed in the
+ * made-up world.
  *
  *   npm run bench -- searchqa [--data ../shared/data/searchqa] [--set 2wiki] [--encoder FOLDER]
  *
- * The corpus at hand is a part of what the questions are about, so recall is given over all questions,
- * over those whose answer stands somewhere in the corpus, and over those of them that name the title of
- * a passage, too. Yes/no questions are left out: their answer stands everywhere.
+ * The available corpus covers only part of the questions, so recall is given over all questions,
+ * over those whose answer is somewhere in the corpus, and over those of them that also name the
+ * title of a passage. Yes/no questions are left out: their answer is everywhere.
  */
 import { existsSync } from "node:fs";
 import { cpus } from "node:os";
@@ -24,12 +24,15 @@ import { openRetriever } from "../src/search/retriever-open.js";
 
 const depths = [1, 5, 10] as const;
 
-/** A question of a file, ready to be looked for. */
+/** A question of a file, ready to be searched for. */
 interface Wanted {
   readonly query: string;
-  /** The right answers, normalised, with a blank on either side. */
+  /** The correct answers, normalised, padded with a blank on either side. */
   readonly answers: readonly string[];
-  /** Whether any passage of the corpus has an answer, and whether the question names one by its title. */
+  /**
+   * Whether any passage of the corpus contains an answer, and whether the question names one by its
+   * title.
+   */
   readonly inCorpus: boolean;
   readonly namesPassage: boolean;
 }
@@ -40,7 +43,7 @@ function wantedQuestions(questionFile: string, corpusFile: string): readonly Wan
   const corpus = openCorpus(corpusFile);
   const passages = Array.from({ length: corpus.count }, (_, at) => corpus.passage(at).contents);
   const everything = passages.map(padded).join("\n");
-  // Titles of one word are words of many questions.
+  // One-word titles occur in many questions.
   const titles = new Set(
     passages.map((text) => normaliseAnswer(text.split("\n", 1)[0]!.replace(/\(.*?\)/g, ""))),
   );
@@ -62,7 +65,9 @@ function wantedQuestions(questionFile: string, corpusFile: string): readonly Wan
     }));
 }
 
-/** For every question the rank of the first passage with an answer, and the median time of a search. */
+/**
+ * For every question the rank of the first passage with an answer, and the median time of a search.
+ */
 async function ranks(retriever: Retriever, wanted: readonly Wanted[]) {
   const times: number[] = [];
   const rank = new Map<Wanted, number>();
@@ -80,7 +85,7 @@ async function ranks(retriever: Retriever, wanted: readonly Wanted[]) {
   return { rank, ms: Math.round(median * 1000) / 1000 };
 }
 
-/** The share of some questions with an answer among the best 1, 5 and 10 passages. */
+/** The share of some questions with an answer among the top 1, 5 and 10 passages. */
 function recall(rank: ReadonlyMap<Wanted, number>, questions: readonly Wanted[]) {
   const share = (depth: number): number => {
     const found = questions.filter((one) => rank.get(one)! < depth).length;
@@ -107,7 +112,7 @@ function stepsPerSecond(seconds: number): number {
   return Math.round(steps / ((performance.now() - start) / 1000));
 }
 
-/** Runs all of it. */
+/** Runs everything. */
 export async function main(args: string[]) {
   const { values } = parseArgs({
     args,

@@ -1,11 +1,13 @@
 /**
- * Seconds of a whole PaW update with the paper's ALFWorld settings: 128 episodes whose worlds run in this process,
- * a model on an engine server, everything between them over HTTP.
+ * Seconds of a whole PaW update with the paper's ALFWorld settings: 128 episodes whose worlds run
+ * in this process, a model on an engine server, and HTTP between them.
  *
- *   PAWL_PYTHON=… ALFWORLD_DATA=… npm run bench -- update --model FOLDER [--max-tokens 100] [--step-limit 50]
+ *   PAWL_PYTHON=… ALFWORLD_DATA=… npm run bench -- update --model FOLDER [--max-tokens 100] \
+ *     [--step-limit 50]
  *
- * FOLDER has config.json and the tokenizer's files. Without weights in it the model's are random, which is enough for
- * speed: no episode then ends before its last step, and each response has as many tokens as it may.
+ * FOLDER has config.json and the tokenizer files. Without weights the model is random, which is
+ * enough to measure speed: no episode ends before the step limit, and each response has the maximum
+ * length.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +21,9 @@ import { packageFolder } from "../src/version.js";
 
 const PHASES = ["rollout", "score", "prepare", "measure", "learn"] as const;
 
-/** Runs two updates on one server, a short one that compiles everything, and the one that counts. */
+/**
+ * Runs two updates on one server: a short one that compiles everything, and the one that counts.
+ */
 export async function main(args: readonly string[]): Promise<Readonly<Record<string, number>>> {
   const { values: options } = parseArgs({
     args: [...args],
@@ -44,7 +48,8 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
       config: join(packageFolder(), "recipes", "paper-alfworld.ts"),
       engine: server.url,
       "model.start": "served",
-      // The second is never done: a run that has done its last saves the model, which would take long here.
+      // The second is never the last: after its last update a run saves the model, which would take
+      // long here.
       updates: "2",
       "checkpoint-every": "2",
       groups: options.groups,
@@ -92,8 +97,8 @@ const say = (line: string): void => void process.stderr.write(`${line}\n`);
 const rounded = (value: number): number => Number(value.toFixed(1));
 
 /**
- * Copies a model's folder and gives a text to every id. Qwen's output matrix has more rows than its tokenizer has
- * tokens; a trained model never draws those, one with random weights does.
+ * Copies a model folder and gives every id a text. Qwen's output matrix has more rows than its
+ * tokenizer has tokens; a trained model never samples those, but one with random weights does.
  */
 function copyModel(from: string, to: string): void {
   cpSync(from, to, { recursive: true });

@@ -1,5 +1,5 @@
 /**
- * How fast WebShop runs: steps and searches on 1,000 products (the official ones where they are at hand),
+ * The speed of WebShop: steps and searches with 1,000 products (the official ones if available),
  * and building and searching an index of a million made-up ones.
  *
  *   npm run bench -- webshop [--products 1000000]
@@ -40,14 +40,14 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }
 
-/** The median over queries of the time of one search in milliseconds. */
+/** The median time of a search in milliseconds. */
 function medianSearch(queries: readonly string[], search: (query: string) => unknown): number {
   const timed = (query: string): number => {
     const start = performance.now();
     search(query);
     return performance.now() - start;
   };
-  // Blanks make no other query, but one whose ranking is not remembered.
+  // Extra blanks do not change a query, but they bypass the cached ranking.
   for (const query of queries.slice(0, 50)) timed(`${query} `);
   return median(queries.map(timed));
 }
@@ -62,7 +62,7 @@ function goalTexts(environment: Environment, count: number): readonly string[] {
   return [...new Set(texts)].slice(0, count);
 }
 
-/** What is measured; steps and milliseconds are medians. */
+/** The results; steps and milliseconds are medians. */
 interface WebshopSpeed {
   readonly steps_per_s: number;
   readonly search_ms: number;
@@ -72,7 +72,7 @@ interface WebshopSpeed {
   readonly products: number;
 }
 
-/** Runs all of it. */
+/** Runs everything. */
 export async function main(args: string[]): Promise<WebshopSpeed> {
   const { values } = parseArgs({
     args,
@@ -88,7 +88,7 @@ export async function main(args: string[]): Promise<WebshopSpeed> {
   );
   const queries = goalTexts(environment, 500);
   playRandom(environment, 2, 0);
-  // The median of slices: one that another process held up does not count.
+  // The median of slices: a slice that another process delayed does not count.
   const slices = Array.from({ length: 80 }, (_, slice) => playRandom(environment, 0.1, slice));
   const env = environment.create() as Env;
   env.reset(environment.tasks("test")[0]!);

@@ -26,7 +26,7 @@ const groups = await rollout({
   groupSize: 2,
   seed: 0,
   stepLimit: 5,
-  lanes: 2,
+  concurrency: 2,
 });
 for (const { task, episodes } of groups)
   console.log(

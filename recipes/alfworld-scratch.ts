@@ -1,14 +1,16 @@
 /**
- * ALFWorld from nothing, on one GPU: a model of 20 million parameters, all 3,553 training games, no pretraining.
+ * ALFWorld from scratch on one GPU: a model of 20 million parameters, all 3,553 training games, no
+ * pretraining.
  *
- * The laptop recipe's ways at thirty times its size (recipes/laptop.ts says why each): whole history in compact
- * prompts, so that an episode is one sequence; imitation first; the penalty after normalisation. ALFWorld's only
- * teacher sees the true state and walks straight to things, so it is made to stray often: after strays, it shows
- * what to do when a thing was not where one looked. It is slow to find its way back, so it plays beforehand:
- *   for seed in 0 1 2 3 4; do pawl rollout --env alfworld --env.order 0 --policy expert --policy.epsilon 0.3 \
- *     --groups 3553 --group-size 1 --step-limit 30 --prompt.style compact --prompt.history all \
- *     --seed $seed --out runs/teacher-$seed; done
- * Then, where there is a GPU:
+ * The laptop recipe's methods at thirty times its size (recipes/laptop.ts gives the reasons): the
+ * whole history in compact prompts, so that an episode is one sequence; imitation first; the
+ * penalty after normalisation. ALFWorld's only teacher sees the true state and walks straight to
+ * objects, so it often takes random actions: after them, it shows what to do when an object is not
+ * where one looked. It is slow to find its way back, so it plays beforehand:
+ *   for seed in 0 1 2 3 4; do pawl rollout --env alfworld --env.order 0 --policy expert \
+ *     --policy.epsilon 0.3 --groups 3553 --group-size 1 --step-limit 30 --prompt.style compact \
+ *     --prompt.history all --seed $seed --out runs/teacher-$seed; done
+ * Then, on a machine with a GPU:
  *   pawl serve engine &
  *   pawl train --config recipes/alfworld-scratch.ts --engine http://127.0.0.1:8000
  */

@@ -1,10 +1,11 @@
 /**
- * The default of `pawl train --env alfworld`: the laptop recipe's ways in ALFWorld, on two cores.
+ * The default of `pawl train --env alfworld`: the laptop recipe adapted to ALFWorld, on two cores.
  *
- * Needs the games (`pawl env info alfworld` says how to get them). ALFWorld's only teacher sees the true state and is
- * slow to find its way back from a stray, so some episodes with few strays must do; recipes/alfworld-scratch.ts shows
- * what 17,000 of them and a GPU bring. Its rooms are large: prompts hold the whole history, and the context
- * is twice the laptop's.
+ * Needs the games (`pawl env info alfworld` says how to get them). ALFWorld's only teacher sees the
+ * true state and is slow to find its way back after a random action, so this recipe makes do with a
+ * few episodes and few random actions; recipes/alfworld-scratch.ts shows what 17,000 episodes and a
+ * GPU achieve. Rooms are large: prompts hold the whole history, and the context is twice the laptop
+ * recipe's.
  */
 import { common } from "./laptop.js";
 

@@ -1,20 +1,23 @@
 /**
- * The default of `pawl train`: a model of 0.6 million parameters learns the household world on two cores.
+ * The default of `pawl train`: a model of 0.6 million parameters learns the household world on two
+ * cores.
  *
- * Where it leaves the paper's settings, it is for size.
- * - The model starts from nothing, so it first imitates a teacher, and one that knows no more than the model
- *   sees: the expert's way straight to a thing behind a closed door cannot be imitated, only guessed.
- * - Prompts hold the whole history, so that an episode is one sequence and is read and learnt in one pass.
- * - GiGPO compares steps as well as episodes, which pays where episodes of a group pass through the same states.
- * - The teacher takes over some of the failed episodes, and is imitated from there. RL alone learns nothing
- *   from groups in which everybody fails.
- * - Invalid actions cost something after normalisation only, because inside it they would be all there is to
- *   learn in groups without a success.
- * - A policy that is stuck repeats itself, so a training episode ends after three invalid actions in a row.
- * - A small entropy bonus keeps the attempts of a group from becoming all alike, which would leave nothing to
- *   compare.
+ * It departs from the paper's settings where its size requires it.
+ * - The model starts from random weights, so it first imitates a teacher, one that knows no more
+ *   than the model sees: the expert's direct path to an object behind a closed door cannot be
+ *   imitated, only guessed.
+ * - Prompts hold the whole history, so an episode is one sequence and is processed in one pass.
+ * - GiGPO compares steps as well as episodes, which helps if the episodes of a group pass through
+ *   the same states.
+ * - The teacher takes over some of the failed episodes and is imitated from there. RL alone learns
+ *   nothing from groups in which every episode fails.
+ * - Invalid actions are penalised only after normalisation. Before it, in groups without a success
+ *   the penalty would be all there is to learn.
+ * - A stuck policy repeats itself, so a training episode ends after three invalid actions in a row.
+ * - A small entropy bonus keeps the attempts of a group from becoming identical, which would leave
+ *   nothing to compare.
  *
- * docs/results/laptop.md has what it reaches, over seeds, and what else was tried.
+ * docs/results/laptop.md has its results over seeds, and what else was tried.
  */
 /** What the small recipes share. */
 export const common = {

@@ -1,10 +1,12 @@
 /**
- * The paper's settings for search-augmented QA: GRPO with PaW, Qwen2.5-3B-Instruct (table 2, appendix A.1).
+ * The paper's settings for search-augmented QA: GRPO with PaW, Qwen2.5-3B-Instruct (table 2,
+ * appendix A.1).
  *
- * Needs the question files and a retriever (`docs/search-qa.md`) and the model's folder; without `env.data` the
- * made-up world answers. At small scale, on a laptop:
- *   pawl train --config recipes/paper-search.ts --model.start tiny --prompt.style compact --env.topk 1 \
- *     --max-tokens 32 --warm-start.episodes 200 --groups 2 --updates 3 --evaluation.splits valid_seen
+ * Needs the question files and a retriever (`docs/search-qa.md`) and the model folder; without
+ * `env.data` the made-up world is used. At small scale, on a laptop:
+ *   pawl train --config recipes/paper-search.ts --model.start tiny --prompt.style compact \
+ *     --env.topk 1 --max-tokens 32 --warm-start.episodes 200 --groups 2 \
+ *     --updates 3 --evaluation.splits valid_seen
  */
 export default {
   env: { name: "search" },

@@ -1,10 +1,11 @@
 /**
- * What `pawl train --quick` does: the laptop recipe in a world of one room and two families of tasks, over in a
+ * `pawl train --quick`: the laptop recipe in a world of one room and two task families. Takes a
  * minute and a half.
  *
- * Also the ground of `pawl bench paw`, where many seeds matter more than a hard task: episodes are short, so
- * a whole run costs little, and the start is weak enough to leave room for what is compared. Attempts do not become
- * alike in so few updates, so there is no entropy bonus, and evaluation samples as training does, where a rise shows soonest.
+ * Also the base of `pawl bench paw`, where many seeds matter more than a hard task: episodes are
+ * short, so a whole run costs little, and the start model is weak enough to leave room for
+ * improvement. Attempts do not become identical in so few updates, so there is no entropy bonus.
+ * Evaluation samples as training does, because improvement shows there first.
  */
 import { common } from "./laptop.js";
 

@@ -1,9 +1,10 @@
 /**
- * The default of `pawl train --env search`: the laptop recipe's ways in search-augmented QA, on two cores.
+ * The default of `pawl train --env search`: the laptop recipe adapted to search-augmented QA, on
+ * two cores.
  *
- * Without SEARCHQA_DATA the world and its questions are made up. Questions need one fact, and a search returns one
- * passage. A model of this size learns to search for what is asked about; it was not seen to answer well
- * (docs/settings.md).
+ * Without SEARCHQA_DATA the world and its questions are made up. Questions need one fact, and a
+ * search returns one passage. A model of this size learns to search for what is asked about; we
+ * have not seen it answer well (docs/settings.md).
  */
 import { common } from "./laptop.js";
 

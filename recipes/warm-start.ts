@@ -1,8 +1,8 @@
 /**
- * The default of `pawl wm warm-start`: is an agent better for having been a world model first?
+ * The default of `pawl wm warm-start`: does it help an agent to have been a world model first?
  *
- * The laptop recipe with fewer expert episodes, so that there is something left to gain, after and without
- * WM-SFT on a data set that `pawl wm data` made (`--world.data`).
+ * The laptop recipe with fewer expert episodes, so that there is something left to gain, with and
+ * without WM-SFT on a data set made by `pawl wm data` (`--world.data`).
  */
 import { common } from "./laptop.js";
 

@@ -1,9 +1,9 @@
 /**
- * The default of `pawl train --env webshop`: the laptop recipe's ways in the shop, on two cores.
+ * The default of `pawl train --env webshop`: the laptop recipe adapted to the shop, on two cores.
  *
- * Without WEBSHOP_DATA the shop is made up. Its pages are long and say again what came before, so prompts hold the
- * last two steps, as in the paper. A purchase is rewarded by how well it fits, so no emphasis is needed to
- * see rewards that differ.
+ * Without WEBSHOP_DATA the shop is made up. Its pages are long and repeat what came before, so
+ * prompts hold the last two steps, as in the paper. A purchase is rewarded by how well it fits, so
+ * rewards differ without any emphasis.
  */
 import { common } from "./laptop.js";
 

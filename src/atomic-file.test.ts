@@ -40,7 +40,7 @@ it("keeps the old file and no temporary one when writing fails", async () => {
   expect(await readdir(folder)).toEqual(["file"]);
 });
 
-it("does the same at once for small texts", async () => {
+it("does the same synchronously for small texts", async () => {
   writeFileAtomicallySync(join(folder, "file"), "first");
   writeFileAtomicallySync(join(folder, "file"), "second");
   expect(await readFile(join(folder, "file"), "utf8")).toBe("second");

@@ -1,4 +1,4 @@
-/** Files that appear whole or not at all, whenever the process or the machine stops. */
+/** Files that appear complete or not at all, whenever the process or the machine stops. */
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
@@ -26,7 +26,7 @@ export async function writeFileAtomically(
   await syncFolder(dirname(file));
 }
 
-/** The rename itself is on the disk only when the folder is. */
+/** The rename is only durable once the folder is synced. */
 async function syncFolder(folder: string): Promise<void> {
   // Windows cannot open folders, and journals renames.
   if (process.platform === "win32") return;
@@ -38,7 +38,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** The same at once, for texts small enough to wait for. */
+/** The same synchronously, for small texts. */
 export function writeFileAtomicallySync(file: string, content: string): void {
   const temporary = temporaryName(file);
   try {
@@ -65,11 +65,11 @@ export function writeFileAtomicallySync(file: string, content: string): void {
 
 const temporaryName = (file: string): string => `${file}.${randomBytes(6).toString("hex")}.tmp`;
 
-/** Writes all bytes of a view; one write call may take fewer. */
+/** Writes all bytes of a view; a single write call may write fewer. */
 export async function writeFully(handle: FileHandle, view: ArrayBufferView): Promise<void> {
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   for (let done = 0; done < bytes.length; ) {
-    // The kernel takes at most 2 GiB a call.
+    // The kernel takes at most 2 GiB per call.
     const length = Math.min(bytes.length - done, 2 ** 30);
     done += (await handle.write(bytes, done, length)).bytesWritten;
   }

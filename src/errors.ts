@@ -1,4 +1,4 @@
-/** A problem that is told to the user as it is, without a stack trace: it says what to do about it. */
+/** A problem that is shown to the user without a stack trace: the message says how to fix it. */
 export class UserError extends Error {
   override readonly name: string = "UserError";
 }

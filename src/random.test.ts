@@ -5,7 +5,7 @@ import { createRandom, mixSeed } from "./random.js";
 const seeds = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 
 describe("createRandom", () => {
-  it("repeats itself for a seed and differs between neighbours", () => {
+  it("repeats itself for a seed and differs between neighbouring seeds", () => {
     const draw = (seed: number) => Array.from({ length: 8 }, createRandom(seed).next);
     expect(draw(7)).toEqual(draw(7));
     expect(draw(7)).not.toEqual(draw(8));
@@ -55,7 +55,7 @@ describe("createRandom", () => {
 });
 
 describe("mixSeed", () => {
-  it("tells parts apart by their borders", () => {
+  it("depends on the boundaries between parts", () => {
     expect(mixSeed("ab", "c")).not.toBe(mixSeed("a", "bc"));
     expect(mixSeed(1, 2)).not.toBe(mixSeed(12));
   });

@@ -1,8 +1,9 @@
 /**
- * Seeded random numbers: the one source of chance in this project, so that a run can be repeated.
+ * Seeded random numbers: the only source of randomness in this project, so that a run can be
+ * repeated.
  *
- * The generator is sfc32 ("small fast counter"), 128 bits of state, which passes the usual statistical
- * batteries; its state is four integers, so it can be copied and written down.
+ * The generator is sfc32 ("small fast counter") with 128 bits of state, which passes the usual
+ * statistical batteries. Its state is four integers, so it can be copied and recorded.
  */
 
 /** A seeded source of random numbers. */
@@ -11,13 +12,13 @@ export interface Random {
   next(): number;
   /** Uniform integer in [0, count). */
   int(count: number): number;
-  /** Normal with mean 0 and deviation 1. */
+  /** Normal with mean 0 and standard deviation 1. */
   normal(): number;
   /** One of the items, uniformly. */
   pick<T>(items: readonly T[]): T;
   /** Reorders the items in place (Fisher–Yates) and returns them. */
   shuffle<T>(items: T[]): T[];
-  /** An independent copy at the same state. */
+  /** An independent copy in the same state. */
   clone(): Random;
 }
 
@@ -25,7 +26,7 @@ export interface Random {
 export function createRandom(seed: number): Random {
   const state = new Int32Array([seed, seed / 2 ** 32, 0x9e3779b9, 1]);
   const random = fromState(state);
-  // The first outputs of similar seeds are alike: run the counter until they are not.
+  // The first outputs of similar seeds are similar: run the counter until they are not.
   for (let i = 0; i < 15; i++) random.next();
   return random;
 }
@@ -66,9 +67,11 @@ function fromState(state: Int32Array): Random {
   };
 }
 
-/** One seed out of several numbers and words: the seed of an episode from the run's seed, and so on. */
+/**
+ * One seed from several numbers and words: the seed of an episode from the run's seed, and so on.
+ */
 export function mixSeed(...parts: readonly (number | string)[]): number {
-  // FNV-1a over the characters, then MurmurHash3's finaliser so that neighbours end far apart.
+  // FNV-1a over the characters, then MurmurHash3's finaliser so that similar inputs end far apart.
   let hash = 0x811c9dc5;
   for (const part of parts) {
     for (const character of `${part}\u0000`) {

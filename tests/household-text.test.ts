@@ -89,7 +89,7 @@ it("a chat model plays, notes why it failed, and reads its notes in the next att
       groupSize: 3,
       seed: 1,
       stepLimit: 2,
-      lanes: 2,
+      concurrency: 2,
     });
     for (const { episodes } of groups) {
       expect(episodes.map((episode) => episode.stop)).toEqual(Array(3).fill("step-limit"));

@@ -125,7 +125,7 @@ describe.skipIf(windows)("a comparison", () => {
     const again = await pawl([...bench, "--out", first, "--only", "grpo/1"]);
     expect(again).toMatchObject({ code: 0, stderr: "" });
     const other = await pawl([...bench, "--out", first, "--only", "grpo/1", "--train.groups", "1"]);
-    expect(other.stderr).toContain("was begun with other settings");
+    expect(other.stderr).toContain("was started with other settings");
     expect(other.code).toBe(1);
   });
 });

@@ -50,7 +50,7 @@ describe.skipIf(windows)("a rollout", () => {
     });
     child.kill("SIGINT");
     expect(await ended).toBe(130);
-    expect(stderr).toContain(`interrupted; what was finished is in ${out}`);
+    expect(stderr).toContain(`interrupted; finished episodes are in ${out}`);
     expect(manifest()).toMatchObject({ status: "interrupted" });
     expect(existsSync(join(out, "lock"))).toBe(false);
     const shown = pawl("show", out);

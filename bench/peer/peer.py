@@ -1,8 +1,8 @@
 """The PyTorch peer of bench/engine.ts: the same model, trained and sampled the way a PyTorch user would.
 
 Reads one JSON command per line from standard input and answers with one JSON line each, so that the
-benchmark can interleave its repetitions with ours. Fused attention, fused RMSNorm, fused AdamW, f32; sampling writes
-into caches that were made once, and reads a prompt that is sampled several times once.
+benchmark can interleave its repetitions with ours. Fused attention, fused RMSNorm, fused AdamW, f32. Sampling
+allocates its KV caches once, and prefills a prompt that is sampled several times only once.
 """
 import json
 import resource
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 
 
 class PlainRMSNorm(nn.Module):
-    """For PyTorch before 2.4, which has no RMSNorm of its own."""
+    """For PyTorch before 2.4, which has no RMSNorm."""
 
     def __init__(self, dim, eps):
         super().__init__()
@@ -105,7 +105,7 @@ class Model(nn.Module):
 
 
 def make_caches(model, rows, length):
-    """Room for all keys and values of these rows, so that no step copies what came before it."""
+    """A KV cache for these rows, allocated once so that no decode step copies earlier entries."""
     shape = (rows, model.blocks[0].heads, length, 2 * model.cos.shape[-1])
     return [[torch.empty(shape), torch.empty(shape)] for _ in model.blocks]
 

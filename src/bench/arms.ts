@@ -1,8 +1,9 @@
 /**
- * The arms of a comparison: an algorithm, and what is done with world modelling beside it.
+ * The arms of a comparison: an algorithm, and what world modelling is added to it.
  *
  * An arm is written as `grpo` (no world modelling), `grpo+paw`, `grpo+ce`, or with several changes
- * as `grpo+rho=0.5+cap=0.1`. Everything but `plain` is PaW as the base configuration has it, changed as named.
+ * as `grpo+rho=0.5+cap=0.1`. Everything but `plain` is PaW as in the base configuration, with the
+ * named changes.
  */
 import { type AdvantageOptions, estimatorNames } from "../advantages/advantages.js";
 import { ConfigError } from "../config/config-error.js";
@@ -15,12 +16,15 @@ import type { Changes } from "./settings.js";
 export const algorithms = estimatorNames;
 export type Algorithm = AdvantageOptions["name"];
 
-/** RLOO as the reference implementation of PaW has it, with which the paper compares. */
+/** RLOO as in the reference implementation of PaW, which the paper compares with. */
 const OWN: Partial<Record<Algorithm, Changes>> = { rloo: { per: "step" } };
 
-/** The arm that others are compared with. */
+/** The baseline arm. */
 export const PLAIN = "plain";
-/** λ of every group in the arm `fixed`: the paper's ablation names no number, and 1 is what λ starts near. */
+/**
+ * λ of every group in the arm `fixed`: the paper's ablation gives no number, and adaptive λ starts
+ * near 1.
+ */
 const FIXED_LAMBDA = 1;
 
 interface Variant {
@@ -38,31 +42,31 @@ export const variants: Readonly<Record<string, Variant>> = {
   [PLAIN]: { does: "no world modelling", changes: paw({ loss: "off" }) },
   paw: { does: "PaW", changes: {} },
   fixed: { does: `λ = ${FIXED_LAMBDA} for every group`, changes: paw({ balance: FIXED_LAMBDA }) },
-  ce: { does: "cross-entropy in place of clipped MAE", changes: paw({ loss: "ce" }) },
+  ce: { does: "cross-entropy instead of clipped MAE", changes: paw({ loss: "ce" }) },
   "ce-length": {
-    does: "cross-entropy, its gradient as long as clipped MAE's in every update",
+    does: "cross-entropy, scaled to the gradient norm of clipped MAE in every update",
     changes: paw({ loss: "ce", gradientLength: "cmae" }),
   },
   echo: {
-    does: `ECHO: cross-entropy of all transitions, λ = ${ECHO_LAMBDA}, mean over all their tokens`,
+    does: `ECHO: cross-entropy on all transitions, λ = ${ECHO_LAMBDA}, mean over all their tokens`,
     changes: paw({ loss: "ce", alpha: 1, balance: ECHO_LAMBDA, normaliser: "tokens" }),
   },
   mae: { does: "MAE without the mask", changes: paw({ loss: "mae" }) },
   above: { does: "the mask keeps p ≥ ρ", changes: paw({ mask: "above" }) },
   margin: { does: "the mask keeps p ≤ 1 − ρ", changes: paw({ mask: "margin" }) },
   full: { does: "selection by full entropy", changes: paw({ entropy: "full" }) },
-  dedupe: { does: "repeated transitions left out", changes: paw({ dedupe: true }) },
+  dedupe: { does: "repeated transitions dropped", changes: paw({ dedupe: true }) },
   skip: {
-    does: "no world modelling in updates without signal",
+    does: "no world modelling in updates whose returns are all equal",
     changes: paw({ skipWithoutSignal: "updates" }),
   },
   "skip-groups": {
-    does: "no world modelling in groups without signal",
+    does: "no world modelling in groups whose returns are all equal",
     changes: paw({ skipWithoutSignal: "groups" }),
   },
 };
 
-/** Changes with a number: `alpha=0.25`. */
+/** Changes with a number, such as `alpha=0.25`. */
 export const numbered: Readonly<
   Record<string, { readonly does: string; readonly changes: (value: number) => Changes }>
 > = {
@@ -71,11 +75,11 @@ export const numbered: Readonly<
   lambda: { does: "a fixed λ", changes: (balance) => paw({ balance }) },
   horizon: { does: "observations to predict", changes: (horizon) => paw({ horizon }) },
   cap: {
-    does: "longest world-model gradient, relative to the policy's",
-    // What is capped has to be measured.
+    does: "cap on the world-model gradient norm, relative to the policy's",
+    // A cap requires measured gradients.
     changes: (gradientCap) => ({ ...paw({ gradientCap }), gradients: { every: 1 } }),
   },
-  kl: { does: "weight of the KL penalty", changes: (kl) => ({ objective: { kl } }) },
+  kl: { does: "coefficient of the KL penalty", changes: (kl) => ({ objective: { kl } }) },
 };
 
 /** `grpo` for the plain arm, `grpo+ce` for others. */
@@ -88,7 +92,7 @@ export function armName(algorithm: Algorithm, arm: string): string {
 export function armConfig(base: Changes, algorithm: Algorithm, arm: string): Changes {
   const { advantage, paw: given } = base as TrainConfig;
   const { penalty, penaltyPlace } = advantage;
-  // Estimators share few settings; those of another would be refused.
+  // Estimators share few settings; those of another one would be rejected.
   const other = { name: algorithm, penalty, penaltyPlace, ...OWN[algorithm] };
   const own = advantage.name === algorithm ? advantage : other;
   const on = { ...given, loss: given.loss === "off" ? "cmae" : given.loss };

@@ -20,7 +20,7 @@ const options = (changes: object = {}): ComparisonOptions =>
   comparisonOptions(findEnvKind("household")).parse({ train: laptop, ...changes });
 
 describe("the matrix", () => {
-  it("has every arm with every seed, from one warm start for each setting", () => {
+  it("has every arm with every seed, from one warm start per setting", () => {
     const jobs = jobsOf(options({ settings: ["default", "sparse"], seeds: [3, 4], out: "o" }));
     expect(jobs).toHaveLength(2 * 2 * 4);
     expect(jobs.slice(0, 4).map((job) => job.id)).toEqual([
@@ -83,7 +83,7 @@ describe("the matrix", () => {
     expect(rest(jobs[9]!.config)).toEqual(rest(jobs[0]!.config));
   });
 
-  it("weighs every observation token of an update alike in echo, whatever was earned", () => {
+  it("weighs all observation tokens of an update equally in echo, whatever the return", () => {
     const [echo, length] = jobsOf(options({ arms: ["echo", "ce-length"], seeds: [0] }));
     const step = (observation: number, reward = 0) => ({ action: [-1], observation, reward });
     const groups = groupsOf([
@@ -118,7 +118,7 @@ describe("the matrix", () => {
     });
   });
 
-  it("can be shared among machines without a run twice or left out", () => {
+  it("can be split across machines without repeating or omitting a run", () => {
     const ids = (changes: object) => jobsOf(options(changes)).map((job) => job.id);
     const parts = ["1/3", "2/3", "3/3"].flatMap((part) => ids({ part }));
     expect([...parts].sort()).toEqual([...ids({})].sort());
@@ -128,7 +128,7 @@ describe("the matrix", () => {
     ]);
   });
 
-  it("refuses what it does not know", () => {
+  it("rejects unknown names", () => {
     const refused = (changes: object) => () => {
       const given = options(changes);
       startsOf(given, jobsOf(given));
@@ -136,7 +136,7 @@ describe("the matrix", () => {
     expect(refused({ settings: ["nois"] })).toThrow(/--settings: .*Did you mean "noise"/);
     expect(refused({ arms: ["pw"] })).toThrow(/--arms: expected plain, .*got "pw"/);
     expect(refused({ arms: ["alpha=x"] })).toThrow(/--arms: .*got "alpha=x"/);
-    expect(refused({ arms: ["alpha=7"] })).toThrow(/cannot be: .*\s.*alpha/);
+    expect(refused({ arms: ["alpha=7"] })).toThrow(/invalid run in the comparison: .*\s.*alpha/);
     expect(refused({ only: ["grpo/99"] })).toThrow(/no run "grpo\/99"/);
     expect(refused({ part: "5/4" })).toThrow(/--part: expected 1\/4 to 4\/4/);
   });
@@ -198,10 +198,10 @@ describe("results", () => {
   finished("a", "grpo", 1, 0.6);
   finished("a", "grpo+ce", 0, 0.4);
   finished("b", "grpo+ce", 1, 0.7);
-  // The same run again, as a folder that was copied has it.
+  // The same run again, as in a copied folder.
   finished("b", "grpo", 1, 0.6);
 
-  it("of several folders are put together, each run once, and paired", () => {
+  it("of several folders are merged, each run once, and paired", () => {
     const results = sumUp(findResults([join(parent, "a"), join(parent, "b")]), "pawl bench paw");
     expect(results.runs).toHaveLength(4);
     expect(results.arms.map(({ arm, seeds }) => [arm, seeds])).toEqual([
@@ -226,7 +226,7 @@ describe("results", () => {
     ]);
   });
 
-  it("of a folder that is not there are an error that says so", () => {
-    expect(() => findResults([join(parent, "nowhere")])).toThrow(/nowhere is not there/);
+  it("of a missing folder are an error that says so", () => {
+    expect(() => findResults([join(parent, "nowhere")])).toThrow(/nowhere does not exist/);
   });
 });

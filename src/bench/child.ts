@@ -1,19 +1,21 @@
-/** Commands of ours as processes of their own. */
+/** Our own commands as child processes. */
 import { spawn } from "node:child_process";
 import { UserError } from "../errors.js";
 
-/** How a child process is started and listened to. */
+/** How to start a child process, and callbacks. */
 export interface ChildOptions {
-  /** The program: what `node` is to run. */
+  /** The script that `node` runs. */
   readonly program: string;
   readonly signal: AbortSignal;
-  /** Told of every line of progress. */
+  /** Callback for every line of progress. */
   readonly onLine?: (line: string) => void;
 }
 
 const LAST_LINES = 5;
 
-/** Runs `pawl ARGS` and returns what it printed; an exit code other than 0 is an error with its last words. */
+/**
+ * Runs `pawl ARGS` and returns its output; a non-zero exit code is an error with its last lines.
+ */
 export function runChild(
   args: readonly string[],
   { program, signal, onLine }: ChildOptions,

@@ -1,35 +1,35 @@
-/** Carries out a comparison: warm starts first, then every run, several side by side. */
+/** Runs a comparison: warm starts first, then every run, several at a time. */
 import { availableParallelism } from "node:os";
 import { ConfigError } from "../config/config-error.js";
 import { type Job, jobsOf, startsOf } from "./matrix.js";
 import type { ComparisonOptions } from "./options.js";
 import { type JobOptions, runJob, runStart } from "./run-job.js";
 
-/** Where a comparison stands. */
+/** Progress of a comparison. */
 export interface ComparisonProgress {
-  /** Runs that are done, of all, counting parts. */
+  /** Finished runs, counting fractions. */
   readonly done: number;
   readonly all: number;
-  /** Work that was done in this call, in runs; what was found finished is not in it. */
+  /** Work done in this call, in runs; excludes what was already finished. */
   readonly doneNow: number;
-  /** What runs now, with what it says. */
+  /** What is running now, and its progress message. */
   readonly running: ReadonlyMap<string, { readonly share: number; readonly text: string }>;
 }
 
-/** How a comparison is carried out. */
+/** How to run a comparison, and callbacks. */
 export interface CompareOptions {
-  /** The program that a child process runs. */
+  /** The script that child processes run. */
   readonly program: string;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: ComparisonProgress) => void;
-  /** Told of every run that has ended. */
+  /** Callback for every run that has ended. */
   readonly onEnd: (id: string, outcome: "done" | Error) => void;
 }
 
-/** Threads beyond this make a small model no faster. */
+/** More threads do not make a small model faster. */
 const MOST_START_THREADS = 8;
 
-/** Runs what is not done yet; returns the names of the runs that failed. */
+/** Runs what is not finished yet; returns the names of the runs that failed. */
 export async function compare(
   options: ComparisonOptions,
   { program, signal, onProgress, onEnd }: CompareOptions,
@@ -76,12 +76,12 @@ export async function compare(
           running.set(id, state);
           state.share = counts ? share : 0;
           state.text = text;
-          // A resumed run begins with what it had done before.
+          // A resumed run starts with what it had done before.
           state.from ??= state.share;
           tell();
         },
       });
-      // One that was found finished has told nothing.
+      // A run that was already finished has reported nothing.
       const now = running.delete(id);
       if (counts) done++;
       if (counts && now) doneNow += 1 - (state.from ?? 0);
@@ -113,7 +113,7 @@ export async function compare(
   return failed;
 }
 
-/** Works through a list with so many at a time, in order, each in a place of its own. */
+/** Processes a list in order, this many at a time, each in its own slot. */
 async function inParallel<T>(
   items: readonly T[],
   places: number,

@@ -10,7 +10,7 @@ import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { worldTexts } from "../train/world-text.js";
 import { comparedLosses, gradientShares, noisySteps } from "./gradient-shares.js";
 
-/** The expert's episodes in a house, as tokens of a tokenizer of their own. */
+/** The expert's episodes in a house, tokenized with a tokenizer trained on them. */
 async function recorded(noise: "all" | "off") {
   const environment = openEnvironment({ name: "household", noise });
   const style = promptStyle(environment.promptFamily, { style: "compact" });
@@ -52,12 +52,12 @@ describe("noise in the household's observations", () => {
       );
     expect(texts(true).length).toBeGreaterThan(20);
     expect(texts(true).join("")).toMatch(/^[A-Za-z\d# ]+$/);
-    // Capitals are brands, or begin a sentence; digits behind # are ids.
+    // Capital letters are brands or start a sentence; digits after # are ids.
     expect(texts(false).join("")).not.toMatch(/#\d/);
     expect(texts(false).join("")).toMatch(/\bshelf|drawer|cabinet|table\b/);
   });
 
-  it("is absent where it is off", async () => {
+  it("is absent if it is off", async () => {
     const { steps } = await recorded("off");
     expect(steps.length).toBeGreaterThan(10);
     expect(steps.flatMap(({ noisy }) => noisy)).not.toContain(true);
@@ -65,7 +65,7 @@ describe("noise in the household's observations", () => {
 });
 
 describe("gradientShares", () => {
-  it("divides each loss's gradient between noise and the rest", async () => {
+  it("splits each loss's gradient between noise and the rest", async () => {
     const targets = Uint8Array.from([0, 1, 1, 1]);
     const step = { ids: [1, 2, 3, 4], targets, start: 1, noisy: [true, false, false] };
     const logprobs = Float32Array.from([0, Math.log(0.01), Math.log(0.5), Math.log(0.5)]);

@@ -1,6 +1,6 @@
 /**
- * Where each world-model loss would put its gradient over recorded episodes: on tokens that are noise, or on
- * those that can be learnt (PaW appendix A.4 and figure 2c; `objectives/gradient-share.ts`).
+ * Where each world-model loss puts its gradient over recorded episodes: on noise tokens, or on
+ * learnable ones (PaW appendix A.4 and figure 2c; `objectives/gradient-share.ts`).
  */
 import type { Engine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
@@ -11,7 +11,7 @@ import type { Episode, Step } from "../rollout/episode.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { noisyCharacters } from "./noisy-text.js";
 
-/** The observation tokens of some steps, with what is noise among them. */
+/** The observation tokens of some steps, and which of them are noise. */
 interface NoisyStep {
   readonly ids: readonly number[];
   readonly targets: Uint8Array;
@@ -20,17 +20,17 @@ interface NoisyStep {
   readonly noisy: readonly boolean[];
 }
 
-/** How the losses divide their gradient under some weights. */
+/** How the losses split their gradient under some weights. */
 export interface GradientShares {
   readonly tokens: number;
   readonly noisyTokens: number;
-  /** Mean probability of noisy and of other tokens. */
+  /** Mean probability of noise tokens and of the others. */
   readonly noisyP: number;
   readonly meaningfulP: number;
   readonly losses: readonly (GradientShare & { readonly loss: string })[];
 }
 
-/** The losses to compare: ρ and mask where they have them. */
+/** The losses to compare, with ρ and mask if they have them. */
 export function comparedLosses(rho: number): Readonly<Record<string, WorldOptions>> {
   const base = pawOptions.parse({ rho });
   const others = worldLossNames.filter((loss) => loss !== "cmae").sort();
@@ -43,7 +43,10 @@ export function comparedLosses(rho: number): Readonly<Record<string, WorldOption
   };
 }
 
-/** Steps of recorded episodes with their noisy tokens; those that cannot be judged are left out and counted. */
+/**
+ * Steps of recorded episodes with their noise tokens; steps that cannot be judged are skipped and
+ * counted.
+ */
 export async function noisySteps(
   environment: Environment,
   tokenizer: Tokenizer,
@@ -75,7 +78,7 @@ function noisyStep(
   let at = 0;
   const noisy = ids.slice(start).map((id) => {
     const text = tokenizer.decode([id]);
-    // A marker of the prompt style stands for no character of the observation.
+    // A marker of the prompt style corresponds to no character of the observation.
     if (text === "" || !observation.startsWith(text, at)) return false;
     const isNoisy = characters.slice(at, at + text.length).includes(true);
     at += text.length;
@@ -84,7 +87,7 @@ function noisyStep(
   return { ids, start, noisy, targets: Uint8Array.from(ids, (_, i) => (i >= start ? 1 : 0)) };
 }
 
-/** Asks the engine for the probability of every observation token and divides the gradients. */
+/** Asks the engine for the probability of every observation token and splits the gradients. */
 export async function gradientShares(
   engine: Engine,
   steps: readonly NoisyStep[],

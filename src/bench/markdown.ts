@@ -4,7 +4,7 @@ import type { JobResult } from "./run-job.js";
 import { describeSetting } from "./settings.js";
 import type { Estimate } from "./statistics.js";
 
-/** A section for each setting: the table of final success, and its course during training. */
+/** A section per setting: the table of final success, and success during training. */
 export function comparisonMarkdown(results: ComparisonResults): string {
   const settings = [...new Set(results.arms.map(({ setting }) => setting))];
   const { command, machines, collectedAt, seconds, runs } = results;
@@ -13,7 +13,7 @@ export function comparisonMarkdown(results: ComparisonResults): string {
     "",
     `\`${command}\`, ${collectedAt.slice(0, 10)}, pawl ${results.version}, on ${machines.join("; ")}. ${runs.length} runs, ${(seconds / 3600).toFixed(1)} hours of them one after another.`,
     "",
-    "Success in percent. ± is the standard deviation over seeds; intervals are 95 % (Student’s t over seeds); Δ is the mean difference to the same algorithm without world modelling, seed by seed: same start, same tasks, same draws.",
+    "Success in percent. ± is the standard deviation over seeds; intervals are 95 % (Student’s t over seeds); Δ is the mean difference to the same algorithm without world modelling, paired by seed: same start, same tasks, same random draws.",
     ...settings.flatMap((setting) =>
       section(
         setting,
@@ -70,7 +70,7 @@ function course(split: string, arms: readonly ArmResult[]): readonly string[] {
   moments.sort((a, b) => a - b);
   return [
     "",
-    `${split} in the course of training, mean over seeds (fewer tasks than above):`,
+    `${split} during training, mean over seeds (fewer tasks than above):`,
     "",
     ...table(
       ["updates", ...moments.map(String)],

@@ -28,7 +28,7 @@ export interface Start {
   readonly config: TrainConfig;
 }
 
-/** The folder with the weights and the tokenizer that a setting's runs begin with. */
+/** The folder with the weights and the tokenizer that a setting's runs start from. */
 export const startModel = (out: string, setting: string): string =>
   join(out, setting, "start", "model");
 
@@ -42,7 +42,7 @@ export function startsOf(options: ComparisonOptions, jobs: readonly Job[]): read
   }));
 }
 
-/** All runs, in an order in which every arm gets its first seed before any gets its second. */
+/** All runs, ordered so that every arm gets its first seed before any gets its second. */
 export function jobsOf(options: ComparisonOptions): readonly Job[] {
   const { out, train } = options;
   const arms = [...new Set(options.arms)];
@@ -73,7 +73,10 @@ export function jobsOf(options: ComparisonOptions): readonly Job[] {
   return chosen(jobs, options);
 }
 
-/** The name of the arm without world modelling that an arm is compared with; undefined for that arm itself. */
+/**
+ * The name of the arm without world modelling that an arm is compared with; undefined for that arm
+ * itself.
+ */
 export function referenceOf({
   algorithm,
   arm,
@@ -111,6 +114,6 @@ function checked(config: Changes): TrainConfig {
   const { env } = config as TrainConfig;
   const parsed = trainConfig(findEnvKind(String(env.name))).safeParse(config);
   if (!parsed.success)
-    throw new ConfigError(`a run of the comparison cannot be: ${z.prettifyError(parsed.error)}`);
+    throw new ConfigError(`invalid run in the comparison: ${z.prettifyError(parsed.error)}`);
   return parsed.data;
 }

@@ -15,7 +15,7 @@ it("marks what changes from version to version", () => {
   expect(marked("#17", ["#17"])).toBe("...");
 });
 
-it("gives no answer where texts say different things", () => {
+it("returns nothing if the texts say different things", () => {
   expect(changing("you see a fork", ["you see nothing"])).toBeUndefined();
   expect(changing("you see a fork", [undefined])).toBeUndefined();
 });

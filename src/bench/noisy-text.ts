@@ -1,14 +1,18 @@
 /**
- * Which characters of an observation are noise: those that change when the same actions are done again under
- * another episode seed. What a world draws anew for every episode, no history foretells; all else stays.
+ * Which characters of an observation are noise: those that change when the same actions are
+ * repeated under another episode seed. No history can predict what a world draws anew for every
+ * episode; everything else stays the same.
  */
 import type { Environment } from "../envs/env.js";
 import type { Episode } from "../rollout/episode.js";
 
-/** Two ids begin alike by chance now and then; in all of several replays hardly ever. */
+/** Two ids may share a prefix by chance, but hardly ever in all of several replays. */
 const OTHER_SEEDS = 4;
 
-/** For each step, whether each character of its observation is noise; undefined where that cannot be told. */
+/**
+ * For each step, whether each character of its observation is noise; undefined if it cannot be
+ * determined.
+ */
 export async function noisyCharacters(
   environment: Environment,
   episode: Episode,
@@ -40,7 +44,7 @@ async function replay(
   return texts;
 }
 
-/** Whether each character is in a part of a word that is not the same in all versions of the text. */
+/** Whether each character is in a part of a word that differs between versions of the text. */
 export function changing(
   text: string,
   versions: readonly (string | undefined)[],
@@ -48,7 +52,7 @@ export function changing(
   const words = text.split(/(\s+)/);
   const noisy: boolean[] = [];
   const split = versions.map((version) => version?.split(/(\s+)/));
-  // Other words in number: the texts say different things, and words cannot be matched.
+  // Different numbers of words: the texts say different things, and words cannot be matched.
   if (split.some((other) => other?.length !== words.length)) return undefined;
   words.forEach((word, w) => {
     const all = [word, ...split.map((other) => other![w]!)];

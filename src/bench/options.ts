@@ -7,54 +7,54 @@ import { algorithms } from "./arms.js";
 
 const count = z.int().min(1);
 
-/** The schema of `pawl bench paw` in an environment of this kind. */
+/** The schema of `pawl bench paw` in this kind of environment. */
 export function comparisonOptions(kind: EnvKind) {
   return z.strictObject({
     settings: z
       .array(z.string())
       .min(1)
       .default(["default"])
-      .describe("where to compare; each has one warm start that all its arms begin with"),
+      .describe("settings to compare in, each with one warm start for all its arms"),
     algorithms: z
       .array(z.enum(algorithms))
       .min(1)
       .default(["grpo"])
-      .describe(`${algorithms.join(", ")}: each with every arm`),
+      .describe(`estimators (${algorithms.join(", ")}), each with every arm`),
     arms: z
       .array(z.string())
       .min(1)
       .default(["plain", "paw", "fixed", "ce"])
-      .describe("what to compare; plain is what the others are measured against"),
+      .describe("arms to compare; plain is the baseline"),
     seeds: z
       .array(z.int().min(0))
       .min(1)
       .default([0, 1, 2, 3, 4])
-      .describe("every arm is trained with each of them"),
-    evalTasks: count.default(1000).describe("tasks of each split in the final evaluation"),
-    evalRounds: count.default(1).describe("how often each of those tasks is tried"),
+      .describe("random seeds for every arm"),
+    evalTasks: count.default(1000).describe("tasks per split in the final evaluation"),
+    evalRounds: count.default(1).describe("attempts per task in the final evaluation"),
     start: z
       .string()
       .optional()
-      .describe("begin with this run or model in place of a warm start; one setting only"),
-    jobs: count.optional().describe("runs side by side; default: as many as cores allow"),
+      .describe("start from this run or model instead of a warm start (one setting only)"),
+    jobs: count.optional().describe("concurrent runs (default: as many as the cores allow)"),
     engines: z
       .array(z.url({ protocol: /^https?$/ }))
       .min(1)
       .optional()
-      .describe("engine servers with one checkpoint folder, each for one run at a time"),
+      .describe("engine servers that share a checkpoint folder, one run each at a time"),
     threads: count
       .default(Math.min(2, availableParallelism()))
-      .describe("threads of each run; numbers are comparable at the same number only"),
+      .describe("CPU threads per run; compare only results with the same number"),
     only: z
       .array(z.string())
       .optional()
-      .describe("run these alone: SETTING/ARM/SEED or ARM/SEED, as in grpo+paw/3"),
+      .describe("run only these: SETTING/ARM/SEED or ARM/SEED, such as grpo+paw/3"),
     part: z
       .string()
-      .regex(/^\d+\/\d+$/, "expected PART/PARTS, as in 1/4")
+      .regex(/^\d+\/\d+$/, "expected PART/PARTS, such as 1/4")
       .optional()
-      .describe("run one of several parts alone, as in 1/4, to share the work among machines"),
-    out: z.string().default("runs/bench-paw").describe("where runs and results go"),
+      .describe("run only one part, such as 1/4, to split the work across machines"),
+    out: z.string().default("runs/bench-paw").describe("output folder for runs and results"),
     train: trainConfig(kind).prefault({}),
   });
 }

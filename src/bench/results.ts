@@ -1,4 +1,4 @@
-/** What came of a comparison: every finished run below one or several folders, summed up by arm. */
+/** The results of a comparison: every finished run in one or several folders, aggregated by arm. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../errors.js";
@@ -8,16 +8,19 @@ import { referenceOf } from "./matrix.js";
 import { type JobResult, readResult, trainingFolder } from "./run-job.js";
 import { type Estimate, estimate, pairedDifference } from "./statistics.js";
 
-/** A finished run and where it is. */
+/** A finished run and its folder. */
 export interface FinishedJob extends Required<JobResult> {
   readonly folder: string;
 }
 
 /** An arm's success on one split. */
 export interface ArmOnSplit extends Estimate {
-  /** To the arm without world modelling, over the seeds that both have; absent for that arm. */
+  /**
+   * Difference to the arm without world modelling, over the seeds that both have; absent for that
+   * arm.
+   */
   readonly difference?: Estimate;
-  /** Episodes evaluated over all seeds. */
+  /** Number of evaluated episodes over all seeds. */
   readonly episodes: number;
 }
 
@@ -27,24 +30,26 @@ export interface ArmResult {
   readonly arm: string;
   readonly seeds: readonly number[];
   readonly splits: Readonly<Record<string, ArmOnSplit>>;
-  /** Mean success at the evaluations during training, by split and number of updates done. */
+  /** Mean success at the evaluations during training, by split and number of updates. */
   readonly course: Readonly<Record<string, Readonly<Record<number, number>>>>;
 }
 
-/** Everything that `results.json` holds. */
+/** The contents of `results.json`. */
 export interface ComparisonResults {
   readonly version: string;
   readonly collectedAt: string;
   readonly command: string;
   readonly machines: readonly string[];
-  /** Seconds of all runs together. */
+  /** Total seconds of all runs. */
   readonly seconds: number;
   readonly starts: readonly JobResult[];
   readonly arms: readonly ArmResult[];
   readonly runs: readonly FinishedJob[];
 }
 
-/** Finds all finished runs below these folders; the same run in two folders must not be counted twice. */
+/**
+ * Finds all finished runs in these folders; a run that is in two folders must not be counted twice.
+ */
 export function findResults(folders: readonly string[]): {
   readonly jobs: readonly FinishedJob[];
   readonly starts: readonly JobResult[];
@@ -53,7 +58,7 @@ export function findResults(folders: readonly string[]): {
   const starts = new Map<string, JobResult>();
   for (const out of folders) {
     if (!existsSync(out))
-      throw new UserError(`${out} is not there: expected an --out of pawl bench paw`);
+      throw new UserError(`${out} does not exist: expected an --out of pawl bench paw`);
     for (const setting of subfolders(out)) {
       const start = readResult(join(out, setting, "start"));
       if (start !== undefined && !starts.has(setting)) starts.set(setting, start);
@@ -73,7 +78,7 @@ export function findResults(folders: readonly string[]): {
   return { jobs: [...jobs.values()], starts: [...starts.values()] };
 }
 
-/** Sums finished runs up: by setting and arm, arms without world modelling first. */
+/** Aggregates finished runs by setting and arm, arms without world modelling first. */
 export function sumUp(
   { jobs, starts }: ReturnType<typeof findResults>,
   command: string,

@@ -1,11 +1,11 @@
 /**
- * One run of a comparison, in steps that are each done once: train, evaluate, write down what came of it.
+ * One run of a comparison, in stages that are each done once: train, evaluate, write the result.
  *
  *   job.json      what the run is; another comparison in the same folder is refused
  *   run/          the training run
- *   result.json   the final evaluation; where it is there, the job is done
+ *   result.json   the final evaluation; if it exists, the job is done
  *
- * Called again after an interruption, or after being killed, it goes on where it stopped.
+ * Called again after an interruption or a kill, it resumes where it stopped.
  */
 import {
   cpSync,
@@ -31,7 +31,7 @@ import { findSavedModel, REFERENCE } from "../train/saved-model.js";
 import { type ChildOptions, runChild } from "./child.js";
 import type { Job, Start } from "./matrix.js";
 
-/** How the model of a job did on one split. */
+/** How a job's model did on one split. */
 export interface SplitResult {
   readonly success: number;
   readonly episodes: number;
@@ -40,32 +40,32 @@ export interface SplitResult {
   readonly steps?: number;
 }
 
-/** What came of a job; of a warm start too, which has no arm and no seed. */
+/** The result of a job. A warm start has one too, without arm and seed. */
 export interface JobResult {
   readonly setting: string;
   readonly algorithm?: Job["algorithm"];
   readonly arm?: string;
   readonly seed?: number;
   readonly splits: Readonly<Record<string, SplitResult>>;
-  /** Seconds this took, training and evaluation, in the call that finished it. */
+  /** Seconds for training and evaluation in the call that finished it. */
   readonly seconds: number;
   readonly finishedAt: string;
   readonly machine: string;
 }
 
-/** How jobs are carried out. */
+/** How to run jobs, and callbacks. */
 export interface JobOptions extends Omit<ChildOptions, "onLine"> {
   readonly evalTasks: number;
   readonly evalRounds: number;
-  /** The engine server to use, in place of what the configuration says. */
+  /** The engine server to use instead of the configuration's. */
   readonly engine?: string | undefined;
-  /** Told how far it is, from 0 to 1, and in words. */
+  /** Callback with the progress from 0 to 1 and a message. */
   readonly onProgress: (share: number, text: string) => void;
 }
 
 const RESULT = "result.json";
 const TRAINING = "run";
-/** What the final evaluation is of the whole work, roughly: for progress only. */
+/** The final evaluation as a rough share of the whole work, for progress only. */
 const EVALUATION_SHARE = 0.1;
 
 /** The folder of a job's training run. */
@@ -77,10 +77,10 @@ export function readResult(folder: string): JobResult | undefined {
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as JobResult) : undefined;
 }
 
-/** Trains and evaluates one arm with one seed, as far as that is not done yet. */
+/** Trains and evaluates one arm with one seed, unless that is already done. */
 export async function runJob(job: Job, options: JobOptions): Promise<JobResult> {
   const { folder, config, setting, algorithm, arm, seed } = job;
-  // Where the start model lies is no difference.
+  // The path of the start model makes no difference.
   claim(folder, { ...config, model: { ...config.model, start: "start" } });
   const done = readResult(folder);
   if (done !== undefined) return done;
@@ -91,14 +91,16 @@ export async function runJob(job: Job, options: JobOptions): Promise<JobResult> 
   return writeResult(folder, { setting, algorithm, arm, seed, splits }, begin);
 }
 
-/** Makes the model that a setting's runs begin with, or takes the one that is named, as far as not done yet. */
+/**
+ * Trains the model that a setting's runs start from, or copies the given one, unless already done.
+ */
 export async function runStart(
   start: Start,
   options: JobOptions & { readonly from?: string | undefined; readonly threads: number },
 ): Promise<JobResult> {
   const { folder, setting } = start;
   const placed = onEngine(start.config, options);
-  // The runs that begin with it may be on other servers, so that its weights are wanted here.
+  // The runs that start from it may be on other servers, so its weights are needed here.
   const engine = { ...placed.engine, threads: options.threads, copy: isRemote(placed.engine) };
   const config = { ...placed, engine };
   claim(folder, start.config);
@@ -115,12 +117,12 @@ export async function runStart(
   return writeResult(folder, { setting, splits }, begin);
 }
 
-/** The configuration with the engine server that was given to the job; which one it is makes no difference. */
+/** The configuration with the job's engine server; which server it is makes no difference. */
 function onEngine(config: TrainConfig, { engine: name }: JobOptions): TrainConfig {
   return name === undefined ? config : { ...config, engine: { ...config.engine, name } };
 }
 
-/** Notes what the folder is for, and refuses one that is for something else. */
+/** Records what the folder is for, and refuses one that is for something else. */
 function claim(folder: string, config: TrainConfig): void {
   const path = join(folder, "job.json");
   const wanted = JSON.parse(JSON.stringify(config)) as unknown;
@@ -128,7 +130,7 @@ function claim(folder: string, config: TrainConfig): void {
   if (!existsSync(path)) writeSmallFile(path, `${JSON.stringify(wanted, undefined, 2)}\n`);
   else if (!isDeepStrictEqual(JSON.parse(readFileSync(path, "utf8")), wanted)) {
     throw new UserError(
-      `${folder} was begun with other settings (${path}): name another --out, or remove that folder`,
+      `${folder} was started with other settings (${path}): choose another --out, or remove that folder`,
     );
   }
 }
@@ -137,12 +139,13 @@ async function train(folder: string, config: TrainConfig, options: JobOptions): 
   const run = trainingFolder(folder);
   const path = join(folder, "train.json");
   writeSmallFile(path, `${JSON.stringify(config, undefined, 2)}\n`);
-  // Killed before it was a run.
+  // Killed before it became a run.
   if (existsSync(run) && !hasManifest(run)) rmSync(run, { recursive: true });
   if (hasManifest(run)) {
-    // A killed comparison leaves its children behind for a moment: they end when nobody listens.
+    // The children of a killed comparison live on for a moment, until they notice that nobody
+    // listens.
     while (openRun(run, () => undefined).active) {
-      options.onProgress(0, "waits for the process that still writes to it");
+      options.onProgress(0, "waiting for the process that is still writing to it");
       await setTimeout(500, undefined, { signal: options.signal });
     }
     if (openRun(run, () => undefined).manifest.status === "done") return;
@@ -180,7 +183,8 @@ async function evaluate(
       rmSync(out, { recursive: true, force: true });
       const tasks = options.evalTasks;
       const { temperature } = evaluation;
-      // The same tasks and draws for every arm of a seed, so that differences between arms are paired.
+      // The same tasks and seeds for every arm of a seed, so that differences between arms are
+      // paired.
       const content = {
         ...settings,
         split,
@@ -200,7 +204,7 @@ async function evaluate(
   return results;
 }
 
-/** Several rounds as one; broken episodes are in no mean. */
+/** Merges several rounds; broken episodes are excluded from all means. */
 function together(rounds: readonly SplitResult[]): SplitResult {
   const sum = (of: (round: SplitResult) => number) => rounds.reduce((all, r) => all + of(r), 0);
   const episodes = sum((round) => round.episodes);
@@ -215,7 +219,7 @@ function together(rounds: readonly SplitResult[]): SplitResult {
   };
 }
 
-/** Weights and tokenizer in one folder, which gets its name when both are in it. */
+/** Copies weights and tokenizer into one folder, which is renamed once it has both. */
 function copyModel(
   { weights, tokenizer }: { readonly weights: string; readonly tokenizer: string },
   to: string,

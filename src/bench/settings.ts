@@ -1,10 +1,12 @@
-/** Settings under which a comparison is made: where could world modelling matter? Each has a warm start of its own. */
+/**
+ * The settings of a comparison: where could world modelling matter? Each has its own warm start.
+ */
 import { ConfigError } from "../config/config-error.js";
 import { mergeTrees } from "../config/settings-tree.js";
 import { didYouMean } from "../text/nearest.js";
 import type { TrainConfig } from "../train/config.js";
 
-/** Parts of a configuration. */
+/** Partial configurations. */
 export type Changes = Readonly<Record<string, unknown>>;
 
 interface Condition {
@@ -12,11 +14,11 @@ interface Condition {
   readonly change: (base: TrainConfig) => Changes;
 }
 
-/** The conditions by name; a setting is one of them, or several joined by `+`. */
+/** Conditions by name; a setting is one of them, or several joined by `+`. */
 export const conditions: Readonly<Record<string, Condition>> = {
-  default: { does: "as the recipe has it", change: () => ({}) },
+  default: { does: "the recipe as it is", change: () => ({}) },
   "whole-history": {
-    does: "prompts hold everything seen, so foreseeing teaches recall",
+    does: "prompts hold the full history, so prediction teaches recall",
     change: () => ({ prompt: { history: "all" } }),
   },
   "two-step": {
@@ -24,22 +26,22 @@ export const conditions: Readonly<Record<string, Condition>> = {
     change: () => ({ prompt: { history: 2 } }),
   },
   "actions-only": {
-    does: "the warm start imitates actions and foresees nothing",
+    does: "the warm start imitates actions and predicts nothing",
     change: () => ({ warmStart: { sft: { observationWeight: 0 } } }),
   },
   observations: {
-    does: "the warm start learns observations too, at 0.3 of an action's weight",
+    does: "the warm start learns observations too, with 0.3 times the weight of actions",
     change: () => ({ warmStart: { sft: { observationWeight: 0.3 } } }),
   },
   sparse: {
-    does: "a start that almost never succeeds: a third of the warm start's episodes",
+    does: "a start model that rarely succeeds: a third of the warm start's episodes",
     change: ({ warmStart: { episodes } }) => ({
       warmStart: { episodes: Math.max(1, Math.round(episodes / 3)) },
     }),
   },
   noise: {
-    does: "observations carry brands and ids that nobody can foresee",
-    // Every thing has up to three words more.
+    does: "observations carry brands and ids that cannot be predicted",
+    // Every object has up to three more words.
     change: ({ model }) => ({
       env: { noise: "all" },
       model: { maxContext: 2 * model.maxContext },

@@ -1,7 +1,10 @@
-/** Means over seeds with their uncertainty, and differences between arms that share their seeds. */
+/** Means over seeds with their uncertainty, and paired differences between arms. */
 import { spreadOf } from "../report/series.js";
 
-/** Mean, sample standard deviation and 95 % interval of the mean (Student's t); no interval of one value. */
+/**
+ * Mean, sample standard deviation and 95 % interval of the mean (Student's t; none for a single
+ * value).
+ */
 export interface Estimate {
   readonly mean: number;
   readonly n: number;
@@ -9,7 +12,7 @@ export interface Estimate {
   readonly interval?: readonly [low: number, high: number];
 }
 
-/** The estimate of a mean from independent values. */
+/** Estimates a mean from independent values. */
 export function estimate(values: readonly number[]): Estimate {
   const { mean, deviation, count: n } = spreadOf(values);
   if (n < 2) return { mean, n };
@@ -17,7 +20,7 @@ export function estimate(values: readonly number[]): Estimate {
   return { mean, n, deviation, interval: [mean - reach, mean + reach] };
 }
 
-/** The mean of value − reference over the seeds that have both; undefined where none has. */
+/** The mean of value − reference over the seeds that have both; undefined if there are none. */
 export function pairedDifference(
   values: ReadonlyMap<number, number>,
   reference: ReadonlyMap<number, number>,

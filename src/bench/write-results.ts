@@ -1,4 +1,4 @@
-/** Writes what came of a comparison: numbers, tables, and curves of all runs in one page for each setting. */
+/** Writes the results of a comparison: numbers, tables, and one page of curves per setting. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { reportPage } from "../report/page.js";
@@ -26,7 +26,7 @@ export function writeResults(results: ComparisonResults, out: string): readonly 
   ];
 }
 
-/** The curves and some episodes of a setting, its arms as groups. */
+/** The curves and some episodes of a setting, with its arms as groups. */
 function settingPage({ arms, runs }: ComparisonResults, setting: string): string {
   const groups = arms
     .filter((arm) => arm.setting === setting)

@@ -1,4 +1,4 @@
-/** Asking a person for a line, with completion on a terminal and plain reading from a pipe. */
+/** Asks a person for a line, with completion on a terminal and plain reading from a pipe. */
 import { createInterface } from "node:readline/promises";
 import type { Io } from "./io.js";
 
@@ -26,7 +26,7 @@ export function createAsker(io: Io): Asker {
       return [fitting, line];
     },
   });
-  // Lines that come from a pipe arrive faster than they are asked for, so they wait here.
+  // Lines from a pipe arrive faster than they are asked for, so they wait here.
   const waiting: string[] = [];
   let wake: (() => void) | undefined;
   let closed = false;
@@ -34,7 +34,7 @@ export function createAsker(io: Io): Asker {
     waiting.push(line);
     wake?.();
   });
-  // On a terminal, readline takes Ctrl-C for itself; here it means that no more lines come.
+  // On a terminal, readline handles Ctrl-C itself; here it means that no more lines come.
   lines.on("SIGINT", () => lines.close());
   lines.on("close", () => {
     closed = true;

@@ -14,22 +14,22 @@ import { print, warn } from "./io.js";
 /** `pawl bench gradients`: which loss learns from noise? */
 export const benchGradients = defineCommand({
   name: "bench gradients",
-  summary: "show on which tokens each world-model loss puts its gradient, noise or not",
+  summary: "show on which tokens each world-model loss puts its gradient: noise or the rest",
   positionals: "RUN",
   details: [
-    "Takes the recorded episodes of a training run. What changes in an observation when the same actions are",
-    "done again under another seed is noise; the rest can be learnt. For the weights before RL and the latest",
-    "ones: the share of each loss's gradient on either kind of token (the paper's figure 2c).",
+    "Reads the recorded episodes of a training run. Whatever changes in an observation when the same actions",
+    "are repeated under another seed is noise; the rest can be learnt. For the weights before RL and for the",
+    "latest ones, shows the share of each loss's gradient on either kind of token (the paper's figure 2c).",
   ].join("\n"),
   options: () =>
     z.strictObject({
-      episodes: z.int().min(1).default(64).describe("the first episodes of the run"),
+      episodes: z.int().min(1).default(64).describe("number of episodes, the first of the run"),
       rho: z.number().min(0).max(1).default(0.2).describe("ρ of the clipped losses"),
-      threads: z.int().min(1).optional().describe("threads; default: those of the run"),
+      threads: z.int().min(1).optional().describe("CPU threads (default: those of the run)"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   examples: [
-    ["pawl train --env.noise all --out runs/noisy", "a run with words that nobody can foresee"],
+    ["pawl train --env.noise all --out runs/noisy", "a run with words that cannot be predicted"],
     ["pawl bench gradients runs/noisy", "what each loss would learn from"],
   ],
   async run({ config, positionals, io, signal }) {
@@ -45,9 +45,9 @@ export const benchGradients = defineCommand({
       const run = openRun(folder, (message) => warn(io, message));
       const episodes = first(run.episodes(), config.episodes);
       const { steps, left } = await noisySteps(environment, model.tokenizer, episodes);
-      if (left > 0) warn(io, `${left} steps are left out: their text cannot be matched`);
+      if (left > 0) warn(io, `${left} steps skipped: their text cannot be matched`);
       if (!steps.some(({ noisy }) => noisy.includes(true)))
-        warn(io, "no observation holds noise: is it a run with --env.noise all?");
+        warn(io, "no observation contains noise: was the run trained with --env.noise all?");
       const found: Record<string, unknown> = {};
       for (const [name, weights] of [
         ["before RL", join(folder, REFERENCE)],

@@ -22,11 +22,11 @@ export const benchPaw = defineCommand({
   summary: "compare training with and without world modelling, over seeds",
   positionals: "[FOLDER…]",
   details: [
-    "Every arm is trained with every seed from one warm start, as processes side by side. What is finished is",
-    "not repeated, and what was killed goes on: call it again. results.json, results.md (success with",
-    "intervals, and paired differences to the arm without world modelling) and curves go to --out. With",
-    "FOLDERs, nothing is run: the results of several --out folders, of several machines, are put together.",
-    "The runs are those of recipes/quick.ts, or of the recipe of --train.env; --train.… changes what all share.",
+    "Trains every arm with every seed from the same warm start, in concurrent processes. Finished runs are",
+    "not repeated and killed ones are resumed when you repeat the command. Writes results.json, results.md",
+    "(success with intervals, and paired differences to the arm without world modelling) and curves to --out.",
+    "With FOLDERs, runs nothing and merges the results of several --out folders, such as from several machines.",
+    "The runs use recipes/quick.ts, or the recipe of --train.env; --train.… changes settings for all of them.",
     "",
     "Settings, joined by + (noise+two-step):",
     ...listed(Object.entries(conditions).map(([name, { does }]) => [name, does])),
@@ -48,10 +48,13 @@ export const benchPaw = defineCommand({
   examples: [
     ["pawl bench paw --seeds 0,1,2,3,4 --jobs 8", "GRPO, with PaW, with fixed λ, with CE"],
     ["pawl bench paw --algorithms gigpo,rloo,ppo --arms plain,paw", "the other algorithms"],
-    ["pawl bench paw --settings sparse --arms plain,paw,paw+cap=0.1", "where reward is rare"],
+    ["pawl bench paw --settings sparse --arms plain,paw,paw+cap=0.1", "with rare rewards"],
     ["pawl bench paw --arms plain,alpha=0.25,alpha=0.5,alpha=1,rho=0.1,rho=0.5", "sweeps"],
-    ["pawl bench paw --part 1/4 --out runs/part-1", "a quarter of it, on one of four machines"],
-    ["pawl bench paw runs/part-1 runs/part-2 --out runs/all", "put parts together"],
+    [
+      "pawl bench paw --part 1/4 --out runs/part-1",
+      "a quarter of the runs, on one of four machines",
+    ],
+    ["pawl bench paw runs/part-1 runs/part-2 --out runs/all", "merge the parts"],
   ],
   async run({ config, positionals, io, signal }) {
     const folders = positionals.length > 0 ? positionals : [config.out];
@@ -63,7 +66,7 @@ export const benchPaw = defineCommand({
       try {
         failed = await compare(config, { program, signal, ...view });
       } catch (error) {
-        if (signal.aborted) warn(io, "interrupted; the same command goes on");
+        if (signal.aborted) warn(io, "interrupted; repeat the command to resume");
         throw error;
       } finally {
         view.end();
@@ -73,13 +76,13 @@ export const benchPaw = defineCommand({
     if (found.jobs.length > 0) {
       for (const path of writeResults(sumUp(found, command), config.out))
         print(io, `wrote ${path}`);
-    } else warn(io, `no run is finished in ${folders.join(", ")}`);
-    if (failed.length > 0) warn(io, `failed: ${failed.join(", ")}; the same command tries again`);
+    } else warn(io, `no finished run in ${folders.join(", ")}`);
+    if (failed.length > 0) warn(io, `failed: ${failed.join(", ")}; repeat the command to retry`);
     return failed.length === 0 && found.jobs.length > 0 ? exitCodes.done : exitCodes.failed;
   },
 });
 
-/** Which runs are under way, how far all of it is, and how long it will take. */
+/** Which runs are in progress, the overall progress, and the estimated time. */
 function comparisonView(io: Io) {
   const live = createLive(io);
   const { bold, dim } = io.colors;

@@ -1,4 +1,6 @@
-/** A checkpoint as a policy of the command line: its options, what its run says, and the engine behind it. */
+/**
+ * A checkpoint as a policy on the command line: its options, its run's settings, and its engine.
+ */
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
@@ -13,7 +15,10 @@ import type { ActingConfig } from "../train/recorded-config.js";
 import { findSavedModel } from "../train/saved-model.js";
 import type { Base, Given } from "./command.js";
 
-/** Episodes of a checkpoint that move in step: what the engine keeps of so many prompts fits its memory. */
+/**
+ * Episodes of a checkpoint that advance in lock-step: the KV caches of this many prompts fit in
+ * memory.
+ */
 const BATCH = 256;
 
 /** The options of commands that can play a checkpoint. */
@@ -21,17 +26,23 @@ export const checkpointOptions = {
   checkpoint: z
     .string()
     .optional()
-    .describe("instead of a policy: a run folder (its latest checkpoint), or a model's folder"),
+    .describe(
+      "evaluate a trained model instead of a policy: a run (its latest checkpoint) or a model folder",
+    ),
   engine: engineOptions,
   temperature: z
     .number()
     .min(0)
     .default(0)
-    .describe("of a checkpoint; 0 takes the most probable token"),
-  maxTokens: z.int().min(1).default(512).describe("longest response of a checkpoint, in tokens"),
+    .describe("sampling temperature of a checkpoint (0: greedy)"),
+  maxTokens: z
+    .int()
+    .min(1)
+    .default(512)
+    .describe("maximum length of a checkpoint's response in tokens"),
 } as const;
 
-/** The settings that the run of the checkpoint on the command line was made with, where it has one. */
+/** The settings of the checkpoint's run, if it belongs to one. */
 export function settingsOfCheckpoint(given: Given): Base | undefined {
   const folder = given.peek("checkpoint");
   const config = folder === undefined ? undefined : findSavedModel(folder).config;
@@ -51,16 +62,17 @@ export function settingsOfCheckpoint(given: Given): Base | undefined {
   };
 }
 
-/** The engine that a run's model is played with, as far as its run says it. */
+/** The engine that a run's model is played with, as far as the run says. */
 export function engineOfRun(recorded: EngineOptions, { peek }: Given): EngineOptions {
-  // A name that is none is for the schema to refuse.
+  // An unknown name is left for the schema to reject.
   const { data = {} } = engineChoice.safeParse({ name: peek("engine.name") });
   return engineFor(recorded, data);
 }
 
 /**
- * The environment of a model's run. Another one is refused: the model never saw it. Other options of the same one
- * are refused of a file, which was written for something else, and taken of flags, which are meant.
+ * The environment of a model's run. Another one is refused: the model never saw it. Other options
+ * of the same one are refused from a file, which was written for something else, but accepted from
+ * flags, which are deliberate.
  */
 export function sameEnvironment(
   recorded: ActingConfig["env"],
@@ -70,7 +82,7 @@ export function sameEnvironment(
   const name = peek("env.name");
   if (name !== undefined && name !== recorded.name)
     throw new ConfigError(
-      `env.name ${name} contradicts ${folder}, whose run was in ${recorded.name}: leave it out, or name a model that was trained in ${name}`,
+      `env.name ${name} contradicts ${folder}, whose run was in ${recorded.name}: leave it out, or give a model that was trained in ${name}`,
     );
   const said = file?.content.env;
   if (file === undefined || typeof said !== "object" || said === null) return recorded;
@@ -80,14 +92,14 @@ export function sameEnvironment(
       other
         .map(
           ({ path, from, to }) =>
-            `${file.path}: env.${path.join(".")} is ${JSON.stringify(to)}, and in the run of ${folder} it is ${JSON.stringify(from)}. Leave it out; if another world is meant, say so with ${flagOf(["env", ...path])}.`,
+            `${file.path}: env.${path.join(".")} is ${JSON.stringify(to)}, and in the run of ${folder} it is ${JSON.stringify(from)}. Leave it out; if you do want another world, use ${flagOf(["env", ...path])}.`,
         )
         .join("\n"),
     );
   return recorded;
 }
 
-/** Loads the checkpoint and plays it; `close` frees its engine. */
+/** Loads the checkpoint as a policy; `close` frees its engine. */
 export async function checkpointPolicy(
   checkpoint: string,
   options: {

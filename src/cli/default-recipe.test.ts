@@ -15,7 +15,7 @@ import { runCli } from "./testing.js";
 const parent = mkdtempSync(join(tmpdir(), "pawl-recipe-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
-/** The smallest run of a recipe: what is cut is its size. */
+/** The smallest run of a recipe: only its size is reduced. */
 const small = [
   ...["--warm-start.episodes", "2", "--warm-start.sft.batch", "2", "--updates", "1"],
   ...["--groups", "1", "--group-size", "2", "--step-limit", "2", "--engine.threads", "1"],
@@ -41,7 +41,7 @@ describe("pawl train --env NAME", () => {
       });
     }, 120_000);
 
-  it("says what is missing where alfworld's games are", async () => {
+  it("says what is missing if alfworld's games are not there", async () => {
     const data = process.env.ALFWORLD_DATA;
     delete process.env.ALFWORLD_DATA;
     try {
@@ -55,7 +55,7 @@ describe("pawl train --env NAME", () => {
     }
   });
 
-  it("refuses what the recipe's environment does not have by the flag that asked", async () => {
+  it("rejects what the recipe's environment does not have, naming the flag", async () => {
     const { code, stderr } = await runCli(["train", "--env", "search", "--env.rooms", "3"]);
     expect([code, stderr]).toEqual([2, expect.stringContaining("unknown option --env.rooms")]);
     const quick = await runCli(["train", "--env", "search", "--quick"]);
@@ -73,7 +73,7 @@ it.each(["household", "webshop", "search", "alfworld"])("the recipe of %s is one
   expect(environment[config.warmStart.teacher]).toBeTypeOf("function");
 });
 
-describe("an environment of one's own", () => {
+describe("a user's own environment", () => {
   const household = findEnvKind("household");
   const own = (name: string, teacher: boolean): EnvKind => ({
     ...household,
@@ -85,7 +85,7 @@ describe("an environment of one's own", () => {
     },
   });
 
-  it("is trained in by the laptop recipe, with its own splits and teacher", () => {
+  it("is trained in with the laptop recipe, with its own splits and teacher", () => {
     registerEnv(own("own-taught", true));
     const { content, file } = recipeOf("own-taught", () => undefined);
     expect(file).toBe("instead");
@@ -96,11 +96,11 @@ describe("an environment of one's own", () => {
       evaluation: { splits: ["held-out"] },
     });
     expect(content).not.toHaveProperty("stepLimit");
-    // Whether its teacher can take over a stranger's episode is not known.
+    // It is unknown whether its teacher can take over someone else's episode.
     expect(content).not.toHaveProperty("corrections");
   });
 
-  it("without a teacher needs a model that knows something", () => {
+  it("without a teacher needs a pretrained model", () => {
     registerEnv(own("own-untaught", false));
     expect(() => recipeOf("own-untaught", () => undefined)).toThrow(
       /own-untaught has no teacher .* --model.start FOLDER, or .* --config/,

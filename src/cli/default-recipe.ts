@@ -1,4 +1,4 @@
-/** The settings that hold where none are given: a recipe for each environment. */
+/** Default settings: a recipe for each environment. */
 import { alfworld } from "../../recipes/alfworld.js";
 import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
@@ -18,12 +18,12 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   search: { path: "recipes/search.ts", content: search },
 };
 
-/** The recipe of the environment that is named; a file is a whole description and stands in its place. */
+/** The recipe of the given environment; a file is a complete description and replaces it. */
 export function defaultRecipe({ peek, file }: Given): Base | undefined {
   return file === undefined ? recipeOf(peek("env.name") ?? "household", peek) : undefined;
 }
 
-/** The recipe of an environment by its name, also of one that a user brought. */
+/** The recipe of an environment by name, including a user's own. */
 export function recipeOf(name: string, peek: Peek): Base {
   return { ...(RECIPES[name] ?? ownRecipe(name, peek)), file: "instead" };
 }
@@ -33,7 +33,7 @@ export function quickRecipe({ peek, file }: Given): Base {
   const other = file !== undefined ? "--config" : peek("resume") && "--resume";
   if (other)
     throw new ConfigError(
-      `--quick stands for the settings of recipes/quick.ts, and ${other} names others: leave one of them out.`,
+      `--quick stands for the settings of recipes/quick.ts, and ${other} gives others: leave one of them out.`,
     );
   const env = peek("env.name") ?? "household";
   if (env !== "household")
@@ -43,7 +43,9 @@ export function quickRecipe({ peek, file }: Given): Base {
   return { path: "recipes/quick.ts", content: quick, file: "instead" };
 }
 
-/** The laptop recipe for a world that this package does not know, as far as that world can be looked at. */
+/**
+ * The laptop recipe for a world from outside this package, adapted as far as it can be inspected.
+ */
 function ownRecipe(name: string, peek: Peek): ConfigLayer {
   const path = `the default recipe for ${name}`;
   const { stepLimit: _, ...rest } = common;
@@ -54,7 +56,7 @@ function ownRecipe(name: string, peek: Peek): ConfigLayer {
   const teacher = (["seeker", "expert"] as const).find((one) => world[one] !== undefined);
   if (teacher === undefined && peek("model.start") === undefined)
     throw new ConfigError(
-      `${name} has no teacher (expert or seeker) that a model from scratch could imitate: name a model that knows the format with --model.start FOLDER, or describe the whole run in a file with --config`,
+      `${name} has no teacher (expert or seeker) that a model from scratch could imitate: give a model that knows the format with --model.start FOLDER, or describe the whole run in a file with --config`,
     );
   const [first, ...others] = world.splits;
   return {
@@ -71,7 +73,9 @@ function ownRecipe(name: string, peek: Peek): ConfigLayer {
   };
 }
 
-/** The world with its default options; one that needs some is looked at when they are known. */
+/**
+ * The world with its default options; if it requires options, it is inspected once they are known.
+ */
 function openByName(name: string): Environment | undefined {
   const kind = findEnvKind(name);
   try {

@@ -10,12 +10,12 @@ export const envCheck = defineCommand({
   name: "env check",
   summary: "check that an environment keeps the contract",
   details:
-    "Determinism by seed, exact and independent clones, admissible actions accepted, invalid ones\nflagged, no leak between episodes, an expert that solves, clear errors.",
+    "Checks: determinism by seed, exact and independent clones, admissible actions accepted, invalid ones\nflagged, no leak between episodes, an expert that solves tasks, clear errors.",
   options: (peek) => z.strictObject({ env: envOptions(peek) }),
   examples: [
     [
       "pawl env check --env household --env.noise all",
-      "one line per check, exit code 1 on a fault",
+      "one line per check, exit code 1 if one fails",
     ],
   ],
   async run({ config, io }) {

@@ -12,7 +12,7 @@ import { type Io, print } from "./io.js";
 /** `pawl env info`: what an environment is, its options, its data and its tasks. */
 export const envInfo = defineCommand({
   name: "env info",
-  summary: "explain an environment: its options, data and tasks",
+  summary: "describe an environment: its options, data and tasks",
   positionals: "NAME",
   options: (peek) => z.strictObject({ env: envOptions(peek) }),
   examples: [["pawl env info household", "options, splits, task types, a first observation"]],
@@ -25,7 +25,7 @@ export const envInfo = defineCommand({
     print(io, `\n${bold("Options")}`);
     for (const setting of settingsOf(envConfig(kind), ["env"])) {
       const value =
-        setting.default === undefined ? "" : ` (default ${JSON.stringify(setting.default)})`;
+        setting.default === undefined ? "" : ` (default: ${JSON.stringify(setting.default)})`;
       print(io, `  ${usageOf(setting)}\n      ${dim(`${setting.description}${value}`)}`);
     }
     const data = kind.describe?.(options) ?? [];
@@ -35,7 +35,7 @@ export const envInfo = defineCommand({
       printTasks(openEnvironment({ name: kind.name, ...options }), io);
       return exitCodes.done;
     } catch (error) {
-      // Without its data an environment can be explained, but not opened.
+      // An environment can be described without its data, but not opened.
       if (!(error instanceof EnvError)) throw error;
       print(io, `\n${io.colors.red("not usable:")} ${error.message}`);
       return exitCodes.failed;

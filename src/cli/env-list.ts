@@ -4,7 +4,7 @@ import { defineCommand, exitCodes } from "./command.js";
 import { table } from "./format.js";
 import { print } from "./io.js";
 
-/** `pawl env list`: the environments there are. */
+/** `pawl env list`: the available environments. */
 export const envList = defineCommand({
   name: "env list",
   summary: "list the environments",
@@ -13,7 +13,7 @@ export const envList = defineCommand({
   async run({ io }) {
     const rows = envKinds().map((kind) => [kind.name, kind.summary]);
     for (const line of table(["environment", "what it is"], rows)) print(io, line);
-    print(io, "\npawl env info NAME tells more of one.");
+    print(io, "\npawl env info NAME describes one in detail.");
     return exitCodes.done;
   },
 });

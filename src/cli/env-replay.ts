@@ -10,20 +10,17 @@ import { type Io, print } from "./io.js";
 
 const SHOWN = 5;
 
-/** `pawl env replay`: recorded traces against an environment. */
+/** `pawl env replay`: compares an environment with recorded traces. */
 export const envReplay = defineCommand({
   name: "env replay",
   summary: "replay recorded traces and count the differences",
   details:
-    "A trace is a line {game, steps: [{action, obs, admissible, done, won}]} of a .jsonl or .jsonl.gz file.\nPrints `traces N, states N, mismatches N` and the first differences; exit code 1 on any.",
+    "Each trace is a line {game, steps: [{action, obs, admissible, done, won}]} of a .jsonl or .jsonl.gz file.\nPrints `traces N, states N, mismatches N` and the first differences; exits with code 1 if there are any.",
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
-      file: z.string().describe("the traces, .jsonl or .jsonl.gz"),
-      data: z
-        .string()
-        .optional()
-        .describe("folder of the environment's data: short for --env.data"),
+      file: z.string().describe("trace file, .jsonl or .jsonl.gz"),
+      data: z.string().optional().describe("data folder of the environment (short for --env.data)"),
     }),
   examples: [
     ["pawl env replay --env household --file traces.jsonl.gz", "compare every recorded state"],
@@ -35,7 +32,7 @@ export const envReplay = defineCommand({
   async run({ config, io }) {
     const name = String(config.env.name);
     if (config.data !== undefined && !("data" in findEnvKind(name).options.shape)) {
-      throw new ConfigError(`--data: the ${name} environment reads no data`);
+      throw new ConfigError(`--data: the ${name} environment does not read data`);
     }
     const data = config.data === undefined ? {} : { data: config.data };
     const environment = openEnvironment({ ...config.env, ...data, name });

@@ -1,4 +1,4 @@
-/** An episode as people read it. */
+/** An episode in readable form. */
 import type { Episode, Step } from "../rollout/episode.js";
 import { promptText } from "../text/prompt.js";
 import type { Colors } from "./io.js";
@@ -9,7 +9,7 @@ export function outcome(episode: Episode): "broken" | "solved" | "failed" {
   return episode.success ? "solved" : "failed";
 }
 
-/** A line that tells an episode apart from others. */
+/** A one-line summary of an episode. */
 export function episodeLine(episode: Episode, colors: Colors): string {
   const { green, red, yellow } = colors;
   const sign = { solved: green("✓"), failed: red("✗"), broken: yellow("!") }[outcome(episode)];
@@ -17,7 +17,7 @@ export function episodeLine(episode: Episode, colors: Colors): string {
   return `${sign} ${id.padEnd(7)} ${episode.task.type.padEnd(10)} ${episode.task.id.padEnd(18)} ${String(episode.steps.length).padStart(3)} steps  return ${episode.return}`;
 }
 
-/** The whole episode: goal, what was seen and done, and how it ended. */
+/** The whole episode: goal, observations and actions, and how it ended. */
 export function episodeText(
   episode: Episode,
   colors: Colors,
@@ -41,7 +41,7 @@ export function episodeText(
   const why = {
     done: "",
     "step-limit": " at the step limit",
-    stuck: " after too many refused actions in a row",
+    stuck: " after too many invalid actions in a row",
     "context-limit": " at the context limit",
     broken: `: ${episode.error}`,
   };
@@ -55,9 +55,9 @@ export function episodeText(
 function remarks(step: Step, { red, green }: Colors): string {
   const invalid = step.valid
     ? ""
-    : red(`  (${step.wellFormed ? "refused" : step.cut ? "cut off" : "malformed"})`);
+    : red(`  (${step.wellFormed ? "refused" : step.cut ? "truncated" : "malformed"})`);
   return `${invalid}${step.reward === 0 ? "" : green(`  reward ${step.reward}`)}`;
 }
 
-/** Keeps the left margin over line breaks. */
+/** Indents the lines after the first. */
 const indent = (text: string): string => text.replaceAll("\n", "\n      ");

@@ -21,7 +21,7 @@ it("plays each task once and prints success by type with intervals", async () =>
   expect(runs.stdout).toMatch(/expert +eval +done .* 12 +100\.0 %/);
 });
 
-it("plays the same tasks at every seed", async () => {
+it("plays the same tasks with every seed", async () => {
   const tasksOf = async (seed: string) => {
     const out = join(folder, `seed-${seed}`);
     await runCli([
@@ -51,7 +51,7 @@ it.each([
   expect(code).toBeGreaterThan(0);
 });
 
-it("counts broken episodes apart, and gives no share where nothing was played", () => {
+it("counts broken episodes separately, and gives no rate if nothing was played", () => {
   const tally = createTally();
   const task = { id: "t/0", type: "pick", split: "t" };
   const base = {

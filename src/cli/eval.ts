@@ -22,37 +22,42 @@ export const evaluate = defineCommand({
   name: "eval",
   summary: "evaluate a policy or a checkpoint on a split, each task once",
   details:
-    "With --checkpoint, environment, prompt, limits and temperature are those its run was trained and evaluated\nwith, where it belongs to a run; flags change single ones. Intervals are Wilson's, 95 %. Broken episodes\nare counted apart and are in no share.",
+    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. Broken episodes are counted\nseparately and excluded from all rates.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
       policy: policyConfig.optional(),
       ...checkpointOptions,
-      split: z.string().default("valid_seen").describe("the split to take tasks from"),
-      tasks: count.optional().describe("the first tasks of the split; default: all of them"),
+      split: z.string().default("valid_seen").describe("split to take tasks from"),
+      tasks: count.optional().describe("number of tasks, the first of the split (default: all)"),
       prompt: promptOptions.prefault({}),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
       lanes: count
         .optional()
-        .describe("episodes side by side; default 1, for chat models policy.concurrency"),
-      seed: z.int().min(0).default(0).describe("seed of every draw"),
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+        .describe("episodes played concurrently (default: 1; policy.concurrency for chat models)"),
+      seed: z.int().min(0).default(0).describe("random seed"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   base: settingsOfCheckpoint,
   examples: [
     ["pawl eval --checkpoint runs/…", "the trained agent on all tasks of valid_seen"],
-    ["pawl eval --checkpoint runs/… --split valid_unseen --temperature 0", "greedily, elsewhere"],
+    [
+      "pawl eval --checkpoint runs/… --split valid_unseen --temperature 0",
+      "greedy, on unseen tasks",
+    ],
     ["pawl eval --checkpoint runs/…/reference --tasks 128", "what RL started from"],
     ["pawl eval --checkpoint runs/… --engine http://gpu:8000", "the same, computed by a server"],
-    ["pawl eval --policy random --split valid_unseen", "how hard is it by chance?"],
+    ["pawl eval --policy random --split valid_unseen", "how hard is it for random actions?"],
     ["pawl eval --policy expert --json", "one line of JSON, for other programs"],
   ],
   async run({ config, io, signal }) {
     const { out, json, ...settings } = config;
     const { split, stepLimit, checkpoint } = settings;
     if (checkpoint !== undefined && settings.policy !== undefined)
-      throw new ConfigError("--checkpoint: contradicts --policy; give one of them");
+      throw new ConfigError("--checkpoint: contradicts --policy; give only one of them");
     const chosen: PolicyConfig = settings.policy ?? { name: "expert", epsilon: 0 };
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
     const tasks = evaluationTasks(environment, split, settings.tasks);
@@ -79,7 +84,7 @@ export const evaluate = defineCommand({
           style,
           groupSize: 1,
           seed: settings.seed,
-          lanes: settings.lanes ?? (chosen.name === "chat" ? chosen.concurrency : 1),
+          concurrency: settings.lanes ?? (chosen.name === "chat" ? chosen.concurrency : 1),
           signal,
           onProblem: (message) => warn(io, message),
           ...(stepLimit !== undefined && { stepLimit }),
@@ -96,7 +101,7 @@ export const evaluate = defineCommand({
       }
     } catch (error) {
       progress?.end();
-      if (signal.aborted) warn(io, `interrupted; what was finished is in ${folder}`);
+      if (signal.aborted) warn(io, `interrupted; finished episodes are in ${folder}`);
       throw error;
     } finally {
       asker?.close();

@@ -1,9 +1,9 @@
-/** The results of an evaluation, as people and as programs read them. */
+/** The results of an evaluation, for people and for programs. */
 import { type Counts, rates, type Tally } from "../rollout/tally.js";
 import { successInterval } from "../train/evaluate.js";
 import { number, percent, table } from "./format.js";
 
-/** Success by task type and overall with 95 % intervals, as the paper's tables have it. */
+/** Success by task type and overall with 95 % intervals, like the paper's tables. */
 export function evaluationTable(tally: Tally): string[] {
   const types = [...tally.byType].sort(([a], [b]) => a.localeCompare(b));
   const rows: [string, Counts][] = [...types, ["all", tally.all]];
@@ -37,7 +37,7 @@ export function evaluationTable(tally: Tally): string[] {
   );
 }
 
-/** The same numbers by name; what was not measured is left out. */
+/** The same numbers by name; unmeasured ones are omitted. */
 export function evaluationJson(tally: Tally): Record<string, unknown> {
   return {
     ...countsJson(tally.all),

@@ -46,7 +46,7 @@ it("writes weights and tokenizer, without optimiser and critic", async () => {
   await sameWeights(out);
 });
 
-it("fetches what is on a server, and leaves nothing behind there", async () => {
+it("fetches weights from a server, and leaves nothing behind there", async () => {
   const engine = await connectRemoteEngine({ url: server.url, folder: trained });
   const pointer = join(parent, "pointer");
   await engine.save(pointer);
@@ -63,8 +63,8 @@ it("fetches what is on a server, and leaves nothing behind there", async () => {
 });
 
 it.each([
-  [[], "pawl export needs a model and a folder to write"],
-  [[trained], "pawl export needs a model and a folder to write"],
+  [[], "pawl export needs a model and an output folder"],
+  [[trained], "pawl export needs a model and an output folder"],
   [["nowhere", "--out", "x"], "nowhere holds no model"],
   [[trained, "--out", "src"], "--out: src is not empty; name a folder that is new"],
 ])("refuses %j", async (args, message) => {

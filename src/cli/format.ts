@@ -1,6 +1,6 @@
-/** Numbers and tables as people read them. */
+/** Numbers and tables in readable form. */
 
-/** `82.4 %`; a dash where there is nothing to divide by. */
+/** `82.4 %`; a dash if there is nothing to divide by. */
 export function percent(share: number): string {
   return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "–";
 }
@@ -23,7 +23,10 @@ export function duration(seconds: number): string {
   return shown.map((part, i) => (i === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
 }
 
-/** Rows in aligned columns; columns after the first are right-aligned where all cells are numbers. */
+/**
+ * Rows in aligned columns; columns after the first are right-aligned if all their cells are
+ * numbers.
+ */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [header, ...rows];
   const widths = header.map((_, column) =>

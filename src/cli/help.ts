@@ -1,4 +1,4 @@
-/** The text of `--help`, made from the commands and their schemas. */
+/** The text of `--help`, generated from the commands and their schemas. */
 import { type Setting, settingsOf } from "../config/settings.js";
 import type { Command, Peek } from "./command.js";
 import type { Io } from "./io.js";
@@ -17,16 +17,16 @@ export function programHelp(commands: readonly Command[], io: Io): string {
     ...commands.map((command) => `  ${command.name.padEnd(width)}  ${dim(command.summary)}`),
     "",
     bold("Start here"),
-    "  pawl train               watch an agent learn, in ten minutes on two cores; with --quick in one and a half",
+    "  pawl train               watch an agent learn, in ten minutes on two cores (--quick: in one and a half)",
     "  pawl play                play a household task yourself",
-    "  pawl rollout             watch the expert play some, recorded to a run folder",
+    "  pawl rollout             watch the expert play and record it to a run folder",
     "  pawl COMMAND --help      everything about one command",
     "",
     dim("Exit codes: 0 done, 1 failed or differences found, 2 wrong usage, 130 interrupted."),
   ].join("\n");
 }
 
-/** Help for the commands whose names begin alike. */
+/** Help for a family of commands, such as `pawl wm`. */
 export function familyHelp(words: readonly string[], commands: readonly Command[], io: Io): string {
   const { bold, dim } = io.colors;
   const width = Math.max(...commands.map((command) => command.name.length));
@@ -44,7 +44,7 @@ export function familyHelp(words: readonly string[], commands: readonly Command[
       return [`  ${line}`, `      ${dim(does)}`];
     }),
     "",
-    dim(`${name} COMMAND --help tells everything about one of them.`),
+    dim(`${name} COMMAND --help describes one of them.`),
   ].join("\n");
 }
 
@@ -59,7 +59,7 @@ export function commandHelp(command: Command, peek: Peek, io: Io): string {
   settings.sort((a, b) => family(a) - family(b) || Number(isName(b)) - Number(isName(a)));
   const rows = [
     ...settings.map((setting) => [usageOf(setting), describe(setting)] as const),
-    ["--config FILE", "read settings from a .json, .yaml or .ts file; flags win over it"] as const,
+    ["--config FILE", "read settings from a .json, .yaml or .ts file; flags override it"] as const,
     ["--help", "show this text"] as const,
   ];
   const width = Math.min(34, Math.max(...rows.map(([usage]) => usage.length)));
@@ -93,6 +93,6 @@ function describe(setting: Setting): string {
     ? " (needed)"
     : value === undefined || typeof value === "object" || (setting.isSwitch && value === false)
       ? ""
-      : ` (default ${setting.isSwitch ? `on; --no-${setting.flag.slice(2)} turns it off` : value})`;
+      : ` (default: ${setting.isSwitch ? `on; --no-${setting.flag.slice(2)} turns it off` : value})`;
   return `${setting.description}${extra}`;
 }

@@ -1,9 +1,9 @@
-/** A person at the terminal as the one who plays. */
+/** A person at the terminal as a policy. */
 import type { Situation } from "../rollout/policy.js";
 import type { Asker } from "./asker.js";
 import { type Io, print } from "./io.js";
 
-/** Shows a situation and asks what to do in it. */
+/** Shows a situation and asks for an action. */
 export async function askPerson(
   situation: Situation,
   asker: Asker,

@@ -1,17 +1,17 @@
-/** Where a command reads and writes: the terminal, or what a test puts in its place. */
+/** Where a command reads and writes: the terminal, or a test's substitute. */
 import type { Readable } from "node:stream";
 import picocolors from "picocolors";
 
-/** The streams of a command and what it knows of the terminal. */
+/** The streams of a command and what it knows about the terminal. */
 export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean };
-  /** Results go here. */
+  /** For results. */
   readonly stdout: NodeJS.WritableStream & {
     readonly isTTY?: boolean;
     readonly columns?: number;
     readonly rows?: number;
   };
-  /** Progress, warnings and errors go here, so that results can be piped. */
+  /** For progress, warnings and errors, so that results can be piped. */
   readonly stderr: NodeJS.WritableStream & {
     readonly isTTY?: boolean;
     readonly columns?: number;
@@ -21,10 +21,12 @@ export interface Io {
   readonly colors: Colors;
 }
 
-/** Functions that colour a text, or leave it where colours are off. */
+/** Functions that colour a text, or leave it unchanged if colours are off. */
 export type Colors = ReturnType<typeof picocolors.createColors>;
 
-/** The streams of this process; colours where the terminal has them and NO_COLOR is not set. */
+/**
+ * The streams of this process, with colours if the terminal supports them and NO_COLOR is not set.
+ */
 export function processIo(): Io {
   return {
     stdin: process.stdin,
@@ -35,7 +37,7 @@ export function processIo(): Io {
   };
 }
 
-/** Writes a line of result. */
+/** Writes a line of results. */
 export function print(io: Io, text = ""): void {
   io.stdout.write(`${text}\n`);
 }

@@ -1,4 +1,4 @@
-/** Settings in layers: a checkpoint's own, a file over them, flags over both. */
+/** Settings in layers: a checkpoint's own, overridden by a file, overridden by flags. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ const play = async (command: string, ...args: readonly string[]) => {
 const env = { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["look"] };
 
 describe("pawl eval --checkpoint RUN --config FILE", () => {
-  it("plays the run's own environment, with the file's settings over the run's and flags over both", async () => {
+  it("plays the run's own environment; the file overrides the run's settings and flags override both", async () => {
     const path = file("eval.json", { tasks: 3, temperature: 0.2, stepLimit: 2, env: "household" });
     const { code, config } = await play(
       "eval",
@@ -57,7 +57,7 @@ describe("pawl eval --checkpoint RUN --config FILE", () => {
     });
   });
 
-  it("finds the checkpoint also where the file names it", async () => {
+  it("finds the checkpoint if the file gives it", async () => {
     const path = file("checkpoint.json", { checkpoint: run, tasks: 2 });
     const { config } = await play("eval", "--config", path);
     expect(config).toMatchObject({ env, temperature: 0.7, tasks: 2 });
@@ -70,7 +70,7 @@ describe("pawl eval --checkpoint RUN --config FILE", () => {
     [{ temperature: "hot" }, [], "bad.json: temperature: expected"],
     [{ rooms: 2 }, [], "bad.json: rooms: unknown setting"],
     [{}, ["--env.objects", "0"], "--env.objects: expected at least"],
-  ])("refuses %j %j by name", async (content, flags, message) => {
+  ])("rejects %j %j by name", async (content, flags, message) => {
     const path = file("bad.json", { tasks: 2, ...content });
     for (const command of ["eval", "rollout"]) {
       const given = command === "eval" ? path : file("bad.json", { groups: 1, ...content });
@@ -80,7 +80,7 @@ describe("pawl eval --checkpoint RUN --config FILE", () => {
     }
   });
 
-  it("plays another house where a flag says so", async () => {
+  it("plays another house if a flag says so", async () => {
     const flags = ["--env.rooms", "2", "--env.receptacles", "6", "--tasks", "2"];
     const { code, config } = await play("eval", "--checkpoint", run, ...flags);
     expect([code, config]).toEqual([
@@ -91,7 +91,7 @@ describe("pawl eval --checkpoint RUN --config FILE", () => {
 });
 
 describe("a file for pawl train", () => {
-  it("is a whole description: nothing of the default recipe is left below it", async () => {
+  it("is a complete description: nothing of the default recipe is left", async () => {
     const path = file("whole.json", {
       env: { name: "household", rooms: 1, receptacles: 4, objects: 3 },
       model: { maxContext: 512 },
@@ -101,7 +101,7 @@ describe("a file for pawl train", () => {
     });
     const { code, config } = await play("train", "--config", path);
     expect(code).toBe(0);
-    // The recipe's would be compact prompts and thousands of episodes.
+    // The recipe would have compact prompts and thousands of episodes.
     expect(config).toMatchObject({ prompt: { style: "full" }, warmStart: { episodes: 0 } });
   });
 });

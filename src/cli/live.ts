@@ -11,11 +11,11 @@ const REDRAW_MS = 80;
 export interface Live {
   /** Redraws, at most a dozen times a second. */
   draw(lines: () => readonly string[]): void;
-  /** Draws a last time and leaves the terminal as it was. */
+  /** Draws a last time and restores the terminal. */
   end(lines: readonly string[]): void;
 }
 
-/** Draws to the terminal; where there is none, only the last lines are written, when it ends. */
+/** Draws to the terminal; without one, only the last lines are written at the end. */
 export function createLive(io: Io): Live {
   const { stderr } = io;
   if (!stderr.isTTY) {
@@ -23,7 +23,7 @@ export function createLive(io: Io): Live {
   }
   let height = 0;
   let drawnAt = 0;
-  // Whatever ends the process, the cursor comes back.
+  // Restore the cursor however the process ends.
   const restore = (): void => void stderr.write(SHOW_CURSOR);
   process.on("exit", restore);
   stderr.write(HIDE_CURSOR);
@@ -53,7 +53,7 @@ export function createLive(io: Io): Live {
   }
 }
 
-/** Cuts a line to the terminal's width, so that no line wraps and the redraw stays in place. */
+/** Cuts a line to the terminal's width: a wrapped line would break redrawing in place. */
 function clip(line: string, width: number): string {
   const plain = stripVTControlCharacters(line);
   return plain.length <= width ? line : `${plain.slice(0, width - 1)}…`;

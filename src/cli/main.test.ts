@@ -30,11 +30,11 @@ describe("help", () => {
     expect((await runCli(["help", "show"])).stdout).toContain("pawl show RUN [EPISODE]");
   });
 
-  it("tells defaults, choices and the options of the chosen environment", async () => {
+  it("shows defaults, choices and the options of the chosen environment", async () => {
     const { stdout } = await runCli(["rollout", "--help"]);
-    expect(stdout).toMatch(/--group-size NUMBER +episodes per group.*\(default 8\)/);
+    expect(stdout).toMatch(/--group-size NUMBER +episodes per task.*\(default: 8\)/);
     expect(stdout).toMatch(/--env\.noise off\|ids\|brands\|all/);
-    expect(stdout).toMatch(/--policy expert\|[\s\S]{0,90}default: the expert/);
+    expect(stdout).toMatch(/--policy expert\|[\s\S]{0,90}default: expert/);
   });
 
   it("prints the version", async () => {
@@ -59,12 +59,12 @@ describe("wrong usage", () => {
       ["train", "--quick", "--config", "recipes/paper-alfworld.ts"],
       "--quick stands for the settings of recipes/quick.ts",
     ],
-    [["train", "--quick", "--resume", "x"], "and --resume names others"],
+    [["train", "--quick", "--resume", "x"], "and --resume gives others"],
     [["show"], "pawl show needs a run folder"],
     [["show", "nowhere"], "nowhere is not a run folder"],
     [["completion", "tcsh"], "expected bash, zsh, fish, got tcsh"],
-    [["env", "replay"], "--file: is needed and was not given"],
-    [["env", "replay", "--file", "x", "--data", "y"], "household environment reads no data"],
+    [["env", "replay"], "--file: required, but not given"],
+    [["env", "replay", "--file", "x", "--data", "y"], "household environment does not read data"],
     [["env", "replay", "--file", "no-such.jsonl"], "no-such.jsonl"],
   ])("%j", async (args, message) => {
     const { code, stderr, stdout } = await runCli(args);
@@ -101,7 +101,7 @@ describe("rollout, runs and show", () => {
     expect((await runCli(["show", out, "7.7"])).stderr).toContain('no episode "7.7" among its 4');
   });
 
-  it("makes the same episodes again from the same seed, and others from another", async () => {
+  it("gives the same episodes with the same seed, and others with another", async () => {
     const episodes = async (name: string, seed: string) => {
       const out = join(folder, name);
       await runCli(["rollout", ...small, "--policy", "random", "--seed", seed, "--out", out]);
@@ -131,7 +131,7 @@ describe("rollout, runs and show", () => {
     });
   });
 
-  it("does not write over a run or into a folder of something else", async () => {
+  it("does not overwrite a run or write into another folder", async () => {
     const out = join(folder, "run");
     await runCli(["rollout", ...small, "--out", out]);
     expect((await runCli(["rollout", ...small, "--out", out])).stderr).toContain(
@@ -141,7 +141,7 @@ describe("rollout, runs and show", () => {
     expect((await runCli(["rollout", ...small, "--out", other])).stderr).toContain("is not empty");
   });
 
-  it("reads a damaged run as far as it is whole", async () => {
+  it("reads a damaged run as far as it is intact", async () => {
     const out = join(folder, "run");
     await runCli(["rollout", ...small, "--out", out]);
     const records = join(out, "episodes.jsonl.gz");
@@ -203,7 +203,7 @@ describe("play", () => {
 });
 
 describe("env", () => {
-  it("lists and explains environments, and checks them", async () => {
+  it("lists, describes and checks environments", async () => {
     expect((await runCli(["env", "list"])).stdout).toMatch(/^household +\S+/m);
     const info = await runCli(["env", "info", "household"]);
     expect(info.stdout).toMatch(/train +10,000 +pick, look, clean, heat, cool, pick_two/);

@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** The command line: finds the command, reads its settings, runs it, and turns errors into exit codes. */
+/**
+ * The command line: finds the command, reads its settings, runs it, and turns errors into exit
+ * codes.
+ */
 import "../no-telemetry.js";
 import { realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -86,20 +89,20 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
 
 const HELP: readonly string[] = ["help", "--help", "-h"];
 
-/** Commands have one to three words: the longest name that the line starts with is meant. */
+/** Commands have one to three words: take the longest name that the line starts with. */
 function findCommand(args: readonly string[]): Command | undefined {
   const names = [3, 2, 1].map((words) => args.slice(0, words).join(" "));
   return names.flatMap((name) => commands.filter((command) => command.name === name))[0];
 }
 
-/** The commands whose names begin with these words. */
+/** The commands whose names start with these words. */
 function familyOf(words: readonly string[]): readonly Command[] {
   return commands.filter(({ name }) => name.startsWith(`${words.join(" ")} `));
 }
 
 function unknownCommand(args: readonly string[]): ConfigError {
   const names = commands.map((command) => command.name);
-  // As many words as name a family: of "wm eval fidelty" the first two.
+  // As many words as name a family: for "wm eval fidelty" the first two.
   const words = [2, 1]
     .map((count) => args.slice(0, count))
     .find((some) => familyOf(some).length > 0);
@@ -135,13 +138,13 @@ function takeGlobals(args: readonly string[]): {
   return { configPath, help, flagArgs };
 }
 
-/** Looks a setting up on the raw command line, then in the raw layers, the last one first. */
+/** Looks up a setting on the raw command line, then in the raw layers, last one first. */
 function peekInto(args: readonly string[], layers: readonly ConfigLayer[]): Peek {
   return (path) => {
     const flags = [`--${path}`, `--${path.replace(/\.name$/, "")}`];
     for (const [i, arg] of args.entries()) {
       if (flags.includes(arg)) {
-        // A flag alone is a yes.
+        // A flag without a value means true.
         const next = args[i + 1];
         return next === undefined || next.startsWith("--") ? "true" : next;
       }
@@ -157,7 +160,9 @@ function peekInto(args: readonly string[], layers: readonly ConfigLayer[]): Peek
   };
 }
 
-/** Errors made for people are shown as they are; anything else is a fault of ours and shows its trace. */
+/**
+ * Errors meant for people are shown as they are; anything else is a bug and shows its stack trace.
+ */
 function explain(error: unknown, io: Io): string {
   if (!(error instanceof Error)) return String(error);
   return error instanceof UserError && !io.env.PAWL_DEBUG
@@ -180,7 +185,7 @@ if (startedDirectly()) {
   };
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
-  // A reader that has seen enough (`pawl show | head`) is no error.
+  // A reader that closes the pipe early (`pawl show | head`) is not an error.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(exitCodes.done);
     throw error;

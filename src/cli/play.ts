@@ -9,11 +9,11 @@ import { envOptions } from "./env-options.js";
 import { type Io, print } from "./io.js";
 
 const HELP = [
-  "Type an action, as the world lists them. Besides, there are:",
-  "  ?        the actions that would be carried out now",
-  "  hint     what the expert would do",
-  "  undo     take the last action back",
-  "  goal     the goal again",
+  "Type an action as the world lists it, or one of these commands:",
+  "  ?        list the admissible actions",
+  "  hint     show what the expert would do",
+  "  undo     take back the last action",
+  "  goal     show the goal again",
   "  quit     stop playing",
 ].join("\n");
 
@@ -25,22 +25,19 @@ export const play = defineCommand({
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
-      split: z
-        .string()
-        .optional()
-        .describe("take the task from this split; default: the first split"),
+      split: z.string().optional().describe("split to take the task from (default: the first one)"),
       task: z
         .string()
         .optional()
-        .describe("the task to play, for example train/17; default: one by chance"),
+        .describe("task to play, such as train/17 (default: a random one)"),
       seed: z
         .int()
         .optional()
-        .describe("seed of the choice and of surface noise; default: by the clock"),
+        .describe("random seed for task selection and noise (default: from the clock)"),
     }),
   examples: [
-    ["pawl play", "a household task by chance"],
-    ["pawl play --env household --task valid_unseen/3", "a certain one"],
+    ["pawl play", "a random household task"],
+    ["pawl play --env household --task valid_unseen/3", "a specific one"],
   ],
   async run({ config, io, signal }) {
     const environment = openEnvironment({ ...config.env, name: String(config.env.name) });

@@ -9,13 +9,13 @@ import { print, warn } from "./io.js";
 /** `pawl replay`: does the record explain the numbers? */
 export const replay = defineCommand({
   name: "replay",
-  summary: "compute a run's numbers again from its record and compare",
+  summary: "recompute a run's numbers from its record and compare them",
   positionals: "RUN",
   details: [
     "From the recorded episodes alone, for every update: success, returns and counts, λ, selection, action",
-    "entropy, tokens, and the policy loss (that of an update in one mini-batch, where it depends on",
-    "advantages alone). Updates whose starting weights are still in the run folder (the first, and those after",
-    "a kept checkpoint) are learnt again on a copy, so that every loss, KL and gradient norm is compared too.",
+    "entropy, tokens, and the policy loss (of updates with a single mini-batch, if it depends only on",
+    "advantages). Updates whose starting weights are still in the run folder (the first one, and those after",
+    "a kept checkpoint) are recomputed on a copy, so that every loss, KL and gradient norm is compared too.",
     "Evaluations are not compared: their episodes are not recorded. Exit code 1: something diverged.",
   ].join("\n"),
   options: () =>
@@ -23,19 +23,21 @@ export const replay = defineCommand({
       losses: z
         .boolean()
         .default(true)
-        .describe("learn updates again where weights are kept; --no-losses reads the record alone"),
+        .describe(
+          "recompute losses of updates whose weights were kept; --no-losses uses only the record",
+        ),
       tolerance: z
         .number()
         .min(0)
         .default(1e-3)
         .describe(
-          "how far an engine's numbers may be off, relatively; others must be equal to 1e-9",
+          "relative tolerance for numbers computed by an engine; all others must match to 1e-9",
         ),
-      all: z.boolean().default(false).describe("list every divergence, not only the first"),
+      all: z.boolean().default(false).describe("list all divergences, not only the first"),
     }),
   examples: [
     ["pawl replay runs/…", "recompute everything the record determines"],
-    ["pawl replay runs/… --no-losses", "without an engine: seconds for a long run"],
+    ["pawl replay runs/… --no-losses", "without an engine: takes seconds for a long run"],
   ],
   async run({ config, positionals, io, signal }) {
     const [folder] = positionals;
@@ -60,7 +62,7 @@ export const replay = defineCommand({
       }
     }
     print(io, `${updates} updates, ${compared} numbers compared, ${diverged} diverged`);
-    if (learnt.length > 0) print(io, `learnt again: update ${learnt.join(", ")}`);
+    if (learnt.length > 0) print(io, `recomputed: update ${learnt.join(", ")}`);
     const names = (set: ReadonlySet<string>): string => [...set].sort().join(", ");
     if (left.always.size > 0) print(io, `not compared: ${names(left.always)}`);
     if (left.withoutWeights.size > 0)
@@ -75,5 +77,5 @@ export const replay = defineCommand({
 
 function describe({ update, quantity, recorded, recomputed }: Divergence): string {
   if (quantity === "episodes") return `update ${update}: has numbers, but no recorded episodes`;
-  return `update ${update}: ${quantity} was recorded as ${recorded}, but comes out as ${recomputed}`;
+  return `update ${update}: ${quantity} was recorded as ${recorded}, but recomputed as ${recomputed}`;
 }

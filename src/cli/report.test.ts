@@ -84,7 +84,7 @@ describe("pawl report", () => {
     expect(page.match(/title="p /g)!.length).toBeGreaterThan(10);
   }, 240_000);
 
-  it("refuses what it cannot report", async () => {
+  it("rejects what it cannot report", async () => {
     expect((await runCli(["report"])).stderr).toContain("pawl report needs a run folder");
     expect((await runCli(["report", "nowhere"])).stderr).toContain("is not a run folder");
     const rollout = join(folder, "rollout");
@@ -99,62 +99,59 @@ const browser = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/goo
   existsSync,
 );
 
-describe.skipIf(browser === undefined)(
-  "the report in Chromium (skipped where there is none)",
-  () => {
-    /** The page after its scripts have run, and what was written to the console. */
-    function open(file: string): { dom: string; console: readonly string[] } {
-      const flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-      ];
-      const { stdout, stderr } = spawnSync(
-        browser!,
-        [
-          ...flags,
-          "--enable-logging=stderr",
-          `--user-data-dir=${mkdtempSync(join(tmpdir(), "pawl-chromium-"))}`,
-          "--dump-dom",
-          `file://${file}`,
-        ],
-        { encoding: "utf8", timeout: 50_000, maxBuffer: 2 ** 26 },
-      );
-      return { dom: stdout, console: stderr.split("\n").filter((line) => /CONSOLE/.test(line)) };
-    }
+describe.skipIf(browser === undefined)("the report in Chromium (skipped if there is none)", () => {
+  /** The page after its scripts have run, and what was written to the console. */
+  function open(file: string): { dom: string; console: readonly string[] } {
+    const flags = [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-background-networking",
+    ];
+    const { stdout, stderr } = spawnSync(
+      browser!,
+      [
+        ...flags,
+        "--enable-logging=stderr",
+        `--user-data-dir=${mkdtempSync(join(tmpdir(), "pawl-chromium-"))}`,
+        "--dump-dom",
+        `file://${file}`,
+      ],
+      { encoding: "utf8", timeout: 50_000, maxBuffer: 2 ** 26 },
+    );
+    return { dom: stdout, console: stderr.split("\n").filter((line) => /CONSOLE/.test(line)) };
+  }
 
-    it("shows charts, tables and the read-out, without an error", async () => {
-      const out = join(folder, "browser.html");
-      await runCli(["report", ...runs, "--out", out]);
-      // What a pointer over the first chart would do, said by a script of the test's own.
-      const probe = `<script>
+  it("shows charts, tables and the read-out, without an error", async () => {
+    const out = join(folder, "browser.html");
+    await runCli(["report", ...runs, "--out", out]);
+    // What a pointer over the first chart would do, from a script of the test itself.
+    const probe = `<script>
       const svg = document.querySelector("svg"), area = svg.getBoundingClientRect();
       svg.dispatchEvent(new PointerEvent("pointermove", { clientX: area.right, clientY: area.top }));
       console.log("width " + document.documentElement.scrollWidth + " of " + innerWidth);
     </script>`;
-      writeFileSync(
-        out,
-        readFileSync(out, "utf8").replace("</body>", () => `${probe}</body>`),
-      );
-      const page = open(out);
-      expect(page.dom.match(/<figure class="chart"/g)).toHaveLength(3);
-      expect(page.dom.match(/<table>/g)).toHaveLength(3);
-      const readout = /<div class="readout"[^>]*>(.*?)<\/div><\/div>/.exec(page.dom)![1]!;
-      expect(readout).toContain("after update 6");
-      expect(readout).toContain("66 % ± 8.5 % (n 2)");
-      expect(readout).toContain("30 %");
-      expect(page.dom).toContain("&lt;/script&gt;&lt;script&gt;throw");
-      // Nothing but the probe's own line: no error, and no foreign text that became a script.
-      expect(page.console).toHaveLength(1);
-      const [, width, window] = /width (\d+) of (\d+)/.exec(page.console[0]!)!;
-      expect(Number(width)).toBeLessThanOrEqual(Number(window));
-    }, 240_000);
+    writeFileSync(
+      out,
+      readFileSync(out, "utf8").replace("</body>", () => `${probe}</body>`),
+    );
+    const page = open(out);
+    expect(page.dom.match(/<figure class="chart"/g)).toHaveLength(3);
+    expect(page.dom.match(/<table>/g)).toHaveLength(3);
+    const readout = /<div class="readout"[^>]*>(.*?)<\/div><\/div>/.exec(page.dom)![1]!;
+    expect(readout).toContain("after update 6");
+    expect(readout).toContain("66 % ± 8.5 % (n 2)");
+    expect(readout).toContain("30 %");
+    expect(page.dom).toContain("&lt;/script&gt;&lt;script&gt;throw");
+    // Only the probe's own line: no error, and no injected text that became a script.
+    expect(page.console).toHaveLength(1);
+    const [, width, window] = /width (\d+) of (\d+)/.exec(page.console[0]!)!;
+    expect(Number(width)).toBeLessThanOrEqual(Number(window));
+  }, 240_000);
 
-    it("would notice an error", () => {
-      const file = join(folder, "error.html");
-      writeFileSync(file, "<script>throw new Error('seen')</script>");
-      expect(open(file).console.join()).toContain("seen");
-    }, 240_000);
-  },
-);
+  it("would notice an error", () => {
+    const file = join(folder, "error.html");
+    writeFileSync(file, "<script>throw new Error('seen')</script>");
+    expect(open(file).console.join()).toContain("seen");
+  }, 240_000);
+});

@@ -18,17 +18,17 @@ import { type Io, print, warn } from "./io.js";
 /** `pawl report`: training runs as one HTML file. */
 export const report = defineCommand({
   name: "report",
-  summary: "write training runs, compared, into one HTML file",
+  summary: "write an HTML report that compares training runs",
   positionals: "RUN…",
   details:
-    "Curves with several runs overlaid (mean and spread over seeds); of pawl train also a table of the last evaluations, episodes to\nread, and with --predictions what the model expects to see, token by token. The file needs no network.",
+    "Curves with several runs overlaid (mean and spread over seeds). For pawl train also a table of the last\nevaluations, episodes to read, and with --predictions what the model expects to see, token by token.\nThe file needs no network.",
   options: () =>
     z.strictObject({
-      out: z.string().default("report.html").describe("the file to write"),
+      out: z.string().default("report.html").describe("output file"),
       predictions: z
         .boolean()
         .default(false)
-        .describe("ask each group's first run for the probabilities of observation tokens"),
+        .describe("let the first run of each group predict observation tokens"),
     }),
   examples: [
     ["pawl report runs/…", "one run"],
@@ -46,7 +46,7 @@ export const report = defineCommand({
       signal.throwIfAborted();
       const { folder } = group.runs[0]!;
       const recorded = openRun(folder, (message) => warn(io, message));
-      // Other training has no groups of episodes, and so none to read or to predict.
+      // Other kinds of training have no groups of episodes to read or predict.
       if (recorded.manifest.kind !== "train") {
         groups.push({ ...group, episodes: [] });
         continue;

@@ -11,7 +11,7 @@ const begun = mkdtempSync(join(tmpdir(), "pawl-resumable-"));
 writeFileSync(join(begun, "manifest.json"), "{}");
 afterAll(() => rmSync(begun, { recursive: true, force: true }));
 
-/** What a command says when its work fails so. */
+/** The output of a command whose work fails like this. */
 async function said(folder: string, error: Error, aborted = false): Promise<string> {
   const written: string[] = [];
   const stderr = { write: (text: string) => written.push(text) };
@@ -24,8 +24,8 @@ async function said(folder: string, error: Error, aborted = false): Promise<stri
   return written.join("");
 }
 
-it("says how a run goes on that was interrupted, or whose engine failed after it had begun", async () => {
-  const goesOn = `pawl train --resume ${begun} goes on`;
+it("says how to resume a run that was interrupted, or whose engine failed", async () => {
+  const goesOn = `pawl train --resume ${begun} resumes it`;
   expect(await said(begun, new Error("stopped"), true)).toContain(`interrupted; ${goesOn}`);
   expect(await said(begun, new EngineError("gone"))).toContain(`the engine failed; when it works`);
   expect(await said(begun, new EngineError("gone"))).toContain(goesOn);

@@ -1,4 +1,4 @@
-/** Commands that record a long run to a folder and can go on with one that was interrupted. */
+/** Commands that record a long run to a folder and can resume an interrupted one. */
 import { ConfigError } from "../config/config-error.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import { EngineError } from "../engine/engine.js";
@@ -9,20 +9,20 @@ import type { EngineOptions } from "../train/engines.js";
 import type { Base, Given } from "./command.js";
 import { type Io, print, warn } from "./io.js";
 
-/** The folder of a run: the one to go on in or a copy of it, the one that is asked for, or a new one. */
+/** The folder of a run: the one to resume or a copy of it, the requested one, or a new one. */
 export function runFolderOf(
   { out, resume }: { readonly out?: string | undefined; readonly resume?: string | undefined },
   { fresh, check }: { fresh(): string; check(run: string): void },
 ): string {
   if (resume === undefined) return out ?? fresh();
   if (out === undefined) return resume;
-  // What cannot go on is refused before there is a copy.
+  // Reject what cannot be resumed before making a copy.
   check(resume);
   copyRun(resume, out);
   return out;
 }
 
-/** The settings of a run that goes on, below those that are given. */
+/** The settings of a resumed run, with lower priority than the given ones. */
 export function settingsOfRun(
   run: string,
   configOf: (run: string) => SettingsTree & { readonly engine: EngineOptions },
@@ -30,7 +30,7 @@ export function settingsOfRun(
 ): Base {
   const config = asUsage(() => configOf(run));
   for (const [key, value] of Object.entries(config)) {
-    // Another variant has other settings, so that the run's would be refused in its place.
+    // Another variant has other settings, so the run's would be rejected in its place.
     const name = (value as { readonly name?: unknown } | undefined)?.name;
     const asked = key === "engine" || name === undefined ? undefined : peek(`${key}.name`);
     if (asked !== undefined && asked !== name)
@@ -43,7 +43,7 @@ export function settingsOfRun(
   return {
     path: `the run ${run}`,
     file: "over",
-    // In this process there is no server that has several models, or copies to fetch.
+    // The embedded engine has no server with several models, or copies to fetch.
     content: here ? { ...config, engine: { ...engine, copy: false } } : config,
   };
 }
@@ -58,7 +58,7 @@ function asUsage<T>(read: () => T): T {
   }
 }
 
-/** Does the work under the eyes of its progress; whoever interrupts it is told how to go on. */
+/** Does the work with a live view; says how to resume if it is interrupted. */
 export async function recordRun(
   { command, folder, io, signal }: RecordedCommand,
   progress: { end(): void },
@@ -67,7 +67,7 @@ export async function recordRun(
   try {
     await work((message) => warn(io, message));
   } catch (error) {
-    const goesOn = `pawl ${command} --resume ${folder} goes on`;
+    const goesOn = `pawl ${command} --resume ${folder} resumes it`;
     if (signal.aborted) warn(io, `interrupted; ${goesOn}`);
     else if (error instanceof EngineError && hasManifest(folder))
       warn(io, `the engine failed; when it works again, ${goesOn} from the last checkpoint`);

@@ -1,4 +1,6 @@
-/** The live view of a rollout: a row per group, and a line of totals; plain lines where no terminal is. */
+/**
+ * The live view of a rollout: a row per group and a line of totals; plain lines without a terminal.
+ */
 import type { Episode } from "../rollout/episode.js";
 import type { EpisodePlan } from "../rollout/episode-run.js";
 import { createTally, rates } from "../rollout/tally.js";
@@ -11,7 +13,7 @@ const PLAIN_LINE_MS = 2_000;
 
 type Mark = "waiting" | "running" | "solved" | "failed" | "broken";
 
-/** Shows what a rollout does; its methods fit the rollout's callbacks. */
+/** Shows the progress of a rollout; its methods fit the rollout's callbacks. */
 export interface RolloutProgress {
   onStart(plan: EpisodePlan): void;
   onStep(plan: EpisodePlan): void;
@@ -53,7 +55,7 @@ export function rolloutProgress(io: Io, groups: number, groupSize: number): Roll
 
   const lines = (): readonly string[] => {
     const room = Math.max(1, (io.stderr.rows ?? 24) - 3);
-    // What is running comes last, so when there is no room for all, the oldest rows go.
+    // Running groups come last, so if there is no room for all, the oldest rows go.
     const rows = [...marks.entries()].sort(([a], [b]) => a - b).slice(-room);
     return [...rows.map(([group, row]) => groupLine(group, row.title, row.marks, io)), totals()];
   };

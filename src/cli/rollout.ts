@@ -23,12 +23,15 @@ export const rollout = defineCommand({
   options: (peek) =>
     rolloutConfig(findEnvKind(peek("env.name") ?? "household")).safeExtend({
       ...checkpointOptions,
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
     }),
   base: settingsOfCheckpoint,
   examples: [
     ["pawl rollout", "16 household tasks, 8 episodes each, by the expert"],
-    ["pawl rollout --policy random --groups 4 --split valid_unseen", "how hard is it by chance?"],
+    [
+      "pawl rollout --policy random --groups 4 --split valid_unseen",
+      "how hard is it for random actions?",
+    ],
     [
       "pawl rollout --policy chat --policy.base-url http://localhost:8000/v1 --policy.model NAME",
       "a chat model behind any OpenAI-compatible server; --policy.prompting react or reflexion",
@@ -37,7 +40,7 @@ export const rollout = defineCommand({
       "pawl rollout --checkpoint runs/… --temperature 1 --engine http://gpu:8000",
       "a trained agent, computed by an engine server",
     ],
-    ["pawl rollout --policy human --groups 1 --group-size 1", "you play, and it is recorded"],
+    ["pawl rollout --policy human --groups 1 --group-size 1", "play yourself, recorded"],
     ["pawl rollout --config run.yaml --seed 7", "settings from a file, one of them changed"],
   ],
   async run({ config, io, signal }) {
@@ -53,7 +56,7 @@ export const rollout = defineCommand({
     const style = promptStyle(environment.promptFamily, settings.prompt);
     const { checkpoint } = settings;
     if (checkpoint !== undefined && settings.policy !== undefined)
-      throw new ConfigError("--checkpoint: contradicts --policy; give one of them");
+      throw new ConfigError("--checkpoint: contradicts --policy; give only one of them");
     const chosen: PolicyConfig = settings.policy ?? { name: "expert", epsilon: 0 };
     const model =
       checkpoint === undefined ? undefined : await checkpointPolicy(checkpoint, settings, style);
@@ -70,7 +73,7 @@ export const rollout = defineCommand({
         style,
         groupSize: settings.groupSize,
         seed: settings.seed,
-        lanes: settings.lanes ?? (chosen.name === "chat" ? chosen.concurrency : 1),
+        concurrency: settings.lanes ?? (chosen.name === "chat" ? chosen.concurrency : 1),
         signal,
         onProblem: (message) => warn(io, message),
         ...(settings.stepLimit !== undefined && { stepLimit: settings.stepLimit }),
@@ -79,7 +82,7 @@ export const rollout = defineCommand({
       { folder, config: settings },
     )
       .catch((error: unknown) => {
-        if (signal.aborted) warn(io, `interrupted; what was finished is in ${folder}`);
+        if (signal.aborted) warn(io, `interrupted; finished episodes are in ${folder}`);
         throw error;
       })
       .finally(() => {

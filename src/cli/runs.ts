@@ -10,8 +10,8 @@ export const runs = defineCommand({
   summary: "list the runs",
   options: () =>
     z.strictObject({
-      dir: z.string().default("runs").describe("the folder that holds the run folders"),
-      json: z.boolean().default(false).describe("print the manifests as JSON, one a line"),
+      dir: z.string().default("runs").describe("folder that contains the run folders"),
+      json: z.boolean().default(false).describe("print the manifests as JSON, one per line"),
     }),
   examples: [["pawl runs", "what was run when, how it ended and how well"]],
   async run({ config, io }) {
@@ -21,13 +21,13 @@ export const runs = defineCommand({
       return exitCodes.done;
     }
     if (found.length === 0) {
-      print(io, `No runs in ${config.dir}. pawl rollout makes one.`);
+      print(io, `No runs in ${config.dir}. pawl rollout creates one.`);
       return exitCodes.done;
     }
     const rows = found.map(({ folder, manifest, active }) => [
       folder,
       manifest.kind,
-      // A run that says it is running, with nobody writing to it, was killed.
+      // A run marked as running that no process is writing to was killed.
       manifest.status === "running" && !active ? "killed" : manifest.status,
       manifest.createdAt.slice(0, 16).replace("T", " "),
       number(manifest.summary?.episodes ?? Number.NaN),

@@ -1,11 +1,11 @@
-/** The live view of RWML: how often predictions are right, and how long it will take. */
+/** The live view of RWML: how often predictions are correct, and the estimated time. */
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { duration, number, percent } from "./format.js";
 import type { Io } from "./io.js";
 import { createLive } from "./live.js";
 import { sparkline } from "./train-progress.js";
 
-/** Shows what RWML does; its methods fit the callbacks of `rwmlRun`. */
+/** Shows the progress of RWML; its methods fit the callbacks of `rwmlRun`. */
 export interface RwmlProgress {
   onPhase(phase: string): void;
   onMetrics(line: MetricsLine): void;
@@ -67,8 +67,9 @@ export function rwmlProgress(io: Io, updates: number): RwmlProgress {
         heldOut.push(measured);
         parts.push(`held out ${number(measured, 3)}`);
         const sometimes = line["heldOut.foreseen.some"];
-        // Only those have anything to compare: where there are none, RWML has nothing to learn.
-        if (sometimes !== undefined) parts.push(`foreseen sometimes ${percent(sometimes)}`);
+        // Only groups with different rewards have anything to compare: without them, RWML learns
+        // nothing.
+        if (sometimes !== undefined) parts.push(`sometimes correct ${percent(sometimes)}`);
       }
       for (const [name, value] of Object.entries(line)) {
         const split = /^eval\.(\w+)\.success$/.exec(name)?.[1];

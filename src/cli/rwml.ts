@@ -18,14 +18,14 @@ export const rwml = defineCommand({
   name: "rwml",
   summary: "teach a model what its actions do, by RL on its own predictions (RWML)",
   details:
-    "The model plays, foresees what its actions do, and is rewarded by how near that is to what happened. Environment,\nprompt, limits and engine are those of the run that --model.start names, where it is one; a file and flags change\nsingle ones, but not the environment's name. On --resume, updates, evaluation.…, checkpointEvery and engine.…\ncan change; anything else is refused.\ndocs/rwml.md tells how to choose a reward and a threshold, and how task RL follows.",
+    "The model plays, predicts what its actions do, and is rewarded by how close the prediction is to what\nhappened. Environment, prompt, limits and engine are those of the run given by --model.start, if it is\na run; a file and flags change single settings, but not the environment's name. With --resume, updates,\nevaluation.…, checkpointEvery and engine.… can change; anything else is refused.\ndocs/rwml.md explains how to choose a reward and a threshold, and how to continue with task RL.",
   options: (peek) =>
     rwmlConfig(findEnvKind(peek("env.name") ?? "household")).extend({
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       resume: z
         .string()
         .optional()
-        .describe("go on with this run and its settings; --updates 300 makes it longer"),
+        .describe("resume this run with its settings; add --updates 300 to make it longer"),
     }),
   base(given) {
     const { peek } = given;
@@ -50,12 +50,12 @@ export const rwml = defineCommand({
     };
   },
   examples: [
-    ["pawl train --updates 0 --out runs/warm", "a warm start to begin with"],
+    ["pawl train --updates 0 --out runs/warm", "a warm start to start from"],
     ["pawl rwml --model.start runs/warm --out runs/rwml", "learn what actions do"],
     ["pawl train --model.start runs/rwml --warm-start.episodes 0", "then learn to act"],
-    ["pawl rwml --model.start runs/warm --reward rouge", "words instead of meaning"],
+    ["pawl rwml --model.start runs/warm --reward rouge", "word overlap instead of meaning"],
     ["pawl rwml --model.start runs/warm --task.groups 8", "task rewards at the same time"],
-    ["pawl rwml --resume runs/…", "go on where a run was interrupted"],
+    ["pawl rwml --resume runs/…", "resume an interrupted run"],
   ],
   async run({ config, placeOf, io, signal }) {
     const { out, resume, ...given } = config;

@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A stand-in for Python: it has PyTorch, says what it was started with, and serves nothing. */
+/** A stand-in for Python: it has PyTorch, prints its arguments, and serves nothing. */
 function python(name: string, serving: string): string {
   const file = join(folder, name);
   const version = 'if [ "$1" = -c ]; then echo 2.9.0; exit 0; fi';
@@ -45,20 +45,20 @@ describe("pawl serve engine", () => {
       code: 1,
       stderr: expect.stringMatching(/needs Python with PyTorch.*no .*none.*pip install torch/),
     });
-    // Node is no Python with PyTorch either, and says so in its own way.
+    // Node is not a Python with PyTorch either, and says so in its own way.
     expect(await refused("--model", model, "--python", process.execPath)).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/there is none here .*PAWL_PYTHON/),
+      stderr: expect.stringMatching(/none was found .*PAWL_PYTHON/),
     });
   });
 
-  it.skipIf(windows)("says that weights are random where a folder has none", async () => {
+  it.skipIf(windows)("says that weights are random if a folder has none", async () => {
     const bare = join(folder, "bare");
     mkdirSync(bare);
     writeFileSync(join(bare, "config.json"), "{}");
     const ends = python("ends", "exit 3");
     const served = (name: string) => refused("--model", name, "--port", "0", "--python", ends);
-    expect((await served(bare)).stderr).toMatch(/no weights in .*bare .*random ones are served/);
+    expect((await served(bare)).stderr).toMatch(/no weights in .*bare .*serving random ones/);
     expect((await served(model)).stderr).not.toContain("random");
   });
 
@@ -91,7 +91,7 @@ describe("pawl serve engine", () => {
     }
   });
 
-  it.skipIf(windows)("takes the server with it when it is killed", async () => {
+  it.skipIf(windows)("stops the server when it is killed", async () => {
     const [started, over] = [join(folder, "started"), join(folder, "over")];
     // The stand-in watches its standard input as the real server does.
     const listens = `echo '{"listening": "http://127.0.0.1:1"}'; touch ${started}; cat; touch ${over}`;
@@ -113,6 +113,6 @@ describe("pawl serve engine", () => {
     const fails = python("fails", "echo 'out of memory' >&2; exit 3");
     const { code, stderr } = await refused("--model", model, "--python", fails);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/ended with 3 before it listened: args: .*\n.*out of memory/s);
+    expect(stderr).toMatch(/ended with 3 before it was listening: args: .*\n.*out of memory/s);
   });
 });

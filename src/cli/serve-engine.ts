@@ -14,45 +14,55 @@ export const serveEngine = defineCommand({
   name: "serve engine",
   summary: "serve a model for training and sampling on GPUs, with PyTorch",
   details:
-    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch); several\nprocesses are started with torchrun, one per GPU, and share the model. On any address but this machine's\nown, PAWL_API_KEY must hold a secret, here and where runs are started. docs/remote-engines.md tells more.",
+    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch). Several\nprocesses are started with torchrun, one per GPU, and share the model. If it listens on anything but\nloopback, PAWL_API_KEY must hold a secret, here and where runs are started. See docs/remote-engines.md.",
   options: () =>
     z.strictObject({
       model: z
         .string()
         .optional()
-        .describe("checkpoint folder, Hugging Face layout; absent: runs bring their models"),
-      nproc: count.default(1).describe("processes, one per GPU"),
-      host: z.string().default("127.0.0.1").describe("address to listen at"),
-      port: z.int().min(0).max(65_535).default(8000).describe("port to listen at; 0: any free one"),
+        .describe(
+          "checkpoint folder in Hugging Face layout (default: none; runs upload their models)",
+        ),
+      nproc: count.default(1).describe("number of processes, one per GPU"),
+      host: z.string().default("127.0.0.1").describe("address to listen on"),
+      port: z
+        .int()
+        .min(0)
+        .max(65_535)
+        .default(8000)
+        .describe("port to listen on (0: any free port)"),
       checkpoints: z
         .string()
         .default("checkpoints")
-        .describe("folder that runs save to and load from; nothing outside it is touched"),
-      name: z.string().optional().describe("the model's name; default: that of its folder"),
+        .describe("folder for checkpoints; the server reads and writes nothing outside it"),
+      name: z.string().optional().describe("model name (default: the name of its folder)"),
       dtype: z
         .enum(["float32", "bfloat16"])
         .optional()
         .describe(
-          "precision of products; default: bfloat16 on GPUs, which know no other, float32 on CPUs",
+          "compute precision (default: bfloat16 on GPUs, the only choice there; float32 on CPUs)",
         ),
-      batchTokens: count.optional().describe("tokens in one forward pass, at most"),
+      batchTokens: count.optional().describe("maximum tokens per forward pass"),
       sampleRows: count
         .optional()
-        .describe("sequences sampled side by side, at most; fewer take less memory"),
+        .describe("maximum sequences sampled concurrently; fewer need less memory"),
       activationCheckpointing: z
         .boolean()
         .default(false)
-        .describe("less memory, a third more computing"),
+        .describe("gradient checkpointing: less memory, a third more compute"),
       threads: count.optional().describe("CPU threads per process"),
-      python: z.string().optional().describe("the Python to use; default: PAWL_PYTHON, or python3"),
+      python: z
+        .string()
+        .optional()
+        .describe("Python interpreter (default: $PAWL_PYTHON, or python3)"),
     }),
   examples: [
-    ["pawl serve engine", "for runs that bring a model: from scratch, or a folder of theirs"],
+    ["pawl serve engine", "for runs that upload a model: from scratch, or from a folder"],
     ["pawl serve engine --model Qwen2.5-1.5B", "one GPU, or this machine's CPU"],
     ["pawl serve engine --model Qwen2.5-7B --nproc 8", "eight GPUs that share one model"],
     [
       "PAWL_API_KEY=… pawl serve engine --model M --host 0.0.0.0",
-      "reached from other machines, with a key",
+      "reachable from other machines, with a key",
     ],
   ],
   async run({ config, io, signal }) {
@@ -68,7 +78,7 @@ export const serveEngine = defineCommand({
       );
     const python = await findTorchPython(io.env, named);
     if (model !== undefined && !hasWeights(model))
-      io.stderr.write(`there are no weights in ${model} (*.safetensors): random ones are served\n`);
+      io.stderr.write(`there are no weights in ${model} (*.safetensors): serving random ones\n`);
     const server = await startTorchServer(
       python,
       {
@@ -93,7 +103,7 @@ export const serveEngine = defineCommand({
       return exitCodes.done;
     }
     throw new UserError(
-      `the engine server ended with ${end}; what it said is above. Runs that used it go on with pawl train --resume once it is back`,
+      `the engine server ended with ${end}; see its output above. Runs that used it can be resumed with pawl train --resume once it is back`,
     );
   },
 });

@@ -48,10 +48,10 @@ describe("pawl serve retriever", () => {
     await expect(retriever.search("tree", 3)).rejects.toThrow(/ECONNREFUSED/);
   });
 
-  it("serves the made-up world without a corpus, warns off loopback, and says what is taken", async () => {
+  it("serves the made-up world without a corpus, warns off loopback, and reports a taken port", async () => {
     const first = await serve("--host", "0.0.0.0");
     expect(first.line).toContain("BM25 over the made-up world 1 of 400 things at http://0.0.0.0:");
-    expect(String(first.stderr.read())).toMatch(/anybody who reaches .* no authentication/);
+    expect(String(first.stderr.read())).toMatch(/anyone who can reach .* no authentication/);
     const { port } = new URL(urlIn(first.line));
     const second = await runCli(["serve", "retriever", "--host", "0.0.0.0", "--port", port]);
     expect([second.code, second.stderr]).toEqual([
@@ -62,7 +62,7 @@ describe("pawl serve retriever", () => {
     expect(await first.ended).toBe(0);
   });
 
-  it.skipIf(process.platform === "win32")("ends a real process well at Ctrl-C", async () => {
+  it.skipIf(process.platform === "win32")("ends a real process cleanly on Ctrl-C", async () => {
     const cli = join(process.cwd(), "dist/src/cli/main.js");
     const child = spawn(process.execPath, [cli, "serve", "retriever", "--port", "0"], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -71,7 +71,7 @@ describe("pawl serve retriever", () => {
     const line = await new Promise<string>((resolve) => {
       child.stdout.setEncoding("utf8").once("data", resolve);
     });
-    // The client keeps its connection open, which must not hold the server up.
+    // The client keeps its connection open, which must not delay the server's exit.
     const found = await httpRetriever({ url: urlIn(line) }).search("who wrote the book", 3);
     expect(found).toHaveLength(3);
     child.kill("SIGINT");

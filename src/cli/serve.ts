@@ -9,7 +9,7 @@ import { createRetrieverServer } from "../search/retriever-server.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
 
-/** How long requests under way may take to finish after Ctrl-C. */
+/** How long requests in flight may take to finish after Ctrl-C. */
 const GRACE_MS = 5000;
 
 const { encoder, encoderModel, cache } = searchOptions.shape;
@@ -25,23 +25,35 @@ export const serveRetriever = defineCommand({
       corpus: z
         .string()
         .optional()
-        .describe("JSONL file of {id, contents}, also .gz; default: the made-up world's passages"),
-      retriever: z.enum(["bm25", "dense"]).default("bm25").describe("how to search"),
+        .describe(
+          "JSONL file of {id, contents}, optionally .gz (default: passages of the made-up world)",
+        ),
+      retriever: z.enum(["bm25", "dense"]).default("bm25").describe("search method"),
       encoder,
       encoderModel,
-      host: z.string().default("127.0.0.1").describe("address to listen at"),
-      port: z.int().min(0).max(65_535).default(8000).describe("port to listen at; 0: any free one"),
-      topk: z.int().min(1).max(1000).default(3).describe("passages per query, if not asked for"),
+      host: z.string().default("127.0.0.1").describe("address to listen on"),
+      port: z
+        .int()
+        .min(0)
+        .max(65_535)
+        .default(8000)
+        .describe("port to listen on (0: any free port)"),
+      topk: z
+        .int()
+        .min(1)
+        .max(1000)
+        .default(3)
+        .describe("passages per query if the request does not say"),
       cache,
     }),
   examples: [
     ["pawl serve retriever", "the made-up world at http://127.0.0.1:8000/retrieve"],
-    ["pawl serve retriever --corpus wiki.jsonl --port 9000", "BM25 over a corpus of your own"],
+    ["pawl serve retriever --corpus wiki.jsonl --port 9000", "BM25 over your own corpus"],
   ],
   async run({ config, io, signal }) {
     const corpus = config.corpus ?? madeUpCorpus(searchOptions.parse({}));
     const retriever = openRetriever({ ...config, corpus });
-    // A first search loads what dense retrieval needs, so that its faults show here.
+    // A first search loads what dense retrieval needs, so that its errors show here.
     await retriever.search("hello", 1, signal);
     const server = createRetrieverServer({ retriever, topk: config.topk });
     await listen(server, config.port, config.host);
@@ -51,7 +63,7 @@ export const serveRetriever = defineCommand({
     if (!/^127\.|^::1$/.test(address)) {
       warn(
         io,
-        `anybody who reaches ${host}:${port} can read the corpus: there is no authentication`,
+        `anyone who can reach ${host}:${port} can read the corpus: there is no authentication`,
       );
     }
     await aborted(signal);
@@ -80,7 +92,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Lets requests under way finish, for a while. */
+/** Lets requests in flight finish, for a while. */
 async function close(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
   server.closeIdleConnections();

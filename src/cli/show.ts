@@ -10,18 +10,18 @@ import { tallyTable } from "./tally-table.js";
 
 const LISTED = 20;
 
-/** `pawl show`: a run, or one of its episodes, readably. */
+/** `pawl show`: a run, or one of its episodes, in readable form. */
 export const show = defineCommand({
   name: "show",
   summary: "show a run, or one of its episodes",
   positionals: "RUN [EPISODE]",
   details:
-    "EPISODE is group.attempt as the list shows it, or `solved`, `failed`, `broken` for the first of that kind.",
+    "EPISODE is group.attempt as in the list, or `solved`, `failed`, `broken` for the first of that kind.",
   options: () =>
     z.strictObject({
-      full: z.boolean().default(false).describe("show what the policy read and wrote at each step"),
+      full: z.boolean().default(false).describe("show prompt and response of each step"),
       json: z.boolean().default(false).describe("print the record as JSON"),
-      all: z.boolean().default(false).describe("list every episode, not only the first ones"),
+      all: z.boolean().default(false).describe("list all episodes, not only the first ones"),
     }),
   examples: [
     ["pawl show runs/2026-…-rollout-household", "results by task type, and the episodes"],
@@ -75,6 +75,6 @@ function find(run: RecordedRun, which: string): Episode {
       return episode;
   }
   throw new ConfigError(
-    `${run.folder} has no episode "${which}" among its ${count}. Name one as group.attempt, for example 0.0, or solved, failed, broken.`,
+    `${run.folder} has no episode "${which}" among its ${count}. Give one as group.attempt, such as 0.0, or solved, failed, broken.`,
   );
 }

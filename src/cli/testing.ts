@@ -1,4 +1,4 @@
-/** A command line for tests: memory in place of the terminal. */
+/** A command line for tests: memory instead of the terminal. */
 import { PassThrough, Readable } from "node:stream";
 import picocolors from "picocolors";
 import type { Io } from "./io.js";

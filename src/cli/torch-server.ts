@@ -1,4 +1,6 @@
-/** The PyTorch server as a process: the Python to run it with, its command line, its start and its end. */
+/**
+ * The PyTorch server as a child process: which Python runs it, its command line, start and stop.
+ */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -13,9 +15,9 @@ export interface TorchPython {
   readonly torch: string;
 }
 
-/** How the server is started. */
+/** How to start the server. */
 export interface TorchServerOptions {
-  /** Absent: runs bring their models. */
+  /** Absent: runs upload their models. */
   readonly model?: string | undefined;
   readonly checkpoints: string;
   readonly host: string;
@@ -32,7 +34,7 @@ export interface TorchServerOptions {
 
 const run = promisify(execFile);
 
-/** The first Python with PyTorch: the one that is named, that of PAWL_PYTHON, else what the path has. */
+/** The first Python with PyTorch: the given one, PAWL_PYTHON, or what is on the path. */
 export async function findTorchPython(
   environment: Readonly<Record<string, string | undefined>>,
   named?: string,
@@ -50,11 +52,11 @@ export async function findTorchPython(
     }
   }
   throw new UserError(
-    `the engine server needs Python with PyTorch, and there is none here (${tried.join("; ")}). Install it (pip install torch), or name the Python that has it: --python FILE, or PAWL_PYTHON`,
+    `the engine server needs Python with PyTorch, and none was found (${tried.join("; ")}). Install it (pip install torch), or give the Python that has it: --python FILE, or PAWL_PYTHON`,
   );
 }
 
-/** What to start, with its arguments. */
+/** The command to run, with its arguments. */
 export function torchServerCommand(
   python: TorchPython,
   options: TorchServerOptions,
@@ -62,7 +64,7 @@ export function torchServerCommand(
   const script = join(packageFolder(), "servers", "torch", "serve.py");
   if (!existsSync(script))
     throw new UserError(
-      `${script} is missing: this installation of pawl is not whole; install it again`,
+      `${script} is missing: this installation of pawl is incomplete; install it again`,
     );
   const flags: readonly (readonly [string, string | number | undefined])[] = [
     ["--model", options.model],
@@ -82,7 +84,7 @@ export function torchServerCommand(
     // We hold its standard input, which closes when we are gone, even by SIGKILL.
     "--until-stdin-closes",
   ];
-  // torchrun as a module, so that it is the chosen Python's own.
+  // torchrun as a module, so that the chosen Python's own is used.
   const launcher = ["-m", "torch.distributed.run", "--standalone"];
   return [
     python.command,
@@ -90,20 +92,20 @@ export function torchServerCommand(
   ];
 }
 
-/** A server process that listens. */
+/** A server process that is listening. */
 export interface TorchServer {
   readonly url: string;
   readonly process: ChildProcess;
   /** Its exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
-  /** Asks it to end, and ends it when it does not. */
+  /** Asks it to exit, and kills it if it does not. */
   stop(): Promise<void>;
 }
 
-/** How long a server may take to end when it is asked to. */
+/** How long a server may take to exit after being asked. */
 const GRACE_MS = 5000;
 
-/** Starts the server and waits until it listens; its complaints go to `onLine`. */
+/** Starts the server and waits until it listens; its error output goes to `onLine`. */
 export async function startTorchServer(
   python: TorchPython,
   options: TorchServerOptions,
@@ -132,7 +134,7 @@ export async function startTorchServer(
   const first = await Promise.race([listening, ended]);
   if (typeof first !== "string" || !first.startsWith("http"))
     throw new UserError(
-      `the engine server ended with ${first} before it listened: ${said.join("\n") || "it said nothing"}`,
+      `the engine server ended with ${first} before it was listening: ${said.join("\n") || "without output"}`,
     );
   return {
     url: first,

@@ -31,7 +31,7 @@ const update = (index: number, reward: number) => ({
 });
 
 describe("the live view of training", () => {
-  it("shows everything that is asked of it", () => {
+  it("shows all its metrics", () => {
     const { io, written } = terminal(true);
     const progress = trainProgress(io, 4);
     progress.onPhase("rl");
@@ -49,7 +49,7 @@ describe("the live view of training", () => {
     );
   });
 
-  it("tells a pipe line by line, and takes an update of broken episodes for an update", () => {
+  it("writes line by line to a pipe, and counts an update of broken episodes", () => {
     const { io, written } = terminal(false);
     const progress = trainProgress(io, 2);
     progress.onMetrics({ update: -1, "eval.valid_seen.success": 0.1 });
@@ -64,7 +64,7 @@ describe("the live view of training", () => {
 });
 
 describe("sparkline", () => {
-  it("goes from 0 to the largest value, and takes long courses together", () => {
+  it("goes from 0 to the maximum, and averages long series", () => {
     expect(sparkline([0, 5, 10])).toBe("▁▅█");
     expect(sparkline([0, 0])).toBe("▁▁");
     expect(sparkline([-1, 1])).toBe("▁█");

@@ -1,4 +1,4 @@
-/** The live view of training: where it stands, how it went so far, and how long it will take. */
+/** The live view of training: progress, metrics so far, and the estimated time. */
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { SftStep } from "../train/sft.js";
 import { duration, number, percent } from "./format.js";
@@ -9,7 +9,7 @@ const BARS = "▁▂▃▄▅▆▇█";
 const SPARKLINE_WIDTH = 48;
 const LABEL = 13;
 
-/** Shows what training does; its methods fit the callbacks of `trainRun`. */
+/** Shows the progress of training; its methods fit the callbacks of `trainRun`. */
 export interface TrainProgress {
   onPhase(phase: string): void;
   onWarmStart(step: SftStep): void;
@@ -37,7 +37,7 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
   const elapsed = (): number => (performance.now() - startedAt) / 1000;
 
   const timeLeft = (): string => {
-    // A resumed run has done some of its updates before.
+    // A resumed run has already done some of its updates.
     const done = updatesDone - (updatesBefore ?? 0);
     const seconds = (performance.now() - rlStartedAt) / 1000;
     return done === 0 ? "–" : duration((seconds / done) * (updates - updatesDone));
@@ -80,7 +80,8 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
     },
     onMetrics(line) {
       const update = line.update ?? -1;
-      // An update of broken episodes only has no success and no return, and is an update all the same.
+      // An update with only broken episodes has no success and no return, but still counts as an
+      // update.
       if (update >= 0) {
         updatesBefore ??= update;
         updatesDone = update + 1;
@@ -114,7 +115,7 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
   };
 }
 
-/** The course of values from 0 to the largest of them, as a row of bars; long ones show means of neighbours. */
+/** Values from 0 to their maximum as a row of bars; long series show means of neighbours. */
 export function sparkline(values: readonly number[]): string {
   const top = Math.max(...values);
   const size = Math.max(1, Math.ceil(values.length / SPARKLINE_WIDTH));

@@ -15,7 +15,7 @@ export const train = defineCommand({
   name: "train",
   summary: "train an agent by RL with world-model co-training",
   details:
-    "Without --config, the default recipe of the environment holds (recipes/): for the household world a small model\nfrom scratch on two cores; with --quick an easier world and a shorter run. A file of --config is a whole\ndescription and stands in the recipe's place. Flags change single settings.\n\nA run goes on with --resume. Then updates (more of them), evaluation.…, checkpointEvery and where it is computed\n(engine.…, but not its adapters' rank) can change, by flags or a file; anything else is refused.",
+    "Without --config, uses the environment's default recipe (recipes/): for the household world a small model\nfrom scratch on two cores; with --quick an easier world and a shorter run. A --config file is a complete\ndescription and replaces the recipe. Flags change single settings.\n\n--resume resumes a run. Then updates (more of them), evaluation.…, checkpointEvery and where it is computed\n(engine.…, except the adapters' rank) can change, by flags or a file; anything else is refused.",
   base(given) {
     const { peek } = given;
     if (peek("quick") === "true") return quickRecipe(given);
@@ -25,23 +25,23 @@ export const train = defineCommand({
   },
   options: (peek) =>
     trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       quick: z
         .boolean()
         .default(false)
-        .describe("a smaller world, to see an agent learn in a minute and a half"),
+        .describe("a smaller world, to watch an agent learn in a minute and a half"),
       resume: z
         .string()
         .optional()
-        .describe("go on with this run and its settings; --updates 300 makes it longer"),
+        .describe("resume this run with its settings; add --updates 300 to make it longer"),
     }),
   examples: [
     ["pawl train", "watch a small agent learn"],
     ["pawl train --quick", "the same in a minute and a half, in a smaller world"],
     ["pawl train --paw.loss off", "the same without world modelling"],
-    ["pawl train --env webshop", "another world, with the recipe of its own"],
-    ["pawl train --resume runs/…", "go on where a run was interrupted"],
-    ["pawl train --resume runs/… --updates 300", "a run that is done, or not, made longer"],
+    ["pawl train --env webshop", "another world, with its own recipe"],
+    ["pawl train --resume runs/…", "resume an interrupted run"],
+    ["pawl train --resume runs/… --updates 300", "make a run longer, finished or not"],
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
   async run({ config, placeOf, io, signal }) {

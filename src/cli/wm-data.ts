@@ -42,31 +42,44 @@ export const wmData = defineCommand({
   name: "wm data",
   summary: "make a world-model data set from play, recorded runs or chat JSON",
   details:
-    "Trajectories come from a mixture of policies that play now (--mix), from run folders, data sets and chat\nJSON (--from), or from all of them. A task is wholly for training or wholly for testing.",
+    "Trajectories come from a mixture of policies that play now (--mix), from run folders, data sets and chat\nJSON (--from), or from both. A task is either for training or for testing, never both.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
       mix: z
         .array(z.string())
         .default([])
-        .describe("who plays how many episodes: expert:500,random:200,epsilon=0.3:200,runs/…:100"),
+        .describe(
+          "policies and numbers of episodes, such as expert:500,random:200,epsilon=0.3:200,runs/…:100",
+        ),
       from: z
         .array(z.string())
         .default([])
         .describe("run folders, data sets, and chat JSON in the ShareGPT / LLaMA-Factory layout"),
-      split: z.string().default("train").describe("the split whose tasks are played"),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
-      test: z.number().min(0).max(1).default(0.1).describe("share of the tasks kept for testing"),
+      split: z.string().default("train").describe("split whose tasks are played"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
+      test: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0.1)
+        .describe("fraction of the tasks to hold out for testing"),
       budget: budgetOptions,
-      temperature: z.number().min(0).optional().describe("of trained agents; default: their own"),
+      temperature: z
+        .number()
+        .min(0)
+        .optional()
+        .describe("sampling temperature of trained agents (default: their own)"),
       engine: engineChoice,
       format: z
         .enum(["pawl", "sharegpt"])
         .default("pawl")
-        .describe("files of ours, or chat JSON with a dataset_info.json for LLaMA-Factory"),
+        .describe("Pawl's own format, or chat JSON with a dataset_info.json for LLaMA-Factory"),
       protocol: protocolOptions,
-      out: z.string().min(1).describe("the folder to write"),
-      seed: z.int().min(0).default(0).describe("seed of tasks and every draw"),
+      out: z.string().min(1).describe("output folder"),
+      seed: z.int().min(0).default(0).describe("random seed for tasks and sampling"),
       json: z.boolean().default(false).describe("print the statistics as one line of JSON"),
     }),
   examples: [
@@ -74,14 +87,14 @@ export const wmData = defineCommand({
       "pawl wm data --mix expert:1000,epsilon=0.3:1000,random:500 --out data/household",
       "a behaviour mixture in the household world",
     ],
-    ["pawl wm data --from runs/… --out data/agent", "what a trained agent lived through"],
+    ["pawl wm data --from runs/… --out data/agent", "the episodes of a trained agent"],
     [
       "pawl wm data --from alfworld_train.json --budget alfworld=2000 --out data/alfworld",
       "Word-to-World's own files",
     ],
     [
       "pawl wm data --from data/household --format sharegpt --out data/export",
-      "for LLaMA-Factory; the parts for training and testing stay as they are",
+      "for LLaMA-Factory; keeps the split into training and test parts",
     ],
   ],
   async run({ config, io, signal }) {
@@ -89,14 +102,14 @@ export const wmData = defineCommand({
     if (mix.length + from.length === 0)
       throw new ConfigError("pawl wm data: give --mix, --from, or both");
     if (existsSync(out) && readdirSync(out).length > 0)
-      throw new ConfigError(`--out: ${out} is not empty; name another folder`);
+      throw new ConfigError(`--out: ${out} is not empty; choose another folder`);
     const problems = createProblems((message) => warn(io, message));
     const played = mix.length === 0 ? [] : await playMixture(config, problems, io, signal);
     const recorded = from.filter(hasManifest).flatMap((run) => ofRun(run, problems));
     const files = from.filter((path) => !hasManifest(path));
     const read: DataSet = files.length === 0 ? NOTHING : readDataSets(files, problems);
     const fresh = divideByTask([...played, ...recorded], config.test, config.seed);
-    // A data set that was divided before stays so; a file without a test part is divided now.
+    // A data set that was split before stays so; a file without a test part is split now.
     const divided =
       read.test.length > 0 ? read : divideByTask(read.train, config.test, config.seed);
     const budgets = parseBudgets(config.budget);
@@ -109,7 +122,7 @@ export const wmData = defineCommand({
       test: withinBudgets(whole.test, budgets, config.seed),
     };
     if (data.train.length + data.test.length === 0)
-      throw new DataError("there is no trajectory to write; what was left out is named above");
+      throw new DataError("there is no trajectory to write; what was left out is listed above");
     if (config.format === "pawl") writeDataSet(out, data);
     else {
       mkdirSync(out, { recursive: true });
@@ -156,7 +169,7 @@ async function playMixture(
   }
 }
 
-/** The trajectories of a recorded run, with the environment its manifest names. */
+/** The trajectories of a recorded run, with the environment from its manifest. */
 function ofRun(folder: string, problems: Problems): readonly Trajectory[] {
   const run = openRun(folder, (message) => problems.add(message, folder));
   const { env } = run.manifest.config as { env?: { name?: unknown } };

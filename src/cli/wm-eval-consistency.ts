@@ -21,41 +21,50 @@ import { finiteJson, writeResult } from "./wm-result.js";
 
 const count = z.int().min(1);
 
-/** `pawl wm eval consistency`: whether what works in the model works in the world. */
+/** `pawl wm eval consistency`: does what works in the model work in the world? */
 export const wmEvalConsistency = defineCommand({
   name: "wm eval consistency",
   summary: "Real, WM, W2R and the consistency ratio of policies inside a world model",
   details:
-    "Real: success in the environment. WM: success inside the model, by its own judgement. W2R: the actions of\nthe WM episodes, replayed in the environment. CR = W2R / Real. Intervals are 95 %: Wilson's for shares, by\nresampling tasks for the ratio. Policies marked * look at the real world and not at what the model says, so\nthey only test its judgement of success.",
+    "Real: success in the environment. WM: success inside the model, by its own judgement. W2R: the actions of\nthe WM episodes, replayed in the environment. CR = W2R / Real. Intervals are 95 %: Wilson's for rates, by\nresampling tasks for the ratio. Policies marked * see the real world instead of the model's output, so\nthey only test its judgement of success.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
-      model: z
-        .string()
-        .min(1)
-        .describe("a run of pawl wm train or pawl train, or a model's folder"),
+      model: z.string().min(1).describe("a run of pawl wm train or pawl train, or a model folder"),
       policies: z
         .array(z.string())
         .min(1)
         .default(["expert", "epsilon=0.3"])
-        .describe("who plays: expert, seeker, random, epsilon=SHARE, runs of pawl train"),
-      split: z.string().default("valid_seen").describe("the split to take tasks from"),
-      tasks: count.default(64).describe("the first tasks of the split"),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+        .describe("who plays: expert, seeker, random, epsilon=PROBABILITY, or runs of pawl train"),
+      split: z.string().default("valid_seen").describe("split to take tasks from"),
+      tasks: count.default(64).describe("number of tasks, the first of the split"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
       anchor: z
         .strictObject({
-          every: z.int().min(0).default(0).describe("put in the real answer every so many steps"),
+          every: z
+            .int()
+            .min(0)
+            .default(0)
+            .describe("insert the real observation every this many steps"),
           actions: z
             .array(z.string())
             .default([])
-            .describe("put in the real answer to actions that begin so, for example search["),
+            .describe(
+              "insert the real observation after actions with this prefix, such as search[",
+            ),
         })
         .prefault({}),
-      temperature: z.number().min(0).optional().describe("of trained agents; default: their own"),
+      temperature: z
+        .number()
+        .min(0)
+        .optional()
+        .describe("sampling temperature of trained agents (default: their own)"),
       maxTokens: maxTokensOption,
       engine: engineChoice,
-      seed: z.int().min(0).default(0).describe("seed of every draw"),
-      out: z.string().optional().describe("a file to write the results to, as JSON"),
+      seed: z.int().min(0).default(0).describe("random seed"),
+      out: z.string().optional().describe("write the results to this JSON file"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   examples: [
@@ -110,9 +119,10 @@ export const wmEvalConsistency = defineCommand({
     }
     for (const line of consistencyTable(results)) print(io, line);
     for (const { policy, endings, broken } of results) {
-      const told = Object.entries(endings).map(([ending, n]) => `${ending} ${n}`);
-      print(io, `${policy}: the model ended episodes by ${told.join(", ") || "nothing"}`);
-      if (broken > 0) warn(io, `${policy}: ${broken} tasks broke and are in no number`);
+      const parts = Object.entries(endings).map(([ending, n]) => `${ending} ${n}`);
+      print(io, `${policy}: the model ended episodes by ${parts.join(", ") || "nothing"}`);
+      if (broken > 0)
+        warn(io, `${policy}: ${broken} tasks broke and are excluded from all numbers`);
     }
     return exitCodes.done;
   },

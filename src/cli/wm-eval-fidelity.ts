@@ -27,39 +27,48 @@ import { finiteJson, writeResult } from "./wm-result.js";
 
 const count = z.int().min(1);
 
-/** `pawl wm eval fidelity`: a world model's answers held against the world's. */
+/** `pawl wm eval fidelity`: compares a world model's answers with the world's. */
 export const wmEvalFidelity = defineCommand({
   name: "wm eval fidelity",
   summary: "exact match and word F1 of a world model's answers, given the real history",
   details:
-    "Scores overall and by environment, split (seen or unseen), task type, policy and step depth. With --chat, a\nchat model behind any OpenAI-compatible server is shown --shots training trajectories and asked instead.",
+    "Scores overall and by environment, split (seen or unseen), task type, policy and step depth. With --chat, asks\na chat model behind any OpenAI-compatible server instead, with --shots training trajectories in the prompt.",
   options: () =>
     z.strictObject({
       model: z
         .string()
         .optional()
-        .describe("a run of pawl wm train or pawl train, or a model's folder"),
+        .describe("a run of pawl wm train or pawl train, or a model folder"),
       data: dataOptions,
-      part: z.enum(["test", "train", "all"]).default("test").describe("which trajectories to ask"),
-      trajectories: count.optional().describe("a seeded choice of so many; default: all of them"),
-      mistakes: z.int().min(0).default(0).describe("wrong answers to show beside the world's"),
+      part: z
+        .enum(["test", "train", "all"])
+        .default("test")
+        .describe("which trajectories to evaluate on"),
+      trajectories: count
+        .optional()
+        .describe("random sample of this many trajectories (default: all)"),
+      mistakes: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe("number of wrong predictions to show next to the truth"),
       maxTokens: maxTokensOption,
       engine: engineChoice,
       chat: z
         .strictObject({ ...chatClientOptions.shape, temperature: z.number().min(0).default(0) })
         .optional(),
-      shots: z.int().min(0).default(3).describe("training trajectories shown to a chat model"),
-      shotTurns: count.default(20).describe("turns of each that are shown"),
+      shots: z.int().min(0).default(3).describe("few-shot training trajectories for a chat model"),
+      shotTurns: count.default(20).describe("turns per few-shot trajectory"),
       protocol: protocolOptions,
-      seed: z.int().min(0).default(0).describe("seed of the choice of trajectories"),
-      out: z.string().optional().describe("a file to write the scores to, as JSON"),
+      seed: z.int().min(0).default(0).describe("random seed for choosing trajectories"),
+      out: z.string().optional().describe("write the scores to this JSON file"),
       json: z.boolean().default(false).describe("print the scores as one line of JSON"),
     }),
   examples: [
     ["pawl wm eval fidelity --model runs/… --data data/household", "on its test trajectories"],
     [
       "pawl wm eval fidelity --model runs/… --data data/unseen --part all --mistakes 10",
-      "on houses of another kind, with some of what it got wrong",
+      "on other houses, with some of its mistakes",
     ],
     [
       "pawl wm eval fidelity --chat.base-url http://localhost:8000/v1 --chat.model NAME --data data/household",
@@ -69,7 +78,7 @@ export const wmEvalFidelity = defineCommand({
   async run({ config, io, signal }) {
     const { model: folder, chat, seed, maxTokens, engine } = config;
     if ((folder === undefined) === (chat === undefined))
-      throw new ConfigError("pawl wm eval fidelity: give --model or --chat.…, one of them");
+      throw new ConfigError("pawl wm eval fidelity: give either --model or --chat.…");
     const problems = createProblems((message) => warn(io, message));
     const data = readDataSets(config.data, problems);
     const all = { ...data, all: [...data.train, ...data.test] }[config.part];

@@ -26,7 +26,7 @@ export const wmEvalVerifier = defineCommand({
   name: "wm eval verifier",
   summary: "success of a policy whose irreversible actions are checked first, by budget of checks",
   details:
-    "Before an action that cannot be taken back (WebShop: a purchase; search: an answer) the world model is asked;\nthe action is carried out only if success is foreseen, else the policy chooses again. --model exact tries it\nin a copy of the world: the best any world model could do.",
+    "Before an irreversible action (WebShop: a purchase; search: an answer) the world model is asked. The action\nis carried out only if success is predicted; otherwise the policy chooses again. --model exact tries it in a\ncopy of the world: the upper bound for any world model.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "webshop")).prefault({}),
@@ -34,24 +34,30 @@ export const wmEvalVerifier = defineCommand({
         .string()
         .min(1)
         .default("exact")
-        .describe("exact, a run of pawl wm train or pawl train, or a model's folder"),
+        .describe("exact, a run of pawl wm train or pawl train, or a model folder"),
       policy: z
         .string()
         .default("epsilon=0.3")
-        .describe("who plays: expert, seeker, random, epsilon=SHARE, or a run of pawl train"),
+        .describe("who plays: expert, seeker, random, epsilon=PROBABILITY, or a run of pawl train"),
       budgets: z
         .array(z.int().min(0))
         .min(1)
         .default([0, 2, 4, 10, 50])
-        .describe("checks per episode, one evaluation each"),
-      split: z.string().optional().describe("the split; default: the environment's last one"),
-      tasks: count.default(100).describe("the first tasks of the split, each once"),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
-      temperature: z.number().min(0).optional().describe("of a trained agent; default: its own"),
+        .describe("budgets of checks per episode, one evaluation each"),
+      split: z.string().optional().describe("split (default: the environment's last one)"),
+      tasks: count.default(100).describe("number of tasks, the first of the split"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
+      temperature: z
+        .number()
+        .min(0)
+        .optional()
+        .describe("sampling temperature of a trained agent (default: its own)"),
       maxTokens: maxTokensOption,
       engine: engineChoice,
-      seed: z.int().min(0).default(0).describe("seed of every draw"),
-      out: z.string().optional().describe("a file to write the results to, as JSON"),
+      seed: z.int().min(0).default(0).describe("random seed"),
+      out: z.string().optional().describe("write the results to this JSON file"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   examples: [
@@ -63,7 +69,7 @@ export const wmEvalVerifier = defineCommand({
     const split = config.split ?? environment.splits.at(-1)!;
     const { tasks, seed, stepLimit } = config;
     if (config.model !== "exact" && config.model === config.policy)
-      throw new ConfigError("--model: a policy cannot be its own verifier; name a world model");
+      throw new ConfigError("--model: a policy cannot be its own verifier; give a world model");
     const world = config.model === "exact" ? undefined : await loadWorldModel(config.model, config);
     const player = await openPlayer(config.policy, environment, config);
     const rows: { budget: number; tally: Counts; counts: VerifierCounts }[] = [];

@@ -5,14 +5,14 @@ import { duration, number, percent } from "./format.js";
 import type { Io } from "./io.js";
 import { createLive } from "./live.js";
 
-/** Shows what training does; its methods fit the callbacks of `trainWorldModel`. */
+/** Shows the progress of training; its methods fit the callbacks of `trainWorldModel`. */
 export interface WorldProgress {
   onStep(step: WorldTrainStep): void;
   onMetrics(line: MetricsLine): void;
   end(): void;
 }
 
-/** Starts a live view; `title` tells several trainings apart. */
+/** Starts a live view; `title` distinguishes several trainings. */
 export function worldProgress(io: Io, title = "world model"): WorldProgress {
   const live = createLive(io);
   const { bold, dim } = io.colors;
@@ -36,8 +36,8 @@ export function worldProgress(io: Io, title = "world model"): WorldProgress {
       const match = line["wm.exactMatch"];
       if (match !== undefined) matches += `${matches === "" ? "" : " → "}${percent(match)}`;
       if (!io.stderr.isTTY) {
-        const told = match === undefined ? "" : `, exact match ${percent(match)}`;
-        io.stderr.write(`${title}: ${shown}${told}\n`);
+        const score = match === undefined ? "" : `, exact match ${percent(match)}`;
+        io.stderr.write(`${title}: ${shown}${score}\n`);
       }
       live.draw(lines);
     },
@@ -45,7 +45,7 @@ export function worldProgress(io: Io, title = "world model"): WorldProgress {
   };
 }
 
-/** Shows how many of some things are done. */
+/** Shows how many items are done. */
 export interface CountProgress {
   onCount(done: number): void;
   end(): void;

@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 
-/** One line of JSON; numbers that are none are left out, because JSON has no NaN. */
+/** One line of JSON; NaN is omitted, because JSON has none. */
 export function finiteJson(value: unknown, indent?: number): string {
   return JSON.stringify(
     value,
@@ -12,7 +12,7 @@ export function finiteJson(value: unknown, indent?: number): string {
   );
 }
 
-/** Writes a result where a file was named, with the moment it was made. */
+/** Writes a result with a time stamp, if a file was given. */
 export function writeResult(path: string | undefined, value: object): void {
   if (path === undefined) return;
   mkdirSync(dirname(path), { recursive: true });

@@ -14,28 +14,28 @@ const count = z.int().min(1);
 /** `pawl wm scale`: learning curves over data size and model size. */
 export const wmScale = defineCommand({
   name: "wm scale",
-  summary: "learning curves of world models over numbers of trajectories and sizes of models",
+  summary: "learning curves of world models over data size and model size",
   details:
-    "Trains every model on every number of trajectories and scores all on the same test turns. Started again with\nthe same --out, it keeps what is done and goes on with the rest.",
+    "Trains every model on every number of trajectories and scores all on the same test turns. Repeated with\nthe same --out, it keeps what is finished and continues with the rest.",
   options: () =>
     worldTrainConfig.omit({ budget: true }).extend({
       sizes: z
         .array(count)
         .min(1)
         .default([100, 300, 1000])
-        .describe("trajectories of each environment to learn from"),
+        .describe("numbers of training trajectories per environment"),
       models: z
         .array(z.string())
         .min(1)
         .default(["tiny", "small"])
         .describe("model sizes, or checkpoint folders"),
       testTrajectories: count.default(64).describe("test trajectories to score every model on"),
-      out: z.string().optional().describe("the folder of the runs; default: a new one below runs/"),
+      out: z.string().optional().describe("folder for the runs (default: a new one in runs/)"),
       json: z.boolean().default(false).describe("print the curves as one line of JSON"),
     }),
   examples: [
     ["pawl wm scale --data data/household --sizes 100,300,1000 --models tiny,small", "six models"],
-    ["pawl wm scale --data data/household --out runs/…", "goes on with an interrupted one"],
+    ["pawl wm scale --data data/household --out runs/…", "resume an interrupted comparison"],
   ],
   async run({ config, io, signal }) {
     const { sizes, models, testTrajectories, out, json, ...settings } = config;
@@ -70,7 +70,7 @@ export const wmScale = defineCommand({
       print(io, `\nrecorded to ${folder}`);
     } catch (error) {
       progress.end();
-      if (signal.aborted) warn(io, `interrupted; the same command with --out ${folder} goes on`);
+      if (signal.aborted) warn(io, `interrupted; the same command with --out ${folder} resumes it`);
       throw error;
     }
     return exitCodes.done;

@@ -25,38 +25,57 @@ import { finiteJson, writeResult } from "./wm-result.js";
 
 const count = z.int().min(1);
 
-/** `pawl wm synth`: does it help to learn from what happened only in a model? */
+/** `pawl wm synth`: does it help to learn from episodes that happened only in a model? */
 export const wmSynth = defineCommand({
   name: "wm synth",
-  summary: "make training episodes inside a world model, and compare agents that learn from them",
+  summary:
+    "generate training episodes inside a world model, and compare agents that learn from them",
   details:
-    "A policy plays in the environment and, on other tasks, inside the world model; the successes (there, by the\nmodel's own judgement) are imitated by agents of the same start: Real, Syn, Half of each, and 1+1. All are\nthen compared in the real environment.",
+    "A policy plays in the environment and, on other tasks, inside the world model. Agents with the same start\nimitate the successes (in the model, by its own judgement): Real, Syn, Half of each, and 1+1. All are then\ncompared in the real environment.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
-      world: z.string().min(1).describe("the world model: a run of pawl wm train, or a folder"),
+      world: z.string().min(1).describe("world model: a run of pawl wm train, or a model folder"),
       policy: z
         .string()
         .default("expert")
-        .describe("who plays: a run of pawl train; or expert, seeker, random, epsilon=SHARE"),
-      split: z.string().default("train").describe("the split whose tasks are played"),
-      episodes: count.default(200).describe("tasks to try in each of the two worlds"),
-      most: count.optional().describe("at most so many successes of each; default: all"),
+        .describe("who plays: a run of pawl train, expert, seeker, random, or epsilon=PROBABILITY"),
+      split: z.string().default("train").describe("split whose tasks are played"),
+      episodes: count.default(200).describe("tasks to attempt in each of the two worlds"),
+      most: count
+        .optional()
+        .describe("maximum number of successful episodes to keep from each (default: all)"),
       model: modelOptions,
       engine: engineOptions,
       sft: sftOptions,
       evaluation: z
         .strictObject({
-          splits: z.array(z.string()).min(1).default(["valid_seen"]).describe("each by itself"),
-          tasks: count.default(100).describe("the first tasks of each split"),
-          temperature: z.number().min(0).default(0).describe("of the compared agents"),
-          maxTokens: count.default(32).describe("longest response of the compared agents"),
+          splits: z
+            .array(z.string())
+            .min(1)
+            .default(["valid_seen"])
+            .describe("splits to evaluate on"),
+          tasks: count.default(100).describe("number of tasks, the first of each split"),
+          temperature: z
+            .number()
+            .min(0)
+            .default(0)
+            .describe("sampling temperature of the compared agents"),
+          maxTokens: count
+            .default(32)
+            .describe("maximum length of a response of the compared agents"),
         })
         .prefault({}),
-      stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
+      stepLimit: count
+        .optional()
+        .describe("maximum steps per episode (default: the environment's limit)"),
       maxTokens: maxTokensOption,
-      seeds: z.array(z.int().min(0)).min(1).default([0]).describe("one comparison for each"),
-      out: z.string().optional().describe("a file to write the results to, as JSON"),
+      seeds: z
+        .array(z.int().min(0))
+        .min(1)
+        .default([0])
+        .describe("random seeds, one comparison each"),
+      out: z.string().optional().describe("write the results to this JSON file"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
   examples: [
@@ -75,7 +94,7 @@ export const wmSynth = defineCommand({
     try {
       const player = await openPlayer(config.policy, environment, reading);
       if (player.looksInside)
-        warn(io, `${config.policy} looks at the real world: only the model's judgement is tested`);
+        warn(io, `${config.policy} sees the real world: only the model's judgement is tested`);
       try {
         for (const seed of config.seeds) {
           const tasks = chooseTasks(environment, { split, groups: 2 * episodes, seed });

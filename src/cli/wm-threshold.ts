@@ -15,25 +15,25 @@ import { print, warn } from "./io.js";
 
 const count = z.int().min(1);
 
-/** `pawl wm threshold`: which distance tells right from wrong states in an environment. */
+/** `pawl wm threshold`: which distance separates correct from wrong states in an environment. */
 export const wmThreshold = defineCommand({
   name: "wm threshold",
-  summary: "plot distances of right and wrong states, and propose a threshold for RWML",
+  summary: "plot distances of correct and wrong states, and propose a threshold for RWML",
   details:
-    "Plays some episodes and encodes pairs of states: the same with other spacing and case, paraphrases, one fact\naltered, what another action would have brought, and what was seen at another moment.",
+    "Plays some episodes and encodes pairs of states: the same with other spacing and case, paraphrases, one fact\nchanged, the result of another action, and the state at another time.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
       encoder: encoderOptions,
-      split: z.string().default("train").describe("the split to take tasks from"),
-      tasks: count.default(40).describe("tasks to play"),
-      steps: count.default(8).describe("steps of each task at most"),
+      split: z.string().default("train").describe("split to take tasks from"),
+      tasks: count.default(40).describe("number of tasks to play"),
+      steps: count.default(8).describe("maximum steps per task"),
       paraphrases: z
         .string()
         .optional()
         .describe("JSONL file of {state, paraphrase} to use instead of paraphrases by rule"),
-      seed: z.int().min(0).default(0).describe("seed of every draw"),
-      out: z.string().default("threshold.html").describe("the file to write"),
+      seed: z.int().min(0).default(0).describe("random seed"),
+      out: z.string().default("threshold.html").describe("output file"),
       json: z.boolean().default(false).describe("print the result as one line of JSON"),
     }),
   examples: [

@@ -14,7 +14,7 @@ export const wmTrain = defineCommand({
   name: "wm train",
   summary: "train a world model on trajectories (WM-SFT)",
   details:
-    "The model learns to answer actions as the world does: loss on the response tokens only, successes and\nfailures alike. Several data sets make one model of several environments. Its result is an\nordinary model: pawl train --model.start RUN/model goes on from it as a policy.\nOn --resume, epochs (more of them), evaluation.…, checkpointEvery and engine.… can change; anything else is refused.",
+    "The model learns to respond to actions as the world does: loss on the response tokens only, for successes\nand failures alike. Several data sets give one model of several environments. The result is an ordinary\nmodel: pawl train --model.start RUN/model continues from it as a policy.\nWith --resume, epochs (more of them), evaluation.…, checkpointEvery and engine.… can change; anything else\nis refused.",
   base(given) {
     const resume = given.peek("resume");
     return resume === undefined ? undefined : settingsOfRun(resume, worldConfigOf, given);
@@ -22,11 +22,11 @@ export const wmTrain = defineCommand({
   options: () =>
     worldTrainConfig.extend({
       data: worldTrainConfig.shape.data.optional(),
-      out: z.string().optional().describe("the run folder to make; default: a new one below runs/"),
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       resume: z
         .string()
         .optional()
-        .describe("go on with this run and its settings; --epochs 10 makes it longer"),
+        .describe("resume this run with its settings; add --epochs 10 to make it longer"),
     }),
   examples: [
     ["pawl wm train --data data/household", "a small model from scratch"],
@@ -34,16 +34,13 @@ export const wmTrain = defineCommand({
       "pawl wm train --data data/household,data/webshop --budget household=1000,webshop=1000",
       "one model of two environments",
     ],
-    [
-      "pawl wm train --data data/household --model.start Qwen2.5-0.5B",
-      "from a checkpoint's folder",
-    ],
-    ["pawl wm train --resume runs/…", "go on where a run was interrupted"],
+    ["pawl wm train --data data/household --model.start Qwen2.5-0.5B", "from a checkpoint folder"],
+    ["pawl wm train --resume runs/…", "resume an interrupted run"],
   ],
   async run({ config, placeOf, io, signal }) {
     const { out, resume, ...given } = config;
     if (given.data === undefined)
-      throw new ConfigError("--data: is needed and was not given; pawl wm data makes some");
+      throw new ConfigError("--data: required, but not given; pawl wm data creates some");
     const settings = given as WorldTrainConfig;
     const folder = runFolderOf(
       { out, resume },

@@ -20,12 +20,12 @@ import { trainProgress } from "./train-progress.js";
 import { worldProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
 
-/** `pawl wm warm-start`: is it good for an agent to have been a world model first? */
+/** `pawl wm warm-start`: does it help an agent to have been a world model first? */
 export const wmWarmStart = defineCommand({
   name: "wm warm-start",
   summary: "compare WM-SFT → Agent-SFT → RL with Agent-SFT → RL",
   details:
-    "Both arms start from the same weights and tokenizer. Without --config, recipes/warm-start.ts holds, or\nthe recipe of --train.env. Started\nagain with the same --out, it keeps what is done and goes on with the rest.",
+    "Both arms start from the same weights and tokenizer. Without --config, uses recipes/warm-start.ts, or the\nrecipe of --train.env. Repeated with the same --out, it keeps what is finished and continues with the rest.",
   base({ peek }) {
     const env = peek("train.env.name") ?? "household";
     const path = "recipes/warm-start.ts";
@@ -37,15 +37,19 @@ export const wmWarmStart = defineCommand({
     z.strictObject({
       world: worldTrainConfig.omit({ model: true, engine: true, seed: true }),
       train: trainConfig(findEnvKind(peek("train.env.name") ?? "household")).prefault({}),
-      seeds: z.array(z.int().min(0)).min(1).default([0, 1, 2]).describe("both arms for each"),
-      out: z.string().optional().describe("the folder of the runs; default: a new one below runs/"),
+      seeds: z
+        .array(z.int().min(0))
+        .min(1)
+        .default([0, 1, 2])
+        .describe("random seeds, both arms each"),
+      out: z.string().optional().describe("folder for the runs (default: a new one in runs/)"),
       json: z.boolean().default(false).describe("print the curves as one line of JSON"),
     }),
   examples: [
     ["pawl wm warm-start --world.data data/household", "three seeds in the household world"],
     [
       "pawl wm warm-start --world.data data/household --out runs/…",
-      "goes on with an interrupted one",
+      "resume an interrupted comparison",
     ],
   ],
   async run({ config, io, signal }) {
@@ -81,12 +85,12 @@ export const wmWarmStart = defineCommand({
       if (json) print(io, finiteJson({ folder, means }));
       else {
         for (const line of comparisonTable(curves)) print(io, line);
-        print(io, `\nrecorded to ${folder}; the curves side by side:`);
+        print(io, `\nrecorded to ${folder}; to compare the curves:`);
         print(io, `  pawl report ${curves.map((curve) => curve.folder).join(" ")}`);
       }
     } catch (error) {
       end();
-      if (signal.aborted) warn(io, `interrupted; the same command with --out ${folder} goes on`);
+      if (signal.aborted) warn(io, `interrupted; the same command with --out ${folder} resumes it`);
       throw error;
     }
     return exitCodes.done;

@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), "pawl-wm-cli-"));
 const data = join(folder, "data");
 const model = join(folder, "model");
 
-/** Runs a command that must end well, and returns what it printed. */
+/** Runs a command that must succeed, and returns its output. */
 async function pawl(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await runCli(["wm", ...args]);
   expect(stderr.replaceAll(/^(world model|warning): .*\n/gm, "")).toBe("");
@@ -29,7 +29,7 @@ beforeAll(async () => {
   );
 });
 
-it("tells what there is", async () => {
+it("has help", async () => {
   const help = await pawl("--help");
   expect(help).toContain("pawl wm eval consistency  Real, WM, W2R");
   expect(help).toContain("pawl wm train --data data/household");
@@ -88,7 +88,7 @@ describe("pawl wm eval", () => {
     );
     expect(table).toMatch(/^turns +number +exact match +word F1/);
     expect(table).toMatch(/^all +\d+/m);
-    // A model that has hardly been trained gets nearly everything wrong.
+    // A barely trained model gets nearly everything wrong.
     expect(table).toMatch(/, step \d+: .+\n {2}world {2}.+\n {2}model {2}.+/);
     const { all, trajectories, mistakes } = JSON.parse(readFileSync(out, "utf8"));
     expect(mistakes).toHaveLength(3);
@@ -96,7 +96,7 @@ describe("pawl wm eval", () => {
     expect(trajectories).toBe(2);
     expect(all.exactMatch).toBeGreaterThanOrEqual(0);
     const neither = await runCli(["wm", "eval", "fidelity", "--data", data]);
-    expect(neither.stderr).toContain("give --model or --chat");
+    expect(neither.stderr).toContain("give either --model or --chat");
   });
 
   it("consistency prints Real, WM, W2R and CR", async () => {
@@ -120,7 +120,7 @@ describe("pawl wm eval", () => {
     expect(cases.random).toHaveLength(4);
   });
 
-  it("verifier sweeps budgets with exact foresight", async () => {
+  it("verifier sweeps budgets with exact predictions", async () => {
     const shop = ["--env.data", "made-up", "--env.products", "100"];
     const args = [...shop, "--policy", "random", "--tasks", "10", "--budgets", "0,2"];
     const json = JSON.parse(await pawl("eval", "verifier", ...args, "--json"));
@@ -138,10 +138,10 @@ it.each([
   [["synth", "--world", "nowhere"], "nowhere holds no model"],
   [["synth", "--world", "x", "--model.start", "nowhere"], "there is no checkpoint in nowhere"],
   [["scale", "--data", "nowhere"], "nowhere does not exist"],
-  [["warm-start"], "world.data: is needed and was not given"],
-  [["train"], "--data: is needed and was not given"],
+  [["warm-start"], "world.data: required, but not given"],
+  [["train"], "--data: required, but not given"],
   [["eval", "consistency", "--model", "nowhere"], "nowhere holds no model"],
-])("pawl wm %j is refused with a reason", async (args, message) => {
+])("pawl wm %j is rejected with a reason", async (args, message) => {
   const { code, stderr } = await runCli(["wm", ...args]);
   expect(stderr).toContain(message);
   expect(stderr).not.toContain("    at ");

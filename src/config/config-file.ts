@@ -7,7 +7,7 @@ import { ConfigError } from "./config-error.js";
 
 const MODULES = [".ts", ".mts", ".js", ".mjs"];
 
-/** Reads a configuration file into plain data; what it says is checked later, by the schema. */
+/** Reads a configuration file into plain data; the schema checks it later. */
 export async function readConfigFile(path: string): Promise<Record<string, unknown>> {
   const content = await readAny(path);
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
@@ -38,7 +38,7 @@ async function readAny(path: string): Promise<unknown> {
 }
 
 async function readModule(path: string): Promise<unknown> {
-  // Node before 22.18 runs no TypeScript by itself, and users should not need a build step.
+  // Node before 22.18 does not run TypeScript, and users should not need a build step.
   const jiti = createJiti(import.meta.url, { interopDefault: false });
   try {
     const module = await jiti.import<{ default?: unknown }>(resolve(path));

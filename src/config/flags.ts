@@ -1,21 +1,24 @@
-/** Command-line flags, read against the settings of a schema. */
+/** Command-line flags, parsed according to the settings of a schema. */
 import { ConfigError } from "./config-error.js";
 import { hintFor } from "./replaced.js";
 import { coerce, type Setting } from "./settings.js";
 
-/** One flag that was given, with the setting it means and its value. */
+/** A given flag, with its setting and value. */
 export interface GivenFlag {
   readonly setting: Setting;
   readonly value: unknown;
 }
 
-/** What stood on a command line. */
+/** A parsed command line. */
 export interface ParsedFlags {
   readonly positionals: readonly string[];
   readonly flags: readonly GivenFlag[];
 }
 
-/** Splits a command line into positionals and flags; an unknown flag is an error that names the nearest. */
+/**
+ * Splits a command line into positionals and flags; an unknown flag is an error that names the
+ * nearest.
+ */
 export function parseFlags(args: readonly string[], settings: readonly Setting[]): ParsedFlags {
   const byFlag = new Map(settings.map((setting) => [setting.flag, setting]));
   // `--env household` is short for `--env.name household`.

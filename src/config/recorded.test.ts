@@ -13,7 +13,7 @@ const history = [
   { path: "oldName", gone: true },
 ] as const;
 
-it("fills what came later with what held before, and leaves alone what was recorded", () => {
+it("fills in settings that are newer than the record with what held before, and keeps recorded ones", () => {
   const read = (recorded: object) => parseRecorded(schema, { ...recorded }, history);
   expect(read({ updates: 3, loss: { kind: "old" } })).toEqual({
     config: { updates: 3, loss: { kind: "old", clip: 10 } },
@@ -32,7 +32,7 @@ const renamed = [
   { path: "rounds", renamed: "updates" },
 ] as const;
 
-it("reads settings by their old names and values, and says which they are", () => {
+it("reads settings by their old names and values, and lists them", () => {
   const recorded = { rounds: 5, loss: { cut: 3, type: "paper" } };
   expect(parseRecorded(schema, recorded, renamed)).toEqual({
     config: { updates: 5, loss: { clip: 3, kind: "new-paper" } },
@@ -44,7 +44,7 @@ it("reads settings by their old names and values, and says which they are", () =
   ]);
 });
 
-it("leaves today's names alone, and lets an old name that was put back win", () => {
+it("leaves today's names alone, and lets an old name that was set on top win", () => {
   expect(parseRecorded(schema, { updates: 5 }, renamed)).toEqual({ config: { updates: 5 } });
   expect(olderNames({ updates: 5 }, renamed)).toEqual([]);
   expect(parseRecorded(schema, { updates: 5, rounds: 7 }, renamed)).toEqual({

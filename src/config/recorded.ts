@@ -1,39 +1,42 @@
 /**
- * Settings as they were recorded, checked by today's schema.
+ * Settings as recorded, checked by today's schema.
  *
- * A record holds every setting with the value it had, so a default that changes later does not reach it. Only a
- * setting that did not exist yet is missing, and then its default must not be guessed at: where it is not what
- * runs did before, the caller says what held then.
+ * A record holds every setting with its value, so a default that changes later does not affect it.
+ * Only settings that did not exist yet are missing. Today's default may differ from what runs did
+ * before the setting existed; the caller then says what held.
  */
 import type { z } from "zod";
 import { type SettingsTree, valueAt, withValueAt } from "./settings-tree.js";
 
-/** A setting that came, went or was renamed since runs were recorded. */
+/** A setting that was added, removed or renamed since runs were recorded. */
 export type SettingHistory =
   | {
       readonly path: string;
-      /** What held before there was the setting, where that is not its default. */
+      /** What held before the setting existed, if that differs from its default. */
       readonly before: unknown;
     }
   | {
       readonly path: string;
-      /** It is gone, and what a record says of it no longer matters. */
+      /** The setting was removed; recorded values are ignored. */
       readonly gone: true;
     }
   | {
       readonly path: string;
-      /** The path of the setting today. */
+      /** The setting's path today. */
       readonly renamed: string;
-      /** Values that were renamed too. */
+      /** Renamed values. */
       readonly values?: Readonly<Record<string, string>>;
     };
 
-/** Settings that cannot be read, and why. */
+/** Recorded settings that cannot be read, and why. */
 export interface Unreadable {
   readonly reasons: readonly string[];
 }
 
-/** Reads recorded settings: what came later is filled in by `history`, else by its default. */
+/**
+ * Reads recorded settings: newer settings are filled in from `history`, otherwise from their
+ * default.
+ */
 export function parseRecorded<S extends z.ZodObject>(
   schema: S,
   recorded: SettingsTree,
@@ -56,7 +59,7 @@ function migrate(recorded: SettingsTree, history: readonly SettingHistory[]): Se
   for (const change of history) {
     const path = change.path.split(".");
     const parent = path.slice(0, -1);
-    // Only where the part it belongs to was recorded: a variant without it stays without.
+    // Only if the part it belongs to was recorded: a variant without it stays without.
     if (valueAt(settings, parent) === undefined && parent.length > 0) continue;
     if ("gone" in change) settings = withValueAt(settings, path, undefined);
     else if ("renamed" in change) settings = rename(settings, path, change);
@@ -66,7 +69,10 @@ function migrate(recorded: SettingsTree, history: readonly SettingHistory[]): Se
   return settings;
 }
 
-/** The settings with one under its new name; where a record has both, the old one was put back by whoever reads it. */
+/**
+ * The settings with one of them renamed. If a record has both names, the caller set the old one on
+ * top, and it wins.
+ */
 function rename(
   settings: SettingsTree,
   path: readonly string[],

@@ -1,12 +1,15 @@
-/** Settings that there are no more, for whoever still gives one: what to give in its place. */
+/** Removed settings, with what replaced them, for callers that still give one. */
 import { didYouMean } from "../text/nearest.js";
 
 const REPLACED: Readonly<Record<string, string>> = {
   gradientSample:
-    "Gradients are measured on whole updates now: gradients.every says how often, and 0 is never.",
+    "Gradients are now measured on whole updates: gradients.every sets how often (0: never).",
 };
 
-/** What to say of a setting or flag that nobody knows, with a leading space: what replaced it, or the nearest. */
+/**
+ * The hint for an unknown setting or flag, with a leading space: its replacement, or the nearest
+ * name.
+ */
 export function hintFor(name: string, known: Iterable<string>): string {
   const last = name.replace(/^--/, "").split(".").at(-1)!;
   const setting = last.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

@@ -53,7 +53,7 @@ describe("settings", () => {
 });
 
 describe("resolveConfig", () => {
-  it("puts flags over the file over the defaults", () => {
+  it("flags override the file, and the file overrides the defaults", () => {
     const file = { path: "run.yaml", content: { env: "alfworld", groups: 9, policy: "chat" } };
     const config = resolve(
       [
@@ -84,13 +84,13 @@ describe("resolveConfig", () => {
     });
   });
 
-  it("names an unknown flag and the nearest one", () => {
+  it("reports an unknown flag with the nearest one", () => {
     expect(() => resolve(["--grups", "3"])).toThrow(
       'unknown option --grups. Did you mean "--groups"?',
     );
     expect(() => resolve(["--no-groups"])).toThrow("unknown option --no-groups");
     expect(() => resolve(["--train.gradient-sample", "0"])).toThrow(
-      "unknown option --train.gradient-sample. Gradients are measured on whole updates now",
+      "unknown option --train.gradient-sample. Gradients are now measured on whole updates",
     );
     expect(() => resolve(["--groups"])).toThrow("--groups: expected a value: --groups NUMBER");
     expect(() => resolve(["--live=perhaps"])).toThrow(
@@ -98,7 +98,7 @@ describe("resolveConfig", () => {
     );
   });
 
-  it("names an unknown key of a file and the nearest one", () => {
+  it("reports an unknown key of a file with the nearest one", () => {
     const file = (content: Record<string, unknown>) => ({ path: "run.yaml", content });
     expect(() => resolve([], file({ env: { noize: "ids" } }))).toThrow(
       'run.yaml: env.noize: unknown setting. Did you mean "env.noise"?',
@@ -114,9 +114,7 @@ describe("resolveConfig", () => {
     expect(() => resolve(["--env.noise", "loud"])).toThrow(
       '--env.noise: expected "off" or "ids", got "loud"',
     );
-    expect(() => resolve(["--policy", "chat"])).toThrow(
-      "--policy.model: is needed and was not given",
-    );
+    expect(() => resolve(["--policy", "chat"])).toThrow("--policy.model: required, but not given");
     expect(() => resolve(["--policy", "guess"])).toThrow(
       /--policy.name: expected "random" or "chat", got "guess"/,
     );
@@ -147,7 +145,7 @@ describe("readConfigFile", () => {
     expect(await readConfigFile(file("a.ts", typescript))).toEqual(expected);
   });
 
-  it("names file and place of a mistake", async () => {
+  it("reports the file and position of a mistake", async () => {
     await expect(readConfigFile(join(folder, "none.json"))).rejects.toThrow(/none.json/);
     await expect(readConfigFile(file("b.json", '{"groups": }'))).rejects.toThrow(
       /b\.json: Unexpected token '}'/,

@@ -1,4 +1,4 @@
-/** One configuration out of defaults, layers of settings and flags, checked by its schema. */
+/** Merges defaults, layers of settings and flags into one configuration, checked by its schema. */
 import type { z } from "zod";
 import { ConfigError } from "./config-error.js";
 import type { GivenFlag } from "./flags.js";
@@ -6,22 +6,22 @@ import { hintFor } from "./replaced.js";
 import { flagOf, type Setting, settingsOf } from "./settings.js";
 import { mergeTrees, type SettingsTree, valueAt, withValueAt } from "./settings-tree.js";
 
-/** Settings from one place: a recipe, a run, a file. */
+/** Settings from one source: a recipe, a run, a file. */
 export interface ConfigLayer {
-  /** The place, as errors name it. */
+  /** The source, as error messages call it. */
   readonly path: string;
   readonly content: SettingsTree;
 }
 
-/** Where the raw settings came from, so that an error can say where to mend it. */
+/** Where the raw settings came from, so that an error can say where to fix it. */
 export interface ConfigSources {
-  /** The lowest first: what a later one says wins. */
+  /** Lowest priority first: later layers win. */
   readonly layers: readonly ConfigLayer[];
-  /** These win over all layers. */
+  /** Flags win over all layers. */
   readonly flags: readonly GivenFlag[];
 }
 
-/** The settings of all layers and flags together; nothing is checked yet. */
+/** The merged settings of all layers and flags, not yet checked. */
 function mergeSources(schema: z.ZodObject, { layers, flags }: ConfigSources): SettingsTree {
   let merged: SettingsTree = {};
   for (const { content } of layers) merged = mergeTrees(merged, expandNames(schema, content));
@@ -29,7 +29,9 @@ function mergeSources(schema: z.ZodObject, { layers, flags }: ConfigSources): Se
   return merged;
 }
 
-/** Checks the merged settings and fills in the defaults; every problem is named with its place. */
+/**
+ * Checks the merged settings and fills in the defaults; every problem is reported with its place.
+ */
 export function resolveConfig<S extends z.ZodObject>(
   schema: S,
   sources: ConfigSources,
@@ -67,7 +69,7 @@ function explain(
     });
   }
   if (issue.code === "invalid_union" && issue.errors.length === 0) {
-    // No variant has that name: zod passes the whole object, people want the name.
+    // No variant has that name. zod reports the whole object, but people look for the name.
     const name = (issue.input as SettingsTree)[path.at(-1)!];
     const choices =
       known.find((setting) => setting.path.join(".") === path.join("."))?.choices ?? [];
@@ -81,7 +83,7 @@ function explain(
   ];
 }
 
-/** `--groups` where a flag set it, `run.yaml: groups` where the file did, the flag to give otherwise. */
+/** `--groups` if a flag set it, `run.yaml: groups` if the file did, otherwise the flag to give. */
 export function placeOf(path: readonly string[], { layers, flags }: ConfigSources): string {
   if (flags.some(({ setting }) => setting.path.join(".") === path.join("."))) return flagOf(path);
   const said = layers.findLast(({ content }) => says(content, path));
@@ -100,9 +102,7 @@ const quoteAll = (values: readonly unknown[]): string =>
 function expectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":
-      return issue.input === undefined
-        ? "is needed and was not given"
-        : `expected a ${issue.expected}`;
+      return issue.input === undefined ? "required, but not given" : `expected a ${issue.expected}`;
     case "invalid_value":
       return `expected ${quoteAll(issue.values)}`;
     case "too_small":

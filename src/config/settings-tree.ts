@@ -1,10 +1,10 @@
-/** Settings as nested objects: lying over one another, read and set by their paths, and compared. */
+/** Settings as nested objects: merged, read and set by path, and compared. */
 import { isDeepStrictEqual } from "node:util";
 
-/** Plain settings, as a file or a manifest holds them. */
+/** Plain settings, as in a file or a manifest. */
 export type SettingsTree = Readonly<Record<string, unknown>>;
 
-/** Settings with some of them changed, however deep; lists are replaced. */
+/** Merges settings recursively; lists are replaced, not merged. */
 export function mergeTrees(below: SettingsTree, above: SettingsTree): SettingsTree {
   const merged: Record<string, unknown> = { ...below };
   for (const [key, value] of Object.entries(above)) {
@@ -14,7 +14,7 @@ export function mergeTrees(below: SettingsTree, above: SettingsTree): SettingsTr
   return merged;
 }
 
-/** The value at a path, or undefined where the tree does not reach so far. */
+/** The value at a path, or undefined if there is none. */
 export function valueAt(tree: SettingsTree, path: readonly string[]): unknown {
   let place: unknown = tree;
   for (const key of path) {
@@ -24,7 +24,7 @@ export function valueAt(tree: SettingsTree, path: readonly string[]): unknown {
   return place;
 }
 
-/** The tree with this value at the path; `undefined` takes the setting out. */
+/** The tree with this value at the path; `undefined` removes the setting. */
 export function withValueAt(
   tree: SettingsTree,
   path: readonly string[],
@@ -43,7 +43,7 @@ export interface Difference {
   readonly to: unknown;
 }
 
-/** The settings in which two trees differ; a list is one setting. */
+/** The settings in which two trees differ; a list counts as one setting. */
 export function differences(
   from: SettingsTree,
   to: SettingsTree,

@@ -1,13 +1,13 @@
-/** What a schema can be told: its settings one by one, for flags, `--help`, completion and errors. */
+/** The settings of a schema one by one, for flags, `--help`, completion and errors. */
 import type { z } from "zod";
 
 /** One value that a configuration file or a flag can set. */
 export interface Setting {
-  /** The keys that lead to it, for example `["env", "noise"]`. */
+  /** Its keys, such as `["env", "noise"]`. */
   readonly path: readonly string[];
   /** `--env.noise`, `--group-size`. */
   readonly flag: string;
-  /** What goes after the flag: `NUMBER`, `ids|brands|off`, `TEXT`; empty for a switch. */
+  /** The value's placeholder: `NUMBER`, `ids|brands|off`, `TEXT`; empty for a switch. */
   readonly placeholder: string;
   readonly choices: readonly string[];
   readonly isSwitch: boolean;
@@ -20,7 +20,7 @@ export interface Setting {
 /**
  * All settings of an object schema, in the order of its definition.
  *
- * An object may have a default as a whole; `inherited` is what it says of the part at hand.
+ * An object may have a default as a whole; `inherited` is the part of it that applies here.
  */
 export function settingsOf(
   schema: z.core.$ZodType,
@@ -42,7 +42,7 @@ export function settingsOf(
   return [settingOf(schema, path, own)];
 }
 
-/** Variants of a union share settings, such as the `name` that tells them apart. */
+/** Variants of a union share settings, such as the `name` that distinguishes them. */
 function mergeVariants(all: readonly Setting[]): Setting[] {
   const merged = new Map<string, Setting>();
   for (const setting of all) {
@@ -94,7 +94,7 @@ interface Unwrapped {
   readonly description: string | undefined;
 }
 
-/** Takes defaults, optionality and preprocessing off a schema, keeping what they say. */
+/** Unwraps defaults, optionality and preprocessing, keeping what they say. */
 function unwrap(schema: z.core.$ZodType): Unwrapped {
   let inner = schema;
   let defaultValue: unknown;
@@ -142,7 +142,10 @@ function placeholderOf(schema: z.core.$ZodType): string {
   return names[schema._zod.def.type] ?? "TEXT";
 }
 
-/** Turns a flag's text into the value its schema wants, or leaves it for the schema to refuse. */
+/**
+ * Parses a flag's text into the type that its schema expects, or leaves it for the schema to
+ * reject.
+ */
 export function coerce(text: string, schema: z.core.$ZodType): unknown {
   const { inner } = unwrap(schema);
   const def = inner._zod.def as z.core.$ZodTypeDef & { element?: z.core.$ZodType };
@@ -170,7 +173,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not JSON: the schema will say what it wanted instead.
+    // Not JSON: the schema will say what it expected.
     return text;
   }
 }

@@ -1,18 +1,18 @@
-/** Playing episodes and playing them again: what the checks of `conformance.ts` are made of. */
+/** Plays and replays episodes: the building blocks of the checks in `conformance.ts`. */
 import { isDeepStrictEqual } from "node:util";
 import { createRandom, mixSeed, type Random } from "../random.js";
 import type { Env, Environment, RemoteEnv, StepResult, Task } from "./env.js";
 
 /** How thoroughly to check. */
 export interface EnvCheckOptions {
-  /** Tasks tried in every split. */
+  /** Tasks to try per split. */
   readonly tasksPerSplit?: number;
-  /** Steps of random play in an episode; at most the environment's step limit. */
+  /** Steps of random play per episode, up to the environment's step limit. */
   readonly steps?: number;
   readonly seed?: number;
-  /** Actions the environment must refuse; an empty list where it takes any text. */
+  /** Actions that must be invalid; an empty list if the environment accepts any text. */
   readonly invalidActions?: readonly string[];
-  /** Actions to play with where the environment does not list admissible ones. */
+  /** Actions to play with if the environment does not list admissible ones. */
   readonly actions?: readonly string[];
 }
 
@@ -22,11 +22,11 @@ export type AnyEnv = Env | RemoteEnv;
 /** What checks share. */
 export interface Setup extends Required<EnvCheckOptions> {
   readonly environment: Environment;
-  /** The tasks that are tried. */
+  /** The tasks to try. */
   readonly tasks: readonly Task[];
 }
 
-/** What is visible of an environment between two steps. */
+/** The visible state of an environment between two steps. */
 export interface View {
   readonly goal: string;
   readonly taskType: string;
@@ -41,7 +41,7 @@ export interface TraceStep {
   readonly view: View;
 }
 
-/** An episode as it was played. */
+/** A played episode. */
 export interface Trace {
   readonly task: Task;
   readonly seed: number;
@@ -50,7 +50,7 @@ export interface Trace {
   readonly steps: readonly TraceStep[];
 }
 
-/** Some tasks of a list: every type of task in turn, evenly spread over the list. */
+/** Some tasks of a list: cycles through the task types, evenly spread over the list. */
 export function sampleTasks(tasks: readonly Task[], count: number): Task[] {
   const byType = new Map<string, Task[]>();
   for (const task of tasks) {
@@ -70,7 +70,7 @@ export function sampleTasks(tasks: readonly Task[], count: number): Task[] {
   return sample;
 }
 
-/** Uses an environment and lets go of it. */
+/** Uses an environment and closes it. */
 export async function closing<T>(env: AnyEnv, use: (env: AnyEnv) => Promise<T>): Promise<T> {
   try {
     return await use(env);
@@ -79,7 +79,7 @@ export async function closing<T>(env: AnyEnv, use: (env: AnyEnv) => Promise<T>):
   }
 }
 
-/** What is visible of an environment now. */
+/** The current visible state of an environment. */
 export function viewOf(env: AnyEnv): View {
   return {
     goal: env.goal,
@@ -89,7 +89,7 @@ export function viewOf(env: AnyEnv): View {
   };
 }
 
-/** An action to play with; undefined where there is none. */
+/** An action to play with; undefined if there is none. */
 export function chooseAction(setup: Setup, env: AnyEnv, random: Random): string | undefined {
   const listed = env.admissibleActions?.() ?? setup.actions;
   if (listed.length > 0) return random.pick(listed);
@@ -97,7 +97,7 @@ export function chooseAction(setup: Setup, env: AnyEnv, random: Random): string 
   return expert !== undefined && "clone" in env ? expert(env) : setup.invalidActions[0];
 }
 
-/** Plays an episode at random and writes down all that is seen. */
+/** Plays an episode at random and records everything visible. */
 export async function play(setup: Setup, env: AnyEnv, task: Task, seed: number): Promise<Trace> {
   const random = createRandom(mixSeed(setup.seed, task.id, seed));
   const firstObservation = await env.reset(task, seed);
@@ -112,30 +112,30 @@ export async function play(setup: Setup, env: AnyEnv, task: Task, seed: number):
   return { task, seed, firstObservation, firstView, steps };
 }
 
-/** Plays an episode at random in an environment of its own. */
+/** Plays an episode at random in a new environment. */
 export function playFresh(setup: Setup, task: Task, seed: number): Promise<Trace> {
   return closing(setup.environment.create(), (env) => play(setup, env, task, seed));
 }
 
-/** Throws where two things that must be equal differ; `where` says what was compared. */
+/** Throws if two things that must be equal differ; `where` says what was compared. */
 export function same(actual: unknown, expected: unknown, where: string): void {
   if (isDeepStrictEqual(actual, expected)) return;
   throw new Error(`${where}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(actual)}`);
 }
 
-/** Throws where something that must hold does not. */
+/** Throws if a condition does not hold. */
 export function must(condition: boolean, problem: string): asserts condition {
   if (!condition) throw new Error(problem);
 }
 
-/** Compares what is seen after a reset with the start of a trace. */
+/** Compares the state after a reset with the start of a trace. */
 export function sameReset(env: AnyEnv, observation: string, trace: Trace, where: string): void {
   const start = `${where}, task ${trace.task.id}, first observation`;
   same(observation, trace.firstObservation, start);
-  same(viewOf(env), trace.firstView, `${start}, what is seen beside it`);
+  same(viewOf(env), trace.firstView, `${start}, other visible state`);
 }
 
-/** Plays steps `from` to `to` of a trace again and compares everything. */
+/** Replays steps `from` to `to` of a trace and compares everything. */
 export async function retrace(
   env: AnyEnv,
   trace: Trace,
@@ -147,11 +147,11 @@ export async function retrace(
     const { action, result, view } = trace.steps[i]!;
     const here = `${where}, task ${trace.task.id}, step ${i + 1} ("${action}")`;
     same(await env.step(action), result, here);
-    same(viewOf(env), view, `${here}, what is seen beside it`);
+    same(viewOf(env), view, `${here}, other visible state`);
   }
 }
 
-/** The error that an action of the environment ends in; undefined where it does not. */
+/** The error that a call on the environment throws; undefined if it does not throw. */
 export async function errorOf(run: () => unknown): Promise<string | undefined> {
   try {
     await run();
@@ -161,7 +161,10 @@ export async function errorOf(run: () => unknown): Promise<string | undefined> {
   }
 }
 
-/** Plays until the environment says done, by its expert where there is one; undefined if it never does. */
+/**
+ * Plays until the environment says done, using its expert if there is one; undefined if it never
+ * does.
+ */
 export async function playToEnd(
   setup: Setup,
   env: AnyEnv,
@@ -181,7 +184,7 @@ export async function playToEnd(
   return undefined;
 }
 
-/** Runs `use` on an environment in the middle of an episode that was played before. */
+/** Runs `use` on an environment in the middle of an episode that was recorded before. */
 export async function midway(
   setup: Setup,
   use: (env: Env, trace: Trace, middle: number) => Promise<void>,

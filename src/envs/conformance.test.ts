@@ -1,4 +1,4 @@
-/** The suite checked against a sound toy environment and against one with each fault in turn. */
+/** Tests the suite against a sound toy environment and against one with each fault in turn. */
 import { describe, expect, it } from "vitest";
 import { envChecks } from "./conformance.js";
 import { type Env, EnvError, type Environment, type RemoteEnv, type Task } from "./env.js";
@@ -14,7 +14,7 @@ interface Corridor {
   position: number;
   end: number;
   over: boolean;
-  /** Something that is copied by reference if one is careless. */
+  /** Something that a careless copy shares by reference. */
   visited: number[];
 }
 
@@ -85,7 +85,7 @@ const corridor: Environment = {
   expert: () => "right",
 };
 
-/** An environment whose every env, clones included, is changed by `change`. */
+/** An environment in which `change` is applied to every env, including clones. */
 function withEnv(change: (env: Env, state: Corridor) => Partial<Env>): Environment {
   const wrap = (state: Corridor): Env => {
     const env = corridorEnv(state);
@@ -109,13 +109,13 @@ let shared = 0;
 const faults: readonly [check: string, fault: string, message: RegExp, Environment][] = [
   [
     "lists its tasks",
-    "two tasks with one id",
+    "two tasks with the same id",
     /"train\/0" occurs twice/,
     { ...corridor, tasks: (split) => [...corridor.tasks(split), ...corridor.tasks(split)] },
   ],
   [
     "lists its tasks",
-    "a task that is found differently by its id",
+    "a task that differs when looked up by id",
     /task\("train\/0"\)/,
     { ...corridor, task: (id) => ({ ...findTask(id), type: "other" }) },
   ],
@@ -137,7 +137,7 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   ],
   [
     "names unknown splits and tasks",
-    "the offender is not named",
+    "the unknown name is missing from the error",
     /must name "no-such-thing"/,
     {
       ...corridor,
@@ -150,7 +150,7 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   ],
   [
     "names unknown splits and tasks",
-    "what exists is not named",
+    "what exists is missing from the error",
     /a split or task that exists/,
     withEnv((env) => ({
       reset(task, seed) {
@@ -184,7 +184,7 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   ],
   [
     "refuses to step before reset",
-    "an error that helps nobody",
+    "an unhelpful error",
     /must say to reset; it says "undefined is not/,
     withEnv((env, state) => ({
       step: (action) => {
@@ -195,7 +195,7 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   ],
   [
     "refuses to step after the end",
-    "it goes on",
+    "it continues",
     /step after the end: got no error/,
     withEnv((env, state) => ({
       step(action) {
@@ -207,7 +207,7 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   [
     "repeats an episode from task, seed and actions",
     "observations that differ each time",
-    /played again, task train\/0/,
+    /replayed, task train\/0/,
     withEnv((env) => ({
       step(action) {
         const result = env.step(action);
@@ -236,7 +236,7 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   ],
   [
     "never returns more than its maximum",
-    "a reward that is no number",
+    "a reward that is not a number",
     /not a finite number/,
     withEnv((env) => ({ step: (action) => ({ ...env.step(action), reward: Number.NaN }) })),
   ],
@@ -273,7 +273,7 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   ],
   [
     "lists admissible actions sorted and once",
-    "actions in any order",
+    "unsorted actions",
     /sorted and once each/,
     withEnv((env) => ({ admissibleActions: () => [...env.admissibleActions!()].reverse() })),
   ],
@@ -303,8 +303,8 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   ],
   [
     "carries out every admissible action",
-    "an action that is listed and refused",
-    /"jump" is listed as admissible, but was refused: "You cannot do that."/,
+    "an action that is listed but invalid",
+    /"jump" is listed as admissible, but was invalid: "You cannot do that."/,
     withEnv((env) => ({
       admissibleActions: () => {
         const actions = env.admissibleActions!();
@@ -358,7 +358,7 @@ describe("the conformance suite", () => {
     expect(await failures(remote)).toEqual(new Map());
   });
 
-  it("leaves invalid actions out where the environment takes any text", () => {
+  it("skips invalid actions if the environment accepts any text", () => {
     const names = envChecks(corridor, { invalidActions: [] }).map((check) => check.name);
     expect(names).not.toContain("flags invalid actions and leaves the state alone");
   });

@@ -2,8 +2,9 @@
  * Checks that every environment must pass, as plain functions that throw.
  *
  * They run in a test (`for (const check of envChecks(environment)) it(check.name, check.run)`), in
- * `pawl env check`, and wherever else somebody wants to know whether an environment keeps the contract.
- * What needs `clone`, admissible actions or an expert is left out where the environment has none.
+ * `pawl env check`, and wherever else someone wants to know whether an environment keeps the
+ * contract. Checks that need `clone`, admissible actions or an expert are skipped if the
+ * environment has none.
  */
 import { createRandom, mixSeed } from "../random.js";
 import {
@@ -26,7 +27,7 @@ import type { Env, Environment, StepResult, Task } from "./env.js";
 
 export type { EnvCheckOptions } from "./conformance-play.js";
 
-/** One property of the contract; `run` throws with the circumstances where it does not hold. */
+/** One property of the contract; `run` throws with the details if it does not hold. */
 export interface EnvCheck {
   readonly name: string;
   run(): Promise<void>;
@@ -46,7 +47,8 @@ export function envChecks(
     seed: options.seed ?? 0,
     invalidActions: options.invalidActions ?? ["", "xyzzy", "go to nowhere 99"],
     actions: options.actions ?? [],
-    // Listed at the first check that asks, so that a broken list fails a check and not the caller.
+    // Listed by the first check that needs it, so that a broken list fails a check and not the
+    // caller.
     get tasks() {
       drawn ??= environment.splits.flatMap((split) =>
         sampleTasks(environment.tasks(split), tasksPerSplit),
@@ -166,8 +168,8 @@ async function repeats(setup: Setup): Promise<void> {
   for (const task of setup.tasks) {
     const trace = await playFresh(setup, task, 7);
     await closing(setup.environment.create(), async (env) => {
-      sameReset(env, await env.reset(task, 7), trace, "played again");
-      await retrace(env, trace, "played again");
+      sameReset(env, await env.reset(task, 7), trace, "replayed");
+      await retrace(env, trace, "replayed");
     });
   }
 }
@@ -223,7 +225,7 @@ async function flagsInvalid(setup: Setup): Promise<void> {
           const where = `task ${task.id}, after ${i} steps, the invalid action "${action}"`;
           const { info, observation, reward } = await env.step(action);
           must(!info.valid, `${where}: expected valid: false, got valid: true`);
-          must(observation.trim() !== "", `${where}: expected an answer, got an empty one`);
+          must(observation.trim() !== "", `${where}: expected an observation, got an empty one`);
           must(reward <= 0, `${where}: expected no reward, got ${reward}`);
         }
         await retrace(env, trace, "after invalid actions", i, i + 1);
@@ -277,7 +279,7 @@ async function carriesOutAdmissible(setup: Setup): Promise<void> {
       must(
         info.valid,
         `task ${trace.task.id}, after ${middle} steps: "${action}" is listed as admissible, ` +
-          `but was refused: "${observation}"`,
+          `but was invalid: "${observation}"`,
       );
     }
   });

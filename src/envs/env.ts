@@ -1,64 +1,70 @@
 /**
  * The environment contract.
  *
- * An environment kind (`EnvKind`) is what the registry lists; opened with options it is an
- * `Environment` with task lists; that makes `Env`s, each of which runs one episode at a time.
- * In-process environments are synchronous and deterministic: the same task, episode seed and actions
- * give the same observations, byte for byte. Remote ones have the same shape with promises.
+ * The registry lists environment kinds (`EnvKind`). Opened with options, a kind gives an
+ * `Environment` with task lists, which creates `Env`s; each runs one episode at a time. In-process
+ * environments are synchronous and deterministic: the same task, episode seed and actions give the
+ * same observations, byte for byte. Remote ones have the same interface with promises.
  */
 import type { z } from "zod";
 import { UserError } from "../errors.js";
 import type { PromptFamily } from "../text/prompt.js";
 import type { ReplayResult, TraceWorld } from "./trace.js";
 
-/** One instance to solve: a goal and an initial state, found again by its id. */
+/** One problem to solve: a goal and an initial state, identified by its id. */
 export interface Task {
-  /** Unique within the environment and stable between versions, for example `train/17`. */
+  /** Unique within the environment and stable between versions, such as `train/17`. */
   readonly id: string;
   readonly split: string;
-  /** The family of the task, by which results are broken down, for example `heat`. */
+  /** The family of the task, by which results are broken down, such as `heat`. */
   readonly type: string;
 }
 
-/** What an environment says of a step besides the observation. */
+/** What an environment reports about a step besides the observation. */
 export interface StepInfo {
   /** Whether the environment knew the action and could carry it out. */
   readonly valid: boolean;
   /** Whether the goal is reached now. */
   readonly success: boolean;
-  /** A graded result in [0, 1], where the environment has one. */
+  /** A graded result in [0, 1], if the environment has one. */
   readonly score?: number;
 }
 
-/** The environment's answer to one action. */
+/** The environment's response to one action. */
 export interface StepResult {
   readonly observation: string;
   readonly reward: number;
-  /** Whether the episode is over by the environment's own rules (the step limit is the rollout's). */
+  /**
+   * Whether the episode is over by the environment's own rules (the rollout applies the step
+   * limit).
+   */
   readonly done: boolean;
   readonly info: StepInfo;
 }
 
-/** What every running environment can be asked, in-process or remote. */
+/** What every running environment offers, in-process or remote. */
 interface EnvFacts {
   /** The goal of the current task, in words; known after `reset`. */
   readonly goal: string;
   /** The family of the current task; known after `reset`. */
   readonly taskType: string;
-  /** The actions that would be carried out now, sorted; absent where they cannot be listed. */
+  /** The actions that would be carried out now, sorted; absent if they cannot be listed. */
   admissibleActions?(): readonly string[];
-  /** Whether the action cannot be taken back (a purchase, an answer); absent: nothing is so. */
+  /** Whether the action is irreversible (a purchase, an answer); absent if none is. */
   irreversible?(action: string): boolean;
-  /** Facts of the initial state that a world model may be told and the policy may not. */
+  /** Facts about the initial state that a world model may know and the policy may not. */
   initialContext?(): string | undefined;
 }
 
 /** One episode's world, in this process. */
 export interface Env extends EnvFacts {
-  /** Starts the task and returns the first observation; `seed` varies surface noise between episodes. */
+  /**
+   * Starts the task and returns the first observation; `seed` varies surface noise between
+   * episodes.
+   */
   reset(task: Task, seed?: number): string;
   step(action: string): StepResult;
-  /** An exact, independent copy at the current state. */
+  /** An exact, independent copy in the current state. */
   clone(): Env;
 }
 
@@ -69,14 +75,14 @@ export interface RemoteEnv extends EnvFacts {
   close(): Promise<void>;
 }
 
-/** Says the next action of a policy that may look at the true state of the world. */
+/** Chooses the next action; may look at the true state of the world. */
 export type Expert = (env: Env) => string;
 
 /** An opened environment: its task lists and a factory of running ones. */
 export interface Environment {
   readonly name: string;
   readonly splits: readonly string[];
-  /** Steps after which a rollout ends an episode. */
+  /** Maximum steps of an episode in a rollout. */
   readonly stepLimit: number;
   /** The largest return an episode can have: R_max of PaW eq. 10. */
   readonly maxReturn: number;
@@ -87,11 +93,16 @@ export interface Environment {
   task(id: string): Task;
   create(): Env | RemoteEnv;
   readonly expert?: Expert;
-  /** An expert that acts on what it has seen alone, and so can be imitated by who sees no more. */
+  /**
+   * An expert that acts only on what it has seen, so that it can be imitated by an agent that sees
+   * no more.
+   */
   readonly seeker?: Expert;
-  /** A world as traces of the original system saw it, where that differs from the policy's view. */
+  /**
+   * A world as recorded in traces of the original system, if that differs from the policy's view.
+   */
   traceWorld?(game: string): TraceWorld;
-  /** Compares recordings that have a form of their own, and not that of traces. */
+  /** Compares recordings in a format other than that of traces. */
   replayRecords?(records: readonly unknown[]): ReplayResult;
 }
 
@@ -99,11 +110,11 @@ export interface Environment {
 export interface EnvKind<Options extends z.ZodObject = z.ZodObject> {
   readonly name: string;
   readonly summary: string;
-  /** The schema of its options: types, defaults, help and errors come from here. */
+  /** The schema of its options; types, defaults, help and errors are derived from it. */
   readonly options: Options;
-  /** Opens it; missing or broken data is an `EnvError` that names the file and the remedy. */
+  /** Opens it; missing or broken data is an `EnvError` that names the file and the fix. */
   open(options: z.output<Options>): Environment;
-  /** What is there, and how to get what is missing, for `pawl env info`. */
+  /** Which data there is, and how to get what is missing, for `pawl env info`. */
   describe?(options: z.output<Options>): readonly string[];
 }
 
@@ -112,7 +123,7 @@ export function defineEnv<Options extends z.ZodObject>(kind: EnvKind<Options>): 
   return kind;
 }
 
-/** A problem with an environment, its data or its tasks, told to the user as it is. */
+/** A problem with an environment, its data or its tasks, shown to the user as it is. */
 export class EnvError extends UserError {
   override readonly name = "EnvError";
 }

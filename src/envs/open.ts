@@ -1,25 +1,25 @@
-/** Opening an environment by its name and plain options. */
+/** Opens an environment by its name and plain options. */
 import { z } from "zod";
 import { EnvError, type Environment, type EnvKind } from "./env.js";
 import { envKinds, findEnvKind } from "./registry.js";
 
-/** An environment's name with its options, as configurations and manifests hold it. */
+/** An environment's name with its options, as in configurations and manifests. */
 export interface EnvConfig {
   readonly name: string;
   readonly [option: string]: unknown;
 }
 
-/** The schema of an environment's configuration: its options, and the name that chose them. */
+/** The schema of an environment's configuration: its name, and the options of that kind. */
 export function envConfig(kind: EnvKind): z.ZodObject {
   return kind.options.safeExtend({
     name: z
       .enum(envKinds().map(({ name }) => name))
       .default(kind.name)
-      .describe("the environment; pawl env list tells what each is"),
+      .describe("environment (pawl env list describes them)"),
   });
 }
 
-/** Opens an environment; an unknown name or option is an `EnvError` that says what there is. */
+/** Opens an environment; an unknown name or option is an `EnvError` that lists what exists. */
 export function openEnvironment(config: EnvConfig): Environment {
   const { name, ...options } = config;
   const kind = findEnvKind(name);

@@ -22,7 +22,7 @@ describe("the registry", () => {
     expect(environment.splits).toEqual(["train", "valid_seen", "valid_unseen", "test_unseen"]);
   });
 
-  it("names the nearest and all kinds where the name is unknown", () => {
+  it("suggests the nearest and lists all kinds if the name is unknown", () => {
     expect(() => findEnvKind("houshold")).toThrow(EnvError);
     expect(() => findEnvKind("houshold")).toThrow(
       /no environment "houshold"\. Did you mean "household"\? Known: .*household/,
@@ -30,7 +30,7 @@ describe("the registry", () => {
     expect(() => findEnvKind("q")).toThrow(/no environment "q"\. Known: /);
   });
 
-  it("takes users' own kinds, once, and lists them in order", () => {
+  it("accepts users' own kinds, once each, and lists them in order", () => {
     const mine = kindNamed("a-corridor");
     registerEnv(mine);
     registerEnv(mine);
@@ -40,7 +40,7 @@ describe("the registry", () => {
     expect(names.filter((name) => name === "a-corridor")).toHaveLength(1);
   });
 
-  it("refuses a name that is taken or cannot be typed", () => {
+  it("rejects a name that is taken or cannot be typed", () => {
     expect(() => registerEnv(kindNamed("household"))).toThrow(/"household" already/);
     expect(() => registerEnv(kindNamed("My World"))).toThrow(/not "My World"/);
     expect(envKinds().map((kind) => kind.name)).not.toContain("My World");

@@ -8,12 +8,15 @@ import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
 
-/** Every kind of environment that is known, sorted by name. */
+/** All known kinds of environments, sorted by name. */
 export function envKinds(): readonly EnvKind[] {
   return [...kinds.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The kind with this name; an unknown name is an `EnvError` with the nearest and all there are. */
+/**
+ * The kind with this name; an unknown name is an `EnvError` with the nearest name and a list of
+ * all.
+ */
 export function findEnvKind(name: string): EnvKind {
   const kind = kinds.get(name);
   if (kind !== undefined) return kind;
@@ -27,7 +30,7 @@ export function findEnvKind(name: string): EnvKind {
 export function registerEnv(kind: EnvKind): void {
   if (!/^[a-z][a-z0-9-]*$/.test(kind.name)) {
     throw new EnvError(
-      `An environment's name is made of small letters, digits and dashes, not "${kind.name}".`,
+      `An environment's name consists of lowercase letters, digits and dashes, not "${kind.name}".`,
     );
   }
   const known = kinds.get(kind.name);

@@ -1,8 +1,8 @@
 /**
- * Replaying recorded traces: does an environment answer as it did when the trace was made?
+ * Replays recorded traces: does an environment still answer as it did when the trace was recorded?
  *
- * A trace is one JSON object a line: `{game, steps: [{action?, obs, admissible?, done?, won?}, …]}`. The
- * first step has no action: it is what the world showed at the start.
+ * A trace is one JSON object per line: `{game, steps: [{action?, obs, admissible?, done?, won?},
+ * …]}`. The first step has no action: it is what the world showed at the start.
  */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
@@ -53,7 +53,7 @@ async function readLines(
 ): Promise<readonly { line: number; place: string; json: unknown }[]> {
   const file = createReadStream(path);
   const bytes = path.endsWith(".gz") ? file.pipe(createGunzip()) : file;
-  // A pipe does not hand on its source's errors.
+  // A pipe does not propagate its source's errors.
   file.on("error", (error) => bytes.destroy(error));
   const lines: { line: number; place: string; json: unknown }[] = [];
   let line = 0;
@@ -90,13 +90,13 @@ function parseTrace(json: unknown, place: string): Trace {
   );
 }
 
-/** Replays one trace; once the world parts from it, the rest says nothing and is left out. */
+/** Replays one trace up to the first difference; what follows would say nothing. */
 export function replayTrace(environment: Environment, trace: Trace): readonly Mismatch[] {
   const world = environment.traceWorld?.(trace.game) ?? taskWorld(environment, trace.game);
   for (const [step, expected] of trace.steps.entries()) {
     const found = step === 0 ? world.start() : world.step(expected.action ?? "");
     const after = expected.action === undefined ? "at the start" : `after "${expected.action}"`;
-    // What the trace left out is not compared.
+    // What the trace omits is not compared.
     const mismatches = (["obs", "admissible", "done", "won"] as const)
       .filter((field) => expected[field] !== undefined)
       .filter((field) => JSON.stringify(expected[field]) !== JSON.stringify(found[field]))
@@ -110,7 +110,7 @@ export function replayTrace(environment: Environment, trace: Trace): readonly Mi
   return [];
 }
 
-/** A trace whose game is a task of the environment, seen as a policy sees it. */
+/** A trace whose game is a task of the environment, as a policy sees it. */
 function taskWorld(environment: Environment, game: string): TraceWorld {
   const env = environment.create();
   if ("close" in env)

@@ -1,8 +1,8 @@
-/** Task lists by split, with the look-ups and the error texts that an environment owes its users. */
+/** Task lists by split, with look-ups and the error messages that every environment needs. */
 import { didYouMean } from "../text/nearest.js";
 import { EnvError, type Environment, type Task } from "./env.js";
 
-/** The part of an environment that is about its tasks; each list is made when it is first asked for. */
+/** The task-related part of an environment; each list is created when it is first needed. */
 export function taskLists(
   name: string,
   lists: Readonly<Record<string, () => readonly Task[]>>,
@@ -39,7 +39,7 @@ export function taskLists(
   };
 }
 
-/** A list of tasks that are told apart by their number alone: `train/0`, `train/1`, … */
+/** A list of tasks that differ only by number: `train/0`, `train/1`, … */
 export function numberedTasks(split: string, count: number, type: string): () => readonly Task[] {
   return () =>
     Array.from({ length: count }, (_, index) => ({ id: `${split}/${index}`, split, type }));

@@ -1,6 +1,6 @@
-/** What a recorded trace says of a world. */
+/** The contents of recorded traces. */
 
-/** The state of a world as a trace records it. */
+/** A recorded state of a world. */
 export interface TraceState {
   readonly obs: string;
   readonly admissible?: readonly string[] | undefined;
@@ -8,13 +8,13 @@ export interface TraceState {
   readonly won?: boolean | undefined;
 }
 
-/** A world as recorded traces saw it, which may differ from what a policy is shown. */
+/** A world as in recorded traces, which may differ from what a policy is shown. */
 export interface TraceWorld {
   start(): TraceState;
   step(action: string): TraceState;
 }
 
-/** A place where an environment answered something else than was recorded. */
+/** A place where an environment's response differs from the record. */
 export interface Mismatch {
   readonly where: string;
   readonly expected: unknown;

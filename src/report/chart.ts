@@ -1,19 +1,22 @@
-/** A line chart as inline SVG: axes, mean lines, bands of one standard deviation, and data for a read-out. */
+/**
+ * A line chart as inline SVG: axes, mean lines, bands of one standard deviation, and data for a
+ * read-out.
+ */
 import { type Html, html } from "./html.js";
 import { innerTicks, linearScale, shortNumber, shortPercent, ticks, wholeTicks } from "./scale.js";
 import type { Point, Series } from "./series.js";
 
-/** What a chart shows. */
+/** The contents of a chart. */
 export interface ChartOptions {
   readonly title: string;
   /** What the number means, in a few words. */
   readonly note: string;
   readonly series: readonly Series[];
-  /** A share between 0 and 1. */
+  /** A fraction between 0 and 1. */
   readonly percent?: boolean;
   /** Few points, far apart: each gets a dot. */
   readonly dots?: boolean;
-  /** What x is, where it is not a count of updates; then it may be any number. */
+  /** The meaning of x if it is not a number of updates; it may then be any number. */
   readonly xLabel?: string;
 }
 
@@ -26,7 +29,7 @@ const COLOURS = 8;
 /** The colour of the n-th group, as a class of the style sheet. */
 export const colourClass = (index: number): string => `c${index % COLOURS}`;
 
-/** The chart with its title, or nothing where no series has a point. */
+/** The chart with its title, or nothing if no series has a point. */
 export function chart(options: ChartOptions): Html | undefined {
   const { title, note, series, percent = false, dots = false, xLabel } = options;
   const all = series.flatMap(({ points }) => points);
@@ -78,7 +81,7 @@ ${curves}
 </figure>`;
 }
 
-/** From lowest to highest with the bands; from 0 where that does not flatten the curves. */
+/** The range including the bands; starts at 0 unless that flattens the curves. */
 function heightOf(points: readonly Point[]): readonly [number, number] {
   const reach = ({ deviation }: Point) => (Number.isFinite(deviation) ? deviation : 0);
   const low = Math.min(...points.map((point) => point.mean - reach(point)));
@@ -101,7 +104,7 @@ function path(points: readonly (readonly [number, number])[]): string {
   return points.map(([x, y], i) => `${i === 0 ? "M" : "L"}${at(x)} ${at(y)}`).join("");
 }
 
-/** A place on the paper, to a tenth: more digits only make the file longer. */
+/** A coordinate to a tenth of a unit: more digits only make the file longer. */
 const at = (value: number): string => String(Math.round(value * 10) / 10);
 
 function describe(points: readonly Point[], x: number, format: (v: number) => string): string {

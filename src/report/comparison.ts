@@ -6,7 +6,7 @@ import type { ReportRun, RunGroup } from "./run-groups.js";
 import { shortNumber, shortPercent } from "./scale.js";
 import { type Spread, spreadOf } from "./series.js";
 
-/** Who is compared: groups with their colours, seeds and folders. */
+/** The compared groups, with their colours, seeds and folders. */
 export function runsTable(groups: readonly RunGroup[]): Html {
   const rows = groups.map(({ label, runs }, index) => {
     const seeds = runs.map(({ manifest }) => manifest.seed).join(", ");
@@ -20,7 +20,10 @@ export function runsTable(groups: readonly RunGroup[]): Html {
 <th>Status</th><th>Folders</th></tr></thead><tbody>${rows}</tbody></table></div>`;
 }
 
-/** Success at the start and at the last evaluation of each group, mean ± standard deviation over its runs. */
+/**
+ * Success at the start and at the last evaluation of each group, mean ± standard deviation over its
+ * runs.
+ */
 export function evaluationTable(groups: readonly RunGroup[]): Html {
   const splits = splitsOf(groups);
   if (splits.length === 0) return html`<p class="hint">No evaluation was recorded.</p>`;
@@ -46,8 +49,8 @@ export function evaluationTable(groups: readonly RunGroup[]): Html {
   const heads = columns.map(({ title }) => html`<th class="number">${title}</th>`);
   return html`<div class="scroll"><table><thead><tr><th>Success</th><th class="number">n</th>${heads}</tr></thead>
 <tbody>${rows}</tbody></table></div>
-<p class="hint">The last evaluation of each run, and the first, from which it started: mean ± standard deviation over
-the n runs of a group, which differ by nothing but their seed.</p>`;
+<p class="hint">The last evaluation of each run, and its first, before RL: mean ± standard deviation over
+the n runs of a group, which differ only by their seed.</p>`;
 }
 
 const PHASES = ["rollout", "score", "prepare", "learn"] as const;
@@ -79,7 +82,7 @@ export function timeTable(groups: readonly RunGroup[]): Html | undefined {
 <tbody>${rows}</tbody></table></div>`;
 }
 
-/** A group's colour beside its name. */
+/** A group's name with its colour. */
 export function swatch(index: number): Html {
   return html`<span class="swatch ${colourClass(index)}"></span>`;
 }

@@ -12,7 +12,7 @@ interface Curve {
   readonly dots?: boolean;
 }
 
-/** All curves under their headings; those that no run recorded are left out. */
+/** All curves under their headings, except those that no run recorded. */
 export function curves(groups: readonly RunGroup[]): Html {
   const sections = [{ heading: "Evaluation", curves: evaluationCurves(groups) }, ...FIXED].map(
     (section) => {
@@ -71,7 +71,7 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
       {
         metric: "train.invalid",
         title: "Invalid actions",
-        note: "malformed or refused, share of steps",
+        note: "malformed or not executable, share of steps",
         percent: true,
       },
     ],
@@ -89,7 +89,7 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
       {
         metric: "world.clipped",
         title: "Clipped share",
-        note: "observation tokens the mask leaves out",
+        note: "share of observation tokens that the mask drops",
         percent: true,
       },
       {
@@ -101,13 +101,13 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
     ],
   },
   {
-    heading: "Answers of a world model (WM-SFT)",
+    heading: "Responses of a world model (WM-SFT)",
     curves: [
-      { metric: "wm.loss", title: "Loss", note: "per token of the responses learnt from" },
+      { metric: "wm.loss", title: "Loss", note: "per token of the training responses" },
       {
         metric: "wm.exactMatch",
         title: "Exact match",
-        note: "test responses foreseen word for word",
+        note: "test responses predicted word for word",
         percent: true,
         dots: true,
       },
@@ -123,23 +123,23 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
   {
     heading: "Predictions of the next state (RWML)",
     curves: [
-      { metric: "rwml.reward", title: "Reward", note: "mean over the predictions learnt from" },
+      { metric: "rwml.reward", title: "Reward", note: "mean over the training predictions" },
       {
         metric: "heldOut.reward",
         title: "Held-out reward",
-        note: "most probable predictions of episodes kept back",
+        note: "greedy predictions on held-out episodes",
         dots: true,
       },
       {
         metric: "heldOut.sampled.reward",
         title: "Held-out reward of samples",
-        note: "predictions drawn as learning draws them",
+        note: "predictions sampled as in training",
         dots: true,
       },
       {
         metric: "heldOut.foreseen.some",
-        title: "Foreseen sometimes",
-        note: "in some samples and not in others: what is left to learn",
+        title: "Sometimes correct",
+        note: "correct in some samples only: what is left to learn",
         percent: true,
         dots: true,
       },
@@ -152,13 +152,13 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
       },
       {
         metric: "heldOut.loss.actions",
-        title: "Loss of old actions",
-        note: "per held-out token: rising is forgetting how to act",
+        title: "Loss on old actions",
+        note: "per held-out token: a rise means forgetting how to act",
         dots: true,
       },
       {
         metric: "heldOut.loss.states",
-        title: "Loss of states",
+        title: "Loss on states",
         note: "per held-out token",
         dots: true,
       },
@@ -168,11 +168,11 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
     heading: "Policy",
     curves: [
       { metric: "policy.loss", title: "Policy loss", note: "clipped policy gradient" },
-      { metric: "policy.kl", title: "KL to the start", note: "k3 estimate per action token" },
+      { metric: "policy.kl", title: "KL to the reference", note: "k3 estimate per action token" },
       {
         metric: "policy.actionEntropy",
         title: "Action entropy",
-        note: "what selection looks at, mean over steps",
+        note: "what selection is based on, mean over steps",
       },
       { metric: "policy.entropy", title: "Token entropy", note: "mean over action tokens" },
       {
@@ -181,16 +181,24 @@ const FIXED: readonly { readonly heading: string; readonly curves: readonly Curv
         note: "share of action tokens",
       },
       { metric: "policy.valueError", title: "Value error", note: "of the critic, squared" },
-      { metric: "critic.explained", title: "Critic", note: "share of returns' spread it foresaw" },
+      {
+        metric: "critic.explained",
+        title: "Critic",
+        note: "share of the variance of returns it explains",
+      },
     ],
   },
   {
     heading: "Gradients",
     curves: [
-      { metric: "gradNorm", title: "Gradient norm", note: "before clipping, mean over steps" },
+      {
+        metric: "gradNorm",
+        title: "Gradient norm",
+        note: "before clipping, mean over optimiser steps",
+      },
       { metric: "gradient.policy", title: "Policy gradient", note: "its norm, whole update" },
-      { metric: "gradient.world", title: "World-model gradient", note: "its norm, before a cap" },
-      { metric: "gradient.cosine", title: "Cosine of the two", note: "1: they pull the same way" },
+      { metric: "gradient.world", title: "World-model gradient", note: "its norm, before the cap" },
+      { metric: "gradient.cosine", title: "Cosine of the two", note: "1: same direction" },
     ],
   },
 ];

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { html, trusted } from "./html.js";
 import { EVIL } from "./testing.js";
 
-it("escapes text and numbers, keeps markup, and leaves nothing where nothing is", () => {
+it("escapes text and numbers, keeps markup, and renders nothing for nothing", () => {
   const item = (text: string) => html`<li title="${text}">${text}</li>`;
   const page = html`<ul>${["a<b", "c\"d'e&"].map(item)}</ul>${undefined}${false}${3}`;
   expect(page.markup).toBe(
@@ -13,7 +13,7 @@ it("escapes text and numbers, keeps markup, and leaves nothing where nothing is"
   expect(html`<b>${trusted("<i>")}</b>`.markup).toBe("<b><i></b>");
 });
 
-it("lets no character of any text mean something", () => {
+it("leaves no character of any text with a meaning in HTML", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (text) => {
       expect(html`${text}`.markup).not.toMatch(/[<>"']|&(?!(amp|lt|gt|quot|#39);)/);

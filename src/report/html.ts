@@ -1,26 +1,29 @@
-/** HTML with everything escaped that was not written here: a tagged template whose values are text. */
+/** HTML in which everything from elsewhere is escaped: a tagged template whose values are text. */
 
 /** Markup that is safe to put into a page. */
 export interface Html {
   readonly markup: string;
 }
 
-/** What may stand in a template: markup, text, nothing, or a list of these. */
+/** What a template accepts: markup, text, nothing, or a list of these. */
 export type Content = Html | string | number | undefined | false | readonly Content[];
 
-/** Markup from a template; strings and numbers in it are escaped, for elements and for quoted attributes. */
+/**
+ * Markup from a template; strings and numbers in it are escaped, for elements and for quoted
+ * attributes.
+ */
 export function html(parts: TemplateStringsArray, ...values: readonly Content[]): Html {
   return {
     markup: parts.reduce((all, part, i) => `${all}${render(values[i - 1])}${part}`),
   };
 }
 
-/** Markup that was made elsewhere and is trusted: our own style sheet and script. */
+/** Trusted markup from elsewhere: our own style sheet and script. */
 export function trusted(markup: string): Html {
   return { markup };
 }
 
-/** The text with every character replaced that means something in HTML. */
+/** The text with HTML's special characters escaped. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }

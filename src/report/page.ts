@@ -9,10 +9,10 @@ import { episodeList, type SampledEpisode } from "./sampled-episodes.js";
 import { script } from "./script.js";
 import { style } from "./style.js";
 
-/** A group of runs with what is shown of its first one. */
+/** A group of runs, with episodes and predictions of its first run. */
 export interface ReportGroup extends RunGroup {
   readonly episodes: readonly SampledEpisode[];
-  /** Absent where predictions were not asked for. */
+  /** Absent unless predictions were requested. */
   readonly predictions?: { readonly steps: readonly PredictedStep[]; readonly paw: PawOptions };
 }
 
@@ -51,12 +51,12 @@ ${playing.map((group) => html`${heading(groups, group)}${episodeList(group.episo
 }
 
 const SPREAD =
-  "Runs that differ only by their seed are one group: curves show its mean and one standard deviation.";
+  "Runs that differ only by their seed form a group: curves show its mean and one standard deviation.";
 
 function predictionSection(groups: readonly ReportGroup[]): Html {
   if (groups.every((group) => group.predictions === undefined)) {
-    return html`<p class="hint">Probabilities of observation tokens are not part of a run’s record. Make the report with
-<code>--predictions</code>, and the run’s start weights and latest checkpoint are asked for them.</p>`;
+    return html`<p class="hint">Probabilities of observation tokens are not part of a run’s record. Add
+<code>--predictions</code> to compute them with the run’s start weights and latest checkpoint.</p>`;
   }
   return html`${groups.map((group) => {
     const { predictions } = group;
@@ -71,7 +71,7 @@ function heading(groups: readonly ReportGroup[], group: ReportGroup): Html | str
   return html`<h4>${swatch(groups.indexOf(group))}${group.label}</h4>`;
 }
 
-/** The environment that was played, or the data sets where none was. */
+/** The environment, or the data sets if there is none. */
 function environmentOf({ env, data }: Readonly<Record<string, unknown>>): string {
   if (Array.isArray(data)) return data.join(", ");
   return String((env as { readonly name?: unknown } | undefined)?.name ?? "unknown");

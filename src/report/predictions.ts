@@ -1,8 +1,10 @@
 /**
- * Observation predictions: how probable a run's model finds each token of what the world answered.
+ * Observation predictions: the probability that a run's model gives each token of the world's
+ * response.
  *
- * The record holds no probabilities of observation tokens, so they are asked of the weights that RL began
- * with and of the latest ones, for the same recorded steps. The mask is the run's own (`objectives/world.ts`).
+ * The record holds no probabilities of observation tokens, so they are computed for the same
+ * recorded steps with the weights before RL and with the latest ones. The mask is the run's own
+ * (`objectives/world.ts`).
  */
 import type { Engine } from "../engine/engine.js";
 import { evaluateTokens } from "../objectives/expression-evaluate.js";
@@ -18,11 +20,11 @@ import { shortPercent } from "./scale.js";
 export interface PredictedToken {
   readonly text: string;
   readonly p: number;
-  /** Whether the mask lets the world model learn from it; undefined where no world model is trained. */
+  /** Whether the mask keeps it for training; undefined if no world model is trained. */
   readonly kept?: boolean;
 }
 
-/** A step's observation as several states of the model see it. */
+/** A step's observation under several weights. */
 export interface PredictedStep {
   readonly goal: string;
   readonly action: string;
@@ -33,16 +35,19 @@ export interface PredictedStep {
   }[];
 }
 
-/** Weights by the name the report shows them under. */
+/** Weights by the name that the report shows. */
 export interface NamedWeights {
   readonly name: string;
   readonly folder: string;
 }
 
-/** Steps shown for each episode: the first of different observations. */
+/** Steps shown per episode: the first ones with different observations. */
 const STEPS = 3;
 
-/** Asks the engine for the probability of every observation token of some steps, under each of the weights. */
+/**
+ * Asks the engine for the probability of every observation token of some steps, under each of the
+ * weights.
+ */
 export async function predictObservations(
   engine: Engine,
   tokenizer: Tokenizer,
@@ -106,7 +111,7 @@ function maskOf(logprob: number, paw: PawOptions): { kept?: boolean } {
   return { kept: clipped![0] === 0 };
 }
 
-/** The steps with their tokens coloured by p and marked by the mask. */
+/** The steps, with tokens coloured by p and marked by the mask. */
 export function predictionList(steps: readonly PredictedStep[]): Html {
   if (steps.length === 0) return html`<p class="hint">No step has recorded observation tokens.</p>`;
   return html`${steps.map(

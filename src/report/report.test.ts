@@ -18,7 +18,7 @@ describe("groups of runs", () => {
     reportRun(2, "cmae", risingMetrics(2, 0.2), { engine: { threads: 3 } }),
   ];
 
-  it("hold the runs that differ only by seed, named by what differs", () => {
+  it("contain the runs that differ only by seed, named by what differs", () => {
     const groups = groupRuns(runs);
     expect(groups.map(({ label }) => label)).toEqual(["paw.loss cmae", "paw.loss off"]);
     expect(groups.map((group) => group.runs.map(({ manifest }) => manifest.seed))).toEqual([
@@ -27,7 +27,7 @@ describe("groups of runs", () => {
     ]);
   });
 
-  it("are named by estimator and loss when alone, by folder when too much differs", () => {
+  it("are named by estimator and loss if alone, by folder if too much differs", () => {
     expect(groupRuns(runs.slice(0, 1))[0]!.label).toBe("grpo + cmae");
     expect(groupRuns(runs.slice(1, 2))[0]!.label).toBe("grpo");
     const other = reportRun(1, "mae", [], {
@@ -41,7 +41,7 @@ describe("groups of runs", () => {
     ]);
   });
 
-  it("have a course of means and spreads, over the runs that got that far", () => {
+  it("have series of means and spreads, over the runs that got that far", () => {
     const [both] = seriesOf(groupRuns(runs), "train.success");
     expect(both!.points.map(({ x, count }) => [x, count])).toEqual([
       [1, 2],
@@ -86,7 +86,7 @@ describe("a chart", () => {
     expect(markup).toContain('aria-label="Success. grpo + cmae: 15 % at 1, 60 % at 4"');
   });
 
-  it("is left out where nothing was recorded, and shows a single point as a dot", () => {
+  it("is omitted if nothing was recorded, and shows a single point as a dot", () => {
     expect(chart({ title: "x", note: "", series: [{ label: "a", points: [] }] })).toBeUndefined();
     const points = [{ x: 1, mean: 5, deviation: Number.NaN, count: 1 }];
     const { markup } = chart({ title: "x", note: "", series: [{ label: "a", points }] })!;
@@ -157,7 +157,7 @@ it("asks for the probability of each observation token and marks what the mask k
   expect((await predict("off"))[0]!.rows[0]!.tokens[0]).not.toHaveProperty("kept");
 });
 
-it("makes a page that is whole in itself and in which foreign text stays text", () => {
+it("makes a self-contained page in which foreign text stays text", () => {
   const run = reportRun(1, EVIL, risingMetrics(3, 0.2));
   const bad = episode(0, 0, {
     goal: EVIL,

@@ -1,4 +1,4 @@
-/** Runs that differ only by their seed belong together: they are shown as their mean and spread. */
+/** Runs that differ only by their seed form a group: they are shown as their mean and spread. */
 import type { Manifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 
@@ -15,7 +15,9 @@ export interface RunGroup {
   readonly runs: readonly ReportRun[];
 }
 
-/** Settings that do not make runs different: the seed, and where and how often things are written. */
+/**
+ * Settings that do not make runs different: the seed, and where and how often things are written.
+ */
 const INCIDENTAL = /^(seed|checkpointEvery|engine\.threads)$/;
 
 /** The runs in groups, each named by the settings in which the groups differ. */
@@ -41,12 +43,12 @@ export function groupRuns(runs: readonly ReportRun[]): readonly RunGroup[] {
 
 type Settings = ReadonlyMap<string, string>;
 
-/** Many differences make no name. */
+/** Too many differences for a name. */
 const MOST_DIFFERENCES = 4;
 
 function labelOf(settings: Settings, differing: readonly string[]): string {
   if (differing.length === 0) {
-    // World-model training has no estimator, and goes by its folder.
+    // World-model training has no estimator and is named by its folder.
     const estimator = settings.get("advantage.name") ?? "";
     const loss = settings.get("paw.loss");
     return loss === undefined || loss === "off" ? estimator : `${estimator} + ${loss}`;
@@ -55,7 +57,7 @@ function labelOf(settings: Settings, differing: readonly string[]): string {
   return differing.map((path) => `${path} ${settings.get(path) ?? "–"}`).join(" · ");
 }
 
-/** Nested settings by their path; lists as they are written. */
+/** Nested settings by path; lists as they are. */
 function flatten(config: object, path = ""): Map<string, string> {
   const flat = new Map<string, string>();
   for (const [key, value] of Object.entries(config) as [string, unknown][]) {

@@ -1,4 +1,4 @@
-/** Episodes to read: of each run the first and the last that were solved, and that failed. */
+/** Episodes to read: the first and last solved, and the first and last failed, of each run. */
 import type { Episode, Step } from "../rollout/episode.js";
 import { type Html, html } from "./html.js";
 
@@ -8,7 +8,10 @@ export interface SampledEpisode {
   readonly episode: Episode;
 }
 
-/** The first and last solved, the first and last failed, in the order of the run; broken ones say nothing. */
+/**
+ * The first and last solved, the first and last failed, in the order of the run; broken ones are
+ * skipped.
+ */
 export function sampleEpisodes(
   episodes: Iterable<Episode>,
   groupsPerUpdate: number,
@@ -25,9 +28,9 @@ export function sampleEpisodes(
     .map((episode) => ({ update: Math.floor(episode.group / groupsPerUpdate), episode }));
 }
 
-/** The episodes, each to be unfolded. */
+/** The episodes, collapsed. */
 export function episodeList(sampled: readonly SampledEpisode[]): Html {
-  if (sampled.length === 0) return html`<p class="hint">No whole episode was recorded.</p>`;
+  if (sampled.length === 0) return html`<p class="hint">No complete episode was recorded.</p>`;
   return html`${sampled.map(
     ({ update, episode }, index) => html`<details class="episode"${index === 0 && html` open`}>
 <summary><span class="badge ${episode.success ? "solved" : "failed"}">${episode.success ? "solved" : "failed"}</span>
@@ -42,7 +45,13 @@ ${episode.stop === "done" ? "" : html`<p class="quiet">Stopped: ${episode.stop.r
 
 function stepItem(step: Step): Html {
   const written = step.response.trim();
-  const remark = step.valid ? "" : step.wellFormed ? "refused" : step.cut ? "cut off" : "malformed";
+  const remark = step.valid
+    ? ""
+    : step.wellFormed
+      ? "refused"
+      : step.cut
+        ? "truncated"
+        : "malformed";
   return html`<li><div class="action"><code>${step.action || "(no action)"}</code>
 ${remark !== "" && html`<span class="badge failed">${remark}</span>`}
 ${step.reward !== 0 && html`<span class="badge solved">reward ${step.reward}</span>`}</div>

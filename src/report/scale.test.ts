@@ -30,20 +30,20 @@ describe("ticks", () => {
     );
   });
 
-  it("of counts are whole", () => {
+  it("of counts are integers", () => {
     expect(wholeTicks([0, 3], 6)).toEqual([0, 1, 2, 3]);
     expect(wholeTicks([0, 40], 6)).toEqual([0, 10, 20, 30, 40]);
     expect(wholeTicks([1, 1], 6)).toEqual([1]);
   });
 });
 
-it("places numbers on the paper, one number in the middle", () => {
+it("maps numbers to coordinates, a single number to the middle", () => {
   const place = linearScale([0, 10], [100, 0]);
   expect([place(0), place(2.5), place(10)]).toEqual([100, 75, 0]);
   expect(linearScale([3, 3], [0, 100])(3)).toBe(50);
 });
 
-it("writes numbers short", () => {
+it("formats numbers briefly", () => {
   expect([0, 0.12345, 12.0, 1234.56, 23_456, 2e6, 1.5e-5, Number.NaN].map(shortNumber)).toEqual([
     "0",
     "0.1235",

@@ -1,33 +1,33 @@
-/** Axes: round numbers to mark, and where on the paper a number is. */
+/** Axes: round tick values, and the coordinate of a number. */
 
 /** A range of numbers. */
 export type Range = readonly [low: number, high: number];
 
-/** Where a number of the domain is on the paper; a domain of one number is in the middle. */
+/** The coordinate of a number in the domain; a domain of one number maps to the middle. */
 export function linearScale([low, high]: Range, [from, to]: Range): (value: number) => number {
   return (value) =>
     high === low ? (from + to) / 2 : from + ((value - low) / (high - low)) * (to - from);
 }
 
-/** Round numbers from at or below the lowest to at or above the highest, about `count` of them. */
+/** About `count` round numbers, from at or below the minimum to at or above the maximum. */
 export function ticks([low, high]: Range, count: number): readonly number[] {
   const [bottom, top] = high > low ? [low, high] : widen(low);
   const step = roundStep((top - bottom) / Math.max(1, count));
   const first = Math.floor(bottom / step + 1e-9);
   const last = Math.ceil(top / step - 1e-9);
-  // Multiples of the step, and not sums, so that 0.1 · 3 is written 0.3.
+  // Multiples of the increment, not sums, so that 0.1 · 3 is written 0.3.
   const digits = Math.max(0, -Math.floor(Math.log10(step)) + 1);
   return Array.from({ length: last - first + 1 }, (_, i) =>
     digits > 20 ? (first + i) * step : Number(((first + i) * step).toFixed(digits)),
   );
 }
 
-/** Those of them that lie in the range. */
+/** The ticks inside the range. */
 export function innerTicks(range: Range, count: number): readonly number[] {
   return ticks(range, count).filter((mark) => mark >= range[0] && mark <= range[1]);
 }
 
-/** The whole numbers among them that lie in the range, for counts. */
+/** The integer ticks inside the range, for counts. */
 export function wholeTicks(range: Range, count: number): readonly number[] {
   const marks = ticks(range, Math.min(count, Math.max(1, range[1] - range[0])));
   return marks.filter((m) => Number.isInteger(m) && m >= range[0] && m <= range[1]);
@@ -45,7 +45,7 @@ function roundStep(atLeast: number): number {
   return factor * power;
 }
 
-/** A number as people read it on an axis or in a table: at most four digits that matter. */
+/** A number for an axis or a table: at most four significant digits. */
 export function shortNumber(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
@@ -54,7 +54,7 @@ export function shortNumber(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
-/** A share as per cent. */
+/** A fraction as a percentage. */
 export function shortPercent(share: number): string {
   return Number.isFinite(share) ? `${Number((100 * share).toFixed(1))} %` : "–";
 }

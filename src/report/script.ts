@@ -1,4 +1,4 @@
-/** The script of a report: what stands at the pointer, or at the arrow keys, in every chart. */
+/** The script of a report: shows the values at the pointer, or by arrow keys, in every chart. */
 
 /** JavaScript; texts are set as text, never as markup. */
 export const script = `

@@ -1,14 +1,14 @@
-/** A metric over the course of a group of runs. */
+/** A metric over the training of a group of runs. */
 import type { RunGroup } from "./run-groups.js";
 
-/** Mean, spread (standard deviation of the runs, NaN of one) and number of runs. */
+/** Mean, spread (standard deviation over runs, NaN for one) and number of runs. */
 export interface Spread {
   readonly mean: number;
   readonly deviation: number;
   readonly count: number;
 }
 
-/** A point of a curve: after `x` updates. */
+/** A point of a curve, after `x` updates. */
 export interface Point extends Spread {
   readonly x: number;
 }
@@ -19,7 +19,7 @@ export interface Series {
   readonly points: readonly Point[];
 }
 
-/** The course of one metric in each group; x counts the updates done, so the start is 0. */
+/** One metric in each group; x is the number of updates, so the start is 0. */
 export function seriesOf(groups: readonly RunGroup[], metric: string): readonly Series[] {
   return groups.map(({ label, runs }) => {
     const values = new Map<number, number[]>();

@@ -1,4 +1,6 @@
-/** The style sheet of a report: light and dark, from a phone to a wide screen, no font from elsewhere. */
+/**
+ * The style sheet of a report: light and dark, from phones to wide screens, without external fonts.
+ */
 
 const light = `
 --paper:#fff;--raised:#f7f8fa;--ink:#1b1f24;--quiet:#59636e;--line:#dfe3e8;--grid:#eceff2;
@@ -18,7 +20,6 @@ const colours = Array.from(
     `.c${i} .line{stroke:var(--c${i})}.c${i} .band,.c${i} .dot{fill:var(--c${i})}.swatch.c${i}{background:var(--c${i})}`,
 ).join("\n");
 
-/** CSS. */
 export const style = `
 :root{color-scheme:light dark;${light}}
 @media (prefers-color-scheme:dark){:root{${dark}}}

@@ -1,10 +1,13 @@
-/** Runs and episodes for tests of reports, with text that would break a page that does not escape it. */
+/**
+ * Runs and episodes for tests of reports, with text that would break a page that does not escape
+ * it.
+ */
 import type { Episode, Step } from "../rollout/episode.js";
 import { RUN_SCHEMA } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { ReportRun } from "./run-groups.js";
 
-/** Text that is an attack where it is taken for markup, in elements, attributes and scripts. */
+/** Text that is an attack if it is taken for markup, in elements, attributes and scripts. */
 export const EVIL = `</script><script>throw new Error("escaped")</script>"'><img src=x onerror=throw(1)>&amp;`;
 
 /** A recorded training run. */
@@ -35,7 +38,7 @@ export function reportRun(
   };
 }
 
-/** The metrics of a run that goes up by the same amount at each update. */
+/** The metrics of a run that increase by the same amount at each update. */
 export function risingMetrics(updates: number, slope: number): MetricsLine[] {
   return Array.from({ length: updates + 1 }, (_, i) => ({
     update: i - 1,

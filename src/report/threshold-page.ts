@@ -1,4 +1,7 @@
-/** The page of `pawl wm threshold`: which distances right and wrong states have, and what a threshold does. */
+/**
+ * The page of `pawl wm threshold`: the distances of correct and wrong states, and what a threshold
+ * does.
+ */
 import { type LabelledPair, type PairKind, pairKinds } from "../rwml/state-pairs.js";
 import type { Distances, ThresholdEffect } from "../rwml/threshold.js";
 import { chart } from "./chart.js";
@@ -9,7 +12,7 @@ import { script } from "./script.js";
 import type { Point, Series } from "./series.js";
 import { style } from "./style.js";
 
-/** What the page shows. */
+/** The contents of the page. */
 export interface ThresholdReport {
   readonly environment: string;
   readonly encoder: string;
@@ -41,8 +44,8 @@ export function thresholdPage(report: ThresholdReport): string {
     { label: `threshold ${shortNumber(best.threshold)}`, points: upright(best.threshold) },
   ];
   const drawn = chart({
-    title: "How near states are",
-    note: "share of pairs that are nearer than the distance",
+    title: "Distances between states",
+    note: "share of pairs within the distance",
     series,
     percent: true,
     xLabel: "distance",
@@ -53,14 +56,14 @@ export function thresholdPage(report: ThresholdReport): string {
 <body><main>
 <h1>${title}</h1>
 <p class="lead">${pairs.length} pairs of states, encoded by ${report.encoder} (${report.dimension} dimensions). A prediction is
-rewarded when its cosine distance to the real state is below the threshold. Same and paraphrase should be below, the others above.</p>
+rewarded when its cosine distance to the real state is below the threshold. Same and paraphrase should be below it, the others above.</p>
 <nav class="key" aria-label="kinds">${series.map(({ label }, i) => html`<span>${swatch(i)}${label}</span>`)}</nav>
 <div class="charts">${drawn}</div>
 <section id="thresholds"><h2>What a threshold accepts</h2>
 <div class="scroll"><table><thead><tr><th>threshold</th>${kinds.map((kind) => html`<th class="number">${kind}</th>`)}<th class="number">accuracy</th></tr></thead>
 <tbody>${row("proposed", best)}${row("strict", strict)}</tbody></table></div>
-<p class="hint">Proposed: the best mean of what is rightly accepted and rightly refused. Strict: the largest that accepts at most 5 % of
-states with one fact altered. Where the proposed one accepts many of those, reward hacking is cheap: take the strict one, or ROUGE-L.</p></section>
+<p class="hint">Proposed: the best mean of the rates of correct acceptance and correct rejection. Strict: the largest that accepts at most
+5 % of states with one fact changed. If the proposed one accepts many of those, reward hacking is cheap: take the strict one, or ROUGE-L.</p></section>
 <section id="examples"><h2>Examples</h2>${kinds.map((kind) => examples(kind, pairs))}</section>
 </main><script>${trusted(script)}</script></body></html>
 `;

@@ -1,4 +1,4 @@
-/** The configuration of a rollout, and the rollout that it means. */
+/** The configuration of a rollout, and its tasks. */
 import { z } from "zod";
 import type { Environment, EnvKind, Task } from "../envs/env.js";
 import { envConfig } from "../envs/open.js";
@@ -6,36 +6,40 @@ import { createRandom } from "../random.js";
 import { promptOptions } from "../text/prompt.js";
 import { policyConfig } from "./policies/config.js";
 
-/** The schema of a rollout in an environment of this kind. */
+/** The schema of a rollout in this kind of environment. */
 export function rolloutConfig(kind: EnvKind) {
   return z
     .strictObject({
       env: envConfig(kind).prefault({}),
-      split: z.string().default("train").describe("the split to take tasks from"),
-      groups: z.int().min(1).optional().describe("how many tasks, one per group (default 16)"),
+      split: z.string().default("train").describe("split to take tasks from"),
+      groups: z
+        .int()
+        .min(1)
+        .optional()
+        .describe("number of tasks, one group of episodes each (default: 16)"),
       tasks: z
         .array(z.string())
         .min(1)
         .optional()
-        .describe("these tasks instead, by id, for example train/0,train/17"),
-      groupSize: z.int().min(1).default(8).describe("episodes per group, all of one task"),
+        .describe("play these tasks instead, by id, such as train/0,train/17"),
+      groupSize: z.int().min(1).default(8).describe("episodes per task"),
       policy: policyConfig.optional(),
       prompt: promptOptions.prefault({}),
       stepLimit: z
         .int()
         .min(1)
         .optional()
-        .describe("steps per episode; default: the environment's own limit"),
+        .describe("maximum steps per episode (default: the environment's limit)"),
       lanes: z
         .int()
         .min(1)
         .optional()
-        .describe("episodes side by side; default 1, for chat models policy.concurrency"),
-      seed: z.int().min(0).default(0).describe("seed of the choice of tasks and of every draw"),
+        .describe("episodes played concurrently (default: 1; policy.concurrency for chat models)"),
+      seed: z.int().min(0).default(0).describe("random seed for task selection and sampling"),
     })
     .refine((config) => config.tasks === undefined || config.groups === undefined, {
       path: ["groups"],
-      message: "contradicts tasks: give a number of groups, or the tasks by name",
+      message: "contradicts tasks: give either a number of groups or a list of tasks",
     });
 }
 
@@ -44,7 +48,7 @@ export type RolloutConfig = z.output<ReturnType<typeof rolloutConfig>>;
 
 const DEFAULT_GROUPS = 16;
 
-/** The tasks of a rollout: those named, or a seeded choice from the split without repeats. */
+/** The tasks of a rollout: the listed ones, or a seeded choice from the split without repeats. */
 export function chooseTasks(
   environment: Environment,
   config: Pick<RolloutConfig, "tasks" | "groups" | "split" | "seed">,

@@ -1,4 +1,4 @@
-/** One episode while it runs: what the policy sees next, and what its reply does. */
+/** An episode in progress: what the policy sees next, and what its reply does. */
 import { EngineFailure } from "../engine/ask.js";
 import type { Env, Environment, RemoteEnv, StepResult, Task } from "../envs/env.js";
 import { mixSeed } from "../random.js";
@@ -6,7 +6,7 @@ import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Episode, Step, StopReason } from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
 
-/** Which episode to run, and by which rules. */
+/** Which episode to run, and under which limits. */
 export interface EpisodePlan {
   readonly environment: Environment;
   readonly style: PromptStyle;
@@ -15,7 +15,7 @@ export interface EpisodePlan {
   readonly attempt: number;
   readonly seed: number;
   readonly stepLimit: number;
-  /** Refused actions in a row after which the episode is given up. */
+  /** The episode ends after this many invalid actions in a row. */
   readonly patience: number;
   readonly policy: string;
 }
@@ -27,31 +27,32 @@ export interface EpisodeRun {
   readonly episode: Episode | undefined;
   situation(): Situation;
   /**
-   * Carries a reply to the last situation out. A world that fails breaks the episode, not the rollout; an engine
-   * that answers for many worlds at once ends the rollout.
+   * Applies the reply to the last situation. A world that fails breaks the episode, not the
+   * rollout; an engine that serves many worlds at once ends the rollout.
    */
   advance(reply: Reply): Promise<void>;
   /** Ends the episode because something outside it failed. */
   breakOff(error: unknown): void;
-  /** Lets go of the world. */
+  /** Releases the world. */
   close(): Promise<void>;
 }
 
-/** Starts an episode; an environment that cannot be reset gives an episode that is already broken. */
+/** Starts an episode. If the environment cannot be reset, the episode is already broken. */
 export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   const { style, task } = plan;
   const steps: Step[] = [];
   let env: Env | RemoteEnv | undefined;
-  // A world that could not be reset has no goal to ask for.
+  // A world that could not be reset has no goal.
   let goal = "";
   let firstObservation = "";
   let observation = "";
   let initialContext: string | undefined;
   let total = 0;
-  let refused = 0;
+  let invalid = 0;
   let last: StepResult | undefined;
   let episode: Episode | undefined;
-  // A policy that goes on from its own tokens asks for no text; then it is made when the step is written down.
+  // A policy that continues from its own tokens does not read the text: render it only when the
+  // step is recorded.
   let rendered: () => readonly PromptPiece[] = () => [];
 
   const finish = (stop: StopReason, error?: unknown): void => {
@@ -96,7 +97,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       const seen = { goal, observation, firstObservation, admissible, index };
       const render = lazily(() => style.render({ steps: steps.slice(0, index), ...seen }));
       rendered = render;
-      // What is spread stands last: V8 makes such objects a hundred times as fast.
+      // Spread last: V8 builds such objects a hundred times faster.
       return {
         task,
         group: plan.group,
@@ -143,23 +144,23 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         ...(reply.encode !== undefined && { sequence: reply.encode(last.observation, last.done) }),
       });
       total += last.reward;
-      refused = steps.at(-1)!.valid ? 0 : refused + 1;
+      invalid = steps.at(-1)!.valid ? 0 : invalid + 1;
       observation = last.observation;
       if (last.done) finish("done");
       else if (steps.length >= plan.stepLimit) finish("step-limit");
-      else if (refused >= plan.patience) finish("stuck");
+      else if (invalid >= plan.patience) finish("stuck");
     },
     breakOff: (error) => finish("broken", error),
     async close() {
       const world = env;
-      // The record, which may live on, must not keep it.
+      // The record may outlive the world and must not keep it alive.
       env = undefined;
       if (world !== undefined && "close" in world) await world.close();
     },
   };
 }
 
-/** What a function gives, made when it is first asked for. */
+/** Calls a function when its value is first needed, and only once. */
 function lazily<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => {

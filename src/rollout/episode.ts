@@ -1,50 +1,50 @@
-/** The record of what happened: steps, episodes, groups. Plain data, as it is written to a run folder. */
+/** The record of what happened: steps, episodes, groups. Plain data, as written to a run folder. */
 import type { Task } from "../envs/env.js";
 import type { PromptPiece } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 
-/** One decision and what it did: prompt, response, action, observation, reward. */
+/** One decision and its outcome: prompt, response, action, observation, reward. */
 export interface Step {
-  /** What the policy read, piece by piece with each piece's origin. */
+  /** What the policy read, in pieces that each carry their origin. */
   readonly prompt: readonly PromptPiece[];
   /** What the policy wrote. */
   readonly response: string;
-  /** The action taken out of the response and sent to the environment. */
+  /** The action parsed from the response and sent to the environment. */
   readonly action: string;
-  /** Whether the response had the form that was asked for, and came to its end. */
+  /** Whether the response had the required format and was complete. */
   readonly wellFormed: boolean;
-  /** The response was cut off at its longest length, and so is not well-formed. */
+  /** The response was truncated at its maximum length, so it is not well-formed. */
   readonly cut?: true;
-  /** Whether it was well-formed and the environment could carry the action out. */
+  /** Whether the response was well-formed and the environment could carry out the action. */
   readonly valid: boolean;
   /** What the environment answered. */
   readonly observation: string;
   readonly reward: number;
-  /** The policy was made to act at random here: nothing to imitate. */
+  /** The policy was made to take a random action here: not to be imitated. */
   readonly strayed?: true;
-  /** Token ids with spans and log-probabilities, where the policy is a model of ours. */
+  /** Token ids with spans and log-probabilities, if the policy is our own model. */
   readonly sequence?: Sequence;
 }
 
 /**
- * Why an episode ended: the environment said so, the step limit, too many refused actions in a row, a prompt
- * longer than the policy can read, or something broke. A broken episode is never counted as a failure of
- * the policy.
+ * Why an episode ended: the environment said so, the step limit, too many invalid actions in a row,
+ * a prompt longer than the policy can read, or a failure. A broken episode never counts as a
+ * failure of the policy.
  */
 export type StopReason = "done" | "step-limit" | "stuck" | "context-limit" | "broken";
 
 /** One attempt at a task. */
 export interface Episode {
   readonly task: Task;
-  /** Number of the group in its run: episodes of one task belong to one group. */
+  /** Index of the group in its run; all episodes of a group have the same task. */
   readonly group: number;
-  /** Number of the episode in its group. */
+  /** Index of the episode in its group. */
   readonly attempt: number;
   readonly seed: number;
   readonly policy: string;
   readonly goal: string;
   readonly firstObservation: string;
-  /** What a world model may be told of the initial state. */
+  /** What a world model may know about the initial state. */
   readonly initialContext?: string;
   readonly steps: readonly Step[];
   /** Sum of the rewards, without penalties. */
@@ -52,7 +52,7 @@ export interface Episode {
   readonly success: boolean;
   readonly score?: number;
   readonly stop: StopReason;
-  /** What broke, where `stop` is `broken`. */
+  /** The error, if `stop` is `broken`. */
   readonly error?: string;
 }
 

@@ -1,4 +1,4 @@
-/** A policy: what chooses actions. Experts, people, chat models and engines all have this shape. */
+/** A policy chooses actions. Experts, people, chat models and engines all have this interface. */
 import type { Env, RemoteEnv, Task } from "../envs/env.js";
 import type { PromptPiece } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
@@ -9,52 +9,55 @@ export interface Situation {
   readonly task: Task;
   readonly group: number;
   readonly attempt: number;
-  /** Number of this step, from 0. */
+  /** Index of this step, from 0. */
   readonly index: number;
   readonly goal: string;
   readonly observation: string;
   readonly firstObservation: string;
   /** The steps before this one. */
   readonly steps: readonly Step[];
-  /** The actions that would be carried out now, where the environment lists them. */
+  /** The actions that would be carried out now, if the environment lists them. */
   readonly admissible: readonly string[] | undefined;
   /** The rendered prompt. */
   readonly prompt: readonly PromptPiece[];
-  /** Seed of this very decision: the same seed and situation give the same reply. */
+  /** Seed of this decision: the same seed and situation give the same reply. */
   readonly seed: number;
-  /** The true world, for experts and verifiers; a policy that learns must not look. */
+  /** The true world, for experts and verifiers; a policy that is trained must not look. */
   readonly env: Env | RemoteEnv;
-  /** Wraps a bare action in the form the prompt asks for. */
+  /** Wraps a bare action in the format that the prompt asks for. */
   format(action: string): string;
 }
 
-/** What a policy answers. */
+/** A policy's answer. */
 export interface Reply {
   readonly response: string;
-  /** Where the policy is a model of ours: the step's token ids, once it is known what came of it. */
+  /** If the policy is our own model: returns the step's token ids once its outcome is known. */
   readonly encode?: (observation: string, done: boolean) => Sequence;
-  /** The prompt the policy really used, where it made its own (ReAct, Reflexion). */
+  /** The prompt that was actually used, if the policy made its own (ReAct, Reflexion). */
   readonly prompt?: readonly PromptPiece[];
-  /** The policy was made to act at random here. */
+  /** The policy was made to take a random action here. */
   readonly strayed?: true;
-  /** The response was cut off at its longest length: not well-formed, whatever it says. */
+  /** The response was truncated at its maximum length: not well-formed, whatever it says. */
   readonly cut?: true;
   /** The prompt was longer than the policy can read: the episode ends here, without this step. */
   readonly overflow?: boolean;
 }
 
-/** Chooses actions, for several episodes at a time. */
+/** Chooses actions for several episodes at a time. */
 export interface Policy {
   readonly name: string;
   /**
-   * How many episodes it wants to answer together: 1 for a chat model, all for an engine. Where it is 1, a call that
-   * fails breaks the episode it was for; where it is more, it ends the rollout.
+   * How many episodes it answers together: 1 for a chat model, all for an engine. With 1, a failing
+   * call breaks its episode; with more, it ends the rollout.
    */
   readonly batch: number;
-  /** Whether the attempts of a group must run one after another, because it learns between them. */
+  /**
+   * Whether the attempts of a group must run one after another, because the policy learns between
+   * them.
+   */
   readonly sequential?: boolean;
   /** One reply per situation, in order. */
   act(situations: readonly Situation[], signal?: AbortSignal): Promise<readonly Reply[]>;
-  /** Told of every finished episode, before the next attempt of its group starts. */
+  /** Callback after every finished episode, before the next attempt of its group starts. */
   finished?(episode: Episode, signal?: AbortSignal): Promise<void>;
 }

@@ -61,7 +61,7 @@ const environment: Environment = {
 
 const style = promptStyle("house", { style: "compact" });
 
-/** A policy out of a function from a situation to an action. */
+/** A policy from a function that maps a situation to an action. */
 function scripted(choose: (situation: Situation) => string, more: Partial<Policy> = {}): Policy {
   return {
     name: "scripted",
@@ -98,7 +98,7 @@ describe("rollout", () => {
     expect(new Set(groups.flatMap((g) => g.episodes.map((e) => e.seed))).size).toBe(6);
   });
 
-  it("gives up after as many refused actions in a row as patience says", async () => {
+  it("gives up after as many invalid actions in a row as patience allows", async () => {
     const dancesFrom = (first: number) =>
       scripted(({ index }) => (index < first ? "stay" : "dance"));
     const [group] = await run(dancesFrom(1), { patience: 2 });
@@ -129,7 +129,7 @@ describe("rollout", () => {
     expect(tally.byType.get("other")).toMatchObject({ episodes: 2 });
   });
 
-  it("counts a malformed response as invalid and still sends what was meant", async () => {
+  it("counts a malformed response as invalid and still sends the action it contains", async () => {
     const full = promptStyle("house", { style: "full" });
     const policy: Policy = {
       ...scripted(() => ""),
@@ -144,7 +144,7 @@ describe("rollout", () => {
     });
   });
 
-  it("counts a response that was cut off as malformed in every style, and still sends what was meant", async () => {
+  it("counts a truncated response as malformed in every style, but sends its action", async () => {
     for (const name of ["compact", "full"] as const) {
       const form = promptStyle("house", { style: name });
       const act: Policy["act"] = async (situations) =>
@@ -165,15 +165,15 @@ describe("rollout", () => {
     }
   });
 
-  it("gives the same episodes whatever the lanes", async () => {
+  it("gives the same episodes for any concurrency", async () => {
     const policy = (batch: number) =>
       scripted((s) => (s.seed % 3 === 0 ? "stay" : "up"), { batch });
     const one = await run(policy(1));
-    expect(await run(policy(1), { lanes: 4 })).toEqual(one);
+    expect(await run(policy(1), { concurrency: 4 })).toEqual(one);
     expect(await run(policy(100))).toEqual(one);
   });
 
-  it("moves the episodes of a lane in step, for policies that answer together", async () => {
+  it("advances a batch in lock-step for policies that answer many episodes at once", async () => {
     const sizes: number[] = [];
     const policy: Policy = {
       name: "batched",
@@ -187,7 +187,7 @@ describe("rollout", () => {
     expect(sizes).toEqual([4, 4, 4, 2, 2, 2, 2, 2, 1, 1]);
   });
 
-  it("runs the attempts of a group one after another where the policy learns between them", async () => {
+  it("runs the attempts of a group in sequence if the policy learns between them", async () => {
     const log: string[] = [];
     const policy = scripted(() => "up", {
       sequential: true,
@@ -199,7 +199,7 @@ describe("rollout", () => {
     expect(log.slice(0, 4)).toEqual(["start 0.0", "0.0", "start 0.1", "0.1"]);
   });
 
-  it("goes on when the policy fails to learn from an episode, and says so", async () => {
+  it("continues when the policy fails to learn from an episode, and reports it", async () => {
     const problems: string[] = [];
     const policy = scripted(() => "up", {
       finished: async () => {
@@ -211,7 +211,7 @@ describe("rollout", () => {
     expect(problems[0]).toBe("scripted learnt nothing from 0.0: no answer");
   });
 
-  it("marks an episode as broken when its world fails, and never counts it as a failure", async () => {
+  it("marks an episode as broken when its world fails, never as a failure", async () => {
     const broken = { id: "train/broken", split: "train", type: "count" };
     const groups = await run(
       scripted(({ group, index }) => (group === 0 && index === 1 ? "explode" : "up")),
@@ -249,7 +249,7 @@ describe("rollout", () => {
     expect(group!.episodes[0]!.error).toContain("gave 0 replies to 1 situations");
   });
 
-  it("fails as a whole where what fails answers for many episodes", async () => {
+  it("fails as a whole if a policy that answers for many episodes fails", async () => {
     const seen: Episode[] = [];
     const onEpisode = (episode: Episode): void => void seen.push(episode);
     const failing = (choose: (situation: Situation) => string, batch: number) =>
@@ -263,7 +263,8 @@ describe("rollout", () => {
     expect(seen.map(({ stop }) => stop)).toEqual(["done", "done", "done"]);
     const short = scripted(() => "up", { batch: 100, act: async () => [{ response: "up" }] });
     await expect(run(short)).rejects.toThrow("gave 1 replies to 6 situations");
-    // One at a time, and in a simulated world, too, an engine is not the episode's affair.
+    // An engine's failure does not belong to the episode, even for one episode at a time or in a
+    // simulated world.
     const broken = (): never => {
       throw new EngineFailure("the engine failed");
     };
@@ -277,7 +278,7 @@ describe("rollout", () => {
     ).rejects.toThrow("the engine failed");
   });
 
-  it("breaks only the episode whose world cannot say what may be done", async () => {
+  it("breaks only the episode whose world cannot list its admissible actions", async () => {
     const create = (): Env => {
       const world = counter();
       let mute = false;
@@ -316,7 +317,7 @@ describe("rollout", () => {
     expect(group!.episodes[0]).toMatchObject({ stop: "context-limit", steps: [{ action: "up" }] });
   });
 
-  it("stops when told to, and has reported what was finished", async () => {
+  it("stops on abort, and has reported the finished episodes", async () => {
     const controller = new AbortController();
     const seen: Episode[] = [];
     const promise = play({
@@ -349,7 +350,7 @@ describe("rollout", () => {
     };
     const groups = await run(
       scripted(() => "up"),
-      { environment: remote, lanes: 3 },
+      { environment: remote, concurrency: 3 },
     );
     expect(groups.every((group) => group.episodes.every((episode) => episode.success))).toBe(true);
     expect(open).toBe(0);

@@ -1,12 +1,13 @@
 /**
  * Rollouts: groups of episodes, played by a policy.
  *
- * Episodes run in lanes. The episodes of a lane move in step, so that a policy which answers many
- * prompts at once (an engine) gets them together; a policy that answers one at a time (a chat model) has
- * lanes of one, of which several run side by side.
+ * The episodes of a batch advance in lock-step, so that a policy that answers many prompts at once
+ * (an engine) gets them together. A policy that answers one at a time (a chat model) has batches of
+ * one episode, and several workers play them concurrently.
  *
- * A world that fails breaks its episode, and so does a policy that answers one at a time (a chat model). A policy that
- * answers for many, and any engine (`engine/ask.ts`), ends the rollout: the quick episodes alone would be no fair sample.
+ * If a world fails, its episode is broken; the same goes for a policy that answers one at a time.
+ * If a policy that answers for many episodes fails, or any engine (`engine/ask.ts`), the rollout
+ * ends: only the quick episodes would be left, a biased sample.
  */
 import { setImmediate } from "node:timers/promises";
 import { EngineFailure } from "../engine/ask.js";
@@ -18,13 +19,16 @@ import type { Episode, Group } from "./episode.js";
 import { type EpisodePlan, type EpisodeRun, startEpisode } from "./episode-run.js";
 import type { Policy, Reply, Situation } from "./policy.js";
 
-/** In-process worlds never wait, so every so often signals and timers are let in. */
-const BREATHE_EVERY_MS = 20;
+/** In-process worlds never wait, so signals and timers get a turn this often. */
+const YIELD_EVERY_MS = 20;
 
-/** After this many broken episodes, with none whole and not all of one task, a rollout gives up. */
+/**
+ * The rollout gives up if this many episodes are broken, none is whole and they are not all of one
+ * task.
+ */
 const BROKEN_IN_A_ROW = 8;
 
-/** What to play, and who is told of it. */
+/** What to play, and callbacks. */
 export interface RolloutOptions {
   readonly environment: Environment;
   readonly policy: Policy;
@@ -34,22 +38,22 @@ export interface RolloutOptions {
   /** Episodes per group. */
   readonly groupSize: number;
   readonly seed: number;
-  /** Steps after which an episode ends; default: the environment's own limit. */
+  /** Maximum steps per episode (default: the environment's limit). */
   readonly stepLimit?: number;
-  /** Refused actions in a row after which an episode ends; default: any number. */
+  /** An episode ends after this many invalid actions in a row (default: no limit). */
   readonly patience?: number;
-  /** Lanes that run side by side; default 1. More helps where the policy or the world waits. */
-  readonly lanes?: number;
-  /** Stops the rollout; episodes in progress are dropped, finished ones were reported. */
+  /** Batches played concurrently (default: 1). More helps if the policy or the world waits. */
+  readonly concurrency?: number;
+  /** Stops the rollout: episodes in progress are dropped, finished ones have been reported. */
   readonly signal?: AbortSignal;
   readonly onStart?: (plan: EpisodePlan) => void;
   readonly onStep?: (plan: EpisodePlan) => void;
   readonly onEpisode?: (episode: Episode) => void;
-  /** Told of what went wrong without breaking an episode. */
+  /** Callback for problems that do not break an episode. */
   readonly onProblem?: (message: string) => void;
 }
 
-/** Plays all groups and returns them in order; broken episodes are among them, marked as such. */
+/** Plays all groups and returns them in order, including broken episodes, marked as such. */
 export async function rollout(options: RolloutOptions): Promise<readonly Group[]> {
   const groups = options.tasks.map((task, index) => ({ index, task, episodes: [] as Episode[] }));
   await play({
@@ -63,10 +67,10 @@ export async function rollout(options: RolloutOptions): Promise<readonly Group[]
   return groups;
 }
 
-/** Plays all groups and keeps nothing: each episode goes to `onEpisode` as it ends. */
+/** Plays all groups and keeps nothing: each episode is passed to `onEpisode` when it ends. */
 export async function play(options: RolloutOptions): Promise<void> {
-  const waiting = planLanes(options);
-  const breathe = createBreather();
+  const waiting = planBatches(options);
+  const yieldNow = createYielder();
   const firstBroken: Episode[] = [];
   let anyWhole = false;
   const report = (episode: Episode): void => {
@@ -74,45 +78,46 @@ export async function play(options: RolloutOptions): Promise<void> {
     if (episode.stop !== "broken") anyWhole = true;
     else if (!anyWhole) firstBroken.push(episode);
   };
-  // Asked after a lane: its other episodes may be whole, and end later than those that broke at once.
+  // Checked after a whole batch: its other episodes may be whole and end later than those that
+  // broke.
   const giveUpIfHopeless = (): void => {
     if (anyWhole || firstBroken.length < BROKEN_IN_A_ROW) return;
     const tasks = new Set(firstBroken.map((episode) => episode.task.id));
     if (tasks.size === 1 && options.tasks.length > 1) return;
     throw new UserError(
-      `the first ${firstBroken.length} episodes all broke, so the rollout was given up. The last one: ${firstBroken.at(-1)!.error}`,
+      `the first ${firstBroken.length} episodes all broke, so the rollout gave up. The last error: ${firstBroken.at(-1)!.error}`,
     );
   };
   const worker = async (): Promise<void> => {
-    for (let lane = waiting.shift(); lane !== undefined; lane = waiting.shift()) {
-      await playLane(lane, options, report);
+    for (let queue = waiting.shift(); queue !== undefined; queue = waiting.shift()) {
+      await playQueue(queue, options, report);
       giveUpIfHopeless();
-      await breathe();
+      await yieldNow();
     }
   };
   try {
-    await Promise.all(Array.from({ length: options.lanes ?? 1 }, worker));
+    await Promise.all(Array.from({ length: options.concurrency ?? 1 }, worker));
   } finally {
-    // When one lane fails, the others stop after the one they are playing.
+    // When one worker fails, the others stop after their current batch.
     waiting.length = 0;
   }
 }
 
-/** Lets the event loop turn, when it has not for a while. */
-function createBreather(): () => Promise<void> | undefined {
+/** Yields to the event loop if it has not had a turn for a while. */
+function createYielder(): () => Promise<void> | undefined {
   let last = performance.now();
   return () => {
-    if (performance.now() - last < BREATHE_EVERY_MS) return undefined;
+    if (performance.now() - last < YIELD_EVERY_MS) return undefined;
     return setImmediate().then(() => {
       last = performance.now();
     });
   };
 }
 
-/** A lane: rounds that follow one another, each a set of episodes that move in step. */
-type Lane = readonly (readonly EpisodePlan[])[];
+/** Batches to play one after another; the episodes of a batch advance in lock-step. */
+type BatchQueue = readonly (readonly EpisodePlan[])[];
 
-function planLanes(options: RolloutOptions): Lane[] {
+function planBatches(options: RolloutOptions): BatchQueue[] {
   const { environment, policy, style, seed, groupSize } = options;
   const stepLimit = options.stepLimit ?? environment.stepLimit;
   const groups = options.tasks.map((task, group) =>
@@ -133,30 +138,30 @@ function planLanes(options: RolloutOptions): Lane[] {
   );
   if (policy.sequential) return groups.map((plans) => plans.map((plan) => [plan]));
   const plans = groups.flat();
-  const lanes: Lane[] = [];
+  const queues: BatchQueue[] = [];
   for (let i = 0; i < plans.length; i += policy.batch)
-    lanes.push([plans.slice(i, i + policy.batch)]);
-  return lanes;
+    queues.push([plans.slice(i, i + policy.batch)]);
+  return queues;
 }
 
-async function playLane(
-  lane: Lane,
+async function playQueue(
+  queue: BatchQueue,
   options: RolloutOptions,
   report: (episode: Episode) => void,
 ): Promise<void> {
-  for (const round of lane) {
+  for (const batch of queue) {
     options.signal?.throwIfAborted();
-    for (const plan of round) options.onStart?.(plan);
-    const runs = await Promise.all(round.map(startEpisode));
+    for (const plan of batch) options.onStart?.(plan);
+    const runs = await Promise.all(batch.map(startEpisode));
     try {
-      await playRound(runs, options, report);
+      await playBatch(runs, options, report);
     } finally {
       await Promise.all(runs.map((run) => run.close()));
     }
   }
 }
 
-async function playRound(
+async function playBatch(
   runs: readonly EpisodeRun[],
   options: RolloutOptions,
   report: (episode: Episode) => void,
@@ -175,7 +180,7 @@ async function playRound(
   }
 }
 
-/** The policy's replies, or why there are none; one that answers for many episodes at once throws. */
+/** The policy's replies, or the error. Throws if the policy answers for many episodes at once. */
 async function ask(
   situations: readonly Situation[],
   { policy, signal }: RolloutOptions,
@@ -188,13 +193,13 @@ async function ask(
     );
   } catch (error) {
     signal?.throwIfAborted();
-    // Only those that are still running would be missing, and they are not just any.
+    // The episodes still running would be missing, and they are not a random sample.
     if (error instanceof EngineFailure || policy.batch > 1) throw error;
     return error instanceof Error ? error : new Error(String(error));
   }
 }
 
-/** What the policy sees next; nothing where the world cannot say it, which breaks the episode. */
+/** What the policy sees next; empty if the world fails to say it, which breaks the episode. */
 function situationOf(run: EpisodeRun): readonly Situation[] {
   try {
     return [run.situation()];
@@ -204,7 +209,7 @@ function situationOf(run: EpisodeRun): readonly Situation[] {
   }
 }
 
-/** Reports the episodes that are over and returns the others. */
+/** Reports the finished episodes and returns the others. */
 async function settle(
   runs: readonly EpisodeRun[],
   options: RolloutOptions,
@@ -216,7 +221,8 @@ async function settle(
     try {
       if (episode.stop !== "broken") await options.policy.finished?.(episode, options.signal);
     } catch (error) {
-      // The episode itself is whole: the policy goes on without what it would have learnt from it.
+      // The episode itself is whole: the policy continues without what it would have learnt from
+      // it.
       options.signal?.throwIfAborted();
       options.onProblem?.(
         `${options.policy.name} learnt nothing from ${episode.group}.${episode.attempt}: ${(error as Error).message}`,

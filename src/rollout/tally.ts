@@ -1,18 +1,18 @@
-/** A running count over episodes: success, returns, steps and what was invalid. */
+/** A running count over episodes: success, returns, steps and invalid actions. */
 import type { Episode } from "./episode.js";
 
-/** Counts over the episodes of one kind. A broken episode counts as broken and nothing else. */
+/** Counts over the episodes of one kind. A broken episode counts only as broken. */
 export interface Counts {
   readonly episodes: number;
   readonly broken: number;
   readonly successes: number;
   readonly steps: number;
-  /** Responses without the form that was asked for. */
+  /** Responses without the required format. */
   readonly malformed: number;
   /** Well-formed actions that the environment could not carry out. */
   readonly refused: number;
   readonly returns: number;
-  /** Sum of the scores of the episodes that have one, and their number. */
+  /** Sum of the scores of the episodes that have one, and the number of those episodes. */
   readonly scores: number;
   readonly scored: number;
 }
@@ -73,7 +73,7 @@ function plus(counts: Counts, episode: Episode): Counts {
   };
 }
 
-/** The shares and means of some counts; NaN where nothing was counted. */
+/** The rates and means of some counts; NaN if nothing was counted. */
 export function rates(counts: Counts): {
   readonly success: number;
   readonly meanReturn: number;
@@ -90,7 +90,9 @@ export function rates(counts: Counts): {
   };
 }
 
-/** Success and score averaged over the task types, each counting once: the average of the paper's table 2. */
+/**
+ * Success and score averaged over task types with equal weight: the average of the paper's table 2.
+ */
 export function meanOfTypes(tally: Tally): { readonly success: number; readonly score: number } {
   const counted = [...tally.byType.values()].filter(({ episodes }) => episodes > 0).map(rates);
   const mean = (values: readonly number[]): number =>

@@ -1,18 +1,18 @@
-/** Checkpoints of a run: folders that are whole or not there, the newest few of them. */
+/** Checkpoints of a run: folders that are complete or absent; only the newest few are kept. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
-/** Two, so that one is whole while the next is being written. */
+/** Two, so that one is complete while the next is being written. */
 const KEPT = 2;
 
-/** Where training stood when a checkpoint was written. */
+/** The state of training when a checkpoint was written. */
 export interface CheckpointState {
   /** Updates done. */
   readonly updates: number;
   readonly optimizerSteps: number;
-  /** The running length of the policy's gradient, where world modelling is capped by it. */
+  /** The running mean of the policy's gradient norm, if world modelling is capped by it. */
   readonly policyGradient?: number;
 }
 
@@ -22,7 +22,7 @@ export interface Checkpoint {
   readonly state: CheckpointState;
 }
 
-/** Writes a checkpoint: `write` fills a folder, which gets its name when everything is in it. */
+/** Writes a checkpoint: `write` fills a folder, which is renamed once it is complete. */
 export async function saveCheckpoint(
   run: string,
   state: CheckpointState,
@@ -43,14 +43,14 @@ export async function saveCheckpoint(
   return folder;
 }
 
-/** The newest whole checkpoint of a run, if there is one. */
+/** The newest complete checkpoint of a run, if there is one. */
 export function latestCheckpoint(run: string): Checkpoint | undefined {
   const parent = join(run, "checkpoints");
   const name = existsSync(parent) ? wholeNames(parent).at(-1) : undefined;
   return name === undefined ? undefined : readCheckpoint(join(parent, name));
 }
 
-/** The checkpoint written when this many updates were done, if it is still there. */
+/** The checkpoint written after this many updates, if it still exists. */
 export function checkpointAfter(run: string, updates: number): Checkpoint | undefined {
   const folder = join(run, "checkpoints", nameOf(updates));
   return existsSync(folder) ? readCheckpoint(folder) : undefined;
@@ -62,7 +62,7 @@ function readCheckpoint(folder: string): Checkpoint {
     return { folder, state: JSON.parse(readFileSync(path, "utf8")) as CheckpointState };
   } catch (error) {
     throw new RunError(
-      `${path} cannot be read (${(error as Error).message}): remove ${folder} to go on from the one before`,
+      `${path} cannot be read (${(error as Error).message}): remove ${folder} to resume from the one before`,
       { cause: error },
     );
   }

@@ -26,7 +26,7 @@ const base: Omit<Episode, "steps"> = {
 
 describe("a packed episode", () => {
   it("is the same after reading, whatever its steps have in common", () => {
-    // Few different entries, so that lists often begin alike.
+    // Few different entries, so that lists often share a prefix.
     const piece = fc.record({
       origin: fc.constantFrom("template" as const, "history" as const, "observation" as const),
       text: fc.constantFrom("a", "b"),
@@ -75,7 +75,7 @@ describe("a packed episode", () => {
     );
   });
 
-  it("is read as it stands where every list is written out", () => {
+  it("is read unchanged if every list is written out", () => {
     const steps: Step[] = [1, 2].map((reward) => ({
       prompt: [{ origin: "task", text: "Do it." }],
       response: "go",
@@ -89,7 +89,7 @@ describe("a packed episode", () => {
     expect(readBack({ ...base, steps })).toEqual({ ...base, steps });
   });
 
-  it("does not hold the history again at every step", async () => {
+  it("does not repeat the history at every step", async () => {
     const environment = openEnvironment({ name: "household", rooms: 2 });
     const style = promptStyle(environment.promptFamily, { style: "compact", history: "all" });
     const groups = await rollout({
@@ -104,7 +104,7 @@ describe("a packed episode", () => {
       const packed = packEpisode(episode);
       expect(readBack(packed)).toEqual(episode);
       const pieces = packed.steps.map(({ prompt }) => ("rest" in prompt ? prompt.rest : prompt));
-      // Of every step, what was done and seen, and the template around it.
+      // For every step: the action, the observation and the template around them.
       for (const rest of pieces.slice(1)) expect(rest.length).toBeLessThanOrEqual(6);
     }
   });

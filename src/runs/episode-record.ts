@@ -1,9 +1,10 @@
 /**
- * How an episode is written down.
+ * The recorded form of an episode.
  *
- * A prompt that holds the history begins like the prompt of the step before, and so do its tokens. Written out
- * at every step, an episode would grow with the square of its length; so such a list is written as what is
- * new: `{ "same": 40, "rest": […] }` begins with the first 40 entries of the same list one step earlier.
+ * A prompt with history starts like the prompt of the step before, and so do its tokens. Written
+ * out at every step, an episode would grow with the square of its length. So such a list is written
+ * as a difference: `{ "same": 40, "rest": […] }` starts with the first 40 entries of the same list
+ * one step earlier.
  */
 import type { Episode, Step } from "../rollout/episode.js";
 
@@ -11,7 +12,10 @@ type PromptPiece = Step["prompt"][number];
 type Sequence = NonNullable<Step["sequence"]>;
 type Span = Sequence["spans"][number];
 
-/** A list as it is written: whole, or how much of the one before it begins with, and the rest. */
+/**
+ * A recorded list: whole, or the length of the prefix it shares with the previous one, and the
+ * rest.
+ */
 type Tail<T> = readonly T[] | { readonly same: number; readonly rest: readonly T[] };
 
 interface SequenceRecord extends Omit<Sequence, "ids" | "spans"> {
@@ -24,12 +28,12 @@ interface StepRecord extends Omit<Step, "prompt" | "sequence"> {
   readonly sequence?: SequenceRecord;
 }
 
-/** An episode as it is written. */
+/** A recorded episode. */
 export interface EpisodeRecord extends Omit<Episode, "steps"> {
   readonly steps: readonly StepRecord[];
 }
 
-/** The episode, with every list that goes on from the step before cut down to what is new. */
+/** Packs an episode: every list that continues the previous step's is reduced to what is new. */
 export function packEpisode(episode: Episode): EpisodeRecord {
   let before: Step | undefined;
   const steps = episode.steps.map((step): StepRecord => {
@@ -51,7 +55,7 @@ export function packEpisode(episode: Episode): EpisodeRecord {
   return { ...episode, steps };
 }
 
-/** The episode that was written. */
+/** Unpacks a recorded episode. */
 export function unpackEpisode(record: EpisodeRecord): Episode {
   let before: Step | undefined;
   const steps = record.steps.map((packed): Step => {

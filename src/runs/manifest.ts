@@ -1,29 +1,29 @@
-/** The manifest of a run: what made it, with which settings and versions, and how it ended. */
+/** The manifest of a run: what created it, its settings and versions, and how it ended. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { explainIo, RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
-/** Version of the run folder's layout; a reader refuses one that it does not know. */
+/** Version of the run folder's layout; readers reject unknown versions. */
 export const RUN_SCHEMA = 1;
 
 const runStatus = z.enum(["running", "done", "interrupted", "failed"]);
 
 const settingChanges = z
   .record(z.string(), z.object({ from: z.unknown().optional(), to: z.unknown().optional() }))
-  .describe("settings by their path, for example `evaluation.every`");
+  .describe("settings by path, such as `evaluation.every`");
 
 const resumeSchema = z.object({
   at: z.iso.datetime(),
-  update: z.int().min(0).describe("the first update after it: what changed holds from here on"),
+  update: z.int().min(0).describe("first update with the changed settings"),
   pawl: z.string(),
   changed: settingChanges,
 });
 
 const manifestSchema = z.object({
   schema: z.literal(RUN_SCHEMA),
-  kind: z.string().describe("the command that made the run, for example `rollout`"),
+  kind: z.string().describe("command that created the run, such as `rollout`"),
   status: runStatus,
   createdAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
@@ -31,9 +31,9 @@ const manifestSchema = z.object({
   seed: z.number(),
   config: z
     .record(z.string(), z.unknown())
-    .describe("the resolved configuration, defaults included, as it holds now"),
-  resumes: z.array(resumeSchema).optional().describe("each time the run went on"),
-  copiedFrom: z.string().optional().describe("the run that this one was a copy of, to go on with"),
+    .describe("current resolved configuration, including defaults"),
+  resumes: z.array(resumeSchema).optional().describe("each time the run was resumed"),
+  copiedFrom: z.string().optional().describe("run that this one was copied from"),
   versions: z.record(z.string(), z.string()),
   summary: z.record(z.string(), z.number()).optional(),
 });
@@ -41,10 +41,10 @@ const manifestSchema = z.object({
 /** How a run ended, or that it has not. */
 export type RunStatus = z.output<typeof runStatus>;
 
-/** Settings that are different from a resume on. */
+/** Settings that changed on a resume. */
 export type SettingChanges = z.output<typeof settingChanges>;
 
-/** Everything needed to explain and repeat a run, besides what happened in it. */
+/** Everything needed to explain and repeat a run, except its record. */
 export type Manifest = z.output<typeof manifestSchema>;
 
 const manifestPath = (folder: string): string => join(folder, "manifest.json");
@@ -80,7 +80,7 @@ export function readManifest(folder: string): Manifest {
   if (schema !== RUN_SCHEMA) {
     throw new RunError(
       `${path}: expected schema ${RUN_SCHEMA}, found ${JSON.stringify(schema)}. ` +
-        "The run was made by another version of pawl: read it with that one.",
+        "The run was made by another version of pawl: read it with that version.",
     );
   }
   const parsed = manifestSchema.safeParse(json);

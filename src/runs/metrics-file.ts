@@ -1,18 +1,18 @@
-/** Metrics of a run: one JSON object a line, appended as they arise. */
+/** Metrics of a run: one JSON object per line, appended as they come. */
 import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from "node:fs";
 import { explainIo, RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
-/** One line of metrics: a moment and its named numbers. */
+/** One line of metrics: an update and its named numbers. */
 export type MetricsLine = Readonly<Record<string, number>>;
 
-/** An open metrics file to append to. */
+/** A metrics file opened for appending. */
 export interface MetricsWriter {
   append(line: MetricsLine): void;
   close(): void;
 }
 
-/** Opens a metrics file for appending; a torn last line is cut off. */
+/** Opens a metrics file for appending; an incomplete last line is cut off. */
 export function openMetricsWriter(path: string): MetricsWriter {
   if (existsSync(path)) truncateSync(path, wholeLines(readFileSync(path)).length);
   let file: number;
@@ -33,7 +33,7 @@ export function openMetricsWriter(path: string): MetricsWriter {
   };
 }
 
-/** Cuts a metrics file off before the first line that is not to be kept. */
+/** Truncates a metrics file before the first line that is not to be kept. */
 export function cutMetrics(path: string, keep: (line: MetricsLine) => boolean): void {
   if (!existsSync(path)) return;
   const lines = readMetrics(path, () => undefined);
@@ -42,7 +42,10 @@ export function cutMetrics(path: string, keep: (line: MetricsLine) => boolean): 
   writeSmallFile(path, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
 }
 
-/** Reads all whole lines; a torn last line is left out with a warning, a damaged one with its number. */
+/**
+ * Reads all complete lines; an incomplete last line is skipped with a warning, a damaged one with
+ * its number.
+ */
 export function readMetrics(path: string, onProblem: (message: string) => void): MetricsLine[] {
   if (!existsSync(path)) return [];
   const bytes = readFileSync(path);
@@ -59,7 +62,7 @@ export function readMetrics(path: string, onProblem: (message: string) => void):
   return lines;
 }
 
-/** The bytes up to and including the last line's end. */
+/** The bytes up to and including the last line break. */
 function wholeLines(bytes: Buffer): Buffer {
   return bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
 }

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openRecordWriter, type RecordProblem, readRecords } from "./record-file.js";
 
-/** A disk of 64 kB takes root to mount; without it the test of a full disk is left out. */
+/** Mounting a 64 kB disk takes root; otherwise the test of a full disk is skipped. */
 const canMount = process.platform === "linux" && process.getuid?.() === 0;
 
 let path: string;
@@ -28,7 +28,7 @@ beforeEach(() => {
 });
 
 describe("record file", () => {
-  it("gives back what was appended, over several openings, and is plain gzip for others", () => {
+  it("returns what was appended, over several openings, and is plain gzip for other tools", () => {
     write([{ n: 1 }, { n: 2 }]);
     write([], [{ n: 3, text: "zwölf\n🙂" }]);
     expect(read()).toEqual([{ n: 1 }, { n: 2 }, { n: 3, text: "zwölf\n🙂" }]);
@@ -36,7 +36,7 @@ describe("record file", () => {
     expect(problems).toEqual([]);
   });
 
-  it("drops a torn last append wherever it was cut, keeps the rest, and can go on", () => {
+  it("drops an incomplete last append wherever it was cut, keeps the rest, and can continue", () => {
     write([{ n: 1 }], [{ n: 2, filler: "x".repeat(100) }]);
     const whole = readFileSync(path);
     const firstEnd = whole.readUInt32LE(16);
@@ -66,19 +66,19 @@ describe("record file", () => {
     expect(problems[0]).toMatchObject({ kind: "damaged", offset: second });
   });
 
-  it("refuses a file of something else, and does not touch it", () => {
+  it("rejects a file that is not a record file, and does not touch it", () => {
     writeFileSync(path, "this is a letter to my aunt, not a record file");
     expect(read).toThrow(/expected a record of this project at byte 0/);
     expect(() => openRecordWriter(path, note)).toThrow(/expected a record/);
     expect(statSync(path).size).toBeGreaterThan(40);
   });
 
-  it("names a file that is not there", () => {
+  it("names a missing file", () => {
     path = join(path, "missing");
     expect(read).toThrow(/could not read .*missing: it does not exist/);
   });
 
-  it.skipIf(!canMount)("survives a full disk: says so, keeps what was there, goes on", () => {
+  it.skipIf(!canMount)("survives a full disk: reports it, keeps what was there, continues", () => {
     const disk = mkdtempSync(join(tmpdir(), "pawl-disk-"));
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", disk]);
     try {

@@ -1,9 +1,10 @@
 /**
- * Append-only compressed records: gzip-compressed JSON lines that survive being cut off anywhere.
+ * Append-only compressed records: gzip-compressed JSON lines that survive truncation anywhere.
  *
- * Each append writes one whole gzip member holding one or more lines. A member's header carries its own
- * length in gzip's "extra field" (RFC 1952, 2.3.1.1), so a reader can walk from member to member and
- * tell a torn one from a whole one without unpacking what came before. `zcat` reads the file as it is.
+ * Each append writes one whole gzip member with one or more lines. A member's header carries its
+ * own length in gzip's "extra field" (RFC 1952, 2.3.1.1), so a reader can walk from member to
+ * member and tell an incomplete one from a complete one without unpacking what came before. `zcat`
+ * reads the file as it is.
  */
 import {
   closeSync,
@@ -19,14 +20,14 @@ import { explainIo, RunError } from "./run-error.js";
 
 const HEADER_BYTES = 20;
 const TRAILER_BYTES = 8;
-/** Recording must not hold up what is recorded: level 3 is twice as fast as the default 6. */
+/** Recording must not slow down training: level 3 is twice as fast as the default 6. */
 const COMPRESSION_LEVEL = 3;
-/** Longer than any member we write: a length beyond it is garbage, not a torn record. */
+/** Longer than any member we write: a larger length is garbage, not an incomplete record. */
 const MAX_MEMBER_BYTES = 2 ** 30;
 /** A power cut may lose this much; a killed process loses nothing that was appended. */
 const SYNC_EVERY_MS = 1_000;
 
-/** Something unreadable in a record file; what stands around it is still read. */
+/** Something unreadable in a record file; the records around it are still read. */
 export interface RecordProblem {
   readonly path: string;
   /** `torn`: the last append was cut off. `damaged`: bytes were changed. */
@@ -35,14 +36,14 @@ export interface RecordProblem {
   readonly message: string;
 }
 
-/** An open record file to append to. */
+/** A record file opened for appending. */
 export interface RecordWriter {
-  /** Writes the records as one unit: after a crash all of them are there, or none. */
+  /** Writes the records as one unit: after a crash either all of them are there, or none. */
   append(records: readonly unknown[]): void;
   close(): void;
 }
 
-/** Opens a record file for appending; a torn last append is cut off and reported. */
+/** Opens a record file for appending; an incomplete last append is cut off and reported. */
 export function openRecordWriter(
   path: string,
   onProblem: (problem: RecordProblem) => void,
@@ -50,7 +51,7 @@ export function openRecordWriter(
   const file = openForAppend(path);
   let end = 0;
   for (const member of members(file, path, onProblem)) end = member.offset + member.bytes.length;
-  // Whatever follows the last whole member is the torn append that was just reported.
+  // Whatever follows the last complete member is the incomplete append that was just reported.
   if (fstatSync(file).size > end) ftruncateSync(file, end);
   let lastSync = Date.now();
   return {
@@ -83,7 +84,7 @@ export function openRecordWriter(
 
 function openForAppend(path: string): number {
   try {
-    // "a+" creates the file without emptying it; writes name their position, so reopen as "r+".
+    // "a+" creates the file without truncating it, but appends every write; so reopen as "r+".
     closeSync(openSync(path, "a+"));
     return openSync(path, "r+");
   } catch (error) {
@@ -91,7 +92,7 @@ function openForAppend(path: string): number {
   }
 }
 
-/** Cuts a record file off before the first append that holds a record which is not to be kept. */
+/** Truncates a record file before the first append that holds a record that is not to be kept. */
 export function cutRecords(path: string, keep: (record: unknown) => boolean): void {
   const file = openForAppend(path);
   try {
@@ -107,7 +108,7 @@ export function cutRecords(path: string, keep: (record: unknown) => boolean): vo
   }
 }
 
-/** Reads every whole record, oldest first, and reports what could not be read. */
+/** Reads every complete record, oldest first, and reports what could not be read. */
 export function* readRecords(
   path: string,
   onProblem: (problem: RecordProblem) => void,
@@ -126,7 +127,7 @@ export function* readRecords(
           path,
           kind: "damaged",
           offset,
-          message: `${path}: the record at byte ${offset} is damaged (checksum does not fit); left out`,
+          message: `${path}: the record at byte ${offset} is damaged (checksum mismatch); left out`,
         });
         continue;
       }
@@ -137,7 +138,7 @@ export function* readRecords(
   }
 }
 
-/** The whole members of a file, in order; stops at the first that is not whole and reports it. */
+/** The complete members of a file, in order; stops at the first incomplete one and reports it. */
 function* members(
   file: number,
   path: string,
@@ -151,7 +152,7 @@ function* members(
     if (length === undefined) {
       throw new RunError(
         `${path}: expected a record of this project at byte ${offset}, found other bytes. ` +
-          "The file was written by something else or damaged; what stands before that byte is whole.",
+          "The file was written by something else or damaged; everything before that byte is intact.",
       );
     }
     if (length === 0 || offset + length > size) {
@@ -170,7 +171,7 @@ function* members(
   }
 }
 
-/** The member's length out of its header, or undefined where this is no header of ours. */
+/** The member's length from its header, or undefined if this is not one of our headers. */
 function memberLength(header: Buffer): number | undefined {
   const ours = header.readUInt32BE(0) === 0x1f8b0804 && header.toString("latin1", 12, 14) === "PW";
   const length = header.readUInt32LE(16);
@@ -195,7 +196,7 @@ function pack(text: string): Buffer {
   return Buffer.concat([header, body, trailer]);
 }
 
-/** The member's text, or undefined where it does not unpack to what its checksum says. */
+/** The member's text, or undefined if it does not match its checksum. */
 function unpack(member: Buffer): string | undefined {
   const body = member.subarray(HEADER_BYTES, member.length - TRAILER_BYTES);
   let content: Buffer;

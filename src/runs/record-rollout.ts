@@ -1,4 +1,4 @@
-/** A rollout that is written to a run folder as it happens. */
+/** A rollout that is recorded to a run folder as it happens. */
 import { play, type RolloutOptions } from "../rollout/rollout.js";
 import { createTally, rates, type Tally } from "../rollout/tally.js";
 import { createRun, finishFailed } from "./run-folder.js";
@@ -7,14 +7,14 @@ import { createRun, finishFailed } from "./run-folder.js";
 export interface RecordOptions {
   readonly folder: string;
   readonly config: Readonly<Record<string, unknown>>;
-  /** The command that records; default `rollout`. */
+  /** The command that records (default: `rollout`). */
   readonly kind?: string;
 }
 
 /**
  * Plays all groups and records every episode as it ends; returns the tally.
  *
- * Aborted or failed, the run folder says so, and keeps all that was finished.
+ * If it is aborted or fails, the run folder says so and keeps everything that was finished.
  */
 export async function recordRollout(
   options: RolloutOptions,
@@ -32,7 +32,7 @@ export async function recordRollout(
     const { episodes, broken } = tally.all;
     const seconds = (performance.now() - startedAt) / 1000;
     const numbers = { episodes, broken, success, meanReturn, meanSteps, invalid, seconds };
-    // JSON has no NaN: what was not measured is left out.
+    // JSON has no NaN: omit what was not measured.
     return Object.fromEntries(
       Object.entries(numbers).filter(([, value]) => Number.isFinite(value)),
     );

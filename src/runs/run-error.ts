@@ -5,7 +5,7 @@ export class RunError extends UserError {
   override readonly name = "RunError";
 }
 
-/** The text of an operating system's error, with a remedy where one is known. */
+/** The text of an operating-system error, with a remedy if one is known. */
 export function explainIo(error: unknown, path: string): string {
   const code = (error as NodeJS.ErrnoException).code;
   const remedies: Readonly<Record<string, string>> = {

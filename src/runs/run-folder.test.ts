@@ -15,26 +15,26 @@ const start = (name: string) =>
   createRun({ folder: join(parent, name), kind: "train", seed: 0, config: { updates: 2 } }, fail);
 const keep = { episode: () => true, metrics: () => true };
 
-/** As on a full disk: the manifest cannot be replaced any more. */
+/** As on a full disk: the manifest can no longer be replaced. */
 function blockManifest(folder: string): void {
   rmSync(join(folder, "manifest.json"));
   mkdirSync(join(folder, "manifest.json"));
   writeFileSync(join(folder, "manifest.json", "in-the-way"), "");
 }
 
-describe("the end of a run that cannot be written", () => {
-  it("is told beside the error that ended it, and the folder is let go of", () => {
+describe("a run whose end cannot be written", () => {
+  it("reports that next to the error that ended it, and releases the folder", () => {
     const run = start("full");
     blockManifest(run.folder);
-    const told: string[] = [];
-    finishFailed(run, new Error("the real reason"), { onProblem: (message) => told.push(message) });
-    expect(told).toEqual([
+    const problems: string[] = [];
+    finishFailed(run, new Error("the real reason"), { onProblem: (message) => problems.push(message) });
+    expect(problems).toEqual([
       expect.stringMatching(/how the run ended could not be written: .*manifest/),
     ]);
     expect(existsSync(join(run.folder, "lock"))).toBe(false);
   });
 
-  it("is the error where nothing else was wrong", () => {
+  it("throws if nothing else was wrong", () => {
     const run = start("full-at-last");
     blockManifest(run.folder);
     expect(() => run.finish("done")).toThrow(/could not write .*manifest/);
@@ -42,8 +42,8 @@ describe("the end of a run that cannot be written", () => {
   });
 });
 
-describe("a run that goes on", () => {
-  it("records each time what changed, from which update on", () => {
+describe("a resumed run", () => {
+  it("records on every resume what changed, and from which update", () => {
     const run = start("longer");
     run.recordMetrics({ update: 0 });
     run.finish("done");

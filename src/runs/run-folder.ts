@@ -1,12 +1,12 @@
 /**
  * A run folder: everything needed to explain and repeat a run.
  *
- *   manifest.json      what made it, resolved configuration, versions, seeds, how it ended
+ *   manifest.json      what created it, resolved configuration, versions, seeds, how it ended
  *   episodes.jsonl.gz  every finished episode, append-only
  *   metrics.jsonl      named numbers over time
- *   tensorboard/       the same numbers as TensorBoard reads them
- *   checkpoints/       weights, optimiser state and where training stood; whole or not there
- *   lock, lock.1 …     the process that is writing, while it is (run-lock.ts)
+ *   tensorboard/       the same numbers for TensorBoard
+ *   checkpoints/       weights, optimiser state and training state; complete or absent
+ *   lock, lock.1 …     the process that is writing (run-lock.ts)
  */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -28,10 +28,10 @@ import { explainIo, RunError } from "./run-error.js";
 import { findLock, type RunLock, takeLock } from "./run-lock.js";
 import { type EventWriter, openEventWriter, stepOf } from "./tensorboard.js";
 
-/** What a new run is made of. */
+/** What a new run needs. */
 export interface NewRun {
   readonly folder: string;
-  /** The command that makes it. */
+  /** The command that creates it. */
   readonly kind: string;
   readonly seed: number;
   readonly config: Readonly<Record<string, unknown>>;
@@ -42,24 +42,24 @@ export interface Run {
   readonly folder: string;
   recordEpisodes(episodes: readonly Episode[]): void;
   recordMetrics(line: MetricsLine): void;
-  /** Writes how the run ended and lets go of the folder. */
+  /** Writes how the run ended and releases the folder. */
   finish(
     status: Exclude<RunStatus, "running">,
     details?: { summary?: MetricsLine; error?: string },
   ): void;
 }
 
-/** A run as it is found on disk. */
+/** A run on disk. */
 export interface RecordedRun {
   readonly folder: string;
   readonly manifest: Manifest;
-  /** Whether a living process is writing to it now. */
+  /** Whether a live process is writing to it now. */
   readonly active: boolean;
   episodes(): Generator<Episode>;
   metrics(): MetricsLine[];
 }
 
-/** The folder of a new run below `runs/`, named after the moment and what it does. */
+/** The folder of a new run in `runs/`, named after the time and the command. */
 export function defaultRunFolder(kind: string, subject: string, now = new Date()): string {
   const moment = now.toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
   const base = join("runs", `${moment}-${kind}-${subject}`);
@@ -85,7 +85,7 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     lock = takeLock(folder);
   } catch (error) {
     if (error instanceof RunError) throw error;
-    throw new RunError(`could not make the run folder ${explainIo(error, folder)}`, {
+    throw new RunError(`could not create the run folder ${explainIo(error, folder)}`, {
       cause: error,
     });
   }
@@ -110,25 +110,25 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
   }
 }
 
-/** What is kept of a run that goes on, and what is different from now on. */
+/** What to keep of a resumed run, and what changes. */
 export interface ResumedRun {
-  /** What to keep of its record. */
+  /** Which records to keep. */
   readonly keep: { episode(episode: Episode): boolean; metrics(line: MetricsLine): boolean };
-  /** The updates that are kept. */
+  /** The number of updates to keep. */
   readonly updates: number;
-  /** The settings that hold from now on; default: those it has. */
+  /** The settings from now on (default: unchanged). */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly changed?: SettingChanges;
 }
 
-/** Goes on with a run that was interrupted, killed, or is to be longer. */
+/** Resumes a run that was interrupted or killed, or that is to be longer. */
 export function resumeRun(
   folder: string,
   resumed: ResumedRun,
   onProblem: (message: string) => void,
 ): Run {
   const { keep, updates, changed = {} } = resumed;
-  // A folder that is no run is refused as such; what its manifest says counts once nobody else writes it.
+  // First reject a folder that is not a run; its manifest counts only once nobody else writes it.
   readManifest(folder);
   const lock = takeLock(folder);
   try {
@@ -139,7 +139,7 @@ export function resumeRun(
     cutMetrics(metricsPath(folder), keep.metrics);
     const last = readMetrics(metricsPath(folder), onProblem).at(-1);
     const events = openEventWriter(eventsPath(folder), last === undefined ? 0 : stepOf(last) + 1);
-    // What an earlier resume changed holds from here at the latest: updates beyond are made again.
+    // What an earlier resume changed holds from here at the latest: later updates are repeated.
     const earlier = (manifest.resumes ?? []).map((one) => ({
       ...one,
       update: Math.min(one.update, updates),
@@ -177,7 +177,7 @@ function writeRun(
     },
     finish(status, details = {}) {
       const finishedAt = new Date().toISOString();
-      // On a full disk some of this fails; the rest is done all the same, and the folder is let go of.
+      // On a full disk some of this fails; the rest is done anyway, and the folder is released.
       doAll([
         () => episodes.close(),
         () => metrics.close(),
@@ -189,7 +189,7 @@ function writeRun(
   };
 }
 
-/** Does every step, and throws the first error when all are through. */
+/** Runs every action, then throws the first error. */
 function doAll(steps: readonly (() => void)[]): void {
   const errors: unknown[] = [];
   for (const step of steps) {
@@ -203,8 +203,8 @@ function doAll(steps: readonly (() => void)[]): void {
 }
 
 /**
- * Writes that a run was interrupted or failed. The error that ended it is what people must see: where even
- * its end cannot be written, that is told beside it.
+ * Writes that a run was interrupted or failed. People must see the error that ended it: if its end
+ * cannot be written either, that is reported separately.
  */
 export function finishFailed(
   run: Run,
@@ -247,7 +247,7 @@ export function openRun(folder: string, onProblem: (message: string) => void): R
   };
 }
 
-/** The run folders directly below a folder, oldest first; one that cannot be read is reported. */
+/** The run folders directly inside a folder, oldest first; unreadable ones are reported. */
 export function listRuns(parent: string, onProblem: (message: string) => void): RecordedRun[] {
   if (!existsSync(parent)) return [];
   const runs: RecordedRun[] = [];

@@ -11,10 +11,10 @@ afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
 const folder = (): string => mkdtempSync(join(parent, "run-"));
 
-/** No process has this number: it is beyond what systems give. */
+/** No process has this id: it is beyond what systems assign. */
 const DEAD = "4194999";
 
-it("is refused while its process lives, and free when it is released", () => {
+it("is refused while its process lives, and free after release", () => {
   const run = folder();
   const lock = takeLock(run);
   expect(findLock(run).owner).toBe(process.pid);
@@ -23,7 +23,7 @@ it("is refused while its process lives, and free when it is released", () => {
   expect(readdirSync(run)).toEqual([]);
 });
 
-it("of a dead process goes to one taker, also where the other looked before", () => {
+it("of a dead process goes to only one taker, even if the other looked before", () => {
   const run = folder();
   writeFileSync(join(run, "lock"), DEAD);
   const [early, late] = [findLock(run), findLock(run)];
@@ -64,7 +64,7 @@ it("of a dead process goes to one of many processes that want it at once", async
   await Promise.all(takers.map(said));
   const answers = takers.map(said);
   for (const taker of takers) taker.stdin.write("go\n");
-  // All live until all have answered, so that nobody's lock is dead by then.
+  // All stay alive until all have answered, so that no lock is dead by then.
   const outcome = (await Promise.all(answers)).map((answer) => answer.trim()).sort();
   for (const taker of takers) taker.stdin.end();
   expect(outcome).toEqual([...new Array<string>(3).fill("refused"), "taken"]);

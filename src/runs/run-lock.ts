@@ -1,20 +1,21 @@
 /**
  * The lock of a run folder: the process that is writing to it.
  *
- * Locks are numbered files, `lock`, `lock.1`, `lock.2` …, and the highest one holds. A lock whose process has
- * died is never replaced: whoever takes over makes the next one, which can be made only once. So of several
- * processes that see the same dead lock at the same moment, one gets the folder. Removing the dead lock and making
- * a new one would be two steps, and a late remover would remove the new one.
+ * Locks are numbered files, `lock`, `lock.1`, `lock.2` …, and the highest one counts. A lock whose
+ * process has died is never replaced: the next process creates the next number, which can be
+ * created only once. So of several processes that see the same dead lock at the same moment, one
+ * gets the folder. Removing the dead lock and creating a new one would be two operations, and a
+ * late remover could remove the new one.
  */
 import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RunError } from "./run-error.js";
 
-/** The lock that holds, as it was found. */
+/** The current lock, as it was found. */
 export interface FoundLock {
-  /** Its number; −1 where there is none. */
+  /** Its number; −1 if there is none. */
   readonly number: number;
-  /** The living process that made it; undefined where it is free, or its process is dead. */
+  /** The live process that created it; undefined if it is free or its process is dead. */
   readonly owner: number | undefined;
 }
 
@@ -23,19 +24,19 @@ export interface RunLock {
   release(): void;
 }
 
-/** Looks which process is writing to the folder. */
+/** Looks up which process is writing to the folder. */
 export function findLock(folder: string): FoundLock {
   const number = numbersIn(folder).at(-1) ?? -1;
   return { number, owner: number < 0 ? undefined : ownerOf(join(folder, nameOf(number))) };
 }
 
-/** Takes the folder for this process, or says who has it; `found` is what was seen of it before. */
+/** Takes the folder for this process, or says who has it; `found` is what was seen earlier. */
 export function takeLock(folder: string, found = findLock(folder)): RunLock {
   if (found.owner !== undefined) throw takenBy(folder, found.owner);
   const number = found.number + 1;
   const path = join(folder, nameOf(number));
   if (!makeOnce(path)) throw takenBy(folder, findLock(folder).owner);
-  // Whoever looked long ago may have made a number beside one that was made since.
+  // A process that looked long ago may have created a number below one created since.
   const other = numbersIn(folder)
     .filter((one) => one !== number)
     .map((one) => ownerOf(join(folder, nameOf(one))))
@@ -64,7 +65,9 @@ function numbersIn(folder: string): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Makes the file with this process's number in it; false where it is there. It is never seen without the number. */
+/**
+ * Creates the file with this process's id; false if it exists. It is never visible without the id.
+ */
 function makeOnce(path: string): boolean {
   const draft = `${path}.${process.pid}.draft`;
   const pid = String(process.pid);
@@ -88,7 +91,7 @@ function makeOnce(path: string): boolean {
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-/** The process that made a lock, if it is alive. */
+/** The process that created a lock, if it is alive. */
 function ownerOf(path: string): number | undefined {
   let pid: number;
   try {
@@ -103,7 +106,7 @@ function ownerOf(path: string): number | undefined {
     process.kill(pid, 0);
     return pid;
   } catch (error) {
-    // EPERM: it lives and belongs to somebody else.
+    // EPERM: it is alive and belongs to another user.
     return codeOf(error) === "EPERM" ? pid : undefined;
   }
 }

@@ -1,8 +1,10 @@
-/** Small files of a run, written whole or not at all, with errors that people understand. */
+/** Small files of a run, written atomically, with readable errors. */
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { explainIo, RunError } from "./run-error.js";
 
-/** Writes a text so that a reader, or a crash at any moment, sees the old content or the new. */
+/**
+ * Writes a text so that a reader, or a crash at any moment, sees either the old content or the new.
+ */
 export function writeSmallFile(path: string, content: string): void {
   try {
     writeFileAtomicallySync(path, content);

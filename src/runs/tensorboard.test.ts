@@ -12,7 +12,7 @@ interface ReadEvent {
   readonly values: Readonly<Record<string, number>>;
 }
 
-/** A reader that shares nothing with the writer: generic protobuf fields out of checked TFRecords. */
+/** A reader that shares nothing with the writer: generic protobuf fields from checked TFRecords. */
 function readEvents(folder: string): ReadEvent[] {
   return readdirSync(folder)
     .sort()
@@ -32,7 +32,7 @@ function readEvents(folder: string): ReadEvent[] {
 }
 
 function masked(bytes: Uint8Array): number {
-  // Bit by bit and in big integers, unlike the writer's table.
+  // Bit by bit and with big integers, unlike the writer's table.
   let crc = 0xffffffffn;
   for (const byte of bytes) {
     crc ^= BigInt(byte);
@@ -105,13 +105,13 @@ describe("event files", () => {
     ]);
   });
 
-  it("are not made where there are no metrics", () => {
+  it("are not created if there are no metrics", () => {
     const folder = join(mkdtempSync(join(tmpdir(), "pawl-tb-")), "tensorboard");
     openEventWriter(folder).close();
     expect(() => readdirSync(folder)).toThrow(/ENOENT/);
   });
 
-  it("stand beside a run's metrics, and a run that goes on says where", () => {
+  it("are written next to a run's metrics, and a resumed run says where it starts", () => {
     const folder = join(mkdtempSync(join(tmpdir(), "pawl-tb-")), "run");
     const run = createRun({ folder, kind: "train", seed: 0, config: {} }, fail);
     for (const update of [-1, 0, 1, 2]) run.recordMetrics({ update, loss: update });
@@ -132,6 +132,6 @@ describe("event files", () => {
   });
 });
 
-it("computes CRC-32C as its standard's check value says", () => {
+it("computes CRC-32C like the standard's check value", () => {
   expect(crc32c(Buffer.from("123456789"))).toBe(0xe3069283);
 });

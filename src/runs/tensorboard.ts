@@ -1,13 +1,15 @@
 /**
- * TensorBoard event files: the metrics of a run in the form TensorBoard reads.
+ * TensorBoard event files with the metrics of a run.
  *
- * A file is a row of TFRecords, each `length · crc(length) · bytes · crc(bytes)` with CRC-32C masked as
- * TensorFlow does it; the bytes are a protobuf `Event`, of which only the few fields used here are written:
+ * A file is a sequence of TFRecords, each `length · crc(length) · bytes · crc(bytes)` with CRC-32C
+ * masked as TensorFlow does it; the bytes are a protobuf `Event`, of which only the few fields used
+ * here are written:
  *
- *   Event    1 wall_time: double   2 step: int64   3 file_version: string   5 summary   7 session_log
+ *   Event    1 wall_time: double   2 step: int64   3 file_version: string   5 summary   7
+ * session_log
  *   Summary  1 value, repeated     Value  1 tag: string   2 simple_value: float
  *
- * A run that goes on gets a file of its own, which begins by telling TensorBoard from which step on the
+ * A resumed run gets its own file, which starts by telling TensorBoard from which step on the
  * earlier files no longer hold.
  */
 import { closeSync, mkdirSync, openSync, readdirSync, writeSync } from "node:fs";
@@ -15,13 +17,15 @@ import { join } from "node:path";
 import type { MetricsLine } from "./metrics-file.js";
 import { explainIo, RunError } from "./run-error.js";
 
-/** An open event file to append to; it is made when the first line comes. */
+/** An event file opened for appending; it is created with the first line. */
 export interface EventWriter {
   append(line: MetricsLine): void;
   close(): void;
 }
 
-/** Writes event files to a folder; `firstStep` is the first that this writer will write, if not from the start. */
+/**
+ * Writes event files to a folder; `firstStep` is the first step of this writer, if not the start.
+ */
 export function openEventWriter(folder: string, firstStep?: number): EventWriter {
   let file: number | undefined;
   const open = (): number => {
@@ -52,7 +56,10 @@ export function openEventWriter(folder: string, firstStep?: number): EventWriter
   };
 }
 
-/** The step of a line: updates done, because the line before the first update has number −1. */
+/**
+ * The step of a line: the number of updates done, because the line before the first update has
+ * number −1.
+ */
 export function stepOf({ update = 0 }: MetricsLine): number {
   return update + 1;
 }
@@ -60,7 +67,7 @@ export function stepOf({ update = 0 }: MetricsLine): number {
 function summary(line: MetricsLine): Buffer {
   const values = Object.entries(line)
     .filter(([name]) => name !== "update")
-    // TensorBoard groups charts by what stands before a slash.
+    // TensorBoard groups charts by what precedes a slash.
     .map(([name, value]) => message(1, text(1, name.replace(".", "/")), float(2, value)));
   return message(5, ...values);
 }
@@ -71,7 +78,8 @@ function event(step: number, content: Buffer): Buffer {
   return Buffer.concat([field(1, 1), wallTime, field(2, 0), varint(step), content]);
 }
 
-// Protobuf: a field is its number and wire type (0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes).
+// Protobuf: a field starts with its number and wire type: 0 varint, 1 eight bytes, 2 length and
+// bytes, 5 four bytes.
 const field = (number: number, wireType: number): Buffer => varint(number * 8 + wireType);
 
 function varint(value: number): Buffer {
@@ -100,7 +108,7 @@ function record(bytes: Buffer): Buffer {
   return Buffer.concat([length, maskedCrc(length), bytes, maskedCrc(bytes)]);
 }
 
-/** TensorFlow's mask: the CRC of data that itself holds CRCs would be weak. */
+/** TensorFlow's mask: the CRC of data that itself contains CRCs would be weak. */
 function maskedCrc(bytes: Buffer): Buffer {
   const crc = crc32c(bytes);
   const result = Buffer.alloc(4);

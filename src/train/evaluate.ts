@@ -22,7 +22,7 @@ export interface EvaluationOptions {
   readonly tasks?: number;
   readonly seed: number;
   readonly stepLimit?: number;
-  readonly lanes?: number;
+  readonly concurrency?: number;
   readonly signal?: AbortSignal;
   readonly onEpisode?: (episode: Episode) => void;
 }

@@ -61,7 +61,7 @@ describe("the replay of a run", () => {
     );
     const { code, stdout } = await runCli(["replay", other, "--no-losses"]);
     expect(stdout).toMatch(
-      /^update 1: world\.lambda was recorded as 0\.123, but comes out as [\d.]+$/m,
+      /^update 1: world\.lambda was recorded as 0\.123, but recomputed as [\d.]+$/m,
     );
     expect(stdout).toMatch(/3 updates, \d+ numbers compared, 1 diverged/);
     expect(code).toBe(1);

@@ -290,7 +290,7 @@ describe("pawl rwml", () => {
       expect.stringContaining("expected a run of pawl rwml"),
     ]);
     const missing = await runCli(["rwml"]);
-    expect(missing.stderr).toContain("--model.start: is needed and was not given");
+    expect(missing.stderr).toContain("--model.start: required, but not given");
   });
 });
 

@@ -57,7 +57,7 @@ export interface ConsistencyResult {
 }
 
 /** Episodes side by side, for policies that answer one at a time: their questions go to the model together. */
-const LANES = 64;
+const CONCURRENCY = 64;
 
 /** Plays the tasks in the world and in the model, and replays the latter. */
 export async function measureConsistency(options: ConsistencyOptions): Promise<ConsistencyResult> {
@@ -123,7 +123,7 @@ async function episodesOf(
     tasks,
     groupSize: 1,
     seed,
-    lanes: policy.batch === 1 ? LANES : 1,
+    concurrency: policy.batch === 1 ? CONCURRENCY : 1,
     ...(stepLimit !== undefined && { stepLimit }),
     ...(signal !== undefined && { signal }),
     onEpisode(episode) {

@@ -39,7 +39,7 @@ export interface SynthesisData {
 }
 
 /** Episodes side by side, for policies that answer one at a time. */
-const LANES = 64;
+const CONCURRENCY = 64;
 
 /** Plays in both worlds, each on its own tasks, and keeps the successes. */
 export async function synthesise(options: {
@@ -67,14 +67,14 @@ export async function synthesise(options: {
       tasks,
       groupSize: 1,
       seed: options.seed,
-      lanes: policy.batch === 1 ? LANES : 1,
+      concurrency: policy.batch === 1 ? CONCURRENCY : 1,
       ...(options.stepLimit !== undefined && { stepLimit: options.stepLimit }),
       ...(options.signal !== undefined && { signal: options.signal }),
       onEpisode: (episode) => {
         if (episode.success) kept.push(episode);
       },
     });
-    // Lanes end in any order: sorted, the same seed gives the same list.
+    // Workers finish in any order: sorted, the same seed gives the same list.
     return kept.sort((a, b) => a.group - b.group);
   };
   const real = await successes(environment, player.policy, realTasks);

@@ -39,7 +39,7 @@ function start(id: string): Env {
   return env;
 }
 
-/** Lets the expert play on, and says what it did. */
+/** Lets the expert finish the game, and returns its actions. */
 function follow(env: Env, limit = environment.stepLimit): readonly string[] {
   const actions: string[] = [];
   for (let done = false; !done && actions.length < limit; ) {
@@ -53,7 +53,7 @@ function follow(env: Env, limit = environment.stepLimit): readonly string[] {
 }
 
 describe("the training view", () => {
-  it("drops the banner and tells the task apart", () => {
+  it("drops the banner and separates the task", () => {
     const env = environment.create() as Env;
     expect(env.reset(environment.task(PLAIN))).toBe("There is a crate 2 ahead.");
     expect(env.goal).toBe("shut the watered ferns in a crate.");
@@ -105,14 +105,14 @@ describe("the training view", () => {
     expect(() => env.clone().step("switch")).toThrow("after the episode was over");
   });
 
-  it("wants a reset first", () => {
+  it("requires a reset first", () => {
     const env = environment.create() as Env;
     expect(() => env.step("switch")).toThrow(EnvError);
     expect(() => env.goal).toThrow("before reset");
     expect(env.clone()).toBeDefined();
   });
 
-  it("answers the same to a copy as to the original", () => {
+  it("answers a copy like the original", () => {
     const random = createRandom(3);
     const env = start(PLAIN);
     for (let step = 0; step < 60; step++) {
@@ -161,7 +161,7 @@ describe("the expert", () => {
     expect(follow(copy)).toEqual(follow(env));
   });
 
-  it("says so where there is no way", () => {
+  it("says so if there is no way", () => {
     expect(() => environment.expert!(start(HOPELESS))).toThrow(/hopeless.*found no way/);
   });
 
@@ -169,7 +169,7 @@ describe("the expert", () => {
     expect(follow(start(EASY))).toHaveLength(1);
   });
 
-  it("plays alfworld alone", () => {
+  it("plays only alfworld", () => {
     expect(() => environment.expert!({} as Env)).toThrow(EnvError);
   });
 });

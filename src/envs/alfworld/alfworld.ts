@@ -1,8 +1,8 @@
 /**
  * ALFWorld: household tasks in text, from the official game files, without Python.
  *
- * Training sees a game without its banner, with the task told apart from the surroundings and
- * without the `help` command in the list of actions; `traceWorld` shows it as the original does.
+ * Training sees a game without its banner, with the task separated from the surroundings and
+ * without the `help` command among the actions; `traceWorld` shows it as the original does.
  */
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
@@ -35,35 +35,32 @@ const stepLimit = 50;
 const successReward = 10;
 /** The command that explains the game to people; it is never an action of an agent. */
 const HELP = "help";
-/** Games kept ready: the episodes of a group play the same one. */
+/** Cached games: the episodes of a group play the same one. */
 const GAMES_KEPT = 32;
 
 /** The options of ALFWorld. */
 export const alfworldOptions = z.strictObject({
-  data: z
-    .string()
-    .optional()
-    .describe("folder of the official download; without it, the variable ALFWORLD_DATA names it"),
+  data: z.string().optional().describe("folder of the official download (default: $ALFWORLD_DATA)"),
   types: z
     .array(z.string())
     .min(1)
     .optional()
-    .describe("only tasks of these types, for example pick_and_place_simple; all by default"),
+    .describe("include only these task types, such as pick_and_place_simple (default: all)"),
   order: z
     .int()
     .optional()
-    .describe("seed that shuffles every task list; without it, tasks come in the order of paths"),
+    .describe("shuffle every task list with this seed (default: sorted by path)"),
 });
 
 /** ALFWorld, opened. */
 export interface AlfworldEnvironment extends Environment {
-  /** How many games of a split are left out because they cannot be solved. */
+  /** The number of games of a split that are left out because they cannot be solved. */
   unsolvable(split: string): number;
-  /** The game at a path such as `valid_seen/<type>-…/<trial>/game.tw-pddl`, as the original is. */
+  /** The game at a path such as `valid_seen/<type>-…/<trial>/game.tw-pddl`, as in the original. */
   traceWorld(game: string): TraceWorld;
 }
 
-/** A running game, with what its expert looks at. */
+/** A running game, with what its expert sees. */
 interface AlfworldEnv extends Env {
   readonly guide: Guide;
 }
@@ -83,7 +80,7 @@ function dataFolder(options: Options): string | undefined {
   return options.data ?? process.env.ALFWORLD_DATA;
 }
 
-/** Opens ALFWorld; its games are read when they are played. */
+/** Opens ALFWorld; games are read when they are played. */
 export function openAlfworld(options: Options): AlfworldEnvironment {
   const folder = openGameFolder(dataFolder(options));
   checkTypes(folder, options);
@@ -122,7 +119,7 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
   };
 }
 
-/** Refuses a type that no split has: it would choose nothing, silently. */
+/** Rejects a type that no split has: it would silently select nothing. */
 function checkTypes(folder: GameFolder, options: Options): void {
   const present = options.types === undefined ? [] : folder.types();
   const unknown = options.types?.find((type) => !present.includes(type));
@@ -132,7 +129,7 @@ function checkTypes(folder: GameFolder, options: Options): void {
   }
 }
 
-/** Chooses the types that are asked for and puts the tasks in the order that is asked for. */
+/** Filters the tasks by type and sorts or shuffles them. */
 function arrange(tasks: readonly Task[], split: string, options: Options): readonly Task[] {
   const { types, order } = options;
   const chosen = tasks.filter(({ type }) => types === undefined || types.includes(type));
@@ -143,7 +140,7 @@ function isAlfworld(env: Env): env is AlfworldEnv {
   return "guide" in env;
 }
 
-/** A game as recorded traces saw it: banner, task and `help` included. */
+/** A game as in recorded traces: with banner, task and `help`. */
 function rawGame(game: Game): TraceWorld {
   let play = startPlay(game);
   const state = (obs: string): TraceState => {
@@ -158,7 +155,7 @@ function rawGame(game: Game): TraceWorld {
   };
 }
 
-/** An episode that has begun: its task, how far its game has gone, and whether it is over. */
+/** A started episode: its task, the state of its game, and whether it is over. */
 interface Begun {
   readonly task: Task;
   readonly play: Play;
@@ -227,11 +224,11 @@ function createEnv(gameOf: (id: string) => Game, from?: Begun): AlfworldEnv {
   };
 }
 
-/** The task in words: what follows the colon of what the game says of it. */
+/** The task in words: what follows the colon in the game's task sentence. */
 function goalOf(game: Game): string {
-  const told = game.task ?? "";
-  const colon = told.indexOf(": ");
-  return (colon === -1 ? told : told.slice(colon + 2)).trim();
+  const sentence = game.task ?? "";
+  const colon = sentence.indexOf(": ");
+  return (colon === -1 ? sentence : sentence.slice(colon + 2)).trim();
 }
 
 function describe(options: Options): readonly string[] {

@@ -1,7 +1,7 @@
 /**
- * What a world model may be told of the initial state: of every place, whether it is closed and
- * what it holds. The one file that knows words of the domain: a game whose domain lacks them has no
- * such context.
+ * What a world model may know about the initial state: whether each place is closed and what it
+ * holds. The only file that knows words of the domain: a game whose domain lacks them has no such
+ * context.
  */
 import type { Game } from "./game.js";
 import { factHolds } from "./state.js";
@@ -17,8 +17,8 @@ const WORDS = {
 };
 
 /**
- * The places of a game as they are at the start, in the words and in the order in which visiting and opening
- * them shows it: so a model that has been told need only remember, not put it in other words.
+ * The places of a game at the start, in the words and in the order in which visiting and opening
+ * them shows them, so that a model only needs to remember, not to rephrase.
  */
 export function initialContext(game: Game): string | undefined {
   const { world, names } = game;

@@ -1,6 +1,6 @@
 /**
- * The expert: follows the walkthrough of a game as long as the episode does, and searches for a way
- * from where it stands otherwise.
+ * The expert: follows a game's walkthrough as long as the episode does, and otherwise searches for
+ * a plan from the current state.
  */
 import { EnvError } from "../env.js";
 import { findPlan } from "./planner.js";
@@ -11,16 +11,16 @@ import type { Action } from "./world.js";
 export interface Guide {
   /** The next command on a way to the goal. */
   next(): string;
-  /** Told of every command that was carried out. */
+  /** Called for every command that was carried out. */
   saw(command: string, action: Action): void;
   /** The guide of a copy of the episode. */
   clone(play: Play): Guide;
 }
 
-/** What is left of a way: commands of the walkthrough, or actions that a search found. */
+/** The rest of a plan: commands of the walkthrough, or actions that a search found. */
 type Way = readonly (string | Action)[];
 
-/** A guide through an episode, which starts with the game's walkthrough where there is one. */
+/** A guide through an episode, which starts with the game's walkthrough if there is one. */
 export function createGuide(play: Play, start: Way = play.game.walkthrough ?? []): Guide {
   let way = start;
   const command = (step: string | Action): string =>
@@ -34,7 +34,7 @@ export function createGuide(play: Play, start: Way = play.game.walkthrough ?? []
           const reason = "its bounded search found no way to the goal";
           throw new EnvError(`${play.game.file}: the expert knows no command: ${reason}`);
         }
-        // Where the goal holds already, any command ends the episode.
+        // If the goal already holds, any command ends the episode.
         way = found.length > 0 ? found : play.commands().slice(0, 1);
       }
       return command(way[0]!);

@@ -1,7 +1,7 @@
 /**
  * Facts as sorted numbers. Objects are numbered in the order of their names, so a fact's arguments,
  * read as digits in base "number of objects", sort as the facts do. Stores are never changed in
- * place: a changed predicate gets a new row, all else is shared, which makes copies free.
+ * place: a changed predicate gets a new row and everything else is shared, which makes copies free.
  */
 
 /** The facts of one predicate, ascending. */
@@ -30,7 +30,7 @@ export function includes(row: Row, key: number): boolean {
   return row[lowerBound(row, key)] === key;
 }
 
-/** The row with a fact; the same row where it was there already. */
+/** The row with a fact added; the same row if it was already there. */
 export function withFact(row: Row, key: number): Row {
   const at = lowerBound(row, key);
   if (row[at] === key) {
@@ -41,7 +41,7 @@ export function withFact(row: Row, key: number): Row {
   return next;
 }
 
-/** The row without a fact; the same row where it was not there. */
+/** The row without a fact; the same row if it was not there. */
 export function withoutFact(row: Row, key: number): Row {
   const at = lowerBound(row, key);
   if (row[at] !== key) {

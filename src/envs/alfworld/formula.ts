@@ -1,6 +1,6 @@
 /**
- * Conditions of PDDL, read into negation normal form: `not` stands only before atoms, so that
- * evaluation and the expert's relaxation need no polarity.
+ * PDDL conditions in negation normal form: `not` occurs only before atoms, so that evaluation and
+ * the expert's relaxation need no polarity.
  */
 import { type List, type Node, type Word, written } from "./sexpr.js";
 import { excerpt, fault, type Source } from "./source.js";
@@ -39,7 +39,7 @@ export interface Predicate {
   readonly arity: number;
 }
 
-/** What the reader of formulas knows and collects: one per domain and one per problem. */
+/** What the formula parser knows and collects: one per domain and one per problem. */
 export interface Reader {
   readonly source: Source;
   readonly predicates: readonly Predicate[];
@@ -48,7 +48,7 @@ export interface Reader {
   readonly constants: string[];
 }
 
-/** The variables in scope, and how many slots have been given out. */
+/** The variables in scope, and the number of allocated slots. */
 export interface Scope {
   readonly slots: ReadonlyMap<string, number>;
   readonly counter: { next: number };
@@ -82,7 +82,7 @@ export function expectList(
   return node;
 }
 
-/** Reads `a b - t c - u d`: names with their types; a name without one is an `object`. */
+/** Reads `a b - t c - u d`: names with their types; a name without a type is an `object`. */
 export function readTypedNames(
   source: Source,
   nodes: readonly Node[],
@@ -120,7 +120,7 @@ export function readVariables(
   return { variables, scope: { slots, counter: scope.counter } };
 }
 
-/** Reads the term `word` stands for. */
+/** Reads a term. */
 export function readTerm(reader: Reader, node: Node, scope: Scope): Term {
   const word = expectWord(reader.source, node, node.line, "a variable or a constant");
   if (word.text.startsWith("?")) {
@@ -142,7 +142,7 @@ export function readAtom(reader: Reader, list: List, scope: Scope, positive: boo
   return { op: "atom", positive, predicate, terms };
 }
 
-/** The index of a predicate, or an error where it is not declared with this many arguments. */
+/** The index of a predicate; throws if it is not declared with this many arguments. */
 export function predicateOf(reader: Reader, head: Word, count: number): number {
   const predicate = reader.predicateIndex.get(head.text);
   if (predicate === undefined) {

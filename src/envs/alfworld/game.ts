@@ -1,4 +1,4 @@
-/** A game file, read and made ready to play. What games share, they share in memory. */
+/** A game file, parsed and ready to play. Games share memory for what they have in common. */
 import { readFileSync } from "node:fs";
 import { EnvError } from "../env.js";
 import { type Grammar, parseGrammar } from "./grammar.js";
@@ -12,33 +12,36 @@ import { dependenceOf, type Teller, tell } from "./text.js";
 import { initialView } from "./view.js";
 import { buildWorld, type Schema, type World } from "./world.js";
 
-/** How an action reads in one game. */
+/** The wording of an action in one game. */
 export interface SchemaText {
   readonly template: Phrase;
   readonly feedback: Phrase;
-  /** The commands made so far, by the arguments they depend on; undefined where the state counts. */
+  /**
+   * The commands created so far, by the arguments they depend on; undefined if they depend on the
+   * state.
+   */
   readonly commands: Map<number, string> | undefined;
   /** The positions of the arguments that the command depends on. */
   readonly commandArguments: readonly number[];
 }
 
 export interface Game extends Teller {
-  /** The commands that solve it, where the file has them. */
+  /** The commands that solve it, if the file has them. */
   readonly walkthrough: readonly string[] | undefined;
   /** What the game says at the start: banner, surroundings and task. */
   readonly opening: string;
   /** The surroundings alone: the opening without its banner and its task. */
   readonly surroundings: string;
-  /** What the game says of the task, where it does. */
+  /** The game's task sentence, if it has one. */
   readonly task: string | undefined;
   textOf(schema: Schema): SchemaText;
 }
 
-/** Games of one version have the same domain; games with the same task the same grammar. */
+/** Games of one version have the same domain; games with the same task have the same grammar. */
 const domains = createMemo<Domain>(16);
 const grammars = createMemo<Grammar>(64);
 
-/** The symbols of the grammar that the engine itself asks for. */
+/** The grammar symbols that the engine itself uses. */
 const OPENING = "intro";
 const TASK = "task";
 
@@ -105,7 +108,7 @@ export function parseGame(file: string, text: string): Game {
   };
 }
 
-/** Where the commands of a schema are kept, if they are the same in every state. */
+/** The cache for the commands of a schema, if they are the same in every state. */
 function commandCache(
   world: World,
   grammar: Grammar,
@@ -113,13 +116,13 @@ function commandCache(
   template: Phrase,
 ): Pick<SchemaText, "commands" | "commandArguments"> {
   const { state, names } = dependenceOf(world, grammar, template);
-  // A placeholder that a query binds must differ from all arguments, so all of them count then.
+  // A placeholder that a query binds must differ from all arguments, so then all of them count.
   const free = [...names].some((name) => !schema.parameters.includes(name));
   const read = schema.positions.filter((at) => free || names.has(schema.parameters[at]!));
   return { commands: state ? undefined : new Map(), commandArguments: read };
 }
 
-/** The phrase of the opening without the text before its first symbol and without the task. */
+/** The opening phrase without the text before its first symbol and without the task. */
 function surroundings(grammar: Grammar): Phrase {
   const phrase = grammar.rules.get(OPENING)?.[0]?.phrase ?? [];
   const first = phrase.findIndex(({ op }) => op !== "literal");
@@ -151,7 +154,7 @@ function readWalkthrough(file: string, value: unknown): readonly string[] | unde
   return value;
 }
 
-/** Names for the objects that facts speak of; the others are never spoken of. */
+/** Names for the objects that facts mention; the others are never mentioned. */
 function objectNames(world: World): readonly string[] {
   const { count, names } = world.objects;
   const mentioned = new Uint8Array(count);

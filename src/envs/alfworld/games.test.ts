@@ -31,7 +31,7 @@ const ids = (options: Parameters<typeof openAlfworld>[0], split: string) =>
     .map(({ id }) => id);
 
 describe("task lists", () => {
-  it("hold each solvable game once, in the order of paths, with the type its folder names", () => {
+  it("contain each solvable game once, in the order of paths, with the type from its folder", () => {
     const environment = openAlfworld({ data });
     expect(environment.splits).toEqual(["train", "valid_seen"]);
     expect(environment.tasks("train")).toEqual([
@@ -50,7 +50,7 @@ describe("task lists", () => {
     expect(ids({}, "train")).toEqual(wanted);
   });
 
-  it("can be cut to types and shuffled by a seed", () => {
+  it("can be filtered by type and shuffled by a seed", () => {
     expect(ids({ data, types: ["look_only"] }, "train")).toEqual(["train/look_only-Can-2/trial_c"]);
     const orders = Array.from({ length: 20 }, (_, order) => ids({ data, order }, "train").join());
     expect(new Set(orders).size).toBeGreaterThan(1);
@@ -92,7 +92,7 @@ describe("task lists", () => {
 });
 
 describe("a broken game", () => {
-  it("is listed, named when it is opened, and does not keep the others from loading", () => {
+  it("is listed, reported when it is opened, and does not keep the others from loading", () => {
     const environment = openAlfworld({ data });
     const [broken, whole] = environment.tasks("valid_seen");
     const env = environment.create();
@@ -116,7 +116,7 @@ describe("env info", () => {
     expect(lines.at(-1)).toContain("alfworld-download");
   });
 
-  it("explains how to get the data where there is none", () => {
+  it("explains how to get the data if there is none", () => {
     vi.stubEnv("ALFWORLD_DATA", "");
     expect(alfworld.describe!({})).toEqual([expect.stringContaining("alfworld-download")]);
   });

@@ -1,5 +1,5 @@
 /**
- * The games of a data folder, as the official download lays them out:
+ * The games of a data folder, in the layout of the official download:
  * `json_…/<split>/<type>-…/<trial>/game.tw-pddl`. Listing reads folders and the end of each file,
  * where a game says whether it can be solved; games are parsed when they are played.
  */
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { didYouMean } from "../../text/nearest.js";
 import { EnvError, type Task } from "../env.js";
 
-/** How many games each split of the official download has, in the order in which they are listed. */
+/** The number of games in each split of the official download, in listing order. */
 export const OFFICIAL_SIZES: ReadonlyMap<string, number> = new Map([
   ["train", 3553],
   ["valid_seen", 140],
@@ -27,7 +27,7 @@ export const HOW_TO_GET_DATA =
 /** The games of one split. */
 export interface SplitList {
   readonly tasks: readonly Task[];
-  /** Games that say of themselves that they cannot be solved; they are not in `tasks`. */
+  /** Games that are marked as unsolvable; they are not in `tasks`. */
   readonly unsolvable: number;
 }
 
@@ -36,9 +36,9 @@ export interface GameFolder {
   /** The folder that holds the splits. */
   readonly root: string;
   readonly splits: readonly string[];
-  /** The types of tasks there are in any split, by the names of their folders. */
+  /** The task types of all splits, by the names of their folders. */
   types(): readonly string[];
-  /** The games of a split, read when first asked for; a missing one is an `EnvError`. */
+  /** The games of a split, read on first use; a missing one is an `EnvError`. */
   list(split: string): SplitList;
 }
 
@@ -124,7 +124,7 @@ function readSplit(root: string, split: string): SplitList {
   return { tasks, unsolvable };
 }
 
-/** The family of a task: what its folder's name starts with. */
+/** The family of a task: the start of its folder's name. */
 function taskType(folder: string): string {
   return folder.split("-", 1)[0]!;
 }
@@ -133,8 +133,8 @@ const TAIL_BYTES = 4096;
 const SAYS_SOLVABLE = /(?<!\\)"solvable"\s*:\s*(true|false)/;
 
 /**
- * Whether a game says that it can be solved; undefined where there is no game. A game that does not
- * say, or cannot be read, counts as solvable: it is listed, and the error comes when it is opened.
+ * Whether a game is marked as solvable; undefined if there is no game. A game that does not say, or
+ * cannot be read, counts as solvable: it is listed, and the error comes when it is opened.
  */
 function saysSolvable(file: string): boolean | undefined {
   let handle: number;

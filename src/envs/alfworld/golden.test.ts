@@ -1,4 +1,6 @@
-/** The engine against what the original answered, and over all official games. */
+/**
+ * Compares the engine with recorded answers of the original, and runs it over all official games.
+ */
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { envChecks } from "../conformance.js";
@@ -33,7 +35,7 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
     expect(result).toEqual({ traces: 280, states: 6665, mismatches: [] });
   });
 
-  it("keep the contract of environments", async () => {
+  it("keep the environment contract", async () => {
     for (const check of envChecks(environment, { tasksPerSplit: 2, steps: 12 })) {
       await expect(check.run(), check.name).resolves.toBeUndefined();
     }
@@ -80,17 +82,17 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
       const env = environment.create() as Env;
       env.reset(task);
       const context = env.initialContext!()!;
-      const told = (shown: string): void => expect(context).toContain(shown);
+      const expectInContext = (shown: string): void => expect(context).toContain(shown);
       const places = env.admissibleActions!().filter((action) => action.startsWith("go to "));
       for (const place of places.map((action) => action.slice("go to ".length))) {
         const there = env.clone();
         const arrived = there.step(`go to ${place}`).observation;
-        told(arrived.replace(`You arrive at ${place}. `, ""));
+        expectInContext(arrived.replace(`You arrive at ${place}. `, ""));
         seen.visited++;
         const opened = there.step(`open ${place}`).observation;
         if (!opened.startsWith("You open")) continue;
         const inside = opened.replace(/^.* is open\. /, "");
-        told(`The ${place} is closed. ${inside}`);
+        expectInContext(`The ${place} is closed. ${inside}`);
         seen.opened++;
       }
     }
@@ -122,21 +124,21 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
     expect(solved.length).toBeGreaterThanOrEqual(0.95 * tasks.length);
   });
 
-  it("of version 2.1.1 work too, and are solved by search for want of a walkthrough", () => {
+  it("of version 2.1.1 work too, and are solved by search because they have no walkthrough", () => {
     const old = openAlfworld({ data: unpacked(OLD_GAMES) });
     const tasks = old.splits.flatMap((split) => old.tasks(split));
     expect(tasks).toHaveLength(6);
     for (const task of tasks) {
       const env = old.create() as Env;
       env.reset(task);
-      const told: string[] = [];
-      for (let step = 0; step < old.stepLimit && !told.includes("won"); step++) {
+      const lines: string[] = [];
+      for (let step = 0; step < old.stepLimit && !lines.includes("won"); step++) {
         const action = old.expert!(env);
         const { observation, info } = env.step(action);
-        told.push(`${action}: ${observation}`, ...(info.success ? ["won"] : []));
+        lines.push(`${action}: ${observation}`, ...(info.success ? ["won"] : []));
       }
-      expect(told.at(-1), task.id).toBe("won");
-      expect(told.some((line) => /^go to .*: You arrive at loc \d+\. /.test(line))).toBe(true);
+      expect(lines.at(-1), task.id).toBe("won");
+      expect(lines.some((line) => /^go to .*: You arrive at loc \d+\. /.test(line))).toBe(true);
     }
   });
 });

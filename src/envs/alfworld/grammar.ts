@@ -8,13 +8,13 @@ import { createMemo } from "./memo.js";
 import { type Phrase, PhraseError, parsePhrase, parseQuery, type Query } from "./phrase.js";
 import { excerpt, fault, lineAt, type Source } from "./source.js";
 
-/** One way to expand a symbol; the first whose condition has an answer is taken. */
+/** One way to expand a symbol; the first one whose condition has an answer is taken. */
 export interface Rule {
   readonly condition: Query | undefined;
   readonly phrase: Phrase;
 }
 
-/** How an action is commanded, and what the game answers. */
+/** An action's command template and the game's response. */
 export interface ActionText {
   readonly template: Phrase;
   readonly feedback: Phrase;
@@ -26,7 +26,7 @@ export interface Grammar {
   readonly actions: ReadonlyMap<string, ActionText>;
 }
 
-/** Blocks, phrases and conditions repeat from game to game: each is parsed once. */
+/** Blocks, phrases and conditions are the same in many games: each is parsed once. */
 const blocks = createMemo<RuleSet>(256);
 const phrases = createMemo<Phrase>(4096);
 const queries = createMemo<Query>(4096);
@@ -66,7 +66,7 @@ function here(cursor: Cursor, message: string) {
 const SPACE = /(?:\s+|#[^\n]*)*/y;
 const WORD = /[\w/-]+|::|[{};]|\S/y;
 
-/** The next word or mark, after white space and `#` comments. */
+/** The next word or punctuation mark, after white space and `#` comments. */
 function nextWord(cursor: Cursor): string | undefined {
   skipSpace(cursor);
   WORD.lastIndex = cursor.at;
@@ -161,7 +161,7 @@ function readPhrase(source: Source, text: string, offset: () => number): Phrase 
   return located(source, offset, () => phrases(text, () => parsePhrase(text)));
 }
 
-/** Runs a parser of phrases and adds file and line to its complaint. */
+/** Runs a phrase parser and adds file and line to its errors. */
 function located<Value>(source: Source, offset: () => number, parse: () => Value): Value {
   try {
     return parse();
@@ -181,7 +181,8 @@ function addRules(source: Source, block: Text, rules: Map<string, readonly Rule[
 
 function readRules(source: Source, block: Text): RuleSet {
   const rules = new Map<string, readonly Rule[]>();
-  // Lines that start with `#` are comments; blanked rather than cut, so that offsets stay true.
+  // Lines that start with `#` are comments; they are blanked instead of cut, so that offsets stay
+  // correct.
   const json = block.text.replace(/^[ \t]*#[^\n]*/gm, (line) => " ".repeat(line.length));
   let parsed: unknown;
   try {

@@ -1,6 +1,6 @@
 /**
  * A game without variables, as the expert's estimates need it: every action that can ever apply, as
- * numbers of the literals it needs and gives. Made once per game, and only where it is asked for.
+ * the numbers of the literals it requires and produces. Built once per game, and only on demand.
  */
 import { type Facts, includes } from "./facts.js";
 import {
@@ -17,7 +17,7 @@ import {
 import { findActions, type State } from "./state.js";
 import type { Action, World } from "./world.js";
 
-/** An action under one condition, or, without an action, one side of an "or". */
+/** An action under one condition or, without an action, one branch of an "or". */
 export interface Operator {
   readonly action: Action | undefined;
   readonly needs: readonly number[];
@@ -25,16 +25,16 @@ export interface Operator {
 }
 
 export interface Grounding {
-  /** How many literals there are. */
+  /** The number of literals. */
   readonly literals: number;
   readonly operators: readonly Operator[];
-  /** Literals that all hold exactly when the goal does; undefined where it never can. */
+  /** Literals that all hold exactly when the goal does; undefined if it can never hold. */
   readonly goal: readonly number[] | undefined;
   /** The literals that hold in a state. */
   literalsOf(state: State): readonly number[];
 }
 
-/** A condition as literals that all must hold; undefined where it never can. */
+/** A condition as literals that all must hold; undefined if it can never hold. */
 type Ground = readonly number[] | undefined;
 
 /** Grounds a world, for all states that can be reached in it. */
@@ -80,7 +80,7 @@ function operatorsOf(
   return byNeeds.values();
 }
 
-/** What grounds conditions; each side of an "or" becomes an operator that costs nothing. */
+/** Grounds conditions; each branch of an "or" becomes an operator without cost. */
 function conditionGrounder(
   world: World,
   reachable: Facts,

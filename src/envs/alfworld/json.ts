@@ -1,4 +1,4 @@
-/** Where a broken JSON text breaks: the engine's own messages do not always say. */
+/** Finds where broken JSON breaks: the JavaScript engine's messages do not always say. */
 import type { EnvError } from "../env.js";
 import { fault, lineAt, type Source } from "./source.js";
 
@@ -23,7 +23,7 @@ function reasonAt(json: string, at: number): string {
 const TOKEN =
   /\s*(?:([{}[\],:])|("(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/y;
 
-/** The offset of the first token that cannot stand where it does, by a scan with a stack. */
+/** The offset of the first unexpected token, by a scan with a stack. */
 function brokenAt(json: string): number {
   type Expected = "value" | "value or ]" | "key" | "key or }" | ":" | "after";
   const open: ("{" | "[")[] = [];

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createMemo } from "./memo.js";
 
-it("makes a thing once and forgets what was not asked for the longest", () => {
+it("creates a value once and evicts the least recently used", () => {
   const memo = createMemo<string>(2);
   const made: string[] = [];
   const ask = (key: string) =>

@@ -1,7 +1,7 @@
-/** Remembers what was made last, by a text, so that what games share is made once. */
+/** An LRU cache by text, so that what games share is created once. */
 export type Memo<Value> = (key: string, make: () => Value) => Value;
 
-/** A memory for the last `limit` things; what was not asked for the longest is forgotten first. */
+/** A cache of `limit` entries; the least recently used one is evicted first. */
 export function createMemo<Value>(limit: number): Memo<Value> {
   const kept = new Map<string, Value>();
   return (key, make) => {

@@ -2,13 +2,13 @@
 
 /** Ends the readable part of an id; what follows are coordinates. */
 const SEPARATOR = "_bar_";
-/** An id that says so anywhere is called that: the one word the original adds to a name. */
+/** The one word that the original adds to a name: an id that contains it is called so. */
 const SUFFIX = "basin";
 
 /**
  * The names of `ids`, which are sorted: the readable part of the id and a number that counts
  * downwards, so that the first of a kind has the highest. An id without coordinates is its own
- * name, with a space after it.
+ * name, followed by a space.
  */
 export function nameObjects(ids: readonly string[]): ReadonlyMap<string, string> {
   const kindOf = (id: string) => {

@@ -4,7 +4,7 @@ import type { Domain, Problem } from "./pddl.js";
 /** The objects of one type. */
 export interface TypeMembers {
   readonly objects: readonly number[];
-  /** An object's position among `objects`, or -1 where it is not of the type. */
+  /** An object's position among `objects`, or -1 if it is not of the type. */
   readonly rank: Int32Array;
 }
 
@@ -16,7 +16,7 @@ export interface Objects {
   /** The number of its declared type in the domain, by object. */
   readonly typeNumbers: Int32Array;
   readonly index: ReadonlyMap<string, number>;
-  /** The objects of a type and its subtypes; none for a type nobody declared. */
+  /** The objects of a type and its subtypes; none for an undeclared type. */
   ofType(type: string): TypeMembers;
 }
 
@@ -61,7 +61,7 @@ function membersOf(typeNumbers: Int32Array, wanted: ReadonlySet<number>): TypeMe
 function subtypes(domain: Domain, ancestor: string): ReadonlySet<number> {
   const found = new Set<number>();
   for (const [type, number] of domain.typeNumbers) {
-    // A type may be its own ancestor by mistake; the set ends that walk.
+    // A type may by mistake be its own ancestor; the set ends that walk.
     const seen = new Set<string>();
     let at: string | undefined = type;
     while (at !== undefined && at !== ancestor && !seen.has(at)) {

@@ -1,4 +1,4 @@
-/** What the two parsers say of broken games, and that they never fail in any other way. */
+/** What the two parsers report about broken games, and that they never fail in any other way. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EnvError } from "../env.js";
@@ -14,7 +14,7 @@ const problem = (text: string) => () =>
   parseProblem({ file: FILE, part: "pddl_problem", text }, domain(shedDomain)());
 const grammar = (text: string) => () => parseGrammar({ file: FILE, part: "grammar", text });
 
-/** The text with one thing replaced, which must be there. */
+/** The text with one occurrence replaced, which must exist. */
 function changed(text: string, from: string, to: string): string {
   expect(text).toContain(from);
   return text.replace(from, () => to);
@@ -51,14 +51,14 @@ describe("a broken domain", () => {
     ],
     ["(dry ?s - seedling)", "(dry ?s - )", "expected a type after `-`, found nothing"],
     ["    (lit))", "    (lit) (lit))", "the predicate `lit` is declared twice"],
-  ])("with %j replaced by %j is named", (from, to, message) => {
+  ])("with %j replaced by %j is reported", (from, to, message) => {
     const text = changed(shedDomain, from, to);
     expect(domain(text)).toThrow(EnvError);
     expect(domain(text)).toThrow(`${FILE}: pddl_domain, line ${lineOf(text, to.trim())}: `);
     expect(domain(text)).toThrow(message);
   });
 
-  it("that is cut off names the list that is left open", () => {
+  it("that is cut off is reported with the list that is left open", () => {
     const text = shedDomain.slice(0, shedDomain.indexOf(":action lift"));
     expect(domain(text)).toThrow("the text ends inside the list that line");
     expect(domain("")).toThrow("expected an expression, found nothing");
@@ -76,7 +76,7 @@ describe("a broken problem", () => {
     ["Can_bar_1 - can", "Can_bar_1 - pail", "the type `pail` of `can_bar_1` is not declared"],
     ["(:goal (exists", "(:goal () (exists", "`:goal` takes 1 condition, found 2"],
     ["(:metric", "(:constraints", "unknown construct `:constraints` in a problem"],
-  ])("with %j replaced by %j is named", (from, to, message) => {
+  ])("with %j replaced by %j is reported", (from, to, message) => {
     const text = changed(shedProblem, from, to);
     const load = () => parseGame(FILE, shedGame({ pddl_problem: text }));
     expect(load).toThrow(EnvError);
@@ -84,7 +84,7 @@ describe("a broken problem", () => {
     expect(load).toThrow(message);
   });
 
-  it("without a goal is named", () => {
+  it("without a goal is reported", () => {
     expect(problem("(define (problem p) (:domain shed))")).toThrow("expected a `(:goal …)`");
   });
 });
@@ -116,7 +116,7 @@ describe("a broken grammar", () => {
     ],
     ['"rhs": "dark"', '"lhs": "dark"', 'symbol `lamp`: expected a rule with a text `"rhs"`'],
     ['"spare": [', '"spare": {[', "this is not valid JSON: found `[`"],
-  ])("with %j replaced by %j is named", (from, to, message) => {
+  ])("with %j replaced by %j is reported", (from, to, message) => {
     const text = changed(shedGrammar, from, to);
     expect(grammar(text)).toThrow(EnvError);
     expect(grammar(text)).toThrow(message);
@@ -124,7 +124,7 @@ describe("a broken grammar", () => {
     expect(Math.abs(named - lineOf(text, to))).toBeLessThanOrEqual(1);
   });
 
-  it("that never ends is an error when it is told", () => {
+  it("that never ends is an error when it is expanded", () => {
     const endless = changed(shedGrammar, '"rhs": "dark"', '"rhs": "#lamp##lamp#"');
     const lit = changed(endless, '"lit()"', '"rested(k:keeper)"');
     const started = startPlay(parseGame(FILE, shedGame({ grammar: lit })));
@@ -148,7 +148,7 @@ function caught(run: () => unknown): string {
 }
 
 describe("a broken game file", () => {
-  it("names the line at which its JSON breaks", () => {
+  it("is reported with the line at which its JSON breaks", () => {
     const text = JSON.stringify(JSON.parse(shedGame()), undefined, 1);
     expect(() => parseGame(FILE, text.slice(0, -40))).toThrow(
       /^shed\.tw-pddl: game file, line \d+: this is not valid JSON/,
@@ -158,12 +158,12 @@ describe("a broken game file", () => {
     expect(() => parseGame(FILE, "{}")).toThrow("expected a text `pddl_domain`");
   });
 
-  it("that says it cannot be solved is refused", () => {
+  it("that is marked as unsolvable is rejected", () => {
     expect(() => parseGame(FILE, shedGame({ solvable: false }))).toThrow("it cannot be solved");
   });
 });
 
-/** Cuts, doubles, swaps and sprinkles a text with what its language is made of. */
+/** Cuts, duplicates, swaps and inserts tokens of the language into a text. */
 function mutations(text: string, marks: readonly string[]): fc.Arbitrary<string> {
   const place = fc.nat(text.length);
   const edit = fc.record({ from: place, length: fc.nat(30), mark: fc.constantFrom(...marks, "") });
@@ -175,7 +175,7 @@ function mutations(text: string, marks: readonly string[]): fc.Arbitrary<string>
   );
 }
 
-/** Runs a parser on a text; anything but success or the named error fails the test. */
+/** Runs a parser on a text; anything but success or the expected error fails the test. */
 function survives(run: () => unknown): void {
   try {
     run();
@@ -233,7 +233,7 @@ describe("mutated games", () => {
     ["domains", PDDL_MARKS, shedDomain, "pddl_domain"],
     ["problems", PDDL_MARKS, shedProblem, "pddl_problem"],
     ["grammars", GRAMMAR_MARKS, shedGrammar, "grammar"],
-  ] as const)("%s give the named error or play", (_, marks, text, part) => {
+  ] as const)("%s give the expected error or play", (_, marks, text, part) => {
     fc.assert(
       fc.property(mutations(text, marks), (mutated) => {
         survives(plays(shedGame({ [part]: mutated })));
@@ -242,7 +242,7 @@ describe("mutated games", () => {
     );
   });
 
-  it("and any text at all gives the named error or parses", () => {
+  it("and any text at all gives the expected error or parses", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => {
         survives(() => parseDomain({ file: "fuzzed", part: "pddl_domain", text }));
@@ -253,7 +253,7 @@ describe("mutated games", () => {
     );
   });
 
-  it("and nesting without end is refused", () => {
+  it("and endless nesting is rejected", () => {
     const deep = "(".repeat(100_000);
     expect(domain(deep)).toThrow("nested more than 200 deep");
     expect(() => parseGame(FILE, "[".repeat(100_000))).toThrow("this is not valid JSON");

@@ -1,7 +1,7 @@
 /**
  * PDDL domains and problems, as far as games use them: types, constants, predicates, actions with
- * quantified and conditional effects, initial facts and a goal. Costs are read over; what is not
- * known here is an error that names the construct.
+ * quantified and conditional effects, initial facts and a goal. Costs are skipped; an unknown
+ * construct is an error that names it.
  */
 import {
   type AtomFormula,
@@ -22,20 +22,22 @@ import {
 import { type List, type Node, parseExpression, written } from "./sexpr.js";
 import { excerpt, fault, type Source } from "./source.js";
 
-/** One literal that an action makes true or false, for all `variables`, where `condition` holds. */
+/**
+ * One literal that an action makes true or false, for all `variables` for which `condition` holds.
+ */
 export interface Effect {
   readonly atom: AtomFormula;
   readonly variables: readonly Variable[];
   readonly condition: Formula | undefined;
 }
 
-/** An action with its variables still open. */
+/** An action schema with unbound variables. */
 export interface ActionSchema {
   readonly name: string;
   readonly parameters: readonly Variable[];
   readonly precondition: Formula;
   readonly effects: readonly Effect[];
-  /** How many slots its variables take. */
+  /** The number of slots for its variables. */
   readonly slots: number;
 }
 
@@ -66,7 +68,7 @@ export interface InitialFact {
   readonly line: number;
 }
 
-/** What is particular to one game. */
+/** What is specific to one game. */
 export interface Problem {
   readonly objects: readonly TypedName[];
   readonly facts: readonly InitialFact[];
@@ -76,7 +78,7 @@ export interface Problem {
   readonly constants: readonly string[];
 }
 
-/** The sections of `(define (domain …) …)`, by keyword, checked to be ones that are known. */
+/** The sections of `(define (domain …) …)` by keyword; unknown ones are rejected. */
 function sections(source: Source, kind: "domain" | "problem", known: readonly string[]) {
   const root = parseExpression(source);
   const title = root.items[1];
@@ -166,7 +168,7 @@ function readAction(reader: Reader, list: List): ActionSchema {
   return { name, parameters: variables, precondition, effects, slots: scope.counter.next };
 }
 
-/** How many parts the constructs of an effect take. */
+/** The number of parts in the constructs of an effect. */
 const EFFECT_PARTS = new Map([
   ["not", 1],
   ["forall", 2],
@@ -271,7 +273,7 @@ export function parseProblem(source: Source, domain: Domain): Problem {
   return { objects, facts, goal, goalSlots: scope.counter.next, constants };
 }
 
-/** Reads an initial fact; a number's value and what is said to be false are no facts. */
+/** Reads an initial fact; numeric values and negated facts are skipped. */
 function readFact(reader: Reader, node: Node): InitialFact | undefined {
   const list = expectList(reader.source, node, node.line, "a fact");
   const head = expectWord(reader.source, list.items[0], list.line, "a predicate");

@@ -4,7 +4,7 @@
  */
 import { excerpt } from "./source.js";
 
-/** What an expression may ask of an object. */
+/** The attributes of an object that an expression may use. */
 export const ATTRIBUTES = ["name", "id", "type", "definite", "indefinite"] as const;
 export type Attribute = (typeof ATTRIBUTES)[number];
 
@@ -37,14 +37,14 @@ export interface Slot {
 
 export type Phrase = readonly Piece[];
 
-/** Says what is wrong with a phrase; the grammar's reader adds file and line. */
+/** An error in a phrase; the grammar parser adds file and line. */
 export class PhraseError extends Error {
   override readonly name = "PhraseError";
 }
 
 /**
- * Parses a right-hand side. Its leading white space is dropped, and a closing bracket that closes
- * nothing ends it: the original does both, and the games contain both.
+ * Parses a right-hand side. Leading white space is dropped, and an unmatched closing bracket ends
+ * it: the original does both, and both occur in the games.
  */
 export function parsePhrase(text: string): Phrase {
   const pieces: Piece[] = [];
@@ -147,7 +147,9 @@ function parseExpression(text: string): Expression {
   return expression;
 }
 
-/** Parses `p(x:type) & q(x:type, y:type)`; a placeholder without a type has the type of its name. */
+/**
+ * Parses `p(x:type) & q(x:type, y:type)`; a placeholder without a type has the type of its name.
+ */
 export function parseQuery(text: string): Query {
   return text.split("&").map((part) => {
     const parsed = /^\s*([\w-]+)\s*\(([^()]*)\)\s*$/.exec(part);

@@ -3,17 +3,19 @@ import { createEstimator, type Estimate } from "./relaxation.js";
 import { applicableActions, changeState, changesOf, goalReached, type State } from "./state.js";
 import type { Action, World } from "./world.js";
 
-/** States looked at before the search gives up: a count and not a time, so that it is repeatable. */
+/**
+ * Maximum number of expanded states: a count and not a time, so that the search is reproducible.
+ */
 const MOST_STATES = 3000;
 
-/** A state to look at: reached by `action` from its parent, whose estimate it is queued by. */
+/** A state to expand: reached by `action` from its parent, whose estimate it is queued by. */
 interface Node {
   readonly parent: Node | undefined;
   readonly action: Action | undefined;
   readonly from: State;
 }
 
-/** Estimators are dear to make, so a world keeps its own as long as it lives. */
+/** Estimators are expensive to create, so a world keeps its own for its lifetime. */
 const estimators = new WeakMap<World, (state: State) => Estimate>();
 
 function estimatorOf(world: World): (state: State) => Estimate {
@@ -25,7 +27,7 @@ function estimatorOf(world: World): (state: State) => Estimate {
   return estimator;
 }
 
-/** Actions that lead from a state to the goal; undefined where none are found within bounds. */
+/** Actions that lead from a state to the goal; undefined if none are found within bounds. */
 export function findPlan(world: World, start: State): readonly Action[] | undefined {
   const estimate = estimatorOf(world);
   const relevant = relevantPredicates(world);
@@ -53,7 +55,7 @@ export function findPlan(world: World, start: State): readonly Action[] | undefi
       continue;
     }
     for (const next of applicableActions(world, state).flat()) {
-      // Queued by the estimate of the state it starts from: most successors are never looked at.
+      // Queued by the estimate of its parent: most successors are never expanded.
       const place = 2 * distance + (helpful.has(next) ? 0 : 1);
       queue[place] ??= [];
       queue[place].push({ parent: node, action: next, from: state });
@@ -72,7 +74,7 @@ function actionsTo(end: Node): readonly Action[] {
   return actions.reverse();
 }
 
-/** The changing predicates that decide what applies or whether the goal holds. */
+/** The changing predicates that determine which actions apply or whether the goal holds. */
 function relevantPredicates(world: World): readonly number[] {
   const relevant = new Set(world.goalReads);
   for (const { reads, effects } of world.schemas) {

@@ -51,13 +51,13 @@ describe("a game in play", () => {
     expect(away.step("walk to table 1").text).toBe(
       "You walk to table 1. fern 2, and fern 1 grow here.",
     );
-    // What an action binds stays bound in the queries of its answer.
+    // What an action binds stays bound in the queries of its response.
     const back = play("lift fern 2 from table 1");
     expect(back.step("drop fern 2 at table 1").text).toBe("You drop it. On it: a fern 2.");
     expect(play("walk to crate 2").step("open crate 2").text).toBe("Inside: no seedling.");
   });
 
-  it("takes commands with white space around them and nothing else", () => {
+  it("accepts commands with white space around them and nothing else", () => {
     const started = play();
     for (const command of ["", "walk", "walk to table 1", "open crate 2", "WALK TO CRATE 1"]) {
       expect(started.step(command)).toEqual({ text: NOTHING_HAPPENS, action: undefined });
@@ -65,7 +65,7 @@ describe("a game in play", () => {
     expect(started.step("  walk to crate 1\n").action?.schema.name).toBe("walk");
   });
 
-  it("puts negated facts and all conditional effects into the view", () => {
+  it("adds negated facts and all conditional effects to the view", () => {
     expect(
       play("walk to crate 2", "open crate 2", "lift can 1 from crate 2", "walk to table 1").step(
         "water fern 2",
@@ -74,12 +74,12 @@ describe("a game in play", () => {
     const lamp = play();
     expect(lamp.step("switch").text).toBe("Click: the view says lit.");
     expect(lamp.commands()).toContain("sun");
-    // The truth is dark again; the view is told of both effects.
+    // The true state is dark again; the view gets both effects.
     expect(lamp.step("switch").text).toBe("Click: the view says lit.");
     expect(lamp.commands()).not.toContain("sun");
   });
 
-  it("carries quantified effects and conditions out", () => {
+  it("applies quantified effects and conditions", () => {
     const soaked = play(...SOLUTION.slice(0, 5));
     expect(soaked.commands()).toContain("rest");
     soaked.step("switch");
@@ -94,7 +94,7 @@ describe("a game in play", () => {
     expect(before.won).toBe(true);
   });
 
-  it("goes on independently after a copy", () => {
+  it("continues independently after a copy", () => {
     const first = play("walk to crate 2");
     const second = first.clone();
     first.step("open crate 2");
@@ -105,7 +105,7 @@ describe("a game in play", () => {
   });
 });
 
-/** All groundings of all schemas, each tested by itself: what the engine must never need. */
+/** All groundings of all schemas, each tested on its own: what the engine must never need. */
 function bruteForce(world: World, state: State): readonly string[] {
   const view: View = { setting: world, facts: state.facts, optimistic: false };
   return world.schemas.flatMap((schema) => {
@@ -146,7 +146,7 @@ describe("applicable actions", () => {
     );
   });
 
-  it("follow what is written, a type without objects included", () => {
+  it("follow the definitions, including a type without objects", () => {
     const typo = shedDomain.replace("(exists (?r - receptacle)\n", "(exists (?r - receptacle,)\n");
     const started = startPlay(parseGame("shed", shedGame({ pddl_domain: typo })));
     expect(started.commands()).not.toContain("inspect fern 1");
@@ -160,7 +160,7 @@ describe("applicable actions", () => {
     expect(started.commands().filter((command) => command.startsWith("inspect"))).toEqual([]);
   });
 
-  it("may have constants of the domain that a problem lacks", () => {
+  it("may use constants of the domain that a problem lacks", () => {
     const domain = shedDomain.replace(
       "(and (near ?k ?r) (openable ?r)",
       "(and (near ?k ?r) (openable ?r) (or (near ?k ?r) (near ?k gate))",

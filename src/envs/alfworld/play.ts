@@ -1,4 +1,4 @@
-/** A game being played: the raw game as the original presents it, command by command. */
+/** A game in progress: the raw game as the original presents it, command by command. */
 import type { Game } from "./game.js";
 import {
   applicableActions,
@@ -13,10 +13,10 @@ import { tell } from "./text.js";
 import { type Bindings, changeView, type FactView, initialView } from "./view.js";
 import type { Action } from "./world.js";
 
-/** The game's answer to a command. */
+/** The game's response to a command. */
 export interface Answer {
   readonly text: string;
-  /** The action that was carried out; undefined where the command meant nothing now. */
+  /** The action that was carried out; undefined if the command was invalid. */
   readonly action: Action | undefined;
 }
 
@@ -32,14 +32,14 @@ export interface Play {
   commandFor(action: Action): string;
   /** Carries a command out. */
   step(command: string): Answer;
-  /** A copy that goes its own way from here. */
+  /** An independent copy. */
   clone(): Play;
 }
 
-/** What the original answers to anything that is no command now; the one text that no game has. */
+/** The original's response to an invalid command; the only text that is not in the game files. */
 export const NOTHING_HAPPENS = "Nothing happens.";
 
-/** What a play is at one moment; nothing in it changes, so copies share it. */
+/** The state of a game at one moment; it is immutable, so copies share it. */
 interface Moment {
   readonly state: State;
   readonly view: FactView;

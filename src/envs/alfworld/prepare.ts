@@ -1,6 +1,6 @@
 /**
- * Makes conditions ready for one game: names become objects, conjunctions become programs. Their
- * order is fixed here, so that what binds and what checks is known before anything runs.
+ * Compiles conditions for one game: names become objects, conjunctions become programs. Their order
+ * is fixed here, so that what binds and what checks is known before anything runs.
  */
 import type { Formula, Term, Variable } from "./formula.js";
 import type { TypeMembers } from "./objects.js";
@@ -18,7 +18,7 @@ import type {
 const NEVER: Test = { op: "or", parts: [] };
 const ALWAYS: Test = { op: "and", parts: [] };
 
-/** Makes a condition ready; `constants` are the names its constant terms refer to. */
+/** Compiles a condition; `constants` are the names that its constant terms refer to. */
 export function prepareTest(
   setting: Setting,
   formula: Formula,
@@ -43,7 +43,7 @@ export function prepareTest(
       const left = resolve(formula.left);
       const right = resolve(formula.right);
       if (left === undefined || right === undefined) {
-        // Names of no object: equal only to themselves.
+        // Names that are no object: equal only to themselves.
         return (formula.left === formula.right) === formula.positive ? ALWAYS : NEVER;
       }
       return { op: "equal", positive: formula.positive, left, right };
@@ -69,7 +69,7 @@ function choice(setting: Setting, variable: Variable): Choice {
 }
 
 /**
- * Makes the program that finds all values of `variables` for which `formula` holds; undefined where
+ * Compiles the program that finds all values of `variables` for which `formula` holds; undefined if
  * some variable's type has no objects, so that there are none.
  */
 export function prepareProgram(
@@ -118,7 +118,7 @@ interface Unordered {
   readonly constants: readonly string[];
 }
 
-/** Orders a conjunction greedily: tests as early as they can run, then the fewest facts first. */
+/** Orders a conjunction greedily: tests as early as possible, then the fewest facts first. */
 function order(setting: Setting, conjunction: Unordered): Program {
   const { open, atoms, constants } = conjunction;
   let { conditions } = conjunction;
@@ -186,7 +186,7 @@ function match(
   return { op: "match", predicate: atom.predicate, positions, prefix };
 }
 
-/** The slots a condition reads from outside itself; constants among them do no harm. */
+/** The slots that a condition reads from outside; constants among them do no harm. */
 function freeSlots(formula: Formula, into = new Set<number>()): Set<number> {
   switch (formula.op) {
     case "atom":

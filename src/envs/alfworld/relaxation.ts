@@ -1,21 +1,21 @@
 /**
- * How far a state is from the goal if whatever once held could be counted on from then on: the
- * delete relaxation. The cheapest way to each literal is found by adding up costs; the actions on
- * the ways to the goal are the relaxed plan, and its length the estimate (Hoffmann and Nebel's FF).
+ * The delete relaxation: how far a state is from the goal if facts, once true, stayed true. The
+ * cost of each literal is found by adding up costs; the actions on the cheapest paths to the goal
+ * are the relaxed plan, and its length is the estimate (Hoffmann and Nebel's FF).
  */
 import { type Grounding, groundWorld } from "./ground.js";
 import type { State } from "./state.js";
 import type { Action, World } from "./world.js";
 
-/** What the relaxation says of a state. */
+/** The relaxation's estimate for a state. */
 export interface Estimate {
-  /** Actions in the relaxed plan; undefined where the goal is out of reach for good. */
+  /** Number of actions in the relaxed plan; undefined if the goal can no longer be reached. */
   readonly distance: number | undefined;
-  /** The actions of the relaxed plan that apply at once. */
+  /** The actions of the relaxed plan that apply now. */
   readonly helpful: ReadonlySet<Action>;
 }
 
-/** Sums of costs are cut here; literals this dear are all alike. */
+/** Costs are capped here; literals this expensive are not distinguished. */
 const DEAREST = 10_000;
 
 const HOPELESS: Estimate = { distance: undefined, helpful: new Set() };
@@ -39,13 +39,15 @@ export function createEstimator(world: World): (state: State) => Estimate {
   };
 }
 
-/** The cost of every literal and the operator that gives it for that; -1 where there is none. */
+/**
+ * The cost of every literal and the operator that produces it at that cost; -1 if there is none.
+ */
 interface Costs {
   readonly cost: Int32Array;
   readonly by: Int32Array;
 }
 
-/** Finds the cheapest ways to literals, nearest first, until all goals have one. */
+/** Finds the cheapest paths to literals, nearest first, until all goals have one. */
 function cheapestWays(
   grounding: Grounding,
   users: readonly (readonly number[])[],
@@ -84,7 +86,7 @@ function cheapestWays(
   }
   const open = new Set(goal);
   for (let price = 0; price < buckets.length && open.size > 0; price++) {
-    // A bucket may grow while it is gone through: operators that cost nothing add to it.
+    // A bucket may grow while it is processed: operators without cost add to it.
     for (const literal of buckets[price] ?? []) {
       if (done[literal] === 0) {
         done[literal] = 1;
@@ -102,7 +104,7 @@ function cheapestWays(
   return open.size === 0 ? { cost, by } : undefined;
 }
 
-/** Collects the actions on the cheapest ways to the goal. */
+/** Collects the actions on the cheapest paths to the goal. */
 function relaxedPlan(grounding: Grounding, goal: readonly number[], costs: Costs): Estimate {
   const chosen = new Set<Action>();
   const helpful = new Set<Action>();
@@ -111,7 +113,7 @@ function relaxedPlan(grounding: Grounding, goal: readonly number[], costs: Costs
   for (let literal = stack.pop(); literal !== undefined; literal = stack.pop()) {
     const operator = grounding.operators[costs.by[literal]!];
     if (operator === undefined || seen.has(literal)) {
-      continue; // it holds already, or its way is known
+      continue; // it already holds, or its path is known
     }
     seen.add(literal);
     const { action, needs } = operator;

@@ -1,4 +1,4 @@
-/** S-expressions with the line of every node: the syntax below PDDL. */
+/** S-expressions with the line of every node: the syntax of PDDL. */
 import { fault, type Source } from "./source.js";
 
 /** A word. */
@@ -21,10 +21,10 @@ interface OpenList extends List {
   readonly items: Node[];
 }
 
-/** Deeper nesting than this is refused: the readers above recurse. */
+/** Deeper nesting is rejected: the parsers built on this recurse. */
 const DEEPEST = 200;
 
-/** Parses the one expression of a text, lower-cased as PDDL is, without its `;` comments. */
+/** Parses the single expression of a text, lower-cased as in PDDL, without its `;` comments. */
 export function parseExpression(source: Source): List {
   const text = source.text.toLowerCase();
   const stack: OpenList[] = [];

@@ -1,6 +1,6 @@
 /**
- * Evaluates conditions over facts. Existence is a program: match a predicate's facts, test what is
- * bound, choose what no fact binds. Nothing ever enumerates all groundings.
+ * Evaluates conditions over facts. Existential conditions are programs: match a predicate's facts,
+ * test what is bound, choose values for what no fact binds. Nothing ever enumerates all groundings.
  */
 import { type Facts, includes, lowerBound, type Row } from "./facts.js";
 import type { Objects, TypeMembers } from "./objects.js";
@@ -28,25 +28,28 @@ export type Test =
   | { readonly op: "exists"; readonly program: Program }
   | { readonly op: "forall"; readonly variables: readonly Choice[]; readonly body: Test };
 
-/** A variable that takes every object of its type. */
+/** A variable that ranges over all objects of its type. */
 export interface Choice {
   readonly slot: number;
   readonly members: TypeMembers;
 }
 
-/** Goes through the facts of a predicate that agree with what is bound, and binds the rest. */
+/** Iterates over the facts of a predicate that match what is bound, and binds the rest. */
 export interface Match {
   readonly op: "match";
   readonly predicate: number;
   readonly positions: readonly Position[];
-  /** How many leading arguments are bound before: facts are sorted, so those are one range. */
+  /**
+   * The number of leading arguments that are already bound: facts are sorted, so those form a
+   * range.
+   */
   readonly prefix: number;
 }
 
 export interface Position {
   readonly term: BoundTerm;
   readonly weight: number;
-  /** The type of the variable that is bound here; absent where the argument is only compared. */
+  /** The type of the variable that is bound here; absent if the argument is only compared. */
   readonly members: TypeMembers | undefined;
 }
 
@@ -69,8 +72,8 @@ export interface View {
   readonly setting: Setting;
   readonly facts: Facts;
   /**
-   * Whether what some action can change counts as false wherever that helps: the delete relaxation,
-   * in which the expert grounds.
+   * Whether facts that some action can change count as false wherever that helps: the delete
+   * relaxation, used when the expert grounds.
    */
   readonly optimistic: boolean;
 }
@@ -118,7 +121,7 @@ export function holds(view: View, test: Test, bindings: Int32Array): boolean {
   }
 }
 
-/** Gives `variables` all their values in turn; stops, and is true, when `found` says so. */
+/** Iterates over all values of `variables`; stops and returns true when `found` does. */
 export function chooseAll(
   variables: readonly Choice[],
   at: number,
@@ -138,7 +141,7 @@ export function chooseAll(
   return false;
 }
 
-/** Runs a program from a step on; stops, and is true, when `found` says so. */
+/** Runs a program from an instruction on; stops and returns true when `found` does. */
 export function search(
   view: View,
   program: Program,

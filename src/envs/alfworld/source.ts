@@ -1,19 +1,19 @@
-/** Where a piece of a game file came from, so that every complaint can name file, part and line. */
+/** The origin of a piece of a game file, so that every error can name file, part and line. */
 import { EnvError } from "../env.js";
 
-/** A text inside a game file, for example its `pddl_domain`. */
+/** A text inside a game file, such as its `pddl_domain`. */
 export interface Source {
   readonly file: string;
   readonly part: string;
   readonly text: string;
 }
 
-/** The error that names file, part and line of something a game says wrongly. */
+/** An error with file, part and line. */
 export function fault(source: Source, line: number, message: string): EnvError {
   return new EnvError(`${source.file}: ${source.part}, line ${line}: ${message}`);
 }
 
-/** The line (from 1) on which an offset lies. */
+/** The line (from 1) of an offset. */
 export function lineAt(text: string, offset: number): number {
   let line = 1;
   for (let at = text.indexOf("\n"); at !== -1 && at < offset; at = text.indexOf("\n", at + 1)) {

@@ -1,7 +1,7 @@
 /**
- * The true state of a game: what holds, which actions apply, what an action changes. A state is
- * never changed: an action gives a new one that shares all it left alone, the lists of applicable
- * actions included. Only the schemas that read a changed predicate are looked at again.
+ * The true state of a game: what holds, which actions apply, what an action changes. States are
+ * immutable: an action gives a new one that shares everything it left alone, including the lists of
+ * applicable actions. Only the schemas that read a changed predicate are evaluated again.
  */
 import { type Facts, includes, withFact, withoutFact } from "./facts.js";
 import { type AtomTest, chooseAll, factKey, holds, search, type View } from "./solve.js";
@@ -9,7 +9,7 @@ import type { Action, Schema, World } from "./world.js";
 
 export interface State {
   readonly facts: Facts;
-  /** The applicable actions of each schema, found when first asked for. */
+  /** The applicable actions of each schema, computed on first use. */
   readonly applicable: (readonly Action[] | undefined)[];
 }
 
@@ -80,7 +80,9 @@ export function argumentsKey(
   return key;
 }
 
-/** The one object that stands for an action with these arguments; undefined where it is idle. */
+/**
+ * The unique object for an action with these arguments; undefined if the action changes nothing.
+ */
 function actionOf(
   view: View,
   schema: Schema,
@@ -101,8 +103,8 @@ function actionOf(
 }
 
 /**
- * Whether an action's preconditions already say all that its effects do: to go from a place to the
- * same place. The planner below the original drops such actions, so they are no commands.
+ * Whether an action's preconditions already imply its effects, such as going from a place to the
+ * same place. The original's planner drops such actions, so they are not commands.
  */
 function isIdle(view: View, schema: Schema, bindings: Int32Array): boolean {
   const keyOf = (atom: AtomTest) => factKey(view.setting.objects, atom.terms, bindings);
@@ -120,7 +122,7 @@ function isIdle(view: View, schema: Schema, bindings: Int32Array): boolean {
   );
 }
 
-/** What an action makes false and true, deletions first: an addition wins over a deletion. */
+/** What an action makes false and true, deletions first: an addition overrides a deletion. */
 export function changesOf(world: World, state: State, action: Action): readonly Change[] {
   const { schema } = action;
   const bindings = new Int32Array(schema.slots);
@@ -168,7 +170,7 @@ export function changeState(world: World, state: State, changes: readonly Change
   return { facts, applicable };
 }
 
-/** Whether a fact holds, by names; false where the game has no such predicate or object. */
+/** Whether a fact holds, by names; false if the game has no such predicate or object. */
 export function factHolds(world: World, facts: Facts, name: string, objects: readonly number[]) {
   const predicate = world.domain.predicateIndex.get(name);
   if (predicate === undefined || world.domain.predicates[predicate]!.arity !== objects.length) {

@@ -5,7 +5,7 @@ import type { Attribute, Expression, Phrase, Piece, Query, Slot } from "./phrase
 import { answer, type Bindings, boundTo, type FactView, isFixed } from "./view.js";
 import type { World } from "./world.js";
 
-/** What a game is told with: its words and its names. */
+/** The grammar and names that a game's texts are made from. */
 export interface Teller {
   readonly file: string;
   readonly grammar: Grammar;
@@ -14,24 +14,24 @@ export interface Teller {
   readonly names: readonly string[];
 }
 
-/** One telling: what is bound, and how much of the grammar it has gone through. */
+/** One expansion: what is bound, and how much of the grammar it has used. */
 interface Telling extends Teller {
   readonly view: FactView;
   readonly bindings: Bindings;
   expansions: number;
 }
 
-/** A telling of more expansions than this is an endless or explosive grammar. */
+/** More expansions than this mean an endless or explosive grammar. */
 const MOST_EXPANSIONS = 20_000;
 const DEEPEST = 100;
 
-/** Symbols that lists are put together with. */
+/** Symbols for joining lists. */
 const LIST_EMPTY = "list_empty";
 const LIST_SEPARATOR = "list_separator";
 const LIST_LAST_SEPARATOR = "list_last_separator";
 const LIST_SYMBOLS = [LIST_EMPTY, LIST_SEPARATOR, LIST_LAST_SEPARATOR];
 
-/** Tells a phrase with what is bound. */
+/** Expands a phrase with what is bound. */
 export function tell(teller: Teller, view: FactView, phrase: Phrase, bindings: Bindings): string {
   const { file, grammar, world, names } = teller;
   return tellPhrase({ file, grammar, world, names, view, bindings, expansions: 0 }, phrase, 0);
@@ -139,19 +139,19 @@ function attributeOf(teller: Teller, object: number, attribute: Attribute): stri
     case "definite":
       return "the";
     case "indefinite":
-      return "a"; // before vowels too: the original knows no other
+      return "a"; // before vowels too, as in the original
   }
 }
 
-/** What decides how a phrase reads. */
+/** What a phrase's text depends on. */
 export interface Dependence {
-  /** Whether the state does: some query asks for facts that actions change. */
+  /** Whether it depends on the state: some query asks for facts that actions change. */
   readonly state: boolean;
-  /** The names that it reads, where they are bound before; others are bound by its queries. */
+  /** The names it reads that are bound from outside; others are bound by its queries. */
   readonly names: ReadonlySet<string>;
 }
 
-/** Finds what decides how a phrase reads, through all symbols it can reach. */
+/** Determines what a phrase's text depends on, through all symbols it can reach. */
 export function dependenceOf(world: World, grammar: Grammar, phrase: Phrase): Dependence {
   const names = new Set<string>();
   const seen = new Set<string>();

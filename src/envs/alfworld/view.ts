@@ -1,7 +1,7 @@
 /**
- * The fact view: what the grammar is told of the state. It differs from the truth as the original's
- * does: a fact that became false is there as `not_x`, one that was false at the start is not, and
- * conditional effects enter it whatever their condition.
+ * The fact view: what the grammar sees of the state. It differs from the truth in the same way as
+ * the original's: a fact that became false is there as `not_x`, one that was false at the start is
+ * not, and conditional effects enter it whatever their condition.
  */
 import { type Facts, withFact, withoutFact } from "./facts.js";
 import type { Domain } from "./pddl.js";
@@ -13,15 +13,15 @@ import type { World } from "./world.js";
 export type FactView = Facts;
 
 /**
- * What placeholders stand for: a stack, onto which a query pushes what it binds and from which it
- * takes it again before it goes on, so that nothing is copied.
+ * Bindings of placeholders: a stack. A query pushes what it binds and pops it before it continues,
+ * so that nothing is copied.
  */
 export interface Bindings {
   readonly names: string[];
   readonly objects: number[];
 }
 
-/** The object a name is bound to; -1 where it is not. */
+/** The object a name is bound to; -1 if it is unbound. */
 export function boundTo(bindings: Bindings, name: string): number {
   const at = bindings.names.indexOf(name);
   return at === -1 ? -1 : bindings.objects[at]!;
@@ -45,12 +45,12 @@ export function changeView(view: FactView, changes: readonly Change[]): FactView
   return rows;
 }
 
-/** What a pattern of a query means in a domain. */
+/** What a query's pattern means in a domain. */
 interface Target {
-  /** The row of the view; -1 where the domain knows no such fact. */
+  /** The row of the view; -1 if the domain has no such fact. */
   readonly row: number;
   readonly names: readonly string[];
-  /** The number of the type each placeholder asks for; -1 where the domain has no such type. */
+  /** The number of each placeholder's type; -1 if the domain has no such type. */
   readonly types: readonly number[];
 }
 
@@ -94,9 +94,9 @@ export function isFixed(world: World, query: Query): boolean {
 }
 
 /**
- * Finds the answers of a query from left to right over the sorted facts. What is bound before stays
- * bound, and two placeholders never stand for the same object. Stops, and is true, when `found`
- * says so.
+ * Finds the answers of a query from left to right over the sorted facts. What is already bound
+ * stays bound, and two placeholders never stand for the same object. Stops and returns true when
+ * `found` does.
  */
 export function answer(
   world: World,
@@ -127,7 +127,7 @@ export function answer(
   return false;
 }
 
-/** Whether a fact fits what is bound; binds what is not. */
+/** Whether a fact matches what is bound; binds the rest. */
 function agrees(world: World, target: Target, key: number, bindings: Bindings): boolean {
   const { names, types } = target;
   const { count, typeNumbers } = world.objects;

@@ -1,4 +1,4 @@
-/** A problem made ready to run: numbered objects, initial facts, action schemas, the goal. */
+/** A problem compiled to run: numbered objects, initial facts, action schemas, the goal. */
 import type { Facts } from "./facts.js";
 import type { AtomFormula, Formula } from "./formula.js";
 import { numberObjects, type Objects } from "./objects.js";
@@ -12,7 +12,7 @@ export interface WorldEffect {
   readonly atom: AtomTest;
   readonly variables: readonly Choice[];
   readonly condition: Test | undefined;
-  /** The changing predicates that decide the condition. */
+  /** The changing predicates that determine the condition. */
   readonly conditionReads: ReadonlySet<number>;
 }
 
@@ -25,20 +25,20 @@ export interface Schema {
   readonly positions: readonly number[];
   readonly choices: readonly Choice[];
   readonly slots: number;
-  /** Each finds arguments for which the action applies; an action applies if any finds it. */
+  /** Each finds arguments for which the action applies; it applies if any of them does. */
   readonly programs: readonly Program[];
   /** Whether the programs can find the same arguments twice. */
   readonly repeats: boolean;
-  /** The changing predicates that decide whether it applies. */
+  /** The changing predicates that determine whether it applies. */
   readonly reads: ReadonlySet<number>;
   readonly effects: readonly WorldEffect[];
   /** What must hold for it to apply, as far as it is a plain list of literals. */
   readonly required: readonly AtomTest[];
-  /** All that must hold for it to apply, as one test. */
+  /** Everything that must hold for it to apply, as one test. */
   precondition(): Test;
-  /** Whether, with some arguments, it could change nothing; such actions are never offered. */
+  /** Whether it could change nothing with some arguments; such actions are never offered. */
   readonly mayBeIdle: boolean;
-  /** The ground actions met so far, by the number of their arguments. */
+  /** The ground actions found so far, by the number of their arguments. */
   readonly actions: Map<number, Action | undefined>;
 }
 
@@ -54,15 +54,15 @@ export interface World extends Setting {
   readonly schemas: readonly Schema[];
   readonly goal: Test;
   readonly goalSlots: number;
-  /** The changing predicates that decide whether the goal holds. */
+  /** The changing predicates that determine whether the goal holds. */
   readonly goalReads: ReadonlySet<number>;
   readonly initial: Facts;
 }
 
-/** Numbers up to this are exact; facts and arguments are packed into one number each. */
+/** Integers up to this are exact; facts and arguments are each packed into one number. */
 const LARGEST = Number.MAX_SAFE_INTEGER;
 
-/** Makes a problem ready to run. */
+/** Compiles a problem. */
 export function buildWorld(domain: Domain, problem: Problem, source: Source): World {
   const objects = numberObjects(domain, problem);
   const widest = Math.max(0, ...domain.predicates.map(({ arity }) => arity));

@@ -78,7 +78,7 @@ describe("actions", () => {
     state = startOf(layOut(rooms, objects, { family: "heat", object: "apple", place: "desk" }));
   });
 
-  /** Carries commands out and returns what is told of the last one. */
+  /** Carries out commands and returns the last observation. */
   function run(...commands: string[]): string {
     let text = "";
     for (const command of commands) {
@@ -261,7 +261,7 @@ describe("actions", () => {
     ],
     ["inspecting without a lamp", hold("mug 1"), "inspect mug 1", "There is no lamp here."],
     ["inspecting what one has not", [], "inspect book 1", "You do not hold book 1."],
-  ])("refuse %s with a reason and change nothing", (_, before, command, reason) => {
+  ])("reject %s with a reason and change nothing", (_, before, command, reason) => {
     run(...before);
     const copy = copyState(state);
     expect(act(state, command)).toEqual({ valid: false, text: reason });
@@ -344,7 +344,7 @@ describe("any sequence of actions", () => {
     );
   });
 
-  it("accepts exactly the admissible commands, and a refused one changes nothing", () => {
+  it("accepts exactly the admissible commands; an invalid one changes nothing", () => {
     fc.assert(
       fc.property(anyWalk, ({ index, seed, steps }) => {
         const state = startOf(generateHouse("train", index, settings));

@@ -16,7 +16,7 @@ import {
   takesTreatment,
 } from "./state.js";
 
-/** Whether a command was carried out, and what is told of it. */
+/** Whether a command was carried out, and what the agent is told. */
 export interface Outcome {
   readonly valid: boolean;
   readonly text: string;
@@ -32,7 +32,7 @@ function refused(text: string): Outcome {
 
 const unknown = refused("Unknown command.");
 
-/** Carries a command out, or leaves the state alone and says why not. */
+/** Carries out a command, or leaves the state unchanged and says why. */
 export function act(state: HouseState, command: string): Outcome {
   const words = command.split(" ");
   const [verb, second, third, fourth] = words;
@@ -81,19 +81,20 @@ function goTo(state: HouseState, place: PlaceName | undefined): Outcome {
     state.at = p;
     return done(lookInto(state, p));
   }
-  // Another room is two steps away: the first ends inside its door, the same command goes on.
+  // Another room is two steps away: the first ends inside its door, and repeating the command goes
+  // on.
   state.room = room;
   state.at = -1;
   return done(`You walk into the ${house.rooms[room]}: ${describeRoom(house, room)}.`);
 }
 
-/** What one sees at a place, which is remembered as seen where nothing hides it. */
+/** What one sees at a place; it is marked as seen unless the place is closed. */
 function lookInto(state: HouseState, p: number): string {
   if (isAccessible(state, p)) state.seen |= 1 << p;
   return describePlace(state, p);
 }
 
-/** Why the place cannot be used from here; undefined where it can. */
+/** Why the place cannot be used from here; undefined if it can. */
 function outOfReach(state: HouseState, place: PlaceName): Outcome | undefined {
   const p = state.house.places.indexOf(place);
   if (p < 0) return refused(`There is no ${place.name} here.`);
@@ -217,7 +218,7 @@ function inspect(state: HouseState, object: ObjectName | undefined): Outcome {
   return done(`You inspect ${object.name} beside ${place.name}.`);
 }
 
-/** The commands that would be carried out now, sorted; verbs are met in alphabetical order. */
+/** The commands that would be carried out now, sorted; verbs are visited in alphabetical order. */
 export function admissible(state: HouseState): string[] {
   const { house, at } = state;
   const commands: string[] = [];

@@ -17,7 +17,7 @@ function start(split: Split, index: number, settings: HouseSettings): HouseState
   );
 }
 
-/** Lets a scripted player play and says how many steps it took; every one must be possible. */
+/** Plays with a scripted player and returns the number of steps; every command must be valid. */
 function solve(state: HouseState, player = expertCommand): number {
   for (let steps = 1; steps <= 50; steps++) {
     const command = player(state);
@@ -28,7 +28,7 @@ function solve(state: HouseState, player = expertCommand): number {
   throw new Error(`not solved in 50 steps: ${state.house.goal}`);
 }
 
-/** The fewest steps to the goal, by trying everything, if fewer than `bound`. */
+/** The minimum number of steps to the goal by exhaustive search, if less than `bound`. */
 function fewestSteps(first: HouseState, bound: number): number {
   const keyOf = (s: HouseState) =>
     `${s.room},${s.at},${s.held},${s.open},${s.lit},${s.where},${s.marked}`;
@@ -38,7 +38,7 @@ function fewestSteps(first: HouseState, bound: number): number {
     const next: HouseState[] = [];
     for (const state of frontier) {
       for (const command of admissible(state)) {
-        // These only undo: no shortest plan has them.
+        // These only undo: no shortest plan contains them.
         if (/^(look|close|switch off)/.test(command)) continue;
         const copy = copyState(state);
         act(copy, command);
@@ -78,7 +78,7 @@ describe("the expert", () => {
     }
   });
 
-  it("solves the task from wherever chance has led", () => {
+  it("solves the task from wherever random play has led", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...splits),
@@ -86,7 +86,7 @@ describe("the expert", () => {
         fc.nat(),
         fc.integer({ min: 0, max: 120 }),
         fc.integer({ min: 1, max: 3 }),
-        (split, index, seed, strayed, rooms) => {
+        (split, index, seed, randomSteps, rooms) => {
           const state = start(split, index, {
             ...defaults,
             rooms,
@@ -94,7 +94,7 @@ describe("the expert", () => {
             objects: 6,
           });
           const random = createRandom(seed);
-          for (let i = 0; i < strayed && !goalReached(state); i++)
+          for (let i = 0; i < randomSteps && !goalReached(state); i++)
             act(state, random.pick(admissible(state)));
           if (goalReached(state)) return;
           expect(solve(state)).toBeLessThanOrEqual(16);
@@ -114,7 +114,7 @@ describe("the expert", () => {
     }
   });
 
-  it("takes at most two steps more than needed after straying", () => {
+  it("takes at most two more steps than needed after random actions", () => {
     let extra = 0;
     for (let index = 0; index < 30; index++) {
       const state = start("train", index, { ...defaults, rooms: 2, receptacles: 6, objects: 3 });
@@ -132,12 +132,12 @@ describe("the expert", () => {
 });
 
 /** A state of a small house after some random steps. */
-const strayedState = fc
+const stateAfterRandomSteps = fc
   .tuple(fc.constantFrom(...splits), fc.nat(999), fc.nat(), fc.integer({ min: 0, max: 40 }))
-  .map(([split, index, seed, strayed]) => {
+  .map(([split, index, seed, randomSteps]) => {
     const state = start(split, index, defaults);
     const random = createRandom(seed);
-    for (let i = 0; i < strayed && !goalReached(state); i++)
+    for (let i = 0; i < randomSteps && !goalReached(state); i++)
       act(state, random.pick(admissible(state)));
     return state;
   })
@@ -153,18 +153,18 @@ describe("the seeker", () => {
     expect(more / 600).toBeGreaterThan(2);
   });
 
-  it("solves the task from wherever chance has led", () => {
+  it("solves the task from wherever random play has led", () => {
     fc.assert(
-      fc.property(strayedState, (state) => {
+      fc.property(stateAfterRandomSteps, (state) => {
         expect(solve(state, seekerCommand)).toBeLessThanOrEqual(40);
       }),
     );
   });
 
-  it("does not know where things lie that it has not seen", () => {
+  it("does not know where objects are that it has not seen", () => {
     let moved = 0;
     fc.assert(
-      fc.property(strayedState, fc.nat(), (state, seed) => {
+      fc.property(stateAfterRandomSteps, fc.nat(), (state, seed) => {
         const hidden = (place: number) => place >= 0 && (state.seen & (1 << place)) === 0;
         const places = state.house.places.flatMap(({ kind }, place) =>
           kind.preposition !== undefined && hidden(place) ? [place] : [],

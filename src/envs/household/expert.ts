@@ -1,16 +1,18 @@
 /**
- * The scripted players: the expert sees the true state and takes the first step of the shortest plan; the
- * seeker plans with what it has seen, and until that is enough looks into one place after another.
+ * The scripted players. The expert sees the true state and takes the first step of the shortest
+ * plan. The seeker plans with what it has seen, and until that is enough looks into one place after
+ * another.
  *
- * A plan is one trip (two in `pick_two`): fetch an object, treat it where the family asks for it,
- * bring it to its goal. All choices of object, appliance and goal place are compared by their number
- * of steps, from any state an episode can reach. A wrong object in hand is put down on the way.
+ * A plan is one trip (two in `pick_two`): fetch an object, treat it if the family requires it, and
+ * bring it to its goal. All choices of object, appliance and goal place are compared by their
+ * number of steps, from any state an episode can reach. A wrong object in hand is put down on the
+ * way.
  */
 import { type House, serviceOf } from "./house.js";
 import type { ObjectName, PlaceName } from "./names.js";
 import { type HouseState, isAccessible, isTreated } from "./state.js";
 
-/** Fetch an object, have it treated or inspected somewhere (-1: not needed), bring it to a place. */
+/** Fetch an object, treat or inspect it somewhere (-1: not needed), bring it to a place. */
 interface Trip {
   readonly object: number;
   readonly service: number;
@@ -24,9 +26,10 @@ export function expertCommand(state: HouseState): string {
 }
 
 /**
- * The seeker's next command: as the expert's once it has seen an object it needs, else on to the next
- * place it has not looked into: along the list of this room from where it stands, then from its beginning,
- * then elsewhere. Whoever imitates it need not remember the way, only find itself in the list.
+ * The seeker's next command: the expert's once it has seen an object it needs, otherwise on to the
+ * next place it has not looked into: down this room's list from where it stands, then from the
+ * start of the list, then in other rooms. An imitator does not need to remember the way, only to
+ * find its position in the list.
  */
 export function seekerCommand(state: HouseState): string {
   const { house, at, seen, room } = state;
@@ -48,7 +51,7 @@ function placesWhere(house: House, fits: (place: PlaceName) => boolean): number[
   return house.places.flatMap((place, p) => (fits(place) ? [p] : []));
 }
 
-/** Every trip that brings one object of the goal's kind to its goal, among those that are known. */
+/** Every trip that brings one known object of the goal's kind to its goal. */
 function trips(state: HouseState, isKnown: (object: number) => boolean): Trip[] {
   const { house } = state;
   const service = serviceOf(house.family);
@@ -61,7 +64,7 @@ function trips(state: HouseState, isKnown: (object: number) => boolean): Trip[] 
     if (house.objects[object]?.kindIndex !== house.goalObject || !isKnown(object)) continue;
     const treated =
       service !== undefined && service !== "light" && isTreated(state, object, service);
-    // What is at its goal and needs nothing more counts already.
+    // Objects that are at their goal and need nothing more are already done.
     if (targets.includes(state.where[object] as number) && (treated || service === undefined)) {
       continue;
     }
@@ -92,7 +95,7 @@ function bestTrip(state: HouseState, all: readonly Trip[]): Trip {
   return best;
 }
 
-/** The number of steps that some trips take, one after the other. */
+/** The number of steps that a sequence of trips takes. */
 function stepsOf(state: HouseState, plan: readonly Trip[]): number {
   const { house } = state;
   let { room, at, held, open, lit } = state;

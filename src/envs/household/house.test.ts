@@ -52,7 +52,7 @@ describe("the tables of kinds", () => {
     }
   });
 
-  it("never count a place as both usual and unusual, and never put things on a lamp", () => {
+  it("never count a place as both usual and unusual, and never put objects on a lamp", () => {
     for (const kind of objectKinds) {
       expect(kind.usual.some((weight) => weight > 0)).toBe(true);
       expect(kind.unusual.some((weight) => weight > 0)).toBe(true);
@@ -75,7 +75,7 @@ describe("the tables of kinds", () => {
 });
 
 describe("generated houses", () => {
-  it("are the same for the same task and others for another seed, split or number", () => {
+  it("are the same for the same task, and different for another seed, split or number", () => {
     const text = (split: Split, index: number, seed: number) =>
       describeStart(generateHouse(split, index, { ...defaults, seed }));
     expect(text("train", 17, 0)).toBe(text("train", 17, 0));
@@ -88,7 +88,7 @@ describe("generated houses", () => {
     expect(new Set(different).size).toBe(4);
   });
 
-  it.each(splits)("of %s have the asked size and a goal that is not reached yet", (split) => {
+  it.each(splits)("of %s have the requested size and a goal that is not reached yet", (split) => {
     for (const house of houses(split, 150)) {
       expect(house.rooms).toHaveLength(2);
       expect(house.places).toHaveLength(8);
@@ -108,7 +108,7 @@ describe("generated houses", () => {
     }
   });
 
-  it("go through the families in turn", () => {
+  it("cycle through the families", () => {
     const list = houses("train", 12).map((house) => house.family);
     expect(list).toEqual([...families, ...families]);
     const some = houses("train", 4, { ...defaults, families: ["heat", "look"] });
@@ -124,7 +124,7 @@ describe("generated houses", () => {
     );
   });
 
-  it("of test_unseen are drawn like those of valid_unseen, and are others", () => {
+  it("of test_unseen are drawn like those of valid_unseen, but differ", () => {
     const known = new Set(unseen.map((house) => house.goal + describeStart(house)));
     expect(tested.filter((house) => known.has(house.goal + describeStart(house)))).toEqual([]);
     expect(new Set(tested.flatMap(({ rooms }) => rooms))).toEqual(
@@ -150,7 +150,7 @@ describe("generated houses", () => {
     expect([...names(unseen)].filter((name) => !known.has(name))).toEqual([]);
   });
 
-  it("mostly hold things where they are usually found", () => {
+  it("mostly hold objects where they are usually found", () => {
     const fridge = placeKinds.findIndex((kind) => kind.name === "fridge");
     const eggs = train
       .filter(

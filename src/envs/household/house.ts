@@ -13,11 +13,11 @@ import {
 } from "./kinds.js";
 import { type ObjectName, objectName, type PlaceName, placeName } from "./names.js";
 
-/** The six families of tasks, in the order in which task numbers go through them. */
+/** The six task families, in the order in which task numbers cycle through them. */
 export const families = ["pick", "look", "clean", "heat", "cool", "pick_two"] as const;
 export type Family = (typeof families)[number];
 
-/** The splits and how many tasks each has. */
+/** The splits and their numbers of tasks. */
 export const splitSizes = {
   train: 10_000,
   valid_seen: 1_000,
@@ -26,7 +26,7 @@ export const splitSizes = {
 } as const;
 export type Split = keyof typeof splitSizes;
 
-/** How large a house is, and what may be asked in it. */
+/** The size of a house, and which tasks it may have. */
 export interface HouseSettings {
   readonly rooms: number;
   readonly receptacles: number;
@@ -50,11 +50,11 @@ export interface House {
   readonly objects: readonly ObjectName[];
   /** The place where each object is at the start. */
   readonly start: Int8Array;
-  /** Bit p is set where place p can be opened and is open at the start. */
+  /** Bit p is set if place p can be opened and is open at the start. */
   readonly open: number;
-  /** The kind of object the goal speaks of. */
+  /** The kind of object in the goal. */
   readonly goalObject: number;
-  /** The kind of place it must come to; -1 in the family `look`. */
+  /** The kind of place it must be brought to; -1 in the family `look`. */
   readonly goalPlace: number;
 }
 
@@ -63,17 +63,17 @@ export function familyOf(index: number, settings: HouseSettings): Family {
   return settings.families[index % settings.families.length] as Family;
 }
 
-/** What a family needs a place for, apart from holding things. */
+/** What a family needs a place for, apart from holding objects. */
 export function serviceOf(family: Family): Service | undefined {
   if (family === "clean") return "wash";
   if (family === "heat" || family === "cool") return family;
   return family === "look" ? "light" : undefined;
 }
 
-// A draw fails only where no object fits the family in the rooms drawn; the next draw is independent.
+// A draw fails only if no object fits the family in the rooms drawn; the next draw is independent.
 const attempts = 1_000;
 const shareOpenAtStart = 0.1;
-// Things are mostly to be carried from room to room: how much likelier another room is as a start.
+// How much more likely an object is to start in another room: most should be carried between rooms.
 const otherRoomFactor = 3;
 
 /** The house of a task: the same for the same split, number and settings. */
@@ -141,13 +141,13 @@ function drawRooms(
   return random.shuffle([first, ...others.slice(0, count - 1)]);
 }
 
-/** One fridge, stove or microwave is enough for a house; other places may come up in every room. */
+/** A house needs only one fridge, stove or microwave; other places may occur in every room. */
 function mostInAHouse(kindIndex: number): number {
   const service = placeKinds[kindIndex]?.service;
   return service === "heat" || service === "cool" ? 1 : mostPlacesOfAKind;
 }
 
-/** Shares the receptacles out among the rooms, and makes sure of what the family needs. */
+/** Distributes the receptacles over the rooms, including what the family needs. */
 function drawPlaces(
   random: Random,
   rooms: readonly RoomType[],
@@ -186,7 +186,7 @@ function startWeights(kind: ObjectKind, unseen: boolean): readonly number[] {
   return unseen ? kind.unusual : kind.seen;
 }
 
-/** The total weight of the places where an object may start, other than those of one kind. */
+/** The total weight of the places where an object may start, except those of one kind. */
 function startWeight(
   kind: ObjectKind,
   unseen: boolean,
@@ -207,7 +207,7 @@ function suits(kind: ObjectKind, family: Family): boolean {
   return service === "light" ? kind.inspected : kind.treatments.includes(service);
 }
 
-/** The rooms that have a place of some sort, as bits. */
+/** The rooms that have a place of some kind, as bits. */
 function roomsWith(
   places: readonly PlaceName[],
   roomOf: readonly number[],
@@ -221,10 +221,10 @@ function roomsWith(
 }
 
 /**
- * What is to be brought where, such that it is not there at the start.
+ * What to bring where, such that it is not there at the start.
  *
- * A goal that calls for walking is preferred: not in the room of the appliance that is needed, or
- * else not in every room.
+ * Goals that require walking are preferred: not in the room of the required appliance, or at least
+ * not in every room.
  */
 function drawGoal(
   random: Random,
@@ -248,7 +248,7 @@ function drawGoal(
     const near: number[] = [];
     const far: number[] = [];
     for (let index = 0; index < placeKinds.length; index++) {
-      // A plausible place for the thing, and not the appliance just used.
+      // A plausible place for the object, and not the appliance just used.
       if ((kind.usual[index] as number) + (kind.unusual[index] as number) === 0) continue;
       if (service !== undefined && placeKinds[index]?.service === service) continue;
       const rooms = roomsWith(places, roomOf, (place) => place.kindIndex === index);
@@ -262,7 +262,7 @@ function drawGoal(
   return undefined;
 }
 
-/** The goal's object or objects and others around them, each at a place its kind is found. */
+/** The goal's object or objects and others around them, each at a place where its kind is found. */
 function drawObjects(
   random: Random,
   unseen: boolean,

@@ -15,7 +15,7 @@ function create(environment: Environment): Env {
   return environment.create() as Env;
 }
 
-/** The episode of the expert, or of chance where a seed is given. */
+/** The episode of the expert, or of random play if a seed is given. */
 function play(environment: Environment, id: string, seed = 0, chance?: number): string[] {
   const env = create(environment);
   const random = chance === undefined ? undefined : createRandom(chance);
@@ -74,7 +74,7 @@ describe("the household world", () => {
     [{ families: ["heat", "heat"] }, /heat.* is listed twice/],
     [{ families: [] }, /families/],
     [{ roms: 2 } as Options, /roms/],
-  ])("refuses the options %j", (options, message) => {
+  ])("rejects the options %j", (options, message) => {
     expect(() => household.options.parse(options)).toThrow(message);
   });
 
@@ -111,7 +111,7 @@ describe("the household world", () => {
     expect(env.step("look  ").observation).toMatch(/ You hold nothing\.$/);
   });
 
-  it("keeps a list of actions that was handed out as it was", () => {
+  it("does not change a list of actions after returning it", () => {
     const environment = open();
     const env = create(environment);
     env.reset(environment.task("train/0"));
@@ -122,7 +122,7 @@ describe("the household world", () => {
     expect(env.admissibleActions!()).not.toEqual(copy);
   });
 
-  it("is honestly hard by default: chance solves less than 2 % of the tasks", () => {
+  it("is hard by default: random play solves less than 2 % of the tasks", () => {
     const environment = open();
     const env = create(environment);
     const random = createRandom(11);
@@ -201,7 +201,7 @@ describe("noise", () => {
     expect(env.initialContext!()).toBe(clean.initialContext!());
   });
 
-  it("is the same without noise whatever the seed", () => {
+  it("is the same for every seed without noise", () => {
     expect(play(open(), "train/4", 1)).toEqual(play(open(), "train/4", 2));
   });
 });

@@ -1,11 +1,11 @@
 /**
- * The household world: a procedurally generated house in text, in which an agent looks for things,
+ * The household world: a procedurally generated house in text, in which an agent finds objects,
  * treats them and brings them where they belong.
  *
  * Splits: `valid_seen` draws new houses like those of `train`. `valid_unseen` has room types that
- * `train` never has, and no object starts at a kind of place where `train` ever starts it; its words
- * are all words of `train`, so the same word-level vocabulary reads both. `test_unseen` is drawn the same way as
- * `valid_unseen`: choose settings on one, report on the other.
+ * `train` never has, and no object starts at a kind of place where it ever starts in `train`; all
+ * its words are words of `train`, so the same word-level vocabulary covers both. `test_unseen` is
+ * drawn the same way as `valid_unseen`: choose settings on one, report on the other.
  */
 import { z } from "zod";
 import {
@@ -45,29 +45,29 @@ const successReward = 10;
 /** The options of the household world. */
 export const householdOptions = z
   .strictObject({
-    rooms: z.int().min(1).max(4).default(2).describe("rooms of a house"),
+    rooms: z.int().min(1).max(4).default(2).describe("rooms per house"),
     receptacles: z
       .int()
       .min(3)
       .max(24)
       .default(8)
-      .describe("places of a house, appliances and lamps included: 3 to 6 for each room"),
+      .describe("receptacles per house, including appliances and lamps: 3 to 6 per room"),
     objects: z
       .int()
       .min(2)
       .max(24)
       .default(8)
-      .describe("things that lie about in a house: at most 2 for each receptacle"),
+      .describe("movable objects per house: at most 2 per receptacle"),
     families: z
       .array(z.enum(families))
       .min(1)
       .default([...families])
-      .describe("which families of tasks there are"),
+      .describe("task families to include"),
     noise: z
       .enum(noiseKinds)
       .default("off")
-      .describe("random ids and brand-like words in observations, new in every episode"),
-    seed: z.int().default(0).describe("another seed is another set of houses"),
+      .describe("add random ids or brand-like words to observations, different in every episode"),
+    seed: z.int().default(0).describe("random seed of the houses"),
   })
   .superRefine((options, context) => {
     const refuse = (key: string, message: string) =>
@@ -89,12 +89,12 @@ export const householdOptions = z
     if (twice !== undefined) refuse("families", `"${twice}" is listed twice; list each once`);
   });
 
-/** The options once they are read. */
+/** The parsed options. */
 interface Settings extends HouseSettings {
   readonly noise: Noise;
 }
 
-/** A running household, with the state that its expert looks at. */
+/** A running household, with the state that its expert sees. */
 interface HouseholdEnv extends Env {
   readonly household: HouseState;
 }
@@ -102,7 +102,7 @@ interface HouseholdEnv extends Env {
 /** The household world, for the registry. */
 export const household = defineEnv({
   name: "household",
-  summary: "a generated house in text: find things, treat them, bring them where they belong",
+  summary: "a generated house in text: find objects, treat them, bring them where they belong",
   options: householdOptions,
   open,
   describe: (options) => [
@@ -126,7 +126,7 @@ function open(settings: Settings): Environment {
     test_unseen: tasksOf("test_unseen"),
   });
   const houseOf = (task: Task): House => {
-    // Looked up, so that a task nobody listed is refused and only listed ids are taken apart.
+    // Looked up first, so that an unlisted task is rejected and only listed ids are parsed.
     const { id, split } = lists.task(task.id);
     return generateHouse(split as Split, Number(id.slice(split.length + 1)), settings);
   };

@@ -1,11 +1,11 @@
 /**
  * What a house is made of: kinds of rooms, places and objects, and where objects are usually found.
  *
- * Every name is one word, and room types that training never shows are named with words that it does
- * ("office kitchen"), so that a vocabulary built on the train split covers all splits.
+ * Every name is one word, and room types that training never shows are named with words that it
+ * does ("office kitchen"), so that a vocabulary built on the train split covers all splits.
  */
 
-/** What a place can do to the object in one's hand, or `light` for a lamp. */
+/** What a place can do to the object in hand, or `light` for a lamp. */
 export type Service = "wash" | "heat" | "cool" | "light";
 
 /** The three treatments that change an object. */
@@ -14,9 +14,9 @@ export type Treatment = Exclude<Service, "light">;
 /** A kind of place: a receptacle, an appliance or a lamp. */
 export interface PlaceKind {
   readonly name: string;
-  /** How things are put there; a lamp takes nothing. */
+  /** How objects are put there; a lamp takes nothing. */
   readonly preposition: "in" | "on" | undefined;
-  /** Whether it has a door or lid, and so hides what it holds while closed. */
+  /** Whether it has a door or lid, which hides its contents while closed. */
   readonly opens: boolean;
   readonly service: Service | undefined;
 }
@@ -29,13 +29,19 @@ export interface ObjectKind {
   readonly inspected: boolean;
   /** Where it is mostly found in train and valid_seen tasks, by place kind index. */
   readonly usual: readonly number[];
-  /** How likely each kind of place is at the start of valid_unseen tasks; never positive where `usual` is. */
+  /**
+   * How likely each kind of place is at the start of valid_unseen tasks; never positive where
+   * `usual` is.
+   */
   readonly unusual: readonly number[];
-  /** The same for train and valid_seen: usual, or now and then astray, but never where `unusual` is. */
+  /**
+   * The same for train and valid_seen: usual, or sometimes out of place, but never where `unusual`
+   * is.
+   */
   readonly seen: readonly number[];
 }
 
-/** A type of room: its name and its places, each as often as a room may have it. */
+/** A type of room: its name and its places, each repeated as often as a room may have it. */
 export interface RoomType {
   readonly name: string;
   readonly places: readonly number[];
@@ -77,7 +83,7 @@ function kindIndex(name: string): number {
   return index;
 }
 
-/** Reads "fridge 3, counter 2" or "shelf, desk" (each as likely) into weights by place kind. */
+/** Reads "fridge 3, counter 2" or "shelf, desk" (equally likely) into weights by place kind. */
 function weights(text: string): readonly number[] {
   const result = placeKinds.map(() => 0);
   for (const item of text.split(", ")) {
@@ -88,8 +94,9 @@ function weights(text: string): readonly number[] {
 }
 
 /**
- * How likely each place is that is neither usual nor unusual for a thing: about a third of the things lie
- * astray. Else a learner would never have to look for what it is asked for, only where that always lies.
+ * The weight of each place that is neither usual nor unusual for an object: about a third of the
+ * objects are out of place. Otherwise a learner would never have to search, only remember where
+ * objects always are.
  */
 const astray = 0.6;
 
@@ -116,8 +123,8 @@ function object(name: string, abilities: string, often: string, rarely: string):
 /**
  * All kinds of objects, sorted by name: treatments, usual and unusual places.
  *
- * What is unusual for one object is usual for others like it, so that there is something to carry
- * over from train to valid_unseen: whoever has searched drawers for tomatoes may do so for apples.
+ * What is unusual for one object is usual for similar ones, so that something transfers from train
+ * to valid_unseen: an agent that has searched drawers for tomatoes may do so for apples.
  */
 export const objectKinds: readonly ObjectKind[] = [
   object(
@@ -261,8 +268,8 @@ export const unusualRooms: readonly RoomType[] = [
   ),
 ];
 
-/** How many places of one kind a house may have. */
+/** The maximum number of places of one kind in a house. */
 export const mostPlacesOfAKind = 6;
 
-/** How many objects of one kind a house may have. */
+/** The maximum number of objects of one kind in a house. */
 export const mostObjectsOfAKind = 2;

@@ -1,4 +1,7 @@
-/** The numbered things of a house ("fridge 1", "apple 2") with the commands that name only them. */
+/**
+ * The numbered places and objects of a house ("fridge 1", "apple 2"), with the commands that name
+ * only them.
+ */
 import {
   mostObjectsOfAKind,
   mostPlacesOfAKind,
@@ -8,7 +11,7 @@ import {
   placeKinds,
 } from "./kinds.js";
 
-/** A place of some house, with what is said of it, made once for all houses. */
+/** A place of some house, with its texts, created once for all houses. */
 export interface PlaceName {
   /** Orders places by name. */
   readonly id: number;

@@ -1,4 +1,4 @@
-/** Surface noise: words in observations that no model can foresee and no action depends on. */
+/** Surface noise: words in observations that no model can predict and no action depends on. */
 import { createRandom, mixSeed } from "../../random.js";
 import type { House } from "./house.js";
 
@@ -35,12 +35,13 @@ const lastSyllables = [
   "vio",
 ];
 
-/** How many different ids there are, so that a word-level vocabulary of them stays finite. */
+/** The number of different ids, so that a word-level vocabulary of them stays finite. */
 const idCount = 1_000;
 
 /**
- * How observations call each object of a house in one episode: the name alone, or with a brand-like
- * word before it (one of 144) and an id after it (#0 to #999), both drawn from the episode's seed.
+ * What observations call each object of a house in one episode: the name alone, or with a
+ * brand-like word before it (one of 144) and an id after it (#0 to #999), both drawn from the
+ * episode's seed.
  */
 export function drawLabels(house: House, noise: Noise, seed: number): readonly string[] {
   if (noise === "off") return house.objects.map((object) => object.name);

@@ -1,23 +1,23 @@
-/** The true state of a house during an episode, and how observations speak of it. */
+/** The true state of a house during an episode, and how observations describe it. */
 import { adjectives, type House, serviceOf } from "./house.js";
 import type { Treatment } from "./kinds.js";
 import type { ObjectName, PlaceName } from "./names.js";
 
-/** Everything that changes during an episode; small numbers only, so that a copy costs little. */
+/** Everything that changes during an episode; only small numbers, so that copies are cheap. */
 export interface HouseState {
   readonly house: House;
-  /** How observations call each object: its name and, where wanted, surface noise. */
+  /** What observations call each object: its name, with surface noise if enabled. */
   readonly labels: readonly string[];
   room: number;
-  /** The place where the agent stands; -1 away from all of them. */
+  /** The place where the agent is; -1 away from all of them. */
   at: number;
   /** The object in hand; -1 for none. */
   held: number;
-  /** Bit p is set where place p is open. */
+  /** Bit p is set if place p is open. */
   open: number;
-  /** Bit p is set where place p is a lamp that is on. */
+  /** Bit p is set if place p is a lamp that is on. */
   lit: number;
-  /** Bit p is set where the agent has seen what place p holds. */
+  /** Bit p is set if the agent has seen what place p holds. */
   seen: number;
   /** The place of each object; -1 in hand. */
   readonly where: Int8Array;
@@ -60,7 +60,7 @@ export function copyState(state: HouseState): HouseState {
   };
 }
 
-/** The place where the agent stands. */
+/** The place where the agent is. */
 export function currentPlace(state: HouseState): PlaceName | undefined {
   return state.at < 0 ? undefined : state.house.places[state.at];
 }
@@ -70,19 +70,19 @@ export function heldObject(state: HouseState): ObjectName | undefined {
   return state.held < 0 ? undefined : state.house.objects[state.held];
 }
 
-/** Whether things can be seen in, taken from and put to a place as it is. */
+/** Whether objects can be seen in, taken from and put into a place now. */
 export function isAccessible(state: HouseState, place: number): boolean {
   const { kind } = state.house.places[place] as PlaceName;
   if (kind.preposition === undefined) return false;
   return !kind.opens || (state.open & (1 << place)) !== 0;
 }
 
-/** Whether an object has had a treatment. */
+/** Whether an object has been treated. */
 export function isTreated(state: HouseState, object: number, treatment: Treatment): boolean {
   return ((state.marked[object] as number) & marks[treatment]) !== 0;
 }
 
-/** Whether an object can have a treatment at all. */
+/** Whether an object can be treated this way at all. */
 export function takesTreatment(object: ObjectName, treatment: Treatment): boolean {
   return object.kind.treatments.includes(treatment);
 }
@@ -113,7 +113,7 @@ export function describeObject(state: HouseState, object: number): string {
   return text;
 }
 
-/** What a place holds, as a list; "nothing" where it is empty. */
+/** What a place holds, as a list; "nothing" if it is empty. */
 export function describeContents(state: HouseState, place: number): string {
   let text = "";
   for (let o = 0; o < state.where.length; o++) {

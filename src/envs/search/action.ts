@@ -1,4 +1,4 @@
-/** What can be done: a search or the answer, each in its tags, which say which of the two it is. */
+/** The actions: a search or the answer, each in its own tags. */
 
 /** A search or an answer, with its text. */
 export interface SearchAction {
@@ -6,7 +6,10 @@ export interface SearchAction {
   readonly text: string;
 }
 
-/** Reads `<search>…</search>` or `<answer>…</answer>`; undefined for anything else and for empty ones. */
+/**
+ * Parses `<search>…</search>` or `<answer>…</answer>`; undefined for anything else and for empty
+ * ones.
+ */
 export function parseAction(action: string): SearchAction | undefined {
   const trimmed = action.trim();
   for (const kind of ["search", "answer"] as const) {

@@ -19,7 +19,7 @@ describe("normalising an answer", () => {
     expect(normaliseAnswer(text)).toBe(normal);
   });
 
-  it("changes nothing the second time", () => {
+  it("is idempotent", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), (text) => {
         const once = normaliseAnswer(text);
@@ -72,7 +72,7 @@ describe("reading an action", () => {
     expect(parseAction(action)).toEqual(parsed);
   });
 
-  it("understands what it writes", () => {
+  it("parses what it writes", () => {
     fc.assert(
       fc.property(fc.constantFrom("search", "answer"), fc.string(), (kind, raw) => {
         const text = raw.trim();

@@ -1,21 +1,23 @@
-/** How answers are compared: the exact match and the F1 of SQuAD, over the best of the right answers. */
+/** How answers are compared: exact match and F1 as in SQuAD, maximised over the correct answers. */
 
 const punctuation = /[!-/:-@[-`{-~]/g;
-// Not \b, which takes letters with accents for the end of a word.
+// Not \b, which treats accented letters as the end of a word.
 const articles = /(?<![\p{L}\p{N}_])(?:an?|the)(?![\p{L}\p{N}_])/gu;
 
-/** An answer without capitals, punctuation, articles and surplus white space. */
+/** An answer without capitals, punctuation, articles and extra white space. */
 export function normaliseAnswer(text: string): string {
   return words(text).join(" ");
 }
 
-/** Whether the answer is one of the right ones. */
+/** Whether the answer is one of the correct ones. */
 export function exactMatch(answer: string, right: readonly string[]): boolean {
   const own = normaliseAnswer(answer);
   return right.some((one) => normaliseAnswer(one) === own);
 }
 
-/** The harmonic mean of precision and recall of the answer's words, for the nearest right answer. */
+/**
+ * The harmonic mean of precision and recall of the answer's words, for the closest correct answer.
+ */
 export function f1Score(answer: string, right: readonly string[]): number {
   const own = words(answer);
   return Math.max(0, ...right.map((one) => f1(own, words(one))));

@@ -1,6 +1,6 @@
 /**
- * Question files in the common form, `{id, question, golden_answers}` on every line, of the seven data
- * sets that the paper evaluates on.
+ * Question files in the common format, `{id, question, golden_answers}` on every line, for the
+ * seven data sets that the paper evaluates on.
  */
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export const dataSets = [
   "bamboogle",
 ] as const;
 
-/** The data sets that are learnt from. */
+/** The data sets to train on. */
 export const trainingSets: readonly string[] = ["nq", "hotpotqa"];
 
 const extensions = [".jsonl", ".jsonl.gz"];
@@ -39,17 +39,17 @@ export interface FileQuestion extends Question {
 
 /** The files that a folder has. */
 export interface QuestionFiles {
-  /** Files to learn from, by data set. */
+  /** Training files, by data set. */
   readonly train: ReadonlyMap<string, string>;
-  /** Files to evaluate on, by data set, in the order of the paper's table. */
+  /** Evaluation files, by data set, in the order of the paper's table. */
   readonly evaluation: ReadonlyMap<string, string>;
 }
 
-/** Looks for the files of the data sets; none at all is an `EnvError`. */
+/** Looks for the files of the data sets; throws an `EnvError` if there are none. */
 export function findQuestionFiles(folder: string): QuestionFiles {
   if (!existsSync(folder) || !statSync(folder).isDirectory()) {
     throw new EnvError(
-      `There is no folder ${folder}. Set the option data (or SEARCHQA_DATA) to the folder with the question files, or leave it out for made-up knowledge.`,
+      `There is no folder ${folder}. Set the option data (or SEARCHQA_DATA) to the folder with the question files, or leave it out for the made-up world.`,
     );
   }
   const find = (set: string, parts: readonly string[]): [string, string][] => {
@@ -67,20 +67,20 @@ export function findQuestionFiles(folder: string): QuestionFiles {
   return { train, evaluation };
 }
 
-/** The corpus in a data folder; undefined where there is none, an `EnvError` where there are several. */
+/** The corpus in a data folder; undefined if there is none, an `EnvError` if there are several. */
 export function findCorpus(folder: string): string | undefined {
   const names = readdirSync(folder)
     .filter((name) => /(?:^|-)corpus\.jsonl(?:\.gz)?$/.test(name))
     .sort();
   if (names.length > 1) {
     throw new EnvError(
-      `${folder} has several corpora (${names.join(", ")}): say which with the option corpus.`,
+      `${folder} has several corpora (${names.join(", ")}): choose one with the option corpus.`,
     );
   }
   return names[0] === undefined ? undefined : join(folder, names[0]);
 }
 
-/** Reads a question file; a line that is no question is an error that names it. */
+/** Reads a question file; a line that is not a question is an error that names it. */
 export function readQuestions(path: string): readonly FileQuestion[] {
   const file = openLines(path);
   const questions: FileQuestion[] = [];

@@ -1,8 +1,8 @@
-/** A question with its right answers, and where questions come from. */
+/** A question with its correct answers, and sources of questions. */
 import type { Passage } from "../../search/corpus.js";
 import type { Task } from "../env.js";
 
-/** A passage that has to be read, and the query that finds it. */
+/** A passage that must be read, and the query that finds it. */
 export interface Waypoint {
   readonly passage: string;
   readonly query: string;
@@ -11,9 +11,9 @@ export interface Waypoint {
 /** A question to be answered. */
 export interface Question {
   readonly text: string;
-  /** Any of these is right. */
+  /** Any of these is correct. */
   readonly answers: readonly string[];
-  /** What leads to the answer, in order, where that is known. */
+  /** The passages that lead to the answer, in order, if known. */
   readonly trail?: readonly Waypoint[];
 }
 
@@ -21,6 +21,6 @@ export interface Question {
 export interface QuestionBook {
   /** The question of a task; an unknown task is an `EnvError`. */
   question(task: Task): Question;
-  /** Actions to list as admissible after these passages were found, where anything can be listed. */
+  /** Actions to list as admissible after these passages were found, if actions can be listed. */
   suggestions?(question: Question, found: readonly Passage[]): readonly string[];
 }

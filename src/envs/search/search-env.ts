@@ -1,8 +1,8 @@
 /**
- * Search QA as an environment: any number of searches, then one answer, which is the end.
+ * Search QA as an environment: any number of searches, then one answer, which ends the episode.
  *
- * Around a retriever in this process it is synchronous and can be cloned; around one that has to wait it
- * has the remote shape. The rules are the same functions for both.
+ * With an in-process retriever it is synchronous and can be cloned; with an asynchronous one it is
+ * a remote environment. Both use the same functions for the rules.
  */
 import type { Passage } from "../../search/corpus.js";
 import type { FoundPassage, LocalRetriever, WaitingRetriever } from "../../search/retriever.js";
@@ -11,13 +11,13 @@ import { parseAction } from "./action.js";
 import { exactMatch, f1Score } from "./answer.js";
 import type { Question, QuestionBook } from "./question.js";
 
-/** What a right answer is worth. */
+/** The reward for a correct answer. */
 export const RIGHT_REWARD = 1;
 
 const NOT_UNDERSTOOD =
   "This was neither a search nor an answer. Write a query between <search> and </search>, or the answer between <answer> and </answer>.";
 const NOTHING_FOUND = "Nothing was found. Try other words.";
-/** The same for right and wrong answers: what follows an answer must not teach it. */
+/** The same for correct and wrong answers: what follows an answer must not reveal it. */
 const ANSWERED = "The answer was taken.";
 
 /** What the environments of one opened environment share. */
@@ -28,18 +28,18 @@ export interface SearchWorld<R> {
   readonly topk: number;
 }
 
-/** Where an episode stands. */
+/** The state of an episode. */
 export interface SearchState {
   readonly taskType: string;
   readonly question: Question;
   /** The passages of the latest search. */
   readonly found: readonly Passage[];
-  /** Ids of all passages that were seen. */
+  /** Ids of all passages seen so far. */
   readonly seen: ReadonlySet<string>;
   readonly answered: boolean;
 }
 
-/** A running environment, with what its expert looks at. */
+/** A running environment, with what its expert sees. */
 export interface SearchEnv extends Env {
   readonly state: SearchState;
 }
@@ -49,7 +49,7 @@ interface Moved {
   readonly result: StepResult;
 }
 
-/** An environment around a retriever that answers at once. */
+/** An environment with a synchronous retriever. */
 export function createSearchEnv(
   world: SearchWorld<LocalRetriever>,
   started?: SearchState,
@@ -78,7 +78,7 @@ export function createSearchEnv(
   };
 }
 
-/** An environment around a retriever that has to be waited for; `close` ends the waiting. */
+/** An environment with an asynchronous retriever; `close` aborts pending requests. */
 export function createWaitingSearchEnv(world: SearchWorld<WaitingRetriever>): RemoteEnv {
   const episode = createEpisode(world.book);
   const { retriever, topk } = world;
@@ -105,7 +105,7 @@ export function createWaitingSearchEnv(world: SearchWorld<WaitingRetriever>): Re
   };
 }
 
-/** The state of an episode and the order in which it may be used. */
+/** The state of an episode, with checks of the order of calls. */
 function createEpisode(book: QuestionBook, started?: SearchState) {
   let state = started;
   return {
@@ -147,7 +147,7 @@ function facts(
   };
 }
 
-/** What an action does at once, or the query that has to be asked first. */
+/** The immediate result of an action, or the query to send first. */
 function begin(state: SearchState, action: string): Moved | { readonly query: string } {
   if (state.answered) {
     throw new EnvError("search: step was called after the answer; call reset(task).");

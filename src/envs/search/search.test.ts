@@ -26,7 +26,7 @@ const open = (options: Record<string, unknown> = {}) =>
   search.open(search.options.parse({ data: "made-up", size: 80, ...options }));
 const invalidActions = ["", "xyzzy", "<search></search>", "search[oak]", "<answer>a"];
 
-/** A policy that says the same in every episode. */
+/** A policy that gives the same response in every episode. */
 const scripted = (...actions: readonly string[]): Policy => ({
   name: "scripted",
   batch: 1,
@@ -47,7 +47,7 @@ describe("an episode", () => {
     return env;
   };
 
-  it("starts with the question, ends with an answer, and only that is for good", () => {
+  it("starts with the question, ends with an answer, and only the answer is irreversible", () => {
     const env = environment.create() as Env;
     expect(env.reset(task!)).toBe(env.goal);
     expect(env.irreversible!("<answer>x</answer>")).toBe(true);
@@ -86,7 +86,7 @@ describe("an episode", () => {
     expect(start().step(`<answer>${"a ".repeat(50_000)}</answer>`).done).toBe(true);
   });
 
-  it("stands in the prompt once, between its tags", async () => {
+  it("is in the prompt once, between its tags", async () => {
     for (const name of ["full", "compact"] as const) {
       const style = promptStyle("search", { style: name });
       const [group] = await rollout({
@@ -129,7 +129,7 @@ describe("an episode", () => {
   });
 });
 
-describe("a passage with tags of ours", () => {
+describe("a passage that contains our own tags", () => {
   it("cannot end the information or speak for the policy", () => {
     write("nq-test.jsonl", [{ id: 0, question: "q?", golden_answers: ["a"] }]);
     const corpus = write("tags.jsonl", [
@@ -165,7 +165,7 @@ describe("search behind a server", () => {
     for (const check of checks) await check.run();
   });
 
-  it("sees what a search in this process sees", async () => {
+  it("sees the same as an in-process search", async () => {
     const [task] = open().tasks("train");
     const near = open().create() as Env;
     const far = open({ retriever: url }).create() as RemoteEnv;
@@ -176,7 +176,7 @@ describe("search behind a server", () => {
     await far.close();
   });
 
-  it("breaks the episode, not the run, where the server is gone", async () => {
+  it("breaks the episode, not the run, if the server is gone", async () => {
     const gone = createRetrieverServer({
       retriever: bm25Retriever(madeUpCorpus({ size: 40, seed: 1 })),
     });
@@ -202,7 +202,7 @@ describe("search behind a server", () => {
     expect(answered.map(({ stop }) => stop)).toEqual(["done", "done"]);
   });
 
-  it("lets go when it is closed", async () => {
+  it("stops when it is closed", async () => {
     const silent = await new Promise<Server>((resolve) => {
       const one = createRetrieverServer({
         retriever: { local: false, name: "never", search: () => new Promise(() => undefined) },
@@ -223,7 +223,7 @@ describe("search behind a server", () => {
 
 const encoder = process.env.PAWL_ENCODER ?? "";
 describe.skipIf(!existsSync(encoder))(
-  "search by meaning (skipped where PAWL_ENCODER names no folder with tokenizer.json and model.onnx)",
+  "search by meaning (skipped if PAWL_ENCODER names no folder with tokenizer.json and model.onnx)",
   () => {
     it("keeps the contract, and finds a thing by its name", async () => {
       const environment = open({ size: 40, retriever: "dense", encoder });
@@ -258,7 +258,7 @@ describe("question files", () => {
   });
   const passage = { id: 1, contents: "q1\nthe a1" };
 
-  it("give a split to learn from, one for each data set, and one of all for the table", () => {
+  it("give a training split, one split for each data set, and one of all for the table", () => {
     const data = mkdtempSync(join(folder, "all-"));
     write("nq-train.jsonl.gz", [ask(1), ask(2)], data);
     write("hotpotqa-train.jsonl", [ask(1)], data);
@@ -308,7 +308,7 @@ describe("question files", () => {
     [
       "two corpora",
       { "nq-test.jsonl": [ask(1)], "corpus.jsonl": [passage], "b-corpus.jsonl": [passage] },
-      /several corpora \(b-corpus\.jsonl, corpus\.jsonl\): say which/,
+      /several corpora \(b-corpus\.jsonl, corpus\.jsonl\): choose one/,
     ],
     ["an empty corpus", { "nq-test.jsonl": [ask(1)], "corpus.jsonl": [] }, /holds no passages/],
     [
@@ -341,7 +341,7 @@ describe("question files", () => {
     expect(() => environment.tasks("nq")).toThrow(message);
   });
 
-  it("are refused where they are not, and so is a corpus without questions", () => {
+  it("are rejected if missing, and so is a corpus without questions", () => {
     expect(() => search.open(search.options.parse({ data: join(folder, "none") }))).toThrow(
       /There is no folder .*none\. Set the option data \(or SEARCHQA_DATA\)/,
     );
@@ -351,7 +351,7 @@ describe("question files", () => {
 
 const shared = "../shared/data/searchqa";
 describe.skipIf(!existsSync(shared))(
-  "the whole loop on 2Wiki (skipped where ../shared/data/searchqa is absent)",
+  "the whole loop on 2Wiki (skipped if ../shared/data/searchqa is absent)",
   () => {
     it("searches and answers real questions, and results break down by data set", async () => {
       const environment = search.open(search.options.parse({ data: shared, topk: 5 }));

@@ -1,10 +1,11 @@
 /**
- * Search QA: a question, a search engine, and one answer within four turns. With question files it is
- * the benchmark of the paper's table 2; without them the questions are about a made-up world.
+ * Search QA: a question, a search engine, and one answer within four turns. With question files it
+ * is the benchmark of the paper's table 2; without them the questions are about a made-up world.
  *
- * Splits with files: `train` (NQ and HotpotQA, where their training questions are there), `test` (all
- * data sets that are there, in turns, so that results break down as in the table) and each data set by
- * itself. Anything can be searched for and answered, so actions are listed for the made-up world only.
+ * Splits with files: `train` (NQ and HotpotQA, if their training questions are there), `test` (all
+ * available data sets, interleaved, so that results break down as in the table) and each data set
+ * on its own. Anything can be searched for and answered, so actions are listed only for the made-up
+ * world.
  */
 import { z } from "zod";
 import { UserError } from "../../errors.js";
@@ -34,32 +35,32 @@ export const searchOptions = z.strictObject({
     .string()
     .optional()
     .describe(
-      `folder with question files like nq-test.jsonl.gz; ${MADE_UP} for our own world; default: the variable SEARCHQA_DATA, else ${MADE_UP}`,
+      `folder with question files such as nq-test.jsonl.gz; ${MADE_UP} for the made-up world (default: $SEARCHQA_DATA, or ${MADE_UP})`,
     ),
   corpus: z
     .string()
     .optional()
-    .describe("JSONL file of {id, contents} to search; default: the one in the data folder"),
+    .describe("JSONL file of {id, contents} to search (default: the one in the data folder)"),
   retriever: z
     .string()
     .default("bm25")
-    .describe("bm25, dense, or the address of a retriever, like http://127.0.0.1:8000/retrieve"),
+    .describe("bm25, dense, or the URL of a retriever, such as http://127.0.0.1:8000/retrieve"),
   encoder: z
     .string()
     .optional()
-    .describe("for dense: folder with tokenizer.json and model.onnx, or an embeddings endpoint"),
-  encoderModel: z.string().optional().describe("the model's name at an embeddings endpoint"),
+    .describe("dense only: folder with tokenizer.json and model.onnx, or an embeddings endpoint"),
+  encoderModel: z.string().optional().describe("model name on the embeddings endpoint"),
   topk: z.int().min(1).max(100).default(3).describe("passages per search"),
-  size: z.int().min(40).max(100_000).default(400).describe("made-up: how many things there are"),
+  size: z.int().min(40).max(100_000).default(400).describe("made-up world: number of entities"),
   hops: z
     .enum(["one", "two", "both"])
     .default("both")
-    .describe("made-up: how many facts a question needs"),
-  seed: z.int().min(0).max(0xffffffff).default(1).describe("made-up: another seed, another world"),
+    .describe("made-up world: facts needed to answer a question"),
+  seed: z.int().min(0).max(0xffffffff).default(1).describe("made-up world: random seed"),
   cache: z
     .string()
     .optional()
-    .describe("folder for the index or vectors of a large corpus; default ~/.cache/pawl"),
+    .describe("cache folder for the index or vectors of a large corpus (default: ~/.cache/pawl)"),
 });
 
 type Options = z.output<typeof searchOptions>;
@@ -73,7 +74,7 @@ export const search = defineEnv({
   describe,
 });
 
-/** The passages of the made-up world that these options mean. */
+/** The passages of the made-up world with these options. */
 export function madeUpCorpus({ size, seed }: Pick<Options, "size" | "seed">) {
   return corpusOf(size, seed, makeWorld(size, seed).passages);
 }
@@ -136,7 +137,10 @@ function openData(options: Options, data: string): Environment {
   return environment(lists, book, openRetriever({ ...options, corpus }), options.topk);
 }
 
-/** The first of each list, then the second of each: so the first tasks are fair to all data sets. */
+/**
+ * The first of each list, then the second of each, so that the first tasks cover all data sets
+ * equally.
+ */
 function takeTurns<T>(lists: readonly (readonly T[])[]): readonly T[] {
   const longest = Math.max(...lists.map((list) => list.length));
   return Array.from({ length: longest }, (_, at) =>
@@ -160,12 +164,12 @@ function environment(
     create: retriever.local
       ? () => createSearchEnv({ book, retriever, topk })
       : () => createWaitingSearchEnv({ book, retriever, topk }),
-    // The expert looks at the state, which an environment that waits does not show.
+    // The expert needs the state, which an asynchronous environment does not expose.
     ...(expert !== undefined && retriever.local && { expert }),
   };
 }
 
-/** The expert: looks up what it has not read yet of the trail, then answers. */
+/** The expert: looks up the passages on the trail that it has not read yet, then answers. */
 function nextAction(env: Env): string {
   if (!("state" in env)) {
     throw new EnvError("The search expert plays search environments only, unwrapped.");
@@ -177,7 +181,7 @@ function nextAction(env: Env): string {
     : writeAction({ kind: "search", text: missing.query });
 }
 
-const HOW_TO_GET = `Question files: one {"id", "question", "golden_answers"} per line, named SET-train, SET-test or SET-dev with .jsonl or .jsonl.gz, SET one of ${dataSets.join(", ")} (RUC-NLPIR/FlashRAG_datasets on Hugging Face has them in this form). The corpus: one {"id", "contents"} per line, named corpus.jsonl or SOMETHING-corpus.jsonl (the paper searches Wikipedia of 2018: wiki-18 in the same collection). Put them into one folder and point SEARCHQA_DATA or the option data at it.`;
+const HOW_TO_GET = `Question files: one {"id", "question", "golden_answers"} per line, named SET-train, SET-test or SET-dev with .jsonl or .jsonl.gz, SET one of ${dataSets.join(", ")} (RUC-NLPIR/FlashRAG_datasets on Hugging Face has them in this format). The corpus: one {"id", "contents"} per line, named corpus.jsonl or SOMETHING-corpus.jsonl (the paper searches Wikipedia of 2018: wiki-18 in the same collection). Put them into one folder and point SEARCHQA_DATA or the option data at it.`;
 
 function describe(options: Options): readonly string[] {
   const data = dataOf(options);
@@ -191,8 +195,8 @@ function describe(options: Options): readonly string[] {
     const { train, evaluation } = findQuestionFiles(data);
     const missing = dataSets.filter((set) => !evaluation.has(set));
     return [
-      `to learn from: ${[...train.values()].join(", ") || "nothing (nq-train, hotpotqa-train)"}`,
-      `to evaluate on: ${[...evaluation.values()].join(", ")}${missing.length > 0 ? `; missing: ${missing.join(", ")}` : ""}`,
+      `training: ${[...train.values()].join(", ") || "nothing (nq-train, hotpotqa-train)"}`,
+      `evaluation: ${[...evaluation.values()].join(", ")}${missing.length > 0 ? `; missing: ${missing.join(", ")}` : ""}`,
       `corpus: ${options.corpus ?? findCorpus(data) ?? "none"}; retriever: ${options.retriever}`,
       HOW_TO_GET,
     ];

@@ -1,11 +1,11 @@
-/** Invented names: pronounceable, of nobody and nowhere, each given out once. */
+/** Invented names: pronounceable, of nobody and nowhere, each used once. */
 import type { Random } from "../../random.js";
 
 const starts = "b br d dr f fl g gr h j k kl l m n p pr qu r s sk st t th tr v w y z".split(" ");
 const vowels = "a e i o u ae ei ia ou".split(" ");
 const middles = "b d g k l ld lm ln m n nd r rd rk rm rn s sk st t v z".split(" ");
 
-/** How the names of one kind of thing end. */
+/** Name endings for each kind. */
 const endings = {
   given: "a e i o an el in or is u".split(" "),
   family: "ack ald ber end ig olk ost ul und yr".split(" "),
@@ -18,14 +18,14 @@ const endings = {
 /** What a name is for. */
 export type NameKind = keyof typeof endings;
 
-/** Gives out names. */
+/** Generates names. */
 export type NameSource = (kind: NameKind) => string;
 
-/** A source of names; no two are alike. */
+/** A generator of unique names. */
 export function createNames(random: Random): NameSource {
   const given = new Set<string>();
   return (kind) => {
-    // Names grow with their number, so that there is always another one.
+    // Names get longer as they run out, so that there is always another one.
     for (let syllables = 1; ; syllables = 1 + Math.floor(given.size / 2000) + random.int(2)) {
       let name = random.pick(starts);
       for (let at = 0; at < syllables; at++) name += random.pick(vowels) + random.pick(middles);

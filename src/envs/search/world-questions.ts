@@ -1,9 +1,10 @@
 /**
- * Questions about the made-up world: one fact (one hop), or a fact of the thing that another fact leads
- * to (two hops).
+ * Questions about the made-up world: one fact (one hop), or a fact about the entity that another
+ * fact leads to (two hops).
  *
- * A fifth of the things is set apart: `valid_unseen` asks about them, and no other question asks about
- * them or leads through them. Of the other questions a tenth is `valid_seen`, the rest `train`.
+ * A fifth of the entities is set apart: `valid_unseen` asks about them, and no other question asks
+ * about them or leads through them. A tenth of the other questions is `valid_seen`, the rest
+ * `train`.
  */
 import { createRandom, mixSeed } from "../../random.js";
 import type { Passage } from "../../search/corpus.js";
@@ -24,7 +25,7 @@ const types = { one: "one-hop", two: "two-hop" } as const;
 interface Riddle {
   readonly thing: Thing;
   readonly relation: Relation;
-  /** The relation that leads from the thing to the one that is asked about. */
+  /** The relation that leads from the entity to the one that is asked about. */
   readonly by?: Relation;
 }
 
@@ -99,7 +100,7 @@ function allRiddles(things: readonly Thing[], hops: Hops): Riddle[] {
       if (hops === "one" || typeof value === "string") continue;
       for (const next of relationsOf(value.kind)) {
         const answer = value.facts.get(next.name);
-        // A question that already holds its answer is none.
+        // Skip questions that already contain their answer.
         if (answer !== undefined && answer !== thing) {
           riddles.push({ thing, relation: next, by: relation });
         }
@@ -109,7 +110,7 @@ function allRiddles(things: readonly Thing[], hops: Hops): Riddle[] {
   return riddles;
 }
 
-/** The thing whose fact is asked for. */
+/** The entity whose fact is asked for. */
 function askedThing({ thing, by }: Riddle): Thing {
   return by === undefined ? thing : (thing.facts.get(by.name) as Thing);
 }
@@ -126,7 +127,7 @@ function putIntoWords(riddle: Riddle, seed: number): Question {
   };
 }
 
-/** The names of things and the words that each thing's passage tells. */
+/** The names of entities and the words in each entity's passage. */
 interface PassageNames {
   readonly things: readonly string[];
   readonly words: readonly string[];
@@ -135,18 +136,18 @@ interface PassageNames {
 function namesByPassage(world: KnowledgeWorld): ReadonlyMap<string, PassageNames> {
   return new Map(
     world.things.map(({ passage, name, facts }) => {
-      const told = [...facts.values()];
-      const things = told.flatMap((value) => (typeof value === "string" ? [] : [value.name]));
-      const words = told.flatMap((value) => (typeof value === "string" ? [value] : []));
+      const values = [...facts.values()];
+      const things = values.flatMap((value) => (typeof value === "string" ? [] : [value.name]));
+      const words = values.flatMap((value) => (typeof value === "string" ? [value] : []));
       return [passage, { things: [name, ...things], words }];
     }),
   );
 }
 
 /**
- * Searches and answers for policies that can only choose: what the question names and what the latest
- * passages tell, right or wrong. Any other text would be carried out as well, and nothing here is taken
- * from the answer.
+ * Searches and answers for policies that can only choose: what the question names and what the
+ * latest passages say, correct or not. Any other text would be carried out as well, and nothing
+ * here is taken from the answer.
  */
 function suggest(
   question: Question,

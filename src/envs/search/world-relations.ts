@@ -1,24 +1,24 @@
 /**
- * What is known in the made-up world: five kinds of things, and of each kind a few relations, with the
- * sentences that tell them and the questions that ask for them. `{x}` is the thing, `{y}` what is told.
+ * The facts of the made-up world: five kinds of entities, each with a few relations, the sentences
+ * that state them and the questions that ask for them. `{x}` is the entity, `{y}` the value.
  */
 
-/** The kinds of things that have a passage of their own. */
+/** The kinds of entities that have their own passage. */
 export type ThingKind = "realm" | "town" | "person" | "work" | "school";
 
-/** A relation of a thing to another thing or to a word. */
+/** A relation of an entity to another entity or to a word. */
 export interface Relation {
   readonly name: string;
   readonly of: ThingKind;
-  /** The kind of thing it leads to; absent where it leads to a word or a year. */
+  /** The kind of entity it leads to; absent if it leads to a word or a year. */
   readonly to?: ThingKind;
   readonly tells: readonly string[];
   readonly asks: readonly string[];
-  /** How another question speaks of what is told, where it is a thing. */
+  /** How another question refers to the value, if it is an entity. */
   readonly phrase?: string;
 }
 
-/** Every relation; each thing has at most one value for each. */
+/** All relations; each entity has at most one value for each. */
 export const relations: readonly Relation[] = [
   {
     name: "capital",
@@ -144,7 +144,7 @@ export const relations: readonly Relation[] = [
   },
 ];
 
-/** The words that relations without a thing at their end lead to. */
+/** The words that relations without an entity lead to. */
 export const values = {
   craft:
     "bells bricks candles carpets cheese clocks combs drums glass gloves honey kites knives lace ladders lanterns masks mirrors nets oars paper pears pipes pots ropes saddles soap spoons tiles wool".split(
@@ -172,7 +172,7 @@ export const titleWords = {
     ),
 } as const;
 
-/** Passages that speak of a thing and tell nothing that is asked for. */
+/** Passages that mention an entity and state no fact that is asked for. */
 export const asides: readonly (readonly [title: string, text: string])[] = [
   [
     "Letters about {x}",

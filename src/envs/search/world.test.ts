@@ -9,12 +9,12 @@ const open = (options: Record<string, unknown> = {}) =>
   search.open(search.options.parse({ data: "made-up", ...options }));
 
 describe("the made-up world", () => {
-  it("is the same for the same seed and another for another", () => {
+  it("is the same for the same seed, and different for another", () => {
     expect(makeWorld(100, 1).passages).toEqual(makeWorld(100, 1).passages);
     expect(makeWorld(100, 1).passages).not.toEqual(makeWorld(100, 2).passages);
   });
 
-  it("has distinct names, whole facts, and tells each fact in its thing's passage", () => {
+  it("has distinct names, complete facts, and states each fact in its entity's passage", () => {
     const { things, passages } = makeWorld(2000, 3);
     expect(new Set(things.map(({ name }) => name)).size).toBe(things.length);
     expect(things.length).toBe(2000);
@@ -27,14 +27,14 @@ describe("the made-up world", () => {
     }
   });
 
-  it("shares words among names, and has passages that tell nothing that is asked", () => {
+  it("shares words among names, and has passages without facts that are asked for", () => {
     const { things, passages } = makeWorld(400, 1);
     const families = things
       .filter(({ kind }) => kind === "person")
       .map(({ name }) => name.split(" ")[1]);
     expect(new Set(families).size).toBeLessThan(families.length / 4);
     expect(passages.length - things.length).toBe(100);
-    // A single word of a name does not single its passage out.
+    // A single word of a name is not enough to find its passage.
     const retriever = bm25Retriever(madeUpCorpus({ size: 400, seed: 1 }));
     const [first] = families;
     const titles = retriever
@@ -61,7 +61,7 @@ describe("its questions", () => {
     expect(apart.size).toBeGreaterThan(40);
   });
 
-  it("never hold their answer, and are told apart by their hops", () => {
+  it("never contain their answer, and differ by their hops", () => {
     for (const [hops, types] of [
       ["one", ["one-hop"]],
       ["two", ["two-hop"]],
@@ -88,7 +88,7 @@ describe("the expert", () => {
     { size: 150, seed: 2, hops: "two" },
     { size: 300, seed: 3 },
     { size: 1000, seed: 4, hops: "one" },
-  ])("answers every question with at most a search for each hop: %j", (options) => {
+  ])("answers every question with at most one search per hop: %j", (options) => {
     const environment = open(options);
     const env = environment.create() as Env;
     const tasks = environment.splits.flatMap((split) => environment.tasks(split));
@@ -107,7 +107,7 @@ describe("the expert", () => {
       expect(steps - before).toBeLessThanOrEqual(most);
       hops += most;
     }
-    // The first search may happen to find the second passage, too, but seldom does.
+    // The first search may happen to find the second passage too, but rarely does.
     expect(steps / hops).toBeGreaterThan(0.9);
   });
 });

@@ -1,9 +1,10 @@
 /**
- * A made-up world of people, places and works, by seed: things with unique names, facts that relate
- * them, a passage that tells the facts of each thing, and further passages that only mention things.
+ * A made-up world of people, places and works, generated from a seed: entities with unique names,
+ * facts that relate them, a passage that states the facts of each entity, and further passages that
+ * only mention entities.
  *
- * Given and family names, and the words of titles, are shared among many things, so that a query has to
- * name a thing fully to find it.
+ * Given and family names, and the words of titles, are shared among many entities, so a query has
+ * to name an entity fully to find it.
  */
 import { createRandom, mixSeed, type Random } from "../../random.js";
 import type { Passage } from "../../search/corpus.js";
@@ -17,17 +18,17 @@ import {
   values,
 } from "./world-relations.js";
 
-/** A thing with a name and a passage. */
+/** An entity with a name and a passage. */
 export interface Thing {
   readonly kind: ThingKind;
   readonly name: string;
-  /** Id of the passage that tells its facts. */
+  /** Id of the passage that states its facts. */
   readonly passage: string;
-  /** What its relations lead to: a thing, or a word. */
+  /** The values of its relations: an entity, or a word. */
   readonly facts: ReadonlyMap<string, Thing | string>;
 }
 
-/** Everything there is. */
+/** The whole world. */
 export interface KnowledgeWorld {
   readonly things: readonly Thing[];
   readonly passages: readonly Passage[];
@@ -39,7 +40,7 @@ interface UnfinishedThing extends Thing {
 
 type Population = Readonly<Record<ThingKind, readonly UnfinishedThing[]>>;
 
-/** Share of each kind but people, who are the rest, and the fewest there are. */
+/** The share of each kind, with a minimum; people are the rest. */
 const shares = {
   realm: [0.03, 2],
   town: [0.17, 4],
@@ -47,13 +48,13 @@ const shares = {
   school: [0.1, 3],
 } as const;
 
-/** One passage in so many only mentions things. */
+/** One passage in this many only mentions entities. */
 const ASIDE_EVERY = 4;
 const FIRST_YEAR = 300;
-/** People are numbered by age: teachers and mothers are among so many before. */
+/** People are numbered by age: teachers and mothers are among this many before them. */
 const ELDERS = 40;
 
-/** The world of a seed with so many things. */
+/** The world of a seed with this many entities. */
 export function makeWorld(size: number, seed: number): KnowledgeWorld {
   const random = createRandom(mixSeed("knowledge world", seed));
   const names = createNames(random);
@@ -89,7 +90,7 @@ function populate(size: number, names: NameSource, random: Random): Population {
   };
 }
 
-/** Full names, each once, of far fewer given and family names. */
+/** Unique full names from far fewer given and family names. */
 function personNames(count: number, names: NameSource, random: Random): () => string {
   const pool = (kind: "given" | "family"): readonly string[] =>
     Array.from({ length: 4 + Math.ceil(1.6 * Math.sqrt(count)) }, () => names(kind));
@@ -98,7 +99,7 @@ function personNames(count: number, names: NameSource, random: Random): () => st
   return once(() => `${random.pick(given)} ${random.pick(family)}`);
 }
 
-/** Titles, each once; when the words run out, further ones say where. */
+/** Unique titles; when the words run out, further ones add a place. */
 function workTitles(names: NameSource, random: Random): () => string {
   const most = (titleWords.first.length * titleWords.second.length) / 2;
   let made = 0;
@@ -137,7 +138,7 @@ function relate(population: Population, names: NameSource, random: Random): void
     one.facts.set("birthplace", random.pick(town));
     one.facts.set("birthYear", String(FIRST_YEAR + at + random.int(3)));
     one.facts.set("profession", random.pick(values.profession));
-    // Elders are born at least four years before; the first people have none.
+    // Elders are born at least four years earlier; the first people have none.
     const elders = person.slice(Math.max(0, at - ELDERS), Math.max(0, at - 3));
     if (elders.length > 0) one.facts.set("teacher", random.pick(elders));
     if (elders.length > 0) one.facts.set("mother", random.pick(elders));
@@ -155,17 +156,17 @@ function relate(population: Population, names: NameSource, random: Random): void
   }
 }
 
-/** The relations of a kind of thing. */
+/** The relations of a kind of entity. */
 export function relationsOf(kind: ThingKind): readonly Relation[] {
   return relations.filter((relation) => relation.of === kind);
 }
 
-/** The words for what a relation leads to. */
+/** The words for a relation's value. */
 export function wordsFor(value: Thing | string): string {
   return typeof value === "string" ? value : value.name;
 }
 
-/** A text with its places filled. */
+/** A text with its placeholders filled. */
 export function fill(template: string, x: string, y = ""): string {
   return template.replace(/\{([xy])\}/g, (_, place) => (place === "x" ? x : y));
 }

@@ -1,34 +1,34 @@
-/** The products of a shop: found by search, by department or by number, each read when it is wanted. */
+/** The products of a shop: found by search, department or number, each read when it is needed. */
 import type { Searcher } from "../../search/bm25.js";
 import type { Product } from "./product.js";
 
-/** Products shown at most for a search, as in the original. */
+/** Maximum number of search results, as in the original. */
 export const MOST_RESULTS = 50;
 
-/** Products read last, kept: pages of one episode show the same ones over and over. */
+/** Cached products: pages of one episode show the same ones repeatedly. */
 const KEPT_PRODUCTS = 4096;
-/** Rankings found last, kept: the episodes of a group often search for the same. */
+/** Cached rankings: the episodes of a group often use the same queries. */
 const KEPT_RANKINGS = 256;
 
-/** A wish somebody wrote down for a product. */
+/** A wish for a product, written by a person or generated. */
 export interface Wish {
   readonly text: string;
   readonly attributes: readonly string[];
-  /** The option values wanted; absent where every combination of options makes a task of its own. */
+  /** The wanted option values; absent if every combination of options makes its own task. */
   readonly options?: readonly string[];
 }
 
 /** The products of a shop. */
 export interface Catalogue {
   readonly count: number;
-  /** All prices in order, the upper end NaN where there is only one. */
+  /** All prices in order; the upper end is NaN for a single price. */
   readonly prices: { readonly low: Float64Array; readonly high: Float64Array };
   product(number: number): Product;
   /** The department of a product. */
   category(number: number): string;
-  /** What the product is known for: what wishes ask for. */
+  /** The attributes of the product, which wishes ask for. */
   attributes(number: number): readonly string[];
-  /** Numbers of the products that match best, at most 50. */
+  /** Numbers of the best-matching products, at most 50. */
   search(text: string): readonly number[];
   /** Numbers of the products of a department, or with a query, in order. */
   inCategory(category: string): readonly number[];
@@ -37,7 +37,7 @@ export interface Catalogue {
   wishes(number: number): readonly Wish[];
 }
 
-/** One word per product, such as its department, in little memory. */
+/** One word per product, such as its department, stored compactly. */
 export interface WordColumn {
   readonly words: readonly string[];
   readonly codes: Uint32Array;
@@ -54,7 +54,7 @@ export interface CatalogueParts {
   wishes(number: number): readonly Wish[];
 }
 
-/** A catalogue that remembers what was asked last. */
+/** A catalogue with caches for recent requests. */
 export function createCatalogue(parts: CatalogueParts): Catalogue {
   const { searcher, prices, categories } = parts;
   return {
@@ -99,7 +99,7 @@ function numbersOf({ words, codes }: WordColumn, word: string): readonly number[
   return numbers;
 }
 
-/** The function with its latest `limit` results kept. */
+/** The function with its latest `limit` results cached. */
 function remember<Key, Value>(limit: number, find: (key: Key) => Value): (key: Key) => Value {
   const known = new Map<Key, Value>();
   return (key) => {

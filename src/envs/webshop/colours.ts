@@ -1,10 +1,10 @@
 /**
  * Colour words: an option that contains one counts as that colour when a purchase is scored.
  *
- * The original has a list of its own in `normalize.py`, and the first entry that fits wins. Where that
- * file lies beside the official data it is read from there; otherwise this list of ours is used, in the
- * alphabetical order the original has too. Scores can differ for options whose colour word is in one
- * list and not in the other.
+ * The original has its own list in `normalize.py`, and the first entry that fits wins. If that file
+ * is next to the official data, it is read from there; otherwise our own list is used, in
+ * alphabetical order like the original's. Scores can differ for options whose colour word is in
+ * only one of the lists.
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -19,7 +19,9 @@ export const colours: readonly string[] =
     " ",
   );
 
-/** The colour words to score with: the original's where its file lies beside the data, else ours. */
+/**
+ * The colour words to score with: the original's if its file is next to the data, otherwise ours.
+ */
 export function findColours(data: string): readonly string[] {
   const path = join(statSync(data).isDirectory() ? data : dirname(data), COLOUR_FILE);
   if (!existsSync(path)) return colours;

@@ -1,9 +1,9 @@
 /**
  * Goals: what somebody wants to buy, in the original's order.
  *
- * Prices of products sold at a range and the price limits are drawn from one stream of random numbers in
- * the order of the products; then the generator is seeded anew and the goals are shuffled. A goal is put
- * together when it is asked for: the full catalogue has millions.
+ * Prices of products sold at a range and the price limits are drawn from one stream of random
+ * numbers in the order of the products; then the generator is reseeded and the goals are shuffled.
+ * Goals are built on demand: the full catalogue has millions.
  */
 import type { Catalogue } from "./catalogue.js";
 import type { Product } from "./product.js";
@@ -35,11 +35,11 @@ export interface Goal {
 export interface Goals {
   readonly count: number;
   goal(number: number): Goal;
-  /** The department of a goal's product, without putting the goal together. */
+  /** The department of a goal's product, without building the goal. */
   category(number: number): string;
 }
 
-/** The price of every product: drawn once where it is a range. */
+/** The price of every product: drawn once if it is a range. */
 export function drawPrices({ prices }: Catalogue, random: PythonRandom): Float64Array {
   return prices.low.map((low, number) => {
     const high = prices.high[number]!;
@@ -47,7 +47,7 @@ export function drawPrices({ prices }: Catalogue, random: PythonRandom): Float64
   });
 }
 
-/** The goals of a catalogue; `random` must have drawn the prices before. */
+/** The goals of a catalogue; `random` must already have drawn the prices. */
 export function makeGoals(catalogue: Catalogue, prices: Float64Array, random: PythonRandom): Goals {
   const sources: Source[] = [];
   const firsts: number[] = [];

@@ -17,7 +17,7 @@ const anyGoal: Goal = {
 };
 
 describe("the made-up catalogue", () => {
-  it("is the same for the same seed, whatever its size, and another for another seed", () => {
+  it("is the same for the same seed, whatever its size, and different for another seed", () => {
     const small = openMadeCatalogue(20, 5);
     const large = openMadeCatalogue(40, 5);
     for (let number = 0; number < 20; number++) {
@@ -27,7 +27,7 @@ describe("the made-up catalogue", () => {
     expect(makeProduct(6, 0)).not.toEqual(makeProduct(5, 0));
   });
 
-  it("has every kind of product, in departments of their own, with prices in range", () => {
+  it("has every kind of product, in its own department, with prices in range", () => {
     expect(productKinds).toHaveLength(36);
     expect(new Set(productKinds.map((kind) => kind.name)).size).toBe(36);
     const seen = new Set<string>();
@@ -45,7 +45,7 @@ describe("the made-up catalogue", () => {
     expect(seen.size).toBe(36);
   });
 
-  it("has options that the score tells apart", () => {
+  it("has options that the score distinguishes", () => {
     const { product } = makeProduct(1, 0);
     const choices = [
       ...productKinds.map((kind) => kind.choice),
@@ -63,7 +63,7 @@ describe("the made-up catalogue", () => {
     }
   });
 
-  it("asks in its wishes for what the product has", () => {
+  it("asks in its wishes for attributes that the product has", () => {
     const catalogue = openMadeCatalogue(200, 9);
     for (let number = 0; number < catalogue.count; number++) {
       const product = catalogue.product(number);

@@ -1,6 +1,6 @@
 /**
- * A catalogue made up from a seed, of any size, so that the shop opens on a machine without the official
- * files. A product is written when it is asked for, from the seed and its number alone.
+ * A catalogue of any size made up from a seed, so that the shop opens on a machine without the
+ * official files. A product is generated on demand, from the seed and its number alone.
  */
 import { createRandom, mixSeed, type Random } from "../../random.js";
 import { createSearcher } from "../../search/bm25.js";
@@ -9,7 +9,7 @@ import { type Catalogue, createCatalogue, createWordColumn, type Wish } from "./
 import { type ProductKind, productKinds, shopColours, syllables } from "./made-words.js";
 import { type Product, searchText } from "./product.js";
 
-/** A made-up product and what it is known for. */
+/** A made-up product and its attributes. */
 export interface MadeProduct {
   readonly product: Product;
   readonly kind: ProductKind;

@@ -1,9 +1,9 @@
 /**
- * The words of the made-up catalogue: kinds of products, what they can be like, and how they are sold.
+ * The words of the made-up catalogue: kinds of products, their attributes, and how they are sold.
  *
- * A line of the table is one kind: its name; the path to it in the shop, below the department; what it is
- * used for; what can be chosen besides the colour; the range of its prices. Values to choose from are so
- * unlike each other that the score takes none for another.
+ * A line of the table is one kind: its name; the path to it in the shop, below the department; what
+ * it is used for; what can be chosen besides the colour; the range of its prices. Option values are
+ * so different that the score never confuses them.
  */
 
 /** A kind of product. */
@@ -14,7 +14,7 @@ export interface ProductKind {
   /** To be read after "for". */
   readonly uses: readonly string[];
   readonly materials: readonly string[];
-  /** Adjectives that some of these products have and others have not. */
+  /** Adjectives that only some of these products have. */
   readonly traits: readonly string[];
   readonly choice: { readonly name: string; readonly values: readonly string[] };
   readonly prices: readonly [number, number];
@@ -123,7 +123,7 @@ export const shopColours: readonly string[] =
     " ",
   );
 
-/** Syllables that the names of makers and series are put together from. */
+/** Syllables for the names of makers and series. */
 export const syllables: readonly string[] =
   "al ber cor dan el fen gar hol in jor kel lum mor nor ost pel quin ros sel tam ur vel wen yor zan bri fjo gra ska tri".split(
     " ",

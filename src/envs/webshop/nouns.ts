@@ -2,10 +2,11 @@
  * The nouns of a product title, for the part of the score that compares kinds of products.
  *
  * The original asks spaCy's en_core_web_sm for tokens tagged NOUN or PROPN. That tagger reads the
- * capitalised words of a title mostly as proper nouns, so this one counts every word as a noun that is
- * not a number, a function word, a common adjective, adverb or participle of product titles, or marked by
- * an adjective's ending. It can differ in adjectives spaCy takes for names, in hyphenated words (both take
- * them apart) and in units; it only matters where title, query and category leave the kind open.
+ * capitalised words of a title mostly as proper nouns, so this one counts every word as a noun
+ * unless it is a number, a function word, a common adjective, adverb or participle of product
+ * titles, or has an adjective's ending. It can differ for adjectives that spaCy takes for names,
+ * for hyphenated words (both split them) and for units; it only matters if title, query and
+ * category leave the kind open.
  */
 
 const notNouns: ReadonlySet<string> = new Set(

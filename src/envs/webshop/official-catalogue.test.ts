@@ -119,14 +119,14 @@ describe("an official catalogue", () => {
     expect([catalogue.inCategory("fashion"), catalogue.withQuery("lamps")]).toEqual([[1], [0]]);
   });
 
-  it("takes goals that people wrote, without those that ask for no attribute", () => {
+  it("takes goals that people wrote, except those that ask for no attribute", () => {
     const catalogue = openOfficialCatalogue({ data: folder(both), wishes: "human" });
     expect(catalogue.wishes(1)).toEqual([
       { text: "a hat please", attributes: ["red"], options: ["blue"] },
     ]);
   });
 
-  it("keeps the index of a large one on disk, and builds it anew when the file changes", () => {
+  it("keeps the index of a large one on disk, and rebuilds it when the file changes", () => {
     const data = folder(both);
     const cache = join(root, "cache");
     const options = { data, wishes: "synthetic", cache, keepIndexFrom: 0 } as const;
@@ -145,7 +145,7 @@ describe("an official catalogue", () => {
     expect(openOfficialCatalogue(options).count).toBe(1);
   });
 
-  it("says so before the work where the index cannot be kept", () => {
+  it("fails before the work if the index cannot be kept", () => {
     const file = join(root, "a-file");
     writeFileSync(file, "");
     const data = folder(both);
@@ -154,7 +154,7 @@ describe("an official catalogue", () => {
     expect(open).toThrow(/cannot be kept in .*a-file.*Set the option cache/);
   });
 
-  it("uses only the first products where it is told to", () => {
+  it("uses only the first products if asked to", () => {
     const data = folder(both);
     expect(openOfficialCatalogue({ data, wishes: "synthetic", products: 1 }).count).toBe(1);
   });
@@ -169,7 +169,7 @@ describe("an official catalogue", () => {
     ["no array", JSON.stringify(lamp), /should hold one JSON array/],
     ["no JSON", "<html></html>", /should hold one JSON array/],
     ["empty", "", /cut off/],
-    ["without products", "[]", /holds no products/],
+    ["without products", "[]", /contains no products/],
     [
       "a damaged product",
       both.replace('"asin":"A2"', '"asin":A2'),
@@ -220,7 +220,7 @@ describe("webshop with official files", () => {
   const open = (options: Record<string, unknown>) =>
     webshop.open(webshop.options.parse({ data: folder(both), ...options }));
 
-  it("has no expert and lists no queries, and scores with the original's colours where they are", () => {
+  it("has no expert and lists no queries, and scores with the original's colours if available", () => {
     const environment = open({});
     expect(environment.expert).toBeUndefined();
     const env = environment.create() as Env;
@@ -235,7 +235,7 @@ describe("webshop with official files", () => {
     expect(() => webshop.open(webshop.options.parse({ data }))).toThrow(/no list COLOR_SET/);
   });
 
-  it("says so where there are no goals of the kind asked for", () => {
+  it("says so if there are no goals of the requested kind", () => {
     const data = folder(both);
     rmSync(join(data, "items_human_ins.json"));
     const human = () => webshop.open(webshop.options.parse({ data, goals: "human" }));

@@ -1,7 +1,7 @@
 /**
  * The catalogue of the original environment, read from its official files.
  *
- * Products stay in their file and are read one by one; the search index and what is needed of every
+ * Products stay in their file and are read one by one. The search index and what is needed of every
  * product are built in one pass and, for a large catalogue, kept on disk.
  */
 import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
@@ -27,12 +27,12 @@ import {
   type RecordForm,
 } from "./record-file.js";
 
-/** From this size on the index is kept on disk: below, building it takes less than a few seconds. */
+/** From this size on the index is kept on disk: below, building it takes only a few seconds. */
 const KEEP_INDEX_FROM = 2 ** 26;
-/** Changes whenever the blocks kept beside the index mean something else. */
+/** Change it whenever the meaning of the blocks next to the index changes. */
 const LAYOUT = "webshop-1";
 
-/** The files that may hold the products, the best first. */
+/** The files that may hold the products, best first. */
 export const productFiles: readonly string[] = [
   "items_shuffle.json",
   "items_shuffle_1000.json",
@@ -47,7 +47,7 @@ export interface OfficialOptions {
   /** The folder with the files, or the file with the products. */
   readonly data: string;
   readonly wishes: WishKind;
-  /** Only the first so many products. */
+  /** Use only the first this many products. */
   readonly products?: number | undefined;
   /** Where large indexes are kept. */
   readonly cache?: string | undefined;
@@ -106,7 +106,7 @@ export function findProductFile(data: string): string {
   const found = productFiles.map((name) => join(data, name)).find((path) => existsSync(path));
   if (found === undefined) {
     throw new EnvError(
-      `${data} has none of ${productFiles.join(", ")}. Download the products from the WebShop repository (setup.sh there names the addresses).`,
+      `${data} has none of ${productFiles.join(", ")}. Download the products from the WebShop repository (its setup.sh has the addresses).`,
     );
   }
   return found;
@@ -139,7 +139,7 @@ function checkWritable(folder: string): void {
     accessSync(folder, constants.W_OK);
   } catch (error) {
     throw new EnvError(
-      `the index of the catalogue cannot be kept in ${folder}: ${(error as Error).message}. Set the option cache to a folder that can be written.`,
+      `the index of the catalogue cannot be kept in ${folder}: ${(error as Error).message}. Set the option cache to a writable folder.`,
       { cause: error },
     );
   }
@@ -171,7 +171,7 @@ function build(
   let records = 0;
   const form: RecordForm = /\.jsonl(\.gz)?$/.test(source.path) ? "lines" : "array";
   eachRecord(source, form, (start, end) => {
-    // The limit counts records, as the original cuts the list before it leaves any out.
+    // The limit counts records, because the original cuts the list before it leaves any out.
     if (records++ >= limit) return;
     const record = productRecord(parseRecord(source, start, end, `product ${records}`));
     const product = parseProduct(record, whereIs(source, records - 1));
@@ -185,7 +185,7 @@ function build(
     categories.add(product.category);
     queries.add(product.query);
   });
-  if (seen.size === 0) throw new EnvError(`${source.path} holds no products.`);
+  if (seen.size === 0) throw new EnvError(`${source.path} contains no products.`);
   return {
     index: builder.finish(),
     columns: {
@@ -263,7 +263,7 @@ function findAttributes(
   const path = join(dirname(productFile), name);
   if (!existsSync(path)) {
     throw new EnvError(
-      `${path} is missing: it holds the attributes and instructions for ${basename(productFile)}. Download it from the WebShop repository (setup.sh there names the addresses).`,
+      `${path} is missing: it holds the attributes and instructions for ${basename(productFile)}. Download it from the WebShop repository (its setup.sh has the addresses).`,
     );
   }
   return entriesOf(path, numbers, count);

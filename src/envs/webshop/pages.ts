@@ -1,9 +1,9 @@
-/** The pages of the shop: what they say and what can be clicked on them. */
+/** The pages of the shop: their text and what can be clicked on them. */
 import type { Catalogue } from "./catalogue.js";
 import { type Product, priceTag } from "./product.js";
 import { floatText, jsonText, strip } from "./python-text.js";
 
-/** Where somebody is in the shop. Values are replaced, never changed. */
+/** A location in the shop. Values are replaced, never changed. */
 export type Place =
   | { readonly page: "index" }
   | ({ readonly page: "search_results" } & Results)
@@ -23,17 +23,17 @@ export interface Results {
   readonly number: number;
 }
 
-/** A product, the results it was opened from, and what was chosen so far. */
+/** A product, the results it was opened from, and the options chosen so far. */
 export interface Item {
   readonly results: Results;
   readonly product: number;
   readonly options: Options;
 }
 
-/** Chosen values by the names of the options. */
+/** Chosen values by option name. */
 export type Options = ReadonlyMap<string, string>;
 
-/** The parts of a product that have a page of their own. */
+/** The parts of a product that have their own page. */
 export const sections = ["description", "features", "reviews"] as const;
 export type Section = (typeof sections)[number];
 
@@ -145,7 +145,7 @@ function doneSegments(asin: string, options: Options, score: number): readonly s
   ];
 }
 
-/** A segment as the page's text has it: trimmed; none where there is nothing or only a line break. */
+/** A segment as in the page's text: trimmed; none if it is empty or only a line break. */
 function trimmed(text: string): readonly string[] {
   if (text === "") return [];
   const bare = strip(text);

@@ -19,19 +19,19 @@ export interface Product {
   readonly options: readonly OptionGroup[];
   /** One of the shop's departments. */
   readonly category: string;
-  /** What somebody would search for to find products of this kind. */
+  /** A query that finds products of this kind. */
   readonly query: string;
   /** The path to its kind, parts separated by `›`. */
   readonly productCategory: string;
 }
 
 const NO_PRICE = 100;
-/** The original takes no ids that are longer than an asin. */
+/** The original rejects ids that are longer than an asin. */
 const LONGEST_ASIN = 10;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The product of a catalogue record; undefined where the original leaves the record out as well. */
+/** The product of a catalogue record; undefined if the original leaves the record out too. */
 export function parseProduct(record: unknown, where: string): Product | undefined {
   if (!isFields(record))
     throw new EnvError(`${where}: a product is a JSON object, got ${typeof record}.`);
@@ -59,7 +59,7 @@ export function priceTag({ prices }: Product): string {
   return prices.map((price) => `$${floatText(price)}`).join(" to ");
 }
 
-/** The text a product is found by. */
+/** The text that the product is indexed by. */
 export function searchText({ title, description, bullets, options }: Product): string {
   const choices = options.map(({ name, values }) => `${name}: ${values.join(", ")}`).join(", and ");
   return [title, description, bullets[0] ?? "", choices].join(" ").toLowerCase();
@@ -73,7 +73,7 @@ function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Prices come as text such as `$19.99 - $27.99`, or as numbers where the catalogue was prepared. */
+/** Prices come as text such as `$19.99 - $27.99`, or as numbers if the catalogue was prepared. */
 function parsePrices(pricing: unknown): Product["prices"] {
   const parts = Array.isArray(pricing) ? pricing : text(pricing).split("$").slice(1).map(digits);
   const [low, high] = parts.filter((part) => typeof part === "number" && Number.isFinite(part));

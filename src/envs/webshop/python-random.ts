@@ -1,12 +1,12 @@
 /**
- * CPython's random numbers, where the original environment's seeded draws decide what a task is:
- * Mersenne Twister (MT19937) seeded by an integer, and the ways of `random.Random` to draw from it.
+ * CPython's random numbers, which determine the tasks of the original environment: Mersenne Twister
+ * (MT19937) seeded by an integer, and the drawing methods of `random.Random`.
  */
 
 const N = 624;
 const M = 397;
 
-/** Draws of CPython's `random.Random(seed)`, one after another. */
+/** Draws of CPython's `random.Random(seed)`. */
 export interface PythonRandom {
   /** `random()`: uniform in [0, 1) with 53 random bits. */
   random(): number;
@@ -18,10 +18,10 @@ export interface PythonRandom {
   sample<T>(items: readonly T[], count: number): T[];
 }
 
-/** `random.Random(seed)` for a whole number from 0 to 2^32 - 1. */
+/** `random.Random(seed)` for an integer from 0 to 2^32 - 1. */
 export function createPythonRandom(seed: number): PythonRandom {
   if (!Number.isInteger(seed) || seed < 0 || seed > 0xffffffff) {
-    throw new RangeError(`a seed is a whole number from 0 to 4294967295, not ${seed}`);
+    throw new RangeError(`a seed is an integer from 0 to 4294967295, not ${seed}`);
   }
   const state = seededState(seed);
   let position = N;

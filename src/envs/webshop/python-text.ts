@@ -1,6 +1,9 @@
-/** Python's ways with text, where they decide what a page of the original shows or how it is scored. */
+/**
+ * Python's text functions, where they determine what a page of the original shows or how it is
+ * scored.
+ */
 
-/** `str(number)` of a float: the shortest digits that give it back, with a point always. */
+/** `str(number)` of a float: the shortest digits that round-trip, always with a point. */
 export function floatText(value: number): string {
   const text = String(value);
   const size = Math.abs(value);
@@ -12,7 +15,7 @@ export function floatText(value: number): string {
   return Number.isInteger(value) ? `${text}.0` : text;
 }
 
-// Python counts the information separators and NEL as white space, and the byte order mark not.
+// Python counts the information separators and NEL as white space, but not the byte order mark.
 const blank =
   "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 const blankStart = new RegExp(`^${blank}+`);

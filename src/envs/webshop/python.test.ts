@@ -1,4 +1,4 @@
-/** Against values that CPython 3.11 gave; `fixtures/make.py` writes them again. */
+/** Compared with values from CPython 3.11; `fixtures/make.py` regenerates them. */
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -20,7 +20,7 @@ interface Draws {
 }
 
 describe("CPython's random numbers", () => {
-  it.each(fixture<Draws[]>("python-random"))("are drawn alike from seed $seed", (draws) => {
+  it.each(fixture<Draws[]>("python-random"))("are the same for seed $seed", (draws) => {
     const random = createPythonRandom(draws.seed);
     expect([random.random(), random.random(), random.random()]).toEqual(draws.random);
     expect([random.uniform(19.99, 27.99), random.uniform(5.5, -3.25)]).toEqual(draws.uniform);
@@ -37,8 +37,8 @@ describe("CPython's random numbers", () => {
     expect(random.random()).toBe(draws.later);
   });
 
-  it("refuse seeds and samples that Python would treat otherwise", () => {
-    expect(() => createPythonRandom(-1)).toThrow(/whole number from 0 to 4294967295, not -1/);
+  it("reject seeds and samples that Python would treat differently", () => {
+    expect(() => createPythonRandom(-1)).toThrow(/an integer from 0 to 4294967295, not -1/);
     expect(() => createPythonRandom(0.5)).toThrow(/not 0.5/);
     expect(() => createPythonRandom(1).sample([1], 2)).toThrow(/cannot sample 2 of 1/);
   });
@@ -65,14 +65,14 @@ describe("Python's texts", () => {
   });
 });
 
-describe("the likeness of texts as sets of words", () => {
-  it("is difflib's, to the point", () => {
+describe("the similarity of texts as sets of words", () => {
+  it("equals difflib's", () => {
     for (const [a, b, expected] of fixture<[string, string, number][]>("token-set-ratio")) {
       expect([a, b, tokenSetRatio(a, b)]).toEqual([a, b, expected]);
     }
   });
 
-  it("is 100 for the same words in any order, and within 0 and 100 for anything", () => {
+  it("is 100 for the same words in any order, and between 0 and 100 for anything", () => {
     const word = fc.stringMatching(/^[a-z]{1,6}$/);
     fc.assert(
       fc.property(fc.array(word, { minLength: 1, maxLength: 5 }), fc.string(), (words, other) => {

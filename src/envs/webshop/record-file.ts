@@ -1,7 +1,7 @@
 /**
- * Large JSON files read record by record: where each record starts and ends is found in one pass over
- * the bytes, and a record is read when it is wanted. The full catalogue is over 5 GB, more than a string
- * can hold.
+ * Large JSON files read record by record: one pass over the bytes finds where each record starts
+ * and ends, and a record is read when it is needed. The full catalogue is over 5 GB, more than a
+ * string can hold.
  */
 import { fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
@@ -11,17 +11,19 @@ import { EnvError } from "../env.js";
 const KEEP_BELOW = 2 ** 28;
 const CHUNK = 2 ** 22;
 
-/** Bytes that can be read anywhere. */
+/** Bytes with random access. */
 export interface ByteSource {
   readonly path: string;
   readonly size: number;
   read(start: number, end: number): Buffer;
 }
 
-/** What a file holds: one array, one object whose values are the records, or a record on every line. */
+/**
+ * The layout of a file: one array, one object whose values are the records, or a record per line.
+ */
 export type RecordForm = "array" | "object" | "lines";
 
-/** Told of each record: its place, and in an object the place of its key. */
+/** Callback for each record: its position, and in an object the position of its key. */
 type OnRecord = (start: number, end: number, keyStart: number, keyEnd: number) => void;
 
 /** Opens a file; `.gz` is unpacked into memory. */
@@ -116,16 +118,16 @@ function eachMember(source: ByteSource, form: RecordForm, onRecord: OnRecord): v
 }
 
 function wrongForm(source: ByteSource, form: RecordForm): EnvError {
-  return new EnvError(`${source.path} should hold one JSON ${form}, and holds something else.`);
+  return new EnvError(`${source.path} should hold one JSON ${form}, but contains something else.`);
 }
 
-/** One record of the file, parsed; `what` names it in the error where it is damaged. */
+/** One record of the file, parsed; `what` names it in the error if it is damaged. */
 export function parseRecord(source: ByteSource, start: number, end: number, what: string): unknown {
   const text = source.read(start, end).toString("utf8");
   try {
     return JSON.parse(text);
   } catch (error) {
-    // Python writes NaN and Infinity, which are no JSON.
+    // Python writes NaN and Infinity, which are not JSON.
     const repaired = text.replace(/"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g, (part) =>
       part.startsWith('"') ? part : "null",
     );
@@ -144,7 +146,7 @@ function parseText(text: string, source: ByteSource, start: number, what: string
 
 function damaged(source: ByteSource, start: number, what: string, error: unknown): EnvError {
   return new EnvError(
-    `${source.path}: ${what} at byte ${start} is damaged (${(error as Error).message}). Download the file again or take the record out.`,
+    `${source.path}: ${what} at byte ${start} is damaged (${(error as Error).message}). Download the file again or remove the record.`,
     { cause: error },
   );
 }

@@ -14,9 +14,9 @@ function records(name: string): readonly unknown[] {
 }
 
 describe.skipIf(!existsSync(folder))(
-  "recordings of the original (skipped where ../shared/data/webshop is absent)",
+  "recordings of the original (skipped if ../shared/data/webshop is absent)",
   () => {
-    it("plays all 72 episodes page by page, with prices and goals from the recorded seed", () => {
+    it("replays all 72 episodes page by page, with prices and goals from the recorded seed", () => {
       const { traces, states, mismatches } = replayWebshop(
         records("golden-episodes.jsonl.gz"),
         folder,
@@ -27,13 +27,13 @@ describe.skipIf(!existsSync(folder))(
       expect(states).toBe(2 * 2 + 2000 + 6923 + 72 + 983 + 54 + 72);
     });
 
-    it("ranks all 100 queries alike", () => {
+    it("ranks all 100 queries identically", () => {
       const { traces, mismatches } = replayWebshop(records("golden-queries.jsonl.gz"), folder);
       expect(mismatches).toEqual([]);
       expect(traces).toBe(100);
     });
 
-    it("tells what came out otherwise, and where", () => {
+    it("reports what differs, and where", () => {
       const [query] = records("golden-queries.jsonl.gz") as { asins: string[] }[];
       const changed = { ...query!, asins: [...query!.asins].reverse() };
       expect(replayWebshop([changed], folder).mismatches).toEqual([
@@ -45,11 +45,11 @@ describe.skipIf(!existsSync(folder))(
       expect(mismatches.map((mismatch) => mismatch.where)).toEqual(["episode 0, reset, text"]);
     });
 
-    it("says what it cannot play", () => {
+    it("says what it cannot replay", () => {
       const [, episode] = records("golden-episodes.jsonl.gz");
       expect(() => replayWebshop([episode], folder)).toThrow(/"type": "world"/);
       expect(() => replayWebshop([{ walkthrough: [] }], folder)).toThrow(
-        /record 1 is no recorded world, episode or query/,
+        /record 1 is not a recorded world, episode or query/,
       );
     });
   },

@@ -1,9 +1,9 @@
 /**
- * Recorded episodes and rankings of the original environment, played again and compared.
+ * Replays recorded episodes and rankings of the original environment and compares them.
  *
- * What is compared: prices and goals drawn from the recorded seeds; every page's text, clickables and
- * end; every purchase's score without the kind of product, and the whole score where the recording says
- * that it does not depend on the tagger of nouns; every ranking with its scores.
+ * What is compared: prices and goals drawn from the recorded seeds; every page's text, clickables
+ * and end; every purchase's score without the kind of product, and the whole score if the recording
+ * says that it does not depend on the noun tagger; every ranking with its scores.
  */
 import { createAnalyser } from "../../search/analyser.js";
 import { createSearcher } from "../../search/bm25.js";
@@ -79,7 +79,7 @@ interface RecordedQuery {
   readonly scores: readonly number[];
 }
 
-/** Plays recorded episodes or queries again on the catalogue in a folder. */
+/** Replays recorded episodes or queries on the catalogue in a folder. */
 export function replayWebshop(records: Iterable<unknown>, dataFolder: string): ReplayResult {
   const comparison = createComparison();
   const worlds = new Map<WishKind, { readonly shop: Shop; readonly goals: Goals }>();
@@ -95,7 +95,7 @@ export function replayWebshop(records: Iterable<unknown>, dataFolder: string): R
       if (known === undefined) {
         if (world === undefined) {
           throw new EnvError(
-            `record ${at + 1} is an episode, and the record of the world it was played in ("type": "world") does not stand before it.`,
+            `record ${at + 1} is an episode, but the record of the world it was played in ("type": "world") does not precede it.`,
           );
         }
         known = openWorld(world, mode, dataFolder, comparison);
@@ -109,7 +109,7 @@ export function replayWebshop(records: Iterable<unknown>, dataFolder: string): R
       traces++;
     } else {
       throw new EnvError(
-        `record ${at + 1} is no recorded world, episode or query of WebShop: it starts with ${JSON.stringify(record)?.slice(0, 80)}.`,
+        `record ${at + 1} is not a recorded world, episode or query of WebShop: it starts with ${JSON.stringify(record)?.slice(0, 80)}.`,
       );
     }
   }
@@ -231,7 +231,7 @@ function replayEpisode(
         moved.score as unknown as Fields,
       );
       const decided = bought.r_type_possible.length === 1;
-      // Where the tagger decides the score, the page is compared with the recorded one put in.
+      // If the score depends on the tagger, compare the page with the recorded score filled in.
       if (!decided && place.page === "done") place = { ...place, score: step.reward };
     }
     const reward = place.page === "done" && moved.score !== undefined ? place.score : 0;

@@ -1,14 +1,14 @@
-/** The score of a purchase: how much of what was wanted it is, from 0 to 1. */
+/** The score of a purchase: how well it matches what was wanted, from 0 to 1. */
 import type { Goal, WantedOption } from "./goals.js";
 import { nounsOf } from "./nouns.js";
 import type { Product } from "./product.js";
 import { textRepr } from "./python-text.js";
 import { tokenSetRatio } from "./token-set-ratio.js";
 
-/** Texts more alike than this count as the same. */
+/** Texts more similar than this count as the same. */
 const ALIKE = 85;
 
-/** A product with what was paid for it and what was chosen. */
+/** A product with its price and the chosen options. */
 export interface Purchase {
   readonly product: Product;
   readonly attributes: readonly string[];
@@ -17,7 +17,7 @@ export interface Purchase {
   readonly options: readonly string[];
 }
 
-/** A score and what it is made of. */
+/** A score and its parts. */
 export interface Score {
   readonly score: number;
   /** The score as if the kind of product were right. */
@@ -27,7 +27,7 @@ export interface Score {
   readonly attributeHits: number;
   readonly optionHits: number;
   readonly priceHit: boolean;
-  /** What the hits are divided by: attributes, options and price. */
+  /** The denominator: attributes, options and price. */
   readonly wanted: number;
 }
 
@@ -76,7 +76,7 @@ function countOptionHits(
   }).length;
 }
 
-/** A wanted option as it is compared; one with a name keeps it, unless it is a colour exactly. */
+/** A wanted option as it is compared; one with a name keeps it, unless it is exactly a colour. */
 function normalise(option: WantedOption, colours: readonly string[]): string {
   const colour = colours.find((word) => option.includes(word));
   if (colour !== undefined) return colour;

@@ -1,13 +1,16 @@
-/** The shop as an environment: one goal at a time, fifteen steps at most, and a purchase is the end. */
+/**
+ * The shop as an environment: one goal at a time, at most fifteen steps, and a purchase ends the
+ * episode.
+ */
 import { type Env, EnvError, type StepResult, type Task } from "../env.js";
 import type { Goal } from "./goals.js";
 import { clickables, type Place, pageText } from "./pages.js";
 import { BUY, move, parseAction, type Shop } from "./shop.js";
 
-/** The reward for buying exactly what was wanted; anything else has none. */
+/** The reward for buying exactly what was wanted; anything else gets none. */
 export const SUCCESS_REWARD = 10;
 
-/** What says that any words can be searched for. It is a search itself: for what it says. */
+/** Says that any words can be searched for. It is a valid search itself, for its own words. */
 export const SEARCH_HINT = "search[<your query>]";
 
 /** What the environments of one opened shop share. */
@@ -18,13 +21,13 @@ export interface ShopWorld {
   suggestions(goal: Goal): readonly string[];
 }
 
-/** Where an episode stands. */
+/** The state of an episode. */
 export interface Visit {
   readonly goal: Goal;
   readonly place: Place;
 }
 
-/** A running shop, with what its expert looks at. */
+/** A running shop, with what its expert sees. */
 export interface ShopEnv extends Env {
   readonly visit: Visit;
 }
@@ -94,7 +97,9 @@ function listActions(world: ShopWorld, { goal, place }: Visit): readonly string[
   return [...new Set(labels.map((label) => `click[${label}]`))].sort();
 }
 
-/** Labels with brackets or line breaks in the wrong places cannot be said in the action's grammar. */
+/**
+ * Labels with brackets or line breaks in the wrong places cannot be written in the action grammar.
+ */
 function isClickable(label: string): boolean {
   const parsed = parseAction(`click[${label}]`);
   return parsed?.name === "click" && parsed.argument === label;

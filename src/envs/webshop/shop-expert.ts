@@ -1,7 +1,7 @@
 /**
  * The expert: it searches with the words of the goal, opens the first product that would score full
- * marks, chooses its options and buys it. It knows scores and products; what it does, a reader of the
- * pages could do as well.
+ * marks, chooses its options and buys it. It knows scores and products, but a reader of the pages
+ * could act the same way.
  */
 import type { Goal } from "./goals.js";
 import { type Item, type Place, type Results, shown } from "./pages.js";
@@ -23,7 +23,7 @@ export function nextAction(shop: Shop, { goal, place }: Visit): string {
   }
 }
 
-/** The words of a goal to search with: what it should be like, and what it is. */
+/** The words of a goal to search with: its attributes and its kind. */
 export function goalQuery({ catalogue }: Shop, goal: Goal): string {
   return [...goal.attributes, catalogue.product(goal.product).query].join(" ");
 }
@@ -49,7 +49,7 @@ function chooseOption(shop: Shop, goal: Goal, item: Item & Place): string {
   return `click[${BUY}]`;
 }
 
-/** The options to choose so that the product scores full marks; undefined where nothing does. */
+/** The options that make the product score full marks; undefined if none do. */
 function wantedOptions(
   shop: Shop,
   goal: Goal,

@@ -85,7 +85,7 @@ function walk(...actions: readonly string[]): Place {
 
 const textAt = (...actions: readonly string[]) => pageText(catalogue, goal.text, walk(...actions));
 
-describe("the grammar of actions", () => {
+describe("the action grammar", () => {
   it.each([
     ["search[red hat]", { name: "search", argument: "red hat" }],
     ["click[Buy Now] and more", { name: "click", argument: "buy now" }],
@@ -100,7 +100,7 @@ describe("the grammar of actions", () => {
     ["search[a\u2028b\r]", { name: "search", argument: "a\u2028b\r" }],
     ["buy now", undefined],
     ["", undefined],
-  ])("takes %j apart", (action, parsed) => expect(parseAction(action)).toEqual(parsed));
+  ])("parses %j", (action, parsed) => expect(parseAction(action)).toEqual(parsed));
 
   it("agrees with the original's regular expression", () => {
     const part = fc.constantFrom("[", "]", "a", "\n", " ", "click", "x]");
@@ -157,7 +157,7 @@ describe("the pages", () => {
     expect(options(walk(...chosen, "click[< prev]", "click[b0]"))).toEqual([]);
   });
 
-  it("find departments, queries and chance products", () => {
+  it("find departments, queries and random products", () => {
     const found = (query: string) => {
       const place = walk(`search[${query}]`);
       return place.page === "search_results" ? place.found : [];
@@ -169,7 +169,7 @@ describe("the pages", () => {
     expect([found("<a> bright"), found("<c>"), found("the")]).toEqual([[], [], []]);
   });
 
-  it("leave everything as it is for what they do not know", () => {
+  it("change nothing for unknown actions", () => {
     const place = walk("search[big]", "click[b0]");
     for (const action of [
       "click[search]",
@@ -189,7 +189,7 @@ describe("scores", () => {
   const buy = (...actions: readonly string[]) =>
     move(shop, goal, walk("search[big]", "click[b0]", ...actions), "click[buy now]").score;
 
-  it("break down what was bought", () => {
+  it("break down the purchase", () => {
     expect(buy("click[red]")).toEqual({
       score: 1,
       withoutType: 1,
@@ -215,7 +215,7 @@ describe("scores", () => {
     expect(move(shop, goal, end, "search[lamp]").place.page).toBe("search_results");
   });
 
-  it("take colours for the same that contain the same colour word, unless the option has a name", () => {
+  it("treat colours with the same colour word as equal, unless the option has a name", () => {
     const bought = (options: readonly string[]) => ({
       product: products[0]!,
       attributes: [],
@@ -270,7 +270,7 @@ describe("goals", () => {
     expect(() => goals.goal(goals.count)).toThrow(/there are 39 goals/);
   });
 
-  it("have no limit where the price is too high for one", () => {
+  it("have no limit if the price is too high for one", () => {
     const dear = catalogueOf([product(0, { prices: [980] })]);
     const own = makeGoals(dear, drawPrices(dear, createPythonRandom(1)), createPythonRandom(1));
     expect(own.goal(0)).toMatchObject({ priceLimit: 1_000_000, text: "Find me lamp 0" });
@@ -323,7 +323,7 @@ describe("any actions at all", () => {
     }
   });
 
-  it("are not taken before a task is given", () => {
+  it("are rejected before a task is given", () => {
     expect(() => createShopEnv(world).step("search[lamp]")).toThrow(/call reset/);
   });
 });

@@ -1,4 +1,4 @@
-/** The shop as a machine: an action leads from one place to the next. */
+/** The shop as a state machine: an action leads from one location to the next. */
 import { createRandom, mixSeed } from "../../random.js";
 import { type Catalogue, MOST_RESULTS } from "./catalogue.js";
 import type { Goal } from "./goals.js";
@@ -13,35 +13,35 @@ import {
 } from "./pages.js";
 import { type Score, scorePurchase } from "./score.js";
 
-/** Everything that stays the same from episode to episode. */
+/** Everything that stays the same between episodes. */
 export interface Shop {
   readonly catalogue: Catalogue;
-  /** The price of each product, which its page shows as a range perhaps. */
+  /** The price of each product, which its page may show as a range. */
   readonly prices: Float64Array;
   readonly colours: readonly string[];
 }
 
-/** Where an action leads. */
+/** The result of an action. */
 export interface Move {
   readonly place: Place;
   /** Whether the action was understood and possible. */
   readonly valid: boolean;
-  /** The score, where something was bought. */
+  /** The score, if something was bought. */
   readonly score?: Score;
 }
 
-/** An action taken apart: `search[red hat]` is a search for `red hat`. */
+/** A parsed action: `search[red hat]` is a search for `red hat`. */
 export interface ParsedAction {
   readonly name: string;
   readonly argument: string;
 }
 
-/** What buys the product on the page, for good. */
+/** The click that buys the product on the page, irreversibly. */
 export const BUY = "buy now";
 
 /**
- * Takes an action apart as the original does: the last `[` that leaves something before the last `]` of
- * the first line; whatever follows is not looked at.
+ * Parses an action as the original does: the last `[` that leaves something before the last `]` of
+ * the first line; whatever follows is ignored.
  */
 export function parseAction(action: string): ParsedAction | undefined {
   const lineEnd = action.indexOf("\n");
@@ -52,7 +52,7 @@ export function parseAction(action: string): ParsedAction | undefined {
   return { name: line.slice(0, open), argument: line.slice(open + 1, close).toLowerCase() };
 }
 
-/** Carries an action out. */
+/** Carries out an action. */
 export function move(shop: Shop, goal: Goal, place: Place, action: string): Move {
   const parsed = parseAction(action);
   if (parsed?.name === "search") {
@@ -70,7 +70,10 @@ function resultsPage(results: Results): Place {
   return { page: "search_results", ...results };
 }
 
-/** The products for a query; its first word may ask for a department, a query or chance instead. */
+/**
+ * The products for a query; its first word may instead ask for a department, a query or random
+ * products.
+ */
 function search({ catalogue }: Shop, query: string): readonly number[] {
   const [first, ...rest] = query.split(" ");
   switch (first) {
@@ -79,7 +82,7 @@ function search({ catalogue }: Shop, query: string): readonly number[] {
     case "<q>":
       return catalogue.withQuery(rest.join(" "));
     case "<r>": {
-      // The original draws anew each time; here the same words find the same products.
+      // The original draws again each time; here the same words find the same products.
       const random = createRandom(mixSeed("random products", query));
       const found = new Set<number>();
       while (found.size < Math.min(MOST_RESULTS, catalogue.count)) {
@@ -88,7 +91,7 @@ function search({ catalogue }: Shop, query: string): readonly number[] {
       return [...found];
     }
     case "<a>":
-      // The original breaks down here.
+      // The original crashes here.
       return [];
     default:
       return catalogue.search(query);
@@ -133,7 +136,7 @@ function clickItem(shop: Shop, goal: Goal, item: Item, label: string): Move {
     return { place: { page: "item_sub_page", results, product, options, section }, valid: true };
   }
   const { options: groups } = shop.catalogue.product(product);
-  // A value that two options have belongs to the later one.
+  // A value that two options share belongs to the later one.
   const group = groups.filter((one) => one.values.includes(label)).at(-1)!;
   const chosen = new Map(options).set(group.name, label);
   return { place: itemPage({ results, product, options: chosen }), valid: true };
@@ -149,7 +152,7 @@ function buy(shop: Shop, goal: Goal, item: Item): Move {
   };
 }
 
-/** The score the item would have if it were bought now. */
+/** The score of the item if it were bought now. */
 export function scoreItem(
   shop: Shop,
   goal: Goal,

@@ -1,9 +1,9 @@
 /**
- * How alike two short texts are as sets of words, from 0 to 100: thefuzz's `token_set_ratio` over
- * Python's difflib, whose matching blocks (Ratcliff–Obershelp) differ from edit distance.
+ * The similarity of two short texts as sets of words, from 0 to 100: thefuzz's `token_set_ratio`
+ * over Python's difflib, whose matching blocks (Ratcliff–Obershelp) differ from edit distance.
  */
 
-/** The similarity of two texts by their common words and what is left of each. */
+/** The similarity of two texts by their common words and the remaining words of each. */
 export function tokenSetRatio(a: string, b: string): number {
   const left = words(a);
   const right = words(b);
@@ -48,7 +48,9 @@ function roundHalfEven(value: number): number {
   return floor % 2 === 0 ? floor : floor + 1;
 }
 
-/** Characters in the matching blocks: the longest common run, then the same left and right of it. */
+/**
+ * Characters in the matching blocks: the longest common run, then recursively left and right of it.
+ */
 function matched(a: readonly string[], b: readonly string[]): number {
   const places = placesOf(b);
   let total = 0;
@@ -63,7 +65,7 @@ function matched(a: readonly string[], b: readonly string[]): number {
   return total;
 }
 
-/** Where each character stands; like difflib, without those that fill a long text. */
+/** The positions of each character; like difflib, without the most frequent ones of a long text. */
 function placesOf(b: readonly string[]): ReadonlyMap<string, readonly number[]> {
   const places = new Map<string, number[]>();
   for (const [at, character] of b.entries()) {
@@ -78,7 +80,7 @@ function placesOf(b: readonly string[]): ReadonlyMap<string, readonly number[]> 
   return places;
 }
 
-/** The longest run within the ranges: the earliest in `a` of those, and the earliest in `b` of these. */
+/** The longest run within the ranges; of several, the earliest in `a`, then the earliest in `b`. */
 function longestRun(
   a: readonly string[],
   b: readonly string[],
@@ -104,7 +106,7 @@ function longestRun(
     }
     lengths = next;
   }
-  // Characters that were left out of `places` still extend a run.
+  // Characters that were dropped from `places` still extend a run.
   while (bestA > fromA && bestB > fromB && a[bestA - 1] === b[bestB - 1]) {
     bestA--;
     bestB--;

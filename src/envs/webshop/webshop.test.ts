@@ -16,7 +16,7 @@ describe("webshop with a made-up catalogue keeps the contract", () => {
 const official = "../shared/data/webshop";
 
 describe.skipIf(!existsSync(official))(
-  "webshop with the official files (skipped where ../shared/data/webshop is absent)",
+  "webshop with the official files (skipped if ../shared/data/webshop is absent)",
   () => {
     it.each(["synthetic", "human"])("keeps the contract: goals %s", async (goals) => {
       const environment = open({ data: official, products: undefined, goals, suggestions: 3 });

@@ -1,10 +1,11 @@
 /**
- * WebShop: an online shop in text, in which an agent searches, looks at products, chooses options and
- * buys. With the official files it is the environment of Yao et al. (2022), page by page; without them
- * it sells a made-up catalogue.
+ * WebShop: an online shop in text, in which an agent searches, looks at products, chooses options
+ * and buys. With the official files it is the environment of Yao et al. (2022), page by page;
+ * without them it sells a made-up catalogue.
  *
- * Splits as in verl-agent: the first 500 goals are `test`, the others `train` (of a small catalogue, the
- * first fifth). The name of a task is its split and the original's number of its goal.
+ * Splits as in verl-agent: the first 500 goals are `test`, the others `train` (in a small
+ * catalogue, `test` is the first fifth). A task is named by its split and the original's number of
+ * its goal.
  */
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
@@ -33,36 +34,38 @@ export const webshopOptions = z.strictObject({
     .string()
     .optional()
     .describe(
-      `folder with the official files, or the file with the products; ${MADE_UP} for our own catalogue; default: the variable WEBSHOP_DATA, else ${MADE_UP}`,
+      `folder with the official files, or the file with the products; ${MADE_UP} for the made-up catalogue (default: $WEBSHOP_DATA, or ${MADE_UP})`,
     ),
   goals: z
     .enum(["synthetic", "human"])
     .default("synthetic")
     .describe(
-      "goals made from the products' attributes, or those that people wrote (official files)",
+      "goals generated from product attributes, or written by people (official files only)",
     ),
   products: z
     .int()
     .min(1)
     .optional()
-    .describe(`products in the shop: the first so many; default all, made-up ${MADE_PRODUCTS}`),
+    .describe(
+      `number of products, the first of the catalogue (default: all; made-up: ${MADE_PRODUCTS})`,
+    ),
   suggestions: z
     .int()
     .min(0)
     .optional()
     .describe(
-      `queries listed among the admissible actions of the first page, for policies that only choose; default 0, made-up ${MADE_SUGGESTIONS}`,
+      `queries to list as admissible actions on the first page, for policies that only choose (default: 0; made-up: ${MADE_SUGGESTIONS})`,
     ),
   seed: z
     .int()
     .min(0)
     .max(0xffffffff)
     .default(42)
-    .describe("of the prices drawn and, made-up, of the products; another seed is another shop"),
+    .describe("random seed for prices and, in the made-up catalogue, for the products"),
   cache: z
     .string()
     .optional()
-    .describe("folder for the index of a large catalogue; default ~/.cache/pawl"),
+    .describe("cache folder for the index of a large catalogue (default: ~/.cache/pawl)"),
 });
 
 type Options = z.output<typeof webshopOptions>;
@@ -89,7 +92,7 @@ function open(options: Options): Environment {
   const goals = makeGoals(catalogue, prices, random);
   if (goals.count === 0) {
     throw new EnvError(
-      `webshop: ${data} has no goals of the kind ${options.goals}. Goals that people wrote are in items_human_ins.json, which belongs beside the products; goals: synthetic needs none.`,
+      `webshop: ${data} has no goals of the kind ${options.goals}. Goals that people wrote are in items_human_ins.json, which belongs next to the products; goals: synthetic needs none.`,
     );
   }
   const shop: Shop = {
@@ -103,7 +106,7 @@ function open(options: Options): Environment {
     replayRecords(records) {
       if (data === undefined) {
         throw new EnvError(
-          "webshop: recordings are of the official products. Set data (or WEBSHOP_DATA) to their folder.",
+          "webshop: recordings use the official products. Set data (or WEBSHOP_DATA) to their folder.",
         );
       }
       return replayWebshop(records, data);
@@ -118,7 +121,7 @@ function openCatalogue(options: Options, data: string | undefined): Catalogue {
   }
   if (goals === "human") {
     throw new EnvError(
-      "webshop: goals that people wrote come with the official files. Set data (or WEBSHOP_DATA) to their folder, or take goals: synthetic.",
+      "webshop: goals that people wrote come with the official files. Set data (or WEBSHOP_DATA) to their folder, or use goals: synthetic.",
     );
   }
   return openMadeCatalogue(products ?? MADE_PRODUCTS, options.seed);
@@ -144,7 +147,7 @@ function environment(
   const world: ShopWorld = {
     shop,
     goalOf(task) {
-      // Looked up, so that a task nobody listed is refused and only listed ids are taken apart.
+      // Looked up first, so that an unlisted task is rejected and only listed ids are parsed.
       const { id, split } = lists.task(task.id);
       return goals.goal(Number(id.slice(split.length + 1)));
     },
@@ -168,7 +171,7 @@ function environment(
   };
 }
 
-/** Queries for a goal, the same each time: good ones, a bare one and one for something else. */
+/** Queries for a goal, the same each time: good ones, a minimal one and one for something else. */
 function suggest(shop: Shop, goal: Goal, count: number): readonly string[] {
   const { catalogue } = shop;
   const random = createRandom(mixSeed("suggestions", goal.text));

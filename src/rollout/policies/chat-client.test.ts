@@ -16,7 +16,7 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
-/** A server with these behaviours, a client for it and the waits the client asked for. */
+/** A server with these behaviours, a client for it, and the delays the client asked for. */
 async function setUp(behaviours: readonly Behaviour[], options: object = {}) {
   const server = await startChatServer(...behaviours);
   servers.push(server);
@@ -39,7 +39,7 @@ async function setUp(behaviours: readonly Behaviour[], options: object = {}) {
   return { server, waits, ask: createChatClient(settings, runtime) };
 }
 
-/** The message of the error a promise is rejected with. */
+/** The message of the error that a promise is rejected with. */
 async function failure(promise: Promise<unknown>): Promise<string> {
   const error = await promise.then(
     (value) => new Error(`it answered ${JSON.stringify(value)}`),
@@ -49,7 +49,7 @@ async function failure(promise: Promise<unknown>): Promise<string> {
 }
 
 describe("a good server", () => {
-  it("gets what the protocol asks for, and its answer comes back", async () => {
+  it("sends what the protocol requires and returns the answer", async () => {
     const { server, ask } = await setUp([says("hello")], {
       extra: { top_p: 0.9, max_tokens: null },
     });
@@ -66,13 +66,13 @@ describe("a good server", () => {
     });
   });
 
-  it("may be local, need no key and answer nothing", async () => {
+  it("works with a local server that needs no key, and with an empty answer", async () => {
     const { server, ask } = await setUp([says(null)], { apiKeyVariable: "UNSET" });
     expect(await ask(messages, 1)).toBe("");
     expect(server.received[0]?.headers).not.toHaveProperty("authorization");
   });
 
-  it("is asked by no more at a time than allowed", async () => {
+  it("sends no more concurrent requests than allowed", async () => {
     let open = 0;
     let most = 0;
     const slow: Behaviour = (response, request) => {
@@ -89,7 +89,7 @@ describe("a good server", () => {
   });
 });
 
-describe("a bad server is tried again", () => {
+describe("a failing server is retried", () => {
   const reset: Behaviour = (response) => response.destroy();
   it.each<readonly [string, Behaviour]>([
     ["500", fails(500, "oh no")],
@@ -111,7 +111,7 @@ describe("a bad server is tried again", () => {
     expect(waits[1]).toBeLessThan(300);
   });
 
-  it("with waits that differ between seeds and are the same for the same seed", async () => {
+  it("with delays that differ between seeds and are the same for the same seed", async () => {
     const waitsFor = async (seed: number) => {
       const { waits, ask } = await setUp([fails(500), fails(500), says("x")]);
       await ask(messages, seed);
@@ -121,7 +121,7 @@ describe("a bad server is tried again", () => {
     expect(await waitsFor(1)).not.toEqual(await waitsFor(2));
   });
 
-  it("after the time it asks for, in seconds or as a date", async () => {
+  it("after the delay it asks for, in seconds or as a date", async () => {
     const { waits, ask } = await setUp([
       fails(429, "", { "retry-after": "7" }),
       fails(503, "", { "retry-after": "Thu, 01 Jan 2026 00:00:20 GMT" }),
@@ -131,7 +131,7 @@ describe("a bad server is tried again", () => {
     expect(waits).toEqual([7000, 20_000]);
   });
 
-  it("when it hangs, before or in the middle of an answer", async () => {
+  it("when it hangs before or during an answer", async () => {
     const silent: Behaviour = () => undefined;
     const halfway: Behaviour = (response) => {
       response.write('{"choices": [');
@@ -161,7 +161,7 @@ describe("errors", () => {
     },
   );
 
-  it("of a server that stays bad tell how often and what came last", async () => {
+  it("of a server that keeps failing give the number of attempts and the last error", async () => {
     const { server, ask } = await setUp([fails(500, "first"), fails(502, "")]);
     expect(await failure(ask(messages, 1))).toMatch(
       /failed 4 times, lastly with status 502: \(empty body\)/,
@@ -173,7 +173,7 @@ describe("errors", () => {
     );
   });
 
-  it("never contain the key, even where the server echoes it", async () => {
+  it("never contain the key, even if the server echoes it", async () => {
     const echo: Behaviour = (response, request) =>
       fails(401, `bad ${request.headers.authorization}`)(response, request);
     const { ask } = await setUp([echo]);
@@ -199,7 +199,7 @@ describe("errors", () => {
     );
   });
 
-  it("tell of redirects, unreachable servers and waits that are too long", async () => {
+  it("report redirects, unreachable servers and delays that are too long", async () => {
     const moved = await setUp([fails(308, "", { location: "https://elsewhere.test/v1" })]);
     expect(await failure(moved.ask(messages, 1))).toContain("Moved to https://elsewhere.test/v1");
     const patient = await setUp([fails(429, "", { "retry-after": "3600" })]);
@@ -213,7 +213,7 @@ describe("errors", () => {
 });
 
 describe("an abort", () => {
-  it("ends a request under way, with the reason it was given", async () => {
+  it("ends a request in flight with the given reason", async () => {
     const { ask, server } = await setUp([() => undefined]);
     const controller = new AbortController();
     const arrived = server.nextRequest();
@@ -226,7 +226,7 @@ describe("an abort", () => {
     expect(server.received).toHaveLength(1);
   });
 
-  it("ends the wait before another attempt", async () => {
+  it("ends the delay before a retry", async () => {
     const { server } = await setUp([fails(500)]);
     const settings = chatClientOptions.parse({
       baseUrl: server.baseUrl,
@@ -237,7 +237,7 @@ describe("an abort", () => {
     const arrived = server.nextRequest();
     const asked = createChatClient(settings)(messages, 1, controller.signal);
     await arrived;
-    // The answer is on its way; give the client the time to read it and begin to wait.
+    // The answer is on its way; give the client time to read it and start the delay.
     await new Promise((resolve) => setTimeout(resolve, 50));
     controller.abort(new Error("the user left"));
     await expect(asked).rejects.toThrow("the user left");

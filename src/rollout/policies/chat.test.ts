@@ -136,7 +136,7 @@ describe("ReAct", () => {
     expect(promptText(reply?.prompt ?? [])).toContain("\n\n[assistant]\n<think>I want to look");
   });
 
-  it("puts what a search found into the tags the model was told of", async () => {
+  it("puts search results into the tags the model was told to expect", async () => {
     server = await startChatServer(says("<think></think><answer>Ann</answer>"));
     const options = { baseUrl: server.baseUrl, model: "tiny", prompting: "react" } as const;
     const policy = chatPolicy(options, promptStyle("search"));
@@ -147,7 +147,7 @@ describe("ReAct", () => {
     );
   });
 
-  it("begins with one message that has it all", async () => {
+  it("starts with one message that contains everything", async () => {
     const { policy, received } = await setUp("react", says(answer));
     await policy.act([situation([])]);
     const messages = received[0]?.body.messages ?? [];
@@ -180,14 +180,14 @@ describe("Reflexion", () => {
     }
   });
 
-  it("learns nothing from success or from what broke", async () => {
+  it("learns nothing from success or from broken episodes", async () => {
     const { policy, received } = await setUp("reflexion", says("note"));
     await policy.finished?.(episode({ success: true, stop: "done" }));
     await policy.finished?.(episode({ stop: "broken", error: "server died" }));
     expect(received).toHaveLength(0);
   });
 
-  it("keeps the latest notes only, and short ones", async () => {
+  it("keeps only the latest notes, shortened", async () => {
     const notes = ["one", "two", "three", "four ".repeat(1000)];
     const { policy } = await setUp("reflexion", ...notes.map(says), says(answer));
     for (const _ of notes) await policy.finished?.(episode());
@@ -198,7 +198,7 @@ describe("Reflexion", () => {
   });
 });
 
-it("a chat model refuses the markers of small models, and options it does not know", () => {
+it("a chat model rejects the markers of small models, and unknown options", () => {
   const compact = promptStyle("house", { style: "compact" });
   const options = { baseUrl: "http://localhost/v1", model: "tiny" };
   expect(() => chatPolicy(options, compact)).toThrow(/cannot read the prompt style house\/compact/);

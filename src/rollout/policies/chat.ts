@@ -1,4 +1,6 @@
-/** A chat model as a policy, behind any OpenAI-compatible endpoint: the paper's prompting baselines. */
+/**
+ * A chat model as a policy, behind any OpenAI-compatible endpoint: the paper's prompting baselines.
+ */
 import { z } from "zod";
 import { mixSeed } from "../../random.js";
 import type { PromptStyle } from "../../text/prompt.js";
@@ -26,22 +28,22 @@ export const chatOptions = z.strictObject({
     .enum(["plain", "react", "reflexion"])
     .default("plain")
     .describe(
-      "plain: each step by itself; react: with all earlier reasoning; reflexion: react, and a note after every failed attempt for the next one",
+      "plain: each step on its own; react: keeps all earlier reasoning; reflexion: react plus a reflection after each failed attempt",
     ),
   memory: z
     .int()
     .min(1)
     .default(3)
-    .describe("reflexion: notes of earlier attempts to keep, the latest ones"),
+    .describe("reflexion: how many of the latest reflections to keep"),
 });
 
-/** Settings of a chat model as a policy, as a caller gives them. */
+/** Settings of a chat model as a policy, as callers give them. */
 export type ChatOptions = z.input<typeof chatOptions>;
 
-/** A longer note is cut: it is read at every step of the next attempt. */
+/** Longer reflections are cut: they are read at every step of the next attempt. */
 const longestNote = 1_000;
 
-/** Asks a chat model for every action; `style` is the one the rollout parses answers with. */
+/** Asks a chat model for every action. `style` must be the one the rollout parses answers with. */
 export function chatPolicy(
   options: ChatOptions,
   style: PromptStyle,
@@ -76,10 +78,12 @@ export function chatPolicy(
 
 type Attempted = Pick<Situation, "group" | "task">;
 
-/** Groups whose notes are kept at a time: far more than ever run side by side. */
+/** Keep the reflections of this many groups: far more than ever run concurrently. */
 const keptGroups = 1_000;
 
-/** The notes of each group, written after failed attempts. A broken episode is no failure. */
+/**
+ * The reflections of each group, written after failed attempts. A broken episode is not a failure.
+ */
 function reflexionNotes(client: ChatClient, memory: number) {
   const notes = new Map<string, readonly string[]>();
   const keyOf = ({ group, task }: Attempted) => `${group} ${task.id}`;
@@ -100,7 +104,7 @@ function reflexionNotes(client: ChatClient, memory: number) {
   };
 }
 
-/** Reasoning models think aloud before the note; the note is what comes after. */
+/** Reasoning models think aloud first; the reflection is what comes after. */
 function withoutThought(text: string): string {
   const end = text.lastIndexOf("</think>");
   const note = end < 0 ? text : text.slice(end + "</think>".length);

@@ -14,11 +14,11 @@ const epsilon = z
   .min(0)
   .max(1)
   .default(0)
-  .describe("share of steps at which it acts at random instead");
+  .describe("ε: probability of taking a random action instead");
 
 /** The schema of a policy: its name and the options of that kind. */
 export const policyConfig = z.discriminatedUnion("name", [
-  z.strictObject({ name: z.literal("expert").describe("who plays; default: the expert"), epsilon }),
+  z.strictObject({ name: z.literal("expert").describe("who plays (default: expert)"), epsilon }),
   z.strictObject({ name: z.literal("seeker"), epsilon }),
   z.strictObject({ name: z.literal("random") }),
   z.strictObject({ name: z.literal("human") }),
@@ -28,15 +28,15 @@ export const policyConfig = z.discriminatedUnion("name", [
 /** The settings of a policy. */
 export type PolicyConfig = z.output<typeof policyConfig>;
 
-/** What policies need to know of the rollout they play in. */
+/** What policies need to know about the rollout they play in. */
 export interface PolicyContext {
   readonly environment: Environment;
   readonly style: PromptStyle;
-  /** How a person is asked. */
+  /** How to ask a person. */
   ask(situation: Situation, signal?: AbortSignal): Promise<string>;
 }
 
-/** Makes the policy that the settings mean. */
+/** Creates the policy that the settings describe. */
 export function createPolicy(config: PolicyConfig, context: PolicyContext): Policy {
   const { environment } = context;
   switch (config.name) {
@@ -54,7 +54,7 @@ export function createPolicy(config: PolicyConfig, context: PolicyContext): Poli
   }
 }
 
-/** A scripted player of the environment, made to stray at a share of its steps. */
+/** A scripted player of the environment that takes random actions with probability `epsilon`. */
 export function teacherPolicy(
   environment: Environment,
   name: "expert" | "seeker",

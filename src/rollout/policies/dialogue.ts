@@ -1,9 +1,10 @@
 /**
  * Dialogues: what a chat model reads, turn by turn.
  *
- * Plain: the rendered prompt as one message, without earlier reasoning. ReAct: thoughts, actions and
- * observations interleaved, each past step an answer of the model and what the environment said to it.
- * Reflexion: as ReAct, with the lessons of earlier attempts in the first message.
+ * Plain: the rendered prompt as one message, without earlier reasoning. ReAct: thoughts, actions
+ * and observations interleaved; each past step is an answer of the model followed by the
+ * environment's response. Reflexion: like ReAct, with the lessons of earlier attempts in the first
+ * message.
  */
 import {
   type PieceOrigin,
@@ -21,7 +22,7 @@ export interface Turn {
   readonly pieces: readonly PromptPiece[];
 }
 
-/** The rendered prompt as it is. */
+/** The rendered prompt, unchanged. */
 export function plainDialogue(prompt: readonly PromptPiece[]): readonly Turn[] {
   return [{ role: "user", pieces: prompt }];
 }
@@ -36,15 +37,15 @@ export function reactDialogue(
     observation: view.firstObservation,
     steps: [],
     index: 0,
-    // What is possible changes with every step: the last turn lists it.
+    // Admissible actions change with every step, so the last turn lists them.
     admissible: undefined,
   };
   const answerTo = (at: number, text: string): readonly PromptPiece[] => {
-    const told = piece(at === view.steps.length - 1 ? "observation" : "history", text);
-    if (style.family !== "search") return [told];
-    return [piece("template", "<information>"), told, piece("template", "</information>")];
+    const shown = piece(at === view.steps.length - 1 ? "observation" : "history", text);
+    if (style.family !== "search") return [shown];
+    return [piece("template", "<information>"), shown, piece("template", "</information>")];
   };
-  // Once there are steps, the observation the first message tells of is history.
+  // After the first step, the observation in the first message is history.
   const opening = style
     .render(start)
     .map((one) =>

@@ -51,19 +51,19 @@ it("stops at every end token of a chat model, and leaves it out of the response"
   expect(asked[0]!.stop).toEqual([[built.endId], [other]]);
   const [step] = groups[0]!.episodes[0]!.steps;
   expect(step!.response).toBe("look");
-  // What was sampled is what is learnt from, its end included.
+  // Training uses what was sampled, including its end token.
   const { start, end } = step!.sequence!.spans.find(({ kind }) => kind === "action")!;
   expect(step!.sequence!.ids.slice(start, end)).toEqual(tokens);
 });
 
-it("reads at every step the tokens of the prompt that is recorded, whether they go on or are written anew", async () => {
+it("reads the recorded prompt's tokens at every step, continued or re-encoded", async () => {
   const tokenizer = buildTokenizer(await worldTexts(environment, style));
   const { vocabularySize } = tokenizer;
   const model = { preset: "tiny", vocabularySize, maxContext: 512 } as const;
   engine = await createEmbeddedEngine({ model, threads: 1 });
   const common = { environment, style, tasks, groupSize: 1, seed: 0 };
   const taught = await rollout({ ...common, policy: expertPolicy(environment.expert!) });
-  // Enough to act, too little to write every action as the history does.
+  // Enough to act, but not enough to write every action the way the history does.
   await sft(
     engine,
     taught.flatMap(({ episodes }) => episodes),

@@ -1,4 +1,4 @@
-/** A model of ours as a policy: an engine with a tokenizer. */
+/** Our own model as a policy: an engine with a tokenizer. */
 import { askEngine } from "../../engine/ask.js";
 import { type Engine, EngineError, type SamplingOptions } from "../../engine/engine.js";
 import {
@@ -13,18 +13,18 @@ import type { PromptStyle } from "../../text/prompt.js";
 import type { Tokenizer } from "../../text/tokenizer.js";
 import type { Policy, Reply } from "../policy.js";
 
-/** The model, how it reads and writes, and how it chooses. */
+/** The model, its prompt format and tokenizer, and its sampling. */
 export interface EnginePolicyOptions {
   readonly engine: Engine;
   readonly tokenizer: Tokenizer;
   readonly style: PromptStyle;
   readonly sampling: Omit<SamplingOptions, "stop">;
-  /** Episodes that move in step; default: all of them. */
+  /** Episodes that advance in lock-step (default: all of them). */
   readonly batch?: number;
   readonly name?: string;
 }
 
-/** Samples every response from the engine; what was sampled is what is recorded, token by token. */
+/** Samples every response from the engine; the sampled tokens are recorded as they are. */
 export function enginePolicy(options: EnginePolicyOptions): Policy {
   const { engine, tokenizer, style, sampling } = options;
   const { maxContext, vocabularySize } = engine.capabilities;

@@ -1,7 +1,7 @@
 /** A person as a policy. */
 import type { Policy, Situation } from "../policy.js";
 
-/** Asks a person for each action; how they are asked (a terminal, a web page) is the caller's. */
+/** Asks a person for each action; the caller decides how (a terminal, a web page). */
 export function humanPolicy(
   ask: (situation: Situation, signal?: AbortSignal) => Promise<string>,
 ): Policy {

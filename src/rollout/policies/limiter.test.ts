@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { limiter } from "./limiter.js";
 
-/** Work that ends when told to. */
+/** Work that ends on request. */
 function manual() {
   let end: () => void = () => undefined;
   const done = new Promise<void>((resolve) => {
@@ -10,7 +10,7 @@ function manual() {
   return { done, end };
 }
 
-it("lets so many in at a time and the others in order", async () => {
+it("runs this many at a time and the others in order", async () => {
   const limit = limiter(2);
   const log: string[] = [];
   const works = ["a", "b", "c", "d"].map((name) => ({ name, ...manual() }));
@@ -35,7 +35,7 @@ it("lets so many in at a time and the others in order", async () => {
   expect(log.indexOf("+d")).toBeGreaterThan(log.indexOf("-a"));
 });
 
-it("gives room back after a failure and takes the aborted out of the line", async () => {
+it("frees a slot after a failure and removes aborted work from the queue", async () => {
   const limit = limiter(1);
   const first = manual();
   const running = limit(() => first.done);

@@ -1,9 +1,9 @@
-/** A limiter: at most so many pieces of work at a time, the others wait in line. */
+/** A limiter: at most this many tasks run at a time, the others wait in a queue. */
 
-/** Runs work when there is room; an abort ends the wait at once. */
+/** Runs work when a slot is free; an abort ends the wait at once. */
 export type Limiter = <T>(work: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 
-/** A limiter with room for `count`. */
+/** A limiter with `count` slots. */
 export function limiter(count: number): Limiter {
   let free = count;
   const line = new Set<() => void>();

@@ -1,4 +1,4 @@
-/** Policies that choose by chance. The same seeds give the same choices. */
+/** Policies that choose at random. The same seeds give the same choices. */
 import { createRandom, mixSeed } from "../../random.js";
 import type { Policy, Reply } from "../policy.js";
 
@@ -12,7 +12,7 @@ export function randomPolicy(seed = 0): Policy {
         const { admissible } = situation;
         if (admissible === undefined || admissible.length === 0) {
           throw new Error(
-            `The random policy chooses among the admissible actions, and the environment of task ${situation.task.id} ${
+            `The random policy chooses among the admissible actions, but the environment of task ${situation.task.id} ${
               admissible === undefined ? "does not list them" : "lists none at this step"
             }. Use another policy.`,
           );
@@ -24,38 +24,42 @@ export function randomPolicy(seed = 0): Policy {
 }
 
 /**
- * Follows `policy`, but with probability `epsilon` strays and says so in the record: for episodes that also
- * show how to go on from states the policy itself would never get into. Every other time it strays by an
- * admissible action, else by an action of the episode again, which is often refused: learners run into
- * refusals, and must see how to get out of them.
+ * ε-greedy: follows `policy`, but with probability `epsilon` takes a random action and marks it in
+ * the record, so that episodes also show how to continue from states the policy itself would never
+ * reach. Half of the random actions are admissible ones; the other half repeat an earlier action of
+ * the episode and are often invalid: learners run into invalid actions and must see how to recover.
  */
 export function epsilonPolicy(policy: Policy, epsilon: number, seed = 0): Policy {
   if (!(epsilon >= 0 && epsilon <= 1)) {
-    throw new Error(`epsilon is a probability between 0 and 1, not ${epsilon}.`);
+    throw new Error(`epsilon must be a probability between 0 and 1, not ${epsilon}.`);
   }
   const random = repeating(randomPolicy(seed), seed);
   return {
     ...policy,
     name: `${policy.name}+${epsilon}random`,
     act: async (situations, signal) => {
-      const strays = situations.map(
+      const atRandom = situations.map(
         (one) => createRandom(mixSeed(seed, "stray", one.seed)).next() < epsilon,
       );
-      const choose = async (by: Policy, stray: boolean): Promise<Iterator<Reply>> => {
-        const asked = situations.filter((_, at) => strays[at] === stray);
+      const choose = async (by: Policy, isRandom: boolean): Promise<Iterator<Reply>> => {
+        const asked = situations.filter((_, at) => atRandom[at] === isRandom);
         const replies = asked.length === 0 ? [] : await by.act(asked, signal);
         return replies[Symbol.iterator]();
       };
       const own = await choose(policy, false);
       const chance = await choose(random, true);
-      return strays.map((stray) =>
-        stray ? { ...(chance.next().value as Reply), strayed: true } : (own.next().value as Reply),
+      return atRandom.map((isRandom) =>
+        isRandom
+          ? { ...(chance.next().value as Reply), strayed: true }
+          : (own.next().value as Reply),
       );
     },
   };
 }
 
-/** Every other time an action that was taken before in the episode, where there is one; else the policy's. */
+/**
+ * Half of the time an action taken earlier in the episode, if there is one; otherwise the policy's.
+ */
 function repeating(policy: Policy, seed: number): Policy {
   return {
     ...policy,

@@ -46,19 +46,19 @@ function situation(seed: number, changes: Partial<Situation> = {}): Situation {
 const many = Array.from({ length: 4000 }, (_, seed) => situation(seed));
 
 describe("the expert", () => {
-  it("formats what the environment's expert says", async () => {
+  it("formats the action of the environment's expert", async () => {
     const replies = await expertPolicy((world) => world.goal).act([situation(1), situation(2)]);
     expect(replies).toEqual([{ response: "[reach 3]" }, { response: "[reach 3]" }]);
   });
 
-  it("refuses a world behind a server", async () => {
+  it("rejects a world behind a server", async () => {
     const act = expertPolicy(() => "a").act([situation(1, { env: remote })]);
     await expect(act).rejects.toThrow(/train\/0 runs behind a server/);
   });
 });
 
 describe("the random policy", () => {
-  it("takes every admissible action about equally often, and the same ones again", async () => {
+  it("takes every admissible action about equally often, and is reproducible", async () => {
     const replies = await randomPolicy(7).act(many);
     for (const name of ["[a]", "[b]", "[c]", "[d]"]) {
       const share = replies.filter((reply) => reply.response === name).length / many.length;
@@ -72,29 +72,29 @@ describe("the random policy", () => {
   it.each([
     [undefined, /does not list them/],
     [[], /lists none at this step/],
-  ])("says so where there is nothing to choose from: %j", async (admissible, message) => {
+  ])("reports that there is nothing to choose from: %j", async (admissible, message) => {
     await expect(randomPolicy().act([situation(1, { admissible })])).rejects.toThrow(message);
   });
 });
 
-describe("a policy that strays", () => {
+describe("an ε-greedy policy", () => {
   const fixed: Policy = {
     name: "fixed",
     batch: 3,
     act: async (situations) => situations.map((one) => ({ response: `own ${one.seed}` })),
   };
 
-  it("keeps the order and strays as often as told", async () => {
+  it("keeps the order and takes random actions as often as asked", async () => {
     const replies = await epsilonPolicy(fixed, 0.25).act(many);
     const own = replies.filter((reply, seed) => reply.response === `own ${seed}`);
-    const strayed = replies.filter((reply) => reply.response.startsWith("["));
-    expect(own.length + strayed.length).toBe(many.length);
-    expect(replies.filter((reply) => reply.strayed)).toEqual(strayed);
-    expect(strayed.length / many.length).toBeGreaterThan(0.22);
-    expect(strayed.length / many.length).toBeLessThan(0.28);
+    const random = replies.filter((reply) => reply.response.startsWith("["));
+    expect(own.length + random.length).toBe(many.length);
+    expect(replies.filter((reply) => reply.strayed)).toEqual(random);
+    expect(random.length / many.length).toBeGreaterThan(0.22);
+    expect(random.length / many.length).toBeLessThan(0.28);
   });
 
-  it("never strays at 0 and always at 1, and refuses what is no probability", async () => {
+  it("acts at random never at 0 and always at 1, and rejects what is no probability", async () => {
     const never = await epsilonPolicy(fixed, 0).act(many);
     const always = await epsilonPolicy(fixed, 1).act(many);
     expect(never.every((reply) => reply.response.startsWith("own"))).toBe(true);
