@@ -33,7 +33,7 @@ export const alfworldScratch = {
   groupSize: 8,
   // The original allows 50; the expert needs 6 on average.
   stepLimit: 30,
-  patience: 4,
+  invalidActionLimit: 4,
   maxTokens: 12,
   minibatch: 512,
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },

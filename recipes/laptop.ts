@@ -39,7 +39,7 @@ export const common = {
   groups: 16,
   groupSize: 8,
   stepLimit: 30,
-  patience: 3,
+  invalidActionLimit: 3,
   maxTokens: 10,
   minibatch: 512,
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },

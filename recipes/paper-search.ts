@@ -21,7 +21,7 @@ export default {
   minibatch: 512,
   advantage: { name: "grpo", penalty: 0.01 },
   objective: { kl: 0.001, entropy: 0 },
-  paw: { alpha: 0.75, rho: 0.2, loss: "cmae", balance: "adaptive" },
+  paw: { alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" },
   optimizer: { learningRate: 1e-6, warmup: 0, weightDecay: 0.01, gradClipNorm: 1 },
   evaluation: { every: 10, splits: ["test"], tasks: 700, temperature: 0 },
 };

@@ -18,7 +18,7 @@ export default {
   minibatch: 64,
   advantage: { name: "grpo", penalty: 0.1 },
   objective: { kl: 0.01, entropy: 0.001 },
-  paw: { alpha: 0.75, rho: 0.2, loss: "cmae", balance: "adaptive" },
+  paw: { alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" },
   optimizer: { learningRate: 1e-6, warmup: 0, weightDecay: 0.01, gradClipNorm: 1 },
   evaluation: { every: 5, splits: ["test"], tasks: 128, temperature: 0.4 },
 };

@@ -24,7 +24,7 @@ const recipes = { laptop, alfworldScratch, paperAlfworld, paperWebshop, paperSea
 describe.each(Object.entries(recipes))("%s", (_, recipe) => {
   it("is accepted by the schema of training", () => {
     const config = trainConfig(findEnvKind(recipe.env.name)).parse(recipe);
-    expect(config.paw).toMatchObject({ alpha: 0.75, rho: 0.2, loss: "cmae", balance: "adaptive" });
+    expect(config.paw).toMatchObject({ alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" });
     expect(config.groups * config.groupSize).toBeGreaterThanOrEqual(128);
   });
 });

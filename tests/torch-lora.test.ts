@@ -35,7 +35,7 @@ const fail = (message: string): never => {
   throw new Error(message);
 };
 const ids = [3, 1, 4, 1, 5, 9, 2, 6];
-const here = { name: "embedded", loraRank: 0, copy: false, threads: 1 } as const;
+const here = { address: "embedded", loraRank: 0, copy: false, threads: 1 } as const;
 
 describe.skipIf(absent)("adapters", () => {
   beforeAll(async () => {
@@ -46,7 +46,7 @@ describe.skipIf(absent)("adapters", () => {
     const environment = { ...process.env, PAWL_API_KEY: "" };
     server = await startTorchServer(python, options, environment, () => undefined);
     const config = tinyConfig({
-      engine: { name: server.url, loraRank: 4, copy: true },
+      engine: { address: server.url, loraRank: 4, copy: true },
       evaluation: { every: 0 },
       updates: 2,
       optimizer: { learningRate: 0.01, warmup: 0 },
@@ -85,7 +85,7 @@ describe.skipIf(absent)("adapters", () => {
       scored.push(await scores(engine, ids));
       await engine.dispose();
     }
-    for (const [name, engine] of Object.entries({ here: {}, there: { name: server.url } })) {
+    for (const [name, engine] of Object.entries({ here: {}, there: { address: server.url } })) {
       const out = join(folder, `exported-${name}`);
       await exportModel(saved, out, engine);
       expect(readdirSync(out).sort()).toEqual([

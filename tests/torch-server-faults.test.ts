@@ -50,7 +50,7 @@ const fail = (message: string): never => {
   throw new Error(message);
 };
 const config = (url: string) =>
-  tinyConfig({ engine: { name: url }, evaluation: { every: 0 }, updates: 2 });
+  tinyConfig({ engine: { address: url }, evaluation: { every: 0 }, updates: 2 });
 const lines = (run: string) => openRun(run, fail).metrics();
 
 describe.skipIf(absent)("the PyTorch server", () => {

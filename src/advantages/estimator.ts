@@ -27,15 +27,15 @@ export interface ScoredGroup {
 
 /** Settings that every estimator has. */
 export const commonSettings = {
-  penalty: z.number().min(0).default(0.1).describe("what an invalid action costs; 0 is nothing"),
+  penalty: z.number().min(0).default(0.1).describe("penalty for an invalid action (0: none)"),
   penaltyPlace: z
     .enum(["inside", "after"])
     .default("inside")
-    .describe("subtract the penalty from the score (inside), or after normalisation"),
+    .describe("subtract the penalty from the return before normalisation (inside), or after it"),
 };
 
 /** The discount's help. It lists settings that estimators share once, so it must name both defaults. */
-export const GAMMA_HELP = "discount of later rewards; 0.95 with gigpo, 1 with ppo";
+export const GAMMA_HELP = "γ: discount factor (default 0.95 with gigpo, 1 with ppo)";
 
 /** The settings of an estimator: its name, the common ones and its own. */
 export type EstimatorSettings = z.ZodObject<{ readonly name: z.ZodLiteral<string> }> &

@@ -95,17 +95,19 @@ export const gigpoEstimator = groupEstimator(
     per: perSetting,
     ...commonSettings,
     gamma: z.number().min(0).max(1).default(0.95).describe(GAMMA_HELP),
-    stepWeight: z.number().min(0).default(1).describe("ω: weight of the step-level term"),
+    stepWeight: z.number().min(0).default(1).describe("ω: weight of the step-level advantage"),
     norm: z
       .enum(["mean-std", "mean"])
       .default("mean-std")
-      .describe("divide by the spread, or only subtract the mean"),
+      .describe("divide by the standard deviation, or only subtract the mean"),
     similarity: z
       .number()
       .gt(0)
       .max(1)
       .default(1)
-      .describe("observations at least this similar are one anchor; 1: equal ones only"),
+      .describe(
+        "observations at least this similar share an anchor state (1: identical ones only)",
+      ),
   }),
   (scores, options, { group, episodes }) => {
     const fines = penalties(episodes, options.penalty);

@@ -15,7 +15,7 @@ const settings = z.strictObject({
   scope: z
     .enum(["response", "episode"])
     .default("response")
-    .describe("look ahead to the end of the response, or across the turns of the episode"),
+    .describe("run GAE over a single response, or across all turns of the episode"),
 });
 
 export const ppoEstimator: Estimator<typeof settings> = {

@@ -47,7 +47,9 @@ export const rlooEstimator = groupEstimator(
     per: z
       .enum(["other-episodes", "step", "episode"])
       .default("other-episodes")
-      .describe("the other episodes' mean, or n/(n−1) times the distance from the group's mean"),
+      .describe(
+        "baseline: the mean of the other episodes, or n/(n−1) times the distance from the group mean over steps or episodes",
+      ),
     ...commonSettings,
   }),
   (scores, { per }) => rloo(scores, per),

@@ -41,7 +41,7 @@ const paw = (changes: Changes): Changes => ({ paw: changes });
 export const variants: Readonly<Record<string, Variant>> = {
   [PLAIN]: { does: "no world modelling", changes: paw({ loss: "off" }) },
   paw: { does: "PaW", changes: {} },
-  fixed: { does: `λ = ${FIXED_LAMBDA} for every group`, changes: paw({ balance: FIXED_LAMBDA }) },
+  fixed: { does: `λ = ${FIXED_LAMBDA} for every group`, changes: paw({ lambda: FIXED_LAMBDA }) },
   ce: { does: "cross-entropy instead of clipped MAE", changes: paw({ loss: "ce" }) },
   "ce-length": {
     does: "cross-entropy, scaled to the gradient norm of clipped MAE in every update",
@@ -49,7 +49,7 @@ export const variants: Readonly<Record<string, Variant>> = {
   },
   echo: {
     does: `ECHO: cross-entropy on all transitions, λ = ${ECHO_LAMBDA}, mean over all their tokens`,
-    changes: paw({ loss: "ce", alpha: 1, balance: ECHO_LAMBDA, normaliser: "tokens" }),
+    changes: paw({ loss: "ce", alpha: 1, lambda: ECHO_LAMBDA, aggregation: "token-mean" }),
   },
   mae: { does: "MAE without the mask", changes: paw({ loss: "mae" }) },
   above: { does: "the mask keeps p ≥ ρ", changes: paw({ mask: "above" }) },

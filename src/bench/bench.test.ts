@@ -41,7 +41,7 @@ describe("the matrix", () => {
       model: { start: join("o", "sparse", "start", "model") },
       warmStart: { episodes: 0 },
       updates: laptop.updates,
-      paw: { loss: "ce", balance: "adaptive" },
+      paw: { loss: "ce", lambda: "adaptive" },
     });
   });
 
@@ -61,14 +61,14 @@ describe("the matrix", () => {
       "ppo+lambda=3",
     ]);
     expect(jobs[0]!.config).toMatchObject({ paw: { loss: "off" }, objective: { kl: 0.1 } });
-    expect(jobs[1]!.config.paw).toMatchObject({ loss: "cmae", balance: 1 });
-    expect(jobs[2]!.config.paw).toMatchObject({ alpha: 0.25, rho: 0.5, balance: "adaptive" });
+    expect(jobs[1]!.config.paw).toMatchObject({ loss: "cmae", lambda: 1 });
+    expect(jobs[2]!.config.paw).toMatchObject({ alpha: 0.25, rho: 0.5, lambda: "adaptive" });
     expect(jobs[3]!.config.paw).toMatchObject({
       loss: "ce",
       gradientCap: 0.1,
       skipWithoutSignal: "updates",
     });
-    expect(jobs[4]!.config.paw.balance).toBe(3);
+    expect(jobs[4]!.config.paw.lambda).toBe(3);
     expect(jobs[5]!.config.advantage).toMatchObject({
       name: "ppo",
       penalty: laptop.advantage.penalty,
@@ -92,7 +92,11 @@ describe("the matrix", () => {
     ]);
     const zeros = groups.map(({ episodes }) => episodes.map(({ steps }) => steps.map(() => 0)));
     const weightsOf = (paw: PawOptions) =>
-      prepareUpdate(groups, { advantages: zeros }, { paw, normaliser: "tokens", maxReturn: 10 })
+      prepareUpdate(
+        groups,
+        { advantages: zeros },
+        { paw, aggregation: "token-mean", maxReturn: 10 },
+      )
         .sequences.flatMap(({ inputs }) => Array.from(inputs.worldWeight!))
         .filter((weight) => weight > 0);
     expect(echo!.config.paw.loss).toBe("ce");
@@ -104,7 +108,7 @@ describe("the matrix", () => {
       gradientLength: "cmae",
     });
     const later = jobsOf(options({ arms: ["echo+lambda=0.1"], seeds: [0] }))[0]!;
-    expect(later.config.paw).toEqual({ ...echo!.config.paw, balance: 0.1 });
+    expect(later.config.paw).toEqual({ ...echo!.config.paw, lambda: 0.1 });
   });
 
   it("joins settings", () => {

@@ -118,8 +118,8 @@ export async function runStart(
 }
 
 /** The configuration with the job's engine server; which server it is makes no difference. */
-function onEngine(config: TrainConfig, { engine: name }: JobOptions): TrainConfig {
-  return name === undefined ? config : { ...config, engine: { ...config.engine, name } };
+function onEngine(config: TrainConfig, { engine: address }: JobOptions): TrainConfig {
+  return address === undefined ? config : { ...config, engine: { ...config.engine, address } };
 }
 
 /** Records what the folder is for, and refuses one that is for something else. */
@@ -152,7 +152,7 @@ async function train(folder: string, config: TrainConfig, options: JobOptions): 
   }
   const before = (latestCheckpoint(run)?.state.updates ?? 0) / Math.max(config.updates, 1);
   options.onProgress(before * (1 - EVALUATION_SHARE), "starts");
-  const moved = isRemote(config.engine) ? ["--engine", config.engine.name] : [];
+  const moved = isRemote(config.engine) ? ["--engine", config.engine.address] : [];
   const args = hasManifest(run) ? ["--resume", run, ...moved] : ["--config", path, "--out", run];
   await runChild(["train", ...args], {
     ...options,

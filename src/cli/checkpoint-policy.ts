@@ -64,8 +64,8 @@ export function settingsOfCheckpoint(given: Given): Base | undefined {
 
 /** The engine that a run's model is played with, as far as the run says. */
 export function engineOfRun(recorded: EngineOptions, { peek }: Given): EngineOptions {
-  // An unknown name is left for the schema to reject.
-  const { data = {} } = engineChoice.safeParse({ name: peek("engine.name") });
+  // An unknown address is left for the schema to reject.
+  const { data = {} } = engineChoice.safeParse({ address: peek("engine.address") });
   return engineFor(recorded, data);
 }
 

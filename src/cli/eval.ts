@@ -34,7 +34,7 @@ export const evaluate = defineCommand({
       stepLimit: count
         .optional()
         .describe("maximum steps per episode (default: the environment's limit)"),
-      lanes: count
+      concurrency: count
         .optional()
         .describe("episodes played concurrently (default: 1; policy.concurrency for chat models)"),
       seed: z.int().min(0).default(0).describe("random seed"),
@@ -84,7 +84,7 @@ export const evaluate = defineCommand({
           style,
           groupSize: 1,
           seed: settings.seed,
-          concurrency: settings.lanes ?? (chosen.name === "chat" ? chosen.concurrency : 1),
+          concurrency: settings.concurrency ?? (chosen.name === "chat" ? chosen.concurrency : 1),
           signal,
           onProblem: (message) => warn(io, message),
           ...(stepLimit !== undefined && { stepLimit }),

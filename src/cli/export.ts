@@ -36,7 +36,7 @@ export const exportCommand = defineCommand({
         "pawl export needs a model and an output folder: pawl export MODEL --out FOLDER",
       );
     const model = findSavedModel(folder);
-    const engine = config.engine === undefined ? {} : { name: config.engine };
+    const engine = config.engine === undefined ? {} : { address: config.engine };
     await exportModel(model, config.out, engine);
     print(io, `${model.weights} is now a plain model in ${config.out}`);
     return exitCodes.done;

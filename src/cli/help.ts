@@ -1,5 +1,5 @@
 /** The text of `--help`, generated from the commands and their schemas. */
-import { type Setting, settingsOf } from "../config/settings.js";
+import { type Setting, SHORT_KEY, settingsOf } from "../config/settings.js";
 import type { Command, Peek } from "./command.js";
 import type { Io } from "./io.js";
 
@@ -55,7 +55,7 @@ export function commandHelp(command: Command, peek: Peek, io: Io): string {
   const settings = settingsOf(command.options(peek));
   const family = (setting: Setting): number =>
     settings.findIndex((other) => other.path[0] === setting.path[0]);
-  const isName = (setting: Setting): boolean => setting.path.at(-1) === "name";
+  const isName = (setting: Setting): boolean => SHORT_KEY.test(setting.path.at(-1)!);
   settings.sort((a, b) => family(a) - family(b) || Number(isName(b)) - Number(isName(a)));
   const rows = [
     ...settings.map((setting) => [usageOf(setting), describe(setting)] as const),

@@ -10,7 +10,7 @@ import { ConfigError } from "../config/config-error.js";
 import { readConfigFile } from "../config/config-file.js";
 import { parseFlags } from "../config/flags.js";
 import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
-import { settingsOf } from "../config/settings.js";
+import { SHORT_KEY, settingsOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
 import { UserError } from "../errors.js";
 import { didYouMean } from "../text/nearest.js";
@@ -141,7 +141,7 @@ function takeGlobals(args: readonly string[]): {
 /** Looks up a setting on the raw command line, then in the raw layers, last one first. */
 function peekInto(args: readonly string[], layers: readonly ConfigLayer[]): Peek {
   return (path) => {
-    const flags = [`--${path}`, `--${path.replace(/\.name$/, "")}`];
+    const flags = [`--${path}`, `--${path.replace(/\.(name|address)$/, "")}`];
     for (const [i, arg] of args.entries()) {
       if (flags.includes(arg)) {
         // A flag without a value means true.
@@ -153,7 +153,7 @@ function peekInto(args: readonly string[], layers: readonly ConfigLayer[]): Peek
     }
     const keys = path.split(".");
     const values = layers.map(({ content }) => {
-      const parent = keys.at(-1) === "name" ? valueAt(content, keys.slice(0, -1)) : undefined;
+      const parent = SHORT_KEY.test(keys.at(-1)!) ? valueAt(content, keys.slice(0, -1)) : undefined;
       return typeof parent === "string" ? parent : valueAt(content, keys);
     });
     return values.findLast((value) => typeof value === "string");

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { openRun } from "../runs/run-folder.js";
+import { olderNamesNotice } from "../train/recorded-config.js";
 import { replayRun } from "../train/replay.js";
 import type { Divergence } from "../train/replay-compare.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -46,6 +47,8 @@ export const replay = defineCommand({
         "pawl replay needs a run folder: pawl replay RUN. pawl runs lists them.",
       );
     const run = openRun(folder, (message) => warn(io, message));
+    const older = olderNamesNotice(folder);
+    if (older !== undefined) warn(io, older);
     const learnt: number[] = [];
     const left = { always: new Set<string>(), withoutWeights: new Set<string>() };
     let updates = 0;

@@ -39,7 +39,7 @@ export function settingsOfRun(
       );
   }
   const { model: _, ...engine } = config.engine;
-  const here = peek("engine.name") === "embedded";
+  const here = peek("engine.address") === "embedded";
   return {
     path: `the run ${run}`,
     file: "over",

@@ -73,7 +73,7 @@ export const rollout = defineCommand({
         style,
         groupSize: settings.groupSize,
         seed: settings.seed,
-        concurrency: settings.lanes ?? (chosen.name === "chat" ? chosen.concurrency : 1),
+        concurrency: settings.concurrency ?? (chosen.name === "chat" ? chosen.concurrency : 1),
         signal,
         onProblem: (message) => warn(io, message),
         ...(settings.stepLimit !== undefined && { stepLimit: settings.stepLimit }),

@@ -83,8 +83,8 @@ export const wmSynth = defineCommand({
   ],
   async run({ config, io, signal }) {
     const { env, split, episodes, most, evaluation, stepLimit, maxTokens, engine } = config;
-    const { name, threads, model } = engine;
-    const reading = { engine: { name, threads, model } };
+    const { address, threads, model } = engine;
+    const reading = { engine: { address, threads, model } };
     const start = startOf(config);
     const environment = openEnvironment({ ...env, name: String(env.name) });
     const world = await loadWorldModel(config.world, { ...reading, maxTokens });

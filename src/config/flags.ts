@@ -23,7 +23,7 @@ export function parseFlags(args: readonly string[], settings: readonly Setting[]
   const byFlag = new Map(settings.map((setting) => [setting.flag, setting]));
   // `--env household` is short for `--env.name household`.
   for (const setting of settings) {
-    const short = setting.flag.replace(/\.name$/, "");
+    const short = setting.flag.replace(/\.(name|address)$/, "");
     if (!byFlag.has(short)) byFlag.set(short, setting);
   }
   const positionals: string[] = [];

@@ -2,6 +2,11 @@
 import { didYouMean } from "../text/nearest.js";
 
 const REPLACED: Readonly<Record<string, string>> = {
+  patience: "It is now called invalidActionLimit.",
+  balance: "It is now called paw.lambda.",
+  normaliser: "It is now called aggregation: token-mean (was tokens) or group-mean (was paper).",
+  strays: "It is now called randomActions.",
+  lanes: "It is now called concurrency.",
   gradientSample:
     "Gradients are now measured on whole updates: gradients.every sets how often (0: never).",
 };

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { ConfigError } from "./config-error.js";
 import type { GivenFlag } from "./flags.js";
 import { hintFor } from "./replaced.js";
-import { flagOf, type Setting, settingsOf } from "./settings.js";
+import { flagOf, type Setting, SHORT_KEY, settingsOf } from "./settings.js";
 import { mergeTrees, type SettingsTree, valueAt, withValueAt } from "./settings-tree.js";
 
 /** Settings from one source: a recipe, a run, a file. */
@@ -48,9 +48,9 @@ function expandNames(schema: z.ZodObject, raw: SettingsTree): SettingsTree {
   let expanded = raw;
   for (const { path } of settingsOf(schema)) {
     const parent = path.slice(0, -1);
-    if (path.at(-1) !== "name" || parent.length === 0) continue;
+    if (!SHORT_KEY.test(path.at(-1)!) || parent.length === 0) continue;
     const name = valueAt(expanded, parent);
-    if (typeof name === "string") expanded = withValueAt(expanded, parent, { name });
+    if (typeof name === "string") expanded = withValueAt(expanded, path, name);
   }
   return expanded;
 }
@@ -93,7 +93,7 @@ export function placeOf(path: readonly string[], { layers, flags }: ConfigSource
 function says(content: SettingsTree, path: readonly string[]): boolean {
   if (valueAt(content, path) !== undefined) return true;
   // `env: household` in a file is short for its name.
-  return path.at(-1) === "name" && typeof valueAt(content, path.slice(0, -1)) === "string";
+  return SHORT_KEY.test(path.at(-1)!) && typeof valueAt(content, path.slice(0, -1)) === "string";
 }
 
 const quoteAll = (values: readonly unknown[]): string =>

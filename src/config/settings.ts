@@ -82,6 +82,9 @@ function settingOf(
   };
 }
 
+/** `--env household` is short for `--env.name household`, `--engine URL` for `--engine.address URL`. */
+export const SHORT_KEY = /^(name|address)$/;
+
 /** The flag of a path: `["env", "maxObjects"]` is `--env.max-objects`. */
 export function flagOf(path: readonly string[]): string {
   return `--${path.map((key) => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)).join(".")}`;

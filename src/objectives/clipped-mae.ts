@@ -11,11 +11,11 @@ import { type Expr, lessEqual, mul, sub } from "./expression.js";
 import { type LossOptions, p, type WorldLoss } from "./world-loss.js";
 
 const settings = {
-  rho: z.number().min(0).max(1).default(0.2).describe("ρ: the threshold of clipped MAE"),
+  rho: z.number().min(0).max(1).default(0.2).describe("ρ: threshold of the clipped MAE loss"),
   mask: z
     .enum(["below", "above", "margin"])
     .default("below")
-    .describe("the tokens clipped MAE keeps: p ≤ ρ, p ≥ ρ, or p ≤ 1 − ρ"),
+    .describe("which tokens clipped MAE keeps: p ≤ ρ, p ≥ ρ, or p ≤ 1 − ρ"),
 };
 
 /** m: 1 where the token counts, else 0. */

@@ -13,30 +13,43 @@ const coefficient = z.number().min(0);
 /** Settings of the policy's losses: types, defaults, help and errors come from here. */
 export const objectiveOptions = z
   .strictObject({
-    clipLow: z.number().min(0).max(1).default(0.2).describe("the ratio counts down to 1 − this"),
-    clipHigh: z.number().min(0).default(0.2).describe("the ratio counts up to 1 + this"),
+    clipLow: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0.2)
+      .describe("ε_low: lower clip range of the probability ratio"),
+    clipHigh: z
+      .number()
+      .min(0)
+      .default(0.2)
+      .describe("ε_high: upper clip range of the probability ratio"),
     dualClip: z
       .number()
       .gt(1)
       .default(3)
-      .describe("a bad action's loss is at most this many times its advantage"),
+      .describe("dual-clip constant c: bounds the loss of actions with negative advantage"),
     importanceCap: z
       .number()
       .gt(0)
       .default(2)
-      .describe("with engine.sampler: tokens it drew weigh p(engine) / p(sampler), at most this"),
-    kl: coefficient.default(0.01).describe("β: weight of the KL penalty to the frozen start"),
-    entropy: coefficient
-      .default(0.001)
-      .describe("weight of the entropy bonus; above 0 it needs an engine with entropies"),
-    valueClip: z.number().gt(0).default(0.5).describe("how far a value may move in one update"),
+      .describe("with engine.sampler: upper bound of the importance weight p(engine) / p(sampler)"),
+    kl: coefficient
+      .default(0.01)
+      .describe("β: coefficient of the KL penalty to the reference model"),
+    entropy: coefficient.default(0.001).describe("coefficient of the entropy bonus"),
+    valueClip: z.number().gt(0).default(0.5).describe("clip range of value predictions (ppo)"),
     valueCoefficient: coefficient
       .default(0.01)
-      .describe("weight of the critic's loss, with ppo; with shared weights it must stay small"),
-    normaliser: z
-      .enum(["tokens", "paper"])
-      .default("tokens")
-      .describe("mean over action tokens, or over groups and their episodes (equations 1, 11)"),
+      .describe(
+        "coefficient of the value loss (ppo); keep it small if the critic shares the policy's weights",
+      ),
+    aggregation: z
+      .enum(["token-mean", "group-mean"])
+      .default("token-mean")
+      .describe(
+        "mean of the policy loss: over all action tokens, as in verl-agent, or over groups, then episodes (PaW eq. 1, 11)",
+      ),
   })
   .prefault({});
 

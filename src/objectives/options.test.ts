@@ -18,7 +18,7 @@ describe("settings of objectives", () => {
       entropy: 0.001,
       valueClip: 0.5,
       valueCoefficient: 0.01,
-      normaliser: "tokens",
+      aggregation: "token-mean",
     });
     expect(pawOptions.parse({})).toEqual({
       loss: "cmae",
@@ -26,8 +26,8 @@ describe("settings of objectives", () => {
       mask: "below",
       alpha: 0.75,
       entropy: "sampled",
-      balance: "adaptive",
-      normaliser: "paper",
+      lambda: "adaptive",
+      aggregation: "group-mean",
       horizon: 1,
       horizonDiscount: 0.5,
       dedupe: false,
@@ -103,7 +103,7 @@ describe("settings of objectives", () => {
   const PAW_LIMITS = [
     ["rho", [0, 1], [-0.1, 1.1]],
     ["alpha", [0.1, 1], [0, 1.1]],
-    ["balance", [0, 3, "adaptive"], [-0.1, "off"]],
+    ["lambda", [0, 3, "adaptive"], [-0.1, "off"]],
     ["horizon", [1, 4], [0, 1.5]],
     ["horizonDiscount", [0.1, 1], [0, 1.1]],
     ["gradientCap", [0.1, 3, undefined], [0, -1]],

@@ -18,49 +18,57 @@ export const pawOptions = z
       .gt(0)
       .max(1)
       .default(0.75)
-      .describe("α: the share of transitions to learn from, those of highest action entropy"),
+      .describe("α: fraction of transitions to predict, highest action entropy first"),
     entropy: z
       .enum(["sampled", "full"])
       .default("sampled")
-      .describe("action entropy of the sampled tokens, or of the whole distribution"),
-    balance: z
+      .describe(
+        "estimate action entropy from the sampled tokens, or compute it over the full distribution",
+      ),
+    lambda: z
       .union([z.literal("adaptive"), z.number().min(0)])
       .default("adaptive")
-      .describe("λ: 1 − mean return / largest return of each group, or a fixed number"),
-    normaliser: z
-      .enum(["paper", "tokens"])
-      .default("paper")
-      .describe("mean over groups, transitions and tokens (paper), or over all tokens"),
+      .describe(
+        "λ: weight of the world-model loss; adaptive: 1 − mean return / maximum return of the group",
+      ),
+    aggregation: z
+      .enum(["group-mean", "token-mean"])
+      .default("group-mean")
+      .describe(
+        "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
+      ),
     horizon: z
       .int()
       .min(1)
       .default(1)
-      .describe("observations to predict after each action; above 1 goes beyond the paper"),
+      .describe("observations to predict after each action (more than 1 goes beyond the paper)"),
     horizonDiscount: z
       .number()
       .gt(0)
       .max(1)
       .default(0.5)
-      .describe("what each further observation counts, relative to the one before"),
+      .describe("discount of each further observation"),
     dedupe: z
       .boolean()
       .default(false)
-      .describe("leave out repeated transitions before selection; beyond the paper"),
+      .describe("drop repeated transitions before selection (beyond the paper)"),
     gradientCap: z
       .number()
       .gt(0)
       .optional()
-      .describe("longest world-model gradient, relative to the policy's running mean; absent: any"),
+      .describe(
+        "cap on the world-model gradient norm, relative to the running mean of the policy's (default: no cap)",
+      ),
     gradientLength: z
       .enum(["cmae"])
       .optional()
       .describe(
-        "cmae: λ is scaled until the gradient is as long as clipped MAE's; absent: its own",
+        "cmae: scale λ so that the gradient norm equals that of clipped MAE (default: no scaling)",
       ),
     skipWithoutSignal: z
       .enum(["off", "updates", "groups"])
       .default("off")
-      .describe("no world modelling in updates, or in groups, whose episodes all earned the same"),
+      .describe("skip world modelling in updates, or groups, in which all returns are equal"),
   })
   .prefault({});
 

@@ -30,7 +30,7 @@ export function rolloutConfig(kind: EnvKind) {
         .min(1)
         .optional()
         .describe("maximum steps per episode (default: the environment's limit)"),
-      lanes: z
+      concurrency: z
         .int()
         .min(1)
         .optional()

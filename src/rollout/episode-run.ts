@@ -16,7 +16,7 @@ export interface EpisodePlan {
   readonly seed: number;
   readonly stepLimit: number;
   /** The episode ends after this many invalid actions in a row. */
-  readonly patience: number;
+  readonly invalidActionLimit: number;
   readonly policy: string;
 }
 
@@ -148,7 +148,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       observation = last.observation;
       if (last.done) finish("done");
       else if (steps.length >= plan.stepLimit) finish("step-limit");
-      else if (invalid >= plan.patience) finish("stuck");
+      else if (invalid >= plan.invalidActionLimit) finish("stuck");
     },
     breakOff: (error) => finish("broken", error),
     async close() {

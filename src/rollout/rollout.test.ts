@@ -98,16 +98,16 @@ describe("rollout", () => {
     expect(new Set(groups.flatMap((g) => g.episodes.map((e) => e.seed))).size).toBe(6);
   });
 
-  it("gives up after as many invalid actions in a row as patience allows", async () => {
+  it("gives up after as many invalid actions in a row as invalidActionLimit allows", async () => {
     const dancesFrom = (first: number) =>
       scripted(({ index }) => (index < first ? "stay" : "dance"));
-    const [group] = await run(dancesFrom(1), { patience: 2 });
+    const [group] = await run(dancesFrom(1), { invalidActionLimit: 2 });
     expect(group!.episodes[0]).toMatchObject({ stop: "stuck", success: false, return: 0 });
     expect(group!.episodes[0]!.steps.map(({ valid }) => valid)).toEqual([true, false, false]);
     const [patient] = await run(
       scripted(({ index }) => (index % 2 === 0 ? "dance" : "stay")),
       {
-        patience: 2,
+        invalidActionLimit: 2,
       },
     );
     expect(patient!.episodes[0]!.stop).toBe("step-limit");

@@ -41,7 +41,7 @@ export interface RolloutOptions {
   /** Maximum steps per episode (default: the environment's limit). */
   readonly stepLimit?: number;
   /** An episode ends after this many invalid actions in a row (default: no limit). */
-  readonly patience?: number;
+  readonly invalidActionLimit?: number;
   /** Batches played concurrently (default: 1). More helps if the policy or the world waits. */
   readonly concurrency?: number;
   /** Stops the rollout: episodes in progress are dropped, finished ones have been reported. */
@@ -131,7 +131,7 @@ function planBatches(options: RolloutOptions): BatchQueue[] {
         attempt,
         seed: mixSeed(seed, group, attempt),
         stepLimit,
-        patience: options.patience ?? Number.POSITIVE_INFINITY,
+        invalidActionLimit: options.invalidActionLimit ?? Number.POSITIVE_INFINITY,
         policy: policy.name,
       }),
     ),

@@ -27,7 +27,9 @@ describe("a run whose end cannot be written", () => {
     const run = start("full");
     blockManifest(run.folder);
     const problems: string[] = [];
-    finishFailed(run, new Error("the real reason"), { onProblem: (message) => problems.push(message) });
+    finishFailed(run, new Error("the real reason"), {
+      onProblem: (message) => problems.push(message),
+    });
     expect(problems).toEqual([
       expect.stringMatching(/how the run ended could not be written: .*manifest/),
     ]);

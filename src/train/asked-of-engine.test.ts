@@ -28,7 +28,7 @@ const config = tinyConfig({
   minibatch: 1000,
   objective: { kl: 0.01, entropy: 0.01 },
   optimizer: { learningRate: 0.02, warmup: 0 },
-  paw: { loss: "ce", balance: 1, alpha: 1 },
+  paw: { loss: "ce", lambda: 1, alpha: 1 },
   gradients: { every: 1 },
   evaluation: { tasks: 2, splits: ["valid_seen"] },
 });

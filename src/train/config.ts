@@ -23,36 +23,41 @@ export const modelOptions = z
       .min(1)
       .default("tiny")
       .describe(
-        "tiny, small or base: from scratch; served: the engine server's model; else a run, or a checkpoint folder",
+        "tiny, small or base: from scratch; served: the engine server's model; otherwise a run or a checkpoint folder",
       ),
-    maxContext: count.default(512).describe("longest sequence of a model from scratch, in tokens"),
+    maxContext: count.default(512).describe("context length of a model from scratch, in tokens"),
   })
   .prefault({});
 
 /** Episodes to imitate before RL, so that a model from scratch speaks the format at all. */
 const warmStartOptions = z
   .strictObject({
-    episodes: z.int().min(0).default(0).describe("episodes to imitate before RL; 0 is none"),
+    episodes: z.int().min(0).default(0).describe("teacher episodes to imitate before RL (0: none)"),
     teacher: z
       .enum(["expert", "seeker"])
       .default("expert")
-      .describe("who plays them: expert sees the true state, seeker only what it has looked at"),
+      .describe("who plays them: expert sees the true state, seeker only what it has observed"),
     epsilon: z
       .number()
       .min(0)
       .max(1)
       .default(0)
-      .describe("share of steps at which the teacher strays: acts at random or repeats itself"),
+      .describe("ε: probability that the teacher takes a random action or repeats its last one"),
     emphasis: z
       .strictObject({
-        types: z.array(z.string()).default([]).describe("types of tasks to show more of"),
-        share: z.number().gt(0).lt(1).default(0.5).describe("their share of the episodes"),
+        types: z.array(z.string()).default([]).describe("task types to show more often"),
+        share: z
+          .number()
+          .gt(0)
+          .lt(1)
+          .default(0.5)
+          .describe("fraction of the episodes of these types"),
       })
       .prefault({}),
     runs: z
       .array(z.string())
       .default([])
-      .describe("recorded rollouts of a teacher, whose episodes are imitated in place of new ones"),
+      .describe("imitate the episodes of these recorded runs instead of new ones"),
     sft: sftOptions,
   })
   .prefault({});
@@ -60,10 +65,17 @@ const warmStartOptions = z
 /** When and on what to evaluate. */
 const evaluationOptions = z
   .strictObject({
-    every: z.int().min(0).default(10).describe("updates between evaluations; 0 is never"),
-    splits: z.array(z.string()).default(["valid_seen", "valid_unseen"]).describe("each by itself"),
-    tasks: count.default(128).describe("the first tasks of each split, each once"),
-    temperature: z.number().min(0).default(0.4).describe("0 takes the most probable token"),
+    every: z.int().min(0).default(10).describe("evaluate every this many updates (0: never)"),
+    splits: z
+      .array(z.string())
+      .default(["valid_seen", "valid_unseen"])
+      .describe("splits to evaluate on"),
+    tasks: count.default(128).describe("number of tasks, the first of each split"),
+    temperature: z
+      .number()
+      .min(0)
+      .default(0.4)
+      .describe("sampling temperature of evaluation (0: greedy)"),
   })
   .prefault({});
 
@@ -75,19 +87,27 @@ export function trainConfig(kind: EnvKind) {
     model: modelOptions,
     engine: engineOptions,
     warmStart: warmStartOptions,
-    updates: z.int().min(0).default(150).describe("updates of RL"),
-    split: z.string().default("train").describe("the split to learn on"),
-    groups: count.default(16).describe("tasks per update, a group of episodes each"),
+    updates: z.int().min(0).default(150).describe("number of RL updates"),
+    split: z.string().default("train").describe("split to train on"),
+    groups: count.default(16).describe("tasks per update, one group of episodes each"),
     groupSize: count.default(8).describe("episodes per group"),
-    stepLimit: count.optional().describe("steps per episode; default: the environment's limit"),
-    patience: count
+    stepLimit: count
       .optional()
-      .describe("refused actions in a row after which an episode to learn from ends; default: any"),
+      .describe("maximum steps per episode (default: the environment's limit)"),
+    invalidActionLimit: count
+      .optional()
+      .describe(
+        "end a training episode after this many consecutive invalid actions (default: never)",
+      ),
     maxTokens: count
       .default(512)
-      .describe("longest response, in tokens; one cut off there is invalid"),
-    temperature: z.number().gt(0).default(1).describe("the policy samples and learns at this"),
-    minibatch: count.default(256).describe("steps of episodes per optimiser step"),
+      .describe("maximum length of a response in tokens; a truncated response is invalid"),
+    temperature: z
+      .number()
+      .gt(0)
+      .default(1)
+      .describe("sampling temperature of training; log-probabilities are computed at it too"),
+    minibatch: count.default(256).describe("mini-batch size in steps"),
     corrections: correctionOptions,
     advantage: advantageOptions,
     critic: criticOptions,
@@ -101,10 +121,10 @@ export function trainConfig(kind: EnvKind) {
       .gt(0)
       .optional()
       .describe(
-        "mismatch.mean above which a run stops; default: 0.001 in 32 bits, 0.1 in 16 or with a sampler",
+        "stop if mismatch.mean exceeds this (default: 0.001 in float32, 0.1 in 16 bits or with a sampling server)",
       ),
-    checkpointEvery: count.default(1).describe("updates between checkpoints"),
-    seed: z.int().min(0).default(0).describe("seed of weights, tasks and every draw"),
+    checkpointEvery: count.default(1).describe("save a checkpoint every this many updates"),
+    seed: z.int().min(0).default(0).describe("random seed for weights, tasks and sampling"),
   });
 }
 

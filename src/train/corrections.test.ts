@@ -97,7 +97,7 @@ describe("corrections", () => {
       imitationSequences(
         { ...episode, steps: episode.steps.filter(({ strayed }) => !strayed) },
         { tokenizer, style },
-        { observationWeight: 0, strays: true },
+        { observationWeight: 0, randomActions: true },
       ),
     );
     expect(weights(made.sequences)).toBe(weights(own));

@@ -26,20 +26,16 @@ export const correctionOptions = z
       .int()
       .min(0)
       .default(0)
-      .describe("failed episodes per update that a teacher takes over and the policy imitates"),
+      .describe("failed episodes per update that a teacher takes over, for the policy to imitate"),
     teacher: z
       .enum(["expert", "seeker"])
       .default("expert")
-      .describe("who takes over: expert sees the true state, seeker only what was looked at"),
+      .describe("who takes over: expert sees the true state, seeker only what has been observed"),
     from: z
       .enum(["episodes", "groups"])
       .default("episodes")
-      .describe("which failed episodes: all of them, or those of groups in which nobody succeeded"),
-    weight: z
-      .number()
-      .gt(0)
-      .default(1)
-      .describe("weight of their imitation loss beside the policy's"),
+      .describe("which failed episodes: any, or only those of groups without a success"),
+    weight: z.number().gt(0).default(1).describe("weight of the imitation loss"),
   })
   .prefault({});
 
@@ -81,7 +77,7 @@ export async function correct(
   return { episodes: episodes.length, sequences, weight: options.weight };
 }
 
-const ACTIONS_OF_THE_TEACHER = { observationWeight: 0, strays: false } as const;
+const ACTIONS_OF_THE_TEACHER = { observationWeight: 0, randomActions: false } as const;
 const hasTarget = (weight: ArrayLike<number>): boolean => Array.from(weight).some((w) => w > 0);
 
 /**
@@ -110,7 +106,7 @@ export async function correctEpisodes(
       attempt: episode.attempt,
       seed: episode.seed,
       stepLimit,
-      patience: Number.POSITIVE_INFINITY,
+      invalidActionLimit: Number.POSITIVE_INFINITY,
       policy: policy.name,
     });
     try {

@@ -88,7 +88,7 @@ describe("what a critic of its own learns", () => {
       { ids: won, targets: [0, 0, 1, 1] },
       { ids: lost, targets: [0, 0, 1, 0, 0] },
     ];
-    const how = { normaliser: "tokens", minibatch: 8, stepsInAll: 60, seed: 0 } as const;
+    const how = { aggregation: "token-mean", minibatch: 8, stepsInAll: 60, seed: 0 } as const;
     const first = await critic.values(actions);
     expect([...first[0]!, ...first[1]!].every((value) => value === 0)).toBe(true);
     const lines: MetricsLine[] = [];
@@ -166,7 +166,7 @@ describe("a run of PPO", () => {
       startTestServer({ model: testModel, folder: join(parent, name), extensions: true });
     const [server, other] = [await serve("server"), await serve("other")];
     const there = join(parent, "there");
-    const config = ppo({ engine: { name: server.url }, updates: 4 });
+    const config = ppo({ engine: { address: server.url }, updates: 4 });
     await trainRun(config, { folder: there });
     const [a, b] = [numbers(whole), numbers(there)];
     for (const [i, line] of a.entries())
@@ -174,7 +174,7 @@ describe("a run of PPO", () => {
         expect(b[i]![name], name).toBeCloseTo(value, 4);
     // The reference, and of each of the two kept checkpoints the policy and its critic, with one save to spare each.
     expect(readdirSync(join(parent, "server", "there")).length).toBeLessThanOrEqual(7);
-    const engine = { name: server.url, copy: true };
+    const engine = { address: server.url, copy: true };
     const apart = ppo({ engine, critic: { engine: other.url }, updates: 1 });
     await trainRun(apart, { folder: join(parent, "apart") });
     expect(other.counts.get("forward_backward")).toBeGreaterThan(0);
@@ -192,7 +192,7 @@ describe("settings of a critic", () => {
     expect(() => checkCritic(shared)).toThrow(
       /critic.learningRate, critic.engine: .*--advantage ppo/,
     );
-    const apart = ppo({ critic: { engine: "http://gpu:2" }, engine: { name: "http://gpu:1" } });
+    const apart = ppo({ critic: { engine: "http://gpu:2" }, engine: { address: "http://gpu:1" } });
     expect(() => checkCritic(apart)).toThrow(/critic.engine: .*set engine.copy/);
     expect(() => checkCritic({ ...apart, engine: { ...apart.engine, copy: true } })).not.toThrow();
     expect(() => checkCritic(ppo({ critic: { learningRate: 1 } }))).not.toThrow();

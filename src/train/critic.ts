@@ -35,16 +35,16 @@ export const criticOptions = z
     weights: z
       .enum(["own", "shared"])
       .default("own")
-      .describe("with ppo: a critic with weights of its own, or a head on the policy's"),
+      .describe("ppo: a critic with its own weights, or a value head on the policy"),
     learningRate: z
       .number()
       .gt(0)
       .optional()
-      .describe("of a critic of its own; default: ten times optimizer.learningRate"),
+      .describe("learning rate of a separate critic (default: ten times optimizer.learningRate)"),
     engine: z
       .url({ protocol: /^https?$/ })
       .optional()
-      .describe("another engine server for a critic of its own; default: where the policy is"),
+      .describe("URL of an engine server for a separate critic (default: the policy's engine)"),
   })
   .prefault({});
 
@@ -121,7 +121,7 @@ export async function openCritic(
   const { sampler: _, samplerModel: __, samplerFolder: ___, ...here } = config.engine;
   const { model: ____, ...elsewhere } = here;
   const settings =
-    config.critic?.engine === undefined ? here : { ...elsewhere, name: config.critic.engine };
+    config.critic?.engine === undefined ? here : { ...elsewhere, address: config.critic.engine };
   const engine = await openEngine(settings, model, { ...more, valueHead: true });
   return createCritic(engine, config, maxReturn);
 }

@@ -8,7 +8,7 @@ import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import type { EngineKind, EngineOptions } from "./engine-kind.js";
 
 export const embeddedKind: EngineKind = {
-  name: z.literal("embedded"),
+  address: z.literal("embedded"),
   help: "embedded (this process)",
   isRemote: false,
   async open(options, model, { seed = 0, valueHead = false }) {

@@ -3,7 +3,7 @@ import { engineOptions } from "../train/engines.js";
 import { engineChoice, engineFor } from "./engine-choice.js";
 
 const served = engineOptions.parse({
-  name: "http://gpu:8000",
+  address: "http://gpu:8000",
   model: "small",
   loraRank: 8,
   copy: true,
@@ -12,18 +12,18 @@ const served = engineOptions.parse({
 describe("engineFor", () => {
   it("is the engine of the run where none is named, without what is for training", () => {
     const engine = engineFor(served, engineChoice.parse({ threads: 2 }));
-    expect(engine).toMatchObject({ name: "http://gpu:8000", model: "small", threads: 2 });
+    expect(engine).toMatchObject({ address: "http://gpu:8000", model: "small", threads: 2 });
     expect(engine).toMatchObject({ copy: false, loraRank: 8 });
   });
 
   it("is the named one, without the settings of the run's own server", () => {
-    const engine = engineFor(served, engineChoice.parse({ name: "embedded" }));
+    const engine = engineFor(served, engineChoice.parse({ address: "embedded" }));
     expect(engine).toEqual(engineOptions.parse({}));
   });
 
   it("on another server keeps the rank, which belongs to the weights, and no names", () => {
-    const engine = engineFor(served, { name: "http://other:8000" });
-    expect(engine).toEqual(engineOptions.parse({ name: "http://other:8000", loraRank: 8 }));
+    const engine = engineFor(served, { address: "http://other:8000" });
+    expect(engine).toEqual(engineOptions.parse({ address: "http://other:8000", loraRank: 8 }));
   });
 
   it("is embedded for a model that no run trained", () => {

@@ -8,11 +8,11 @@ const engine = engineOptions.unwrap();
 export const engineChoice = engine
   .pick({ threads: true, model: true })
   .extend({
-    name: engine.shape.name
+    address: engine.shape.address
       .unwrap()
       .optional()
       .describe(
-        "embedded, or an engine server's http://…; default: the engine of each model's run",
+        "embedded, or the URL of an engine server (default: the engine of each model's run)",
       ),
   })
   .prefault({});
@@ -30,14 +30,14 @@ export function engineFor(
   recorded: EngineOptions | undefined,
   chosen: EngineChoice = {},
 ): EngineOptions {
-  const { name = "embedded", threads, model, loraRank } = recorded ?? {};
-  const named = chosen.name ?? name;
-  const same = named === name;
+  const { address = "embedded", threads, model, loraRank } = recorded ?? {};
+  const chosenAddress = chosen.address ?? address;
+  const same = chosenAddress === address;
   return engineOptions.parse({
     ...(same && threads !== undefined && { threads }),
     ...(same && model !== undefined && { model }),
-    ...(isRemote({ name: named }) && loraRank !== undefined && { loraRank }),
+    ...(isRemote({ address: chosenAddress }) && loraRank !== undefined && { loraRank }),
     ...chosen,
-    name: named,
+    address: chosenAddress,
   });
 }

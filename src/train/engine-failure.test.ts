@@ -16,7 +16,7 @@ afterAll(() => rmSync(parent, { recursive: true, force: true }));
 const EPISODES = 128;
 const settings = (url: string, changes: object = {}): TrainConfig =>
   tinyConfig({
-    engine: { name: url },
+    engine: { address: url },
     warmStart: { episodes: 0 },
     evaluation: { every: 0 },
     updates: 1,

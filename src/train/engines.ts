@@ -24,25 +24,25 @@ export const engineKinds: readonly EngineKind[] = [
 /** The engine to compute with. */
 export const engineOptions = z
   .strictObject({
-    name: z
-      .union(engineKinds.map(({ name }) => name))
+    address: z
+      .union(engineKinds.map(({ address }) => address))
       .default("embedded")
-      .describe(`what computes: ${engineKinds.map(({ help }) => help).join(", or ")}`),
+      .describe(`where to compute: ${engineKinds.map(({ help }) => help).join(", or ")}`),
     ...engineSettings,
   })
   .prefault({});
 
-const kindOf = ({ name }: Pick<EngineOptions, "name">): EngineKind => {
-  const kind = engineKinds.find((one) => one.name.safeParse(name).success);
+const kindOf = ({ address }: Pick<EngineOptions, "address">): EngineKind => {
+  const kind = engineKinds.find((one) => one.address.safeParse(address).success);
   if (kind === undefined)
     throw new ConfigError(
-      `engine: there is no engine "${name}"; expected ${engineKinds.map(({ help }) => help).join(", or ")}`,
+      `engine: there is no engine "${address}"; expected ${engineKinds.map(({ help }) => help).join(", or ")}`,
     );
   return kind;
 };
 
 /** Whether the settings name an engine server. */
-export function isRemote(options: Pick<EngineOptions, "name">): boolean {
+export function isRemote(options: Pick<EngineOptions, "address">): boolean {
   return kindOf(options).isRemote;
 }
 

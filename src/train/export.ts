@@ -18,7 +18,7 @@ export async function exportModel(
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new ConfigError(`--out: ${folder} is not empty; name a folder that is new`);
   const tokenizer = await loadTokenizer(model.tokenizer);
-  if (existsSync(join(model.weights, "model.safetensors")) && engine.name === undefined)
+  if (existsSync(join(model.weights, "model.safetensors")) && engine.address === undefined)
     await exportHere(model.weights, folder);
   else await exportFromServer(model, folder, engine);
   await tokenizer.save(folder);

@@ -15,7 +15,7 @@ const groups = groupsOf([[{ steps: [step(), step()] }, { steps: [step()] }]]);
 const update = prepareUpdate(
   groups,
   { advantages: [[[1, -1], [1]]] },
-  { paw: ce, normaliser: "tokens", maxReturn: 10 },
+  { paw: ce, aggregation: "token-mean", maxReturn: 10 },
 );
 
 let engine: Engine;

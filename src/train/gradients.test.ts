@@ -18,7 +18,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => engine.dispose());
 
-const paw = pawOptions.parse({ loss: "ce", alpha: 1, balance: 1 });
+const paw = pawOptions.parse({ loss: "ce", alpha: 1, lambda: 1 });
 /** Eight episodes of two steps; their advantages cancel in part, as those of a group do. */
 const update: Update = prepareUpdate(
   groupsOf(
@@ -29,7 +29,7 @@ const update: Update = prepareUpdate(
     ),
   ),
   { advantages: [0, 1].map((g) => [0, 1, 2, 3].map((e) => [e - 1.5 + g, 1.5 - e])) },
-  { paw, normaliser: "tokens", maxReturn: 10 },
+  { paw, aggregation: "token-mean", maxReturn: 10 },
 );
 const objective = objectiveOptions.parse({ kl: 0, entropy: 0.01 });
 const terms = { critic: false, sampler: false };
@@ -93,7 +93,7 @@ describe("the relation of two gradients", () => {
     const without = prepareUpdate(
       groupsOf([[{ steps: [{ action: [-5], observation: 2 }] }]]),
       { advantages: [[[1]]] },
-      { paw: { ...paw, balance: 0 }, normaliser: "tokens", maxReturn: 10 },
+      { paw: { ...paw, lambda: 0 }, aggregation: "token-mean", maxReturn: 10 },
     );
     const found = await relateGradients(engine, without, { policy, world });
     expect(found["gradient.policy"]).toBeGreaterThan(0);

@@ -28,7 +28,7 @@ export const gradientOptions = z
       .min(0)
       .default(10)
       .describe(
-        "measure policy and world gradients of a whole update every so many; 0 is never, a cap needs 1",
+        "measure the policy's and the world model's gradients every this many updates (0: never; paw.gradientCap needs 1)",
       ),
   })
   .prefault({});

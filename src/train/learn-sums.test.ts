@@ -33,7 +33,7 @@ it("sums tokens, and takes the mean of losses and norms over mini-batches", asyn
   } as unknown as Engine;
   const learnt = await learn(engine, { sequences } as unknown as Update, {
     objective: { loss: { op: "logprob" }, metrics: {} },
-    normaliser: "tokens",
+    aggregation: "token-mean",
     minibatch: 2,
     optimizer: optimizerOptions.parse({ learningRate: 8, warmup: 4 }),
     stepsBefore: 1,

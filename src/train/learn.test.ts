@@ -11,11 +11,11 @@ const groups = groupsOf(
 const update = prepareUpdate(
   groups,
   { advantages: groups.map((_, g) => [[g], [g + 0.5]]) },
-  { paw: pawOptions.parse({ loss: "off" }), normaliser: "tokens", maxReturn: 10 },
+  { paw: pawOptions.parse({ loss: "off" }), aggregation: "token-mean", maxReturn: 10 },
 );
 /** The advantages of each mini-batch's sequences: each is another, so they tell who is there. */
 const order = (seed: number) =>
-  minibatches(update, { minibatch: 8, normaliser: "tokens", seed }).map((batch) =>
+  minibatches(update, { minibatch: 8, aggregation: "token-mean", seed }).map((batch) =>
     batch.map(({ inputs }) => Math.max(...Array.from(inputs.advantage!))),
   );
 

@@ -7,7 +7,7 @@ import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom } from "../random.js";
 import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
-import { minibatchWeights, type Normaliser } from "../update/weights.js";
+import { type Aggregation, minibatchWeights } from "../update/weights.js";
 import type { Corrections } from "./corrections.js";
 import { mismatchOf, refuseMismatch, samplerMismatch } from "./mismatch.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
@@ -16,7 +16,7 @@ import { asMean } from "./sft.js";
 /** How an update is learnt. */
 export interface LearnOptions {
   readonly objective: Objective;
-  readonly normaliser: Normaliser;
+  readonly aggregation: Aggregation;
   /** Steps of episodes per optimiser step. */
   readonly minibatch: number;
   readonly optimizer: OptimizerOptions;
@@ -91,9 +91,9 @@ export async function learn(
 /** The update's sequences in random order and in mini-batches, with weights for a step of each one's own. */
 export function minibatches(
   update: Update,
-  { minibatch, normaliser, seed }: Pick<LearnOptions, "minibatch" | "normaliser" | "seed">,
+  { minibatch, aggregation, seed }: Pick<LearnOptions, "minibatch" | "aggregation" | "seed">,
 ): readonly (readonly TrainSequence[])[] {
-  return minibatchWeights(cutBatches(shuffle(update.sequences, seed), minibatch), normaliser);
+  return minibatchWeights(cutBatches(shuffle(update.sequences, seed), minibatch), aggregation);
 }
 
 /** The corrections of each optimiser step; the weights of each share sum to that of the imitation loss. */

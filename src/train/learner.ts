@@ -94,7 +94,7 @@ export interface Learner {
 export function createLearner(context: LearnerContext, options: LearnerOptions): Learner {
   const { engine, critic, environment, tokenizer, style } = context;
   const { objective, paw, minibatch, optimizer } = options;
-  const { normaliser } = objective;
+  const { aggregation } = objective;
   const values = usesCritic(options.advantage);
   const { sampler = engine.capabilities.otherSampler === true } = context;
   const terms = { critic: values && critic === undefined, sampler };
@@ -111,7 +111,7 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
     prepare: (groups, advantages, { results }) =>
       prepareUpdate(groups, advantages, {
         paw,
-        normaliser,
+        aggregation,
         maxReturn: environment.maxReturn,
         ownGroups: values,
         maxTokens: engine.capabilities.maxContext,
@@ -141,7 +141,7 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
 
     async learn(update, { corrections, ...place }) {
       if (update.sequences.length === 0) return undefined;
-      const how = { normaliser, minibatch, ...place };
+      const how = { aggregation, minibatch, ...place };
       const learnt = await learn(engine, update, {
         ...how,
         objective: loss,

@@ -20,6 +20,7 @@ import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder
 import type { TrainConfig } from "./config.js";
 import { type EvaluatedModel, evaluateSplits } from "./evaluate.js";
 import { describeLeftOut } from "./left-out.js";
+import { olderNamesNotice } from "./recorded-config.js";
 import { refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
 import { REFERENCE } from "./saved-model.js";
 import type { OptimizerOptions } from "./schedule.js";
@@ -77,6 +78,8 @@ export function openTrainingRun<C extends RunConfig>(
   const { folder, onProblem = ignore } = options;
   if (options.resume !== true)
     return createRun({ folder, kind: kind.kind, seed: config.seed, config }, onProblem);
+  const older = olderNamesNotice(folder);
+  if (older !== undefined) onProblem(older);
   const state = checkpoint?.state ?? NOTHING_DONE;
   const recorded = kind.recorded(folder);
   const resumption = { folder, length: kind.length, placeOf: options.placeOf };

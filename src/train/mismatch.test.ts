@@ -25,7 +25,7 @@ describe("what sampling recorded against what learning computes", () => {
     const update = { sequences: [{ ids, inputs, steps: 1 }] } as unknown as Update;
     return learn(engine, update, {
       objective: policyObjective(objectiveOptions.parse({})),
-      normaliser: "tokens",
+      aggregation: "token-mean",
       minibatch: 1,
       optimizer: optimizerOptions.parse({ warmup: 0 }),
       stepsBefore: 0,

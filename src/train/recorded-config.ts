@@ -1,6 +1,6 @@
 /** The configuration that a training run was recorded with: read by today's schema, or refused with a word. */
 import type { z } from "zod";
-import { parseRecorded, type SettingHistory } from "../config/recorded.js";
+import { olderNames, parseRecorded, type SettingHistory } from "../config/recorded.js";
 import { type SettingsTree, withValueAt } from "../config/settings-tree.js";
 import { findEnvKind } from "../envs/registry.js";
 import { type Manifest, readManifest } from "../runs/manifest.js";
@@ -39,6 +39,13 @@ export function recordedConfig<S extends z.ZodObject>(
 const kindOf = ({ env }: SettingsTree) =>
   findEnvKind(String((env as { name?: unknown } | undefined)?.name));
 
+/** Settings that every kind of training run has, and that were renamed since. */
+export const RENAMED_ENGINE = [{ path: "engine.name", renamed: "engine.address" }] as const;
+const AGGREGATIONS = { tokens: "token-mean", paper: "group-mean" };
+const RENAMED_OBJECTIVE = [
+  { path: "objective.normaliser", renamed: "objective.aggregation", values: AGGREGATIONS },
+] as const;
+
 const TRAIN = {
   kind: "train",
   schema: (config: SettingsTree) => trainConfig(kindOf(config)),
@@ -48,9 +55,29 @@ const TRAIN = {
     { path: "gradients", before: { every: 0 } },
     // PPO's critic was a head on the policy.
     { path: "critic", before: { weights: "shared" } },
+    ...RENAMED_ENGINE,
+    ...RENAMED_OBJECTIVE,
+    { path: "patience", renamed: "invalidActionLimit" },
+    { path: "paw.balance", renamed: "paw.lambda" },
+    { path: "paw.normaliser", renamed: "paw.aggregation", values: AGGREGATIONS },
+    { path: "warmStart.sft.strays", renamed: "warmStart.sft.randomActions" },
   ],
 } as const;
-const RWML = { kind: "rwml", schema: (config: SettingsTree) => rwmlConfig(kindOf(config)) };
+const RWML = {
+  kind: "rwml",
+  schema: (config: SettingsTree) => rwmlConfig(kindOf(config)),
+  history: [...RENAMED_ENGINE, ...RENAMED_OBJECTIVE],
+} as const;
+
+/** A notice that a run has settings under older names, or nothing. */
+export function olderNamesNotice(run: string): string | undefined {
+  const { kind, config } = readManifest(run);
+  const history = [TRAIN, RWML].find((one) => one.kind === kind)?.history ?? RENAMED_ENGINE;
+  const names = olderNames(config, history);
+  return names.length === 0
+    ? undefined
+    : `${run} was recorded with settings that have been renamed since: ${names.join(", ")}`;
+}
 
 /** The settings of a run of `pawl train`, as they hold now. */
 export function trainConfigOf(run: string): TrainConfig {

@@ -51,7 +51,7 @@ const advantages = fc.constantFrom(
 const paws = fc.record({
   loss: fc.constantFrom("cmae", "ce", "off"),
   alpha: fc.constantFrom(0.3, 0.75, 1),
-  balance: fc.constantFrom("adaptive", 0.2, 0),
+  lambda: fc.constantFrom("adaptive", 0.2, 0),
   horizon: fc.constantFrom(1, 2),
   dedupe: fc.boolean(),
   skipWithoutSignal: fc.constantFrom("off", "groups", "updates"),
@@ -64,16 +64,16 @@ describe("a recount", () => {
         updates,
         advantages,
         paws,
-        fc.constantFrom("tokens", "paper"),
+        fc.constantFrom("token-mean", "group-mean"),
         fc.constantFrom(6, 100),
-        (groups, advantage, given, normaliser, maxTokens) => {
+        (groups, advantage, given, aggregation, maxTokens) => {
           const paw = pawOptions.parse(given);
-          const objective = objectiveOptions.parse({ kl: 0, entropy: 0, normaliser });
+          const objective = objectiveOptions.parse({ kl: 0, entropy: 0, aggregation });
           const options = advantageOptions.parse(advantage);
           const table = computeAdvantages(groups, options);
           const config = { paw, objective, minibatch: 256 };
           const prepared = prepareUpdate(groups, table, {
-            ...{ paw, normaliser: objective.normaliser, maxReturn: 10, maxTokens },
+            ...{ paw, aggregation: objective.aggregation, maxReturn: 10, maxTokens },
           });
           const line = updateMetrics({
             ...{ index: 0, groups, prepared, gradients: undefined, gradientCap: {} },
@@ -81,7 +81,7 @@ describe("a recount", () => {
             optimizerSteps: 0,
             seconds: { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 },
           });
-          const [batch = []] = minibatches(prepared, { ...config, normaliser, seed: 1 });
+          const [batch = []] = minibatches(prepared, { ...config, aggregation, seed: 1 });
           const learnt: Record<string, number> = { "train.tokens": 0 };
           for (const { ids, inputs } of batch) {
             learnt["train.tokens"]! += ids.length;

@@ -150,7 +150,7 @@ function lambdasOf(
       (paw.skipWithoutSignal === "groups" && !signals[u]) ||
       (paw.skipWithoutSignal === "updates" && !signals.includes(true));
     if (returns.length === 0 || skipped) return 0;
-    if (paw.balance !== "adaptive") return paw.balance;
+    if (paw.lambda !== "adaptive") return paw.lambda;
     return Math.min(1, Math.max(0, 1 - mean(returns) / maxReturn));
   });
 }
@@ -235,7 +235,8 @@ function policyLoss(
   const losses = rows.map(({ group, attempt, step, unit, start, end }) => {
     const advantage = advantages.advantages[group]![attempt]![step]!;
     const total = typeof advantage === "number" ? (end - start) * advantage : sum(advantage);
-    const share = objective.normaliser === "tokens" ? tokens : units.length * episodesIn.get(unit)!;
+    const share =
+      objective.aggregation === "token-mean" ? tokens : units.length * episodesIn.get(unit)!;
     return -total / share;
   });
   return { "policy.loss": sum(losses) };

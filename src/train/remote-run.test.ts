@@ -57,7 +57,7 @@ describe("a run on an engine server", () => {
     expect(readdirSync(join(there, "checkpoints", "000003")).sort()).toContain("remote.json");
     expect(existsSync(join(there, "checkpoints", "000003", "model.safetensors"))).toBe(false);
     expect(readFileSync(join(there, "manifest.json"), "utf8")).not.toMatch(/API_KEY/);
-    await expect(openSavedModel(findSavedModel(there), { name: "embedded" })).rejects.toThrow(
+    await expect(openSavedModel(findSavedModel(there), { address: "embedded" })).rejects.toThrow(
       /weights are on the engine server/,
     );
     const { engine } = await openSavedModel(findSavedModel(there));
@@ -69,7 +69,7 @@ describe("a run on an engine server", () => {
     const copied = join(parent, "copied");
     await trainRun(config({ name: server!.url, copy: true }, { updates: 1 }), { folder: copied });
     const { engine } = await openSavedModel(findSavedModel(copied), {
-      name: "embedded",
+      address: "embedded",
       threads: 1,
     });
     const [result] = await engine.forward([{ ids: [1, 2, 3] }]);
@@ -130,7 +130,10 @@ describe("a server killed in the middle", () => {
         armed = () => {
           void process.called(call, call === "save_weights" ? 2 : 1).then(async () => {
             await process.kill();
-            process = await startServerProcess({ ...options, port: portOf(settings.engine.name) });
+            process = await startServerProcess({
+              ...options,
+              port: portOf(settings.engine.address),
+            });
             resolve();
           });
         };

@@ -156,7 +156,7 @@ describe("the replay of a run", () => {
   it("computes a capped λ again from the recorded gradients, across a resumed run too", async () => {
     const config = tinyConfig({
       // A balance of 1 and a tight cap, so that the cap is what decides.
-      paw: { balance: 1, loss: "ce", gradientCap: 0.01 },
+      paw: { lambda: 1, loss: "ce", gradientCap: 0.01 },
       gradients: { every: 1 },
       // The entropy's gradient is there even where no episode succeeds.
       objective: { entropy: 0.01, kl: 0 },

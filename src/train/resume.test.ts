@@ -139,12 +139,12 @@ describe("what cannot change is refused by name, and nothing is touched", () => 
 
 describe("resumeChanges", () => {
   it("takes where it is computed and how it is watched", () => {
-    const engine = { name: "embedded", threads: 1, copy: false, loraRank: 0 };
-    const given = { engine: { ...engine, name: "http://gpu:8000", copy: true }, updates: 3 };
+    const engine = { address: "embedded", threads: 1, copy: false, loraRank: 0 };
+    const given = { engine: { ...engine, address: "http://gpu:8000", copy: true }, updates: 3 };
     expect(
       resumeChanges({ engine, updates: 2 }, given, { folder: "r", length: "updates" }),
     ).toEqual({
-      "engine.name": { from: "embedded", to: "http://gpu:8000" },
+      "engine.address": { from: "embedded", to: "http://gpu:8000" },
       "engine.copy": { from: false, to: true },
       updates: { from: 2, to: 3 },
     });
@@ -173,7 +173,10 @@ describe("recorded settings", () => {
 
   it("that older versions did not have are as they were then", () => {
     const run = recordWith("old", ({ engine: _, checkpointEvery: __, ...rest }) => rest);
-    expect(trainConfigOf(run)).toMatchObject({ engine: { name: "embedded" }, checkpointEvery: 1 });
+    expect(trainConfigOf(run)).toMatchObject({
+      engine: { address: "embedded" },
+      checkpointEvery: 1,
+    });
   });
 
   it("of a run that measured gradients on a sample and had no critic: neither is guessed at", () => {

@@ -11,7 +11,7 @@ const FREE: readonly RegExp[] = [
   /^evaluation\./,
   /^checkpointEvery$/,
   /^mismatchLimit$/,
-  /^engine\.(name|threads|model|copy|sampler|samplerModel|samplerFolder)$/,
+  /^engine\.(address|threads|model|copy|sampler|samplerModel|samplerFolder)$/,
 ];
 
 /** A run that goes on. */

@@ -18,7 +18,7 @@ export interface RlOptions {
   readonly groups: number;
   readonly groupSize: number;
   readonly stepLimit?: number | undefined;
-  readonly patience?: number | undefined;
+  readonly invalidActionLimit?: number | undefined;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly minibatch: number;

@@ -20,11 +20,11 @@ export interface RlContext extends LearnerContext, RlProgress {}
 /** Trains the engine's model by acting in the environment. */
 export async function trainRl(context: RlContext, options: RlOptions): Promise<void> {
   const { engine, environment, tokenizer, style, signal } = context;
-  const { groupSize, stepLimit, patience, maxTokens, temperature } = options;
+  const { groupSize, stepLimit, invalidActionLimit, maxTokens, temperature } = options;
   const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
   const limits = {
     ...(stepLimit !== undefined && { stepLimit }),
-    ...(patience !== undefined && { patience }),
+    ...(invalidActionLimit !== undefined && { invalidActionLimit }),
     ...(signal !== undefined && { signal }),
   };
   const learner = createLearner(context, options);

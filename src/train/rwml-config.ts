@@ -13,39 +13,43 @@ const collectOptions = z
     runs: z
       .array(z.string())
       .default([])
-      .describe("recorded runs whose episodes to cut; none: the model plays"),
-    episodes: count.default(512).describe("episodes for the model to play, a task each"),
+      .describe("recorded runs to cut into triplets (default: the model plays)"),
+    episodes: count.default(512).describe("episodes to play, one per task"),
     epsilon: z
       .number()
       .min(0)
       .max(1)
       .default(0)
-      .describe("share of steps at which it acts at random, where actions are listed"),
+      .describe("ε: probability of a random action, in environments that list actions"),
   })
   .prefault({});
 
 /** Task rewards that go along with the predictions'. */
 const taskOptions = z
   .strictObject({
-    groups: z.int().min(0).default(0).describe("tasks per update, beside the triplets; 0 is none"),
+    groups: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe("tasks per update in addition to the triplets (0: none)"),
     groupSize: count.min(2).default(8).describe("episodes per task"),
-    weight: z.number().gt(0).default(1).describe("what they count beside predictions"),
+    weight: z.number().gt(0).default(1).describe("weight of task RL relative to predictions"),
   })
   .prefault({});
 
 /** What is kept back to measure with. */
 const heldOutOptions = z
   .strictObject({
-    share: z.number().gt(0).lt(1).default(0.1).describe("share of the tasks not to learn from"),
-    triplets: count.default(128).describe("triplets of them to predict at each evaluation"),
+    share: z.number().gt(0).lt(1).default(0.1).describe("fraction of the tasks to hold out"),
+    triplets: count.default(128).describe("held-out triplets to predict at each evaluation"),
     samples: count
       .min(2)
       .default(4)
-      .describe("predictions of each at the training temperature, beside the most probable one"),
+      .describe("predictions per triplet at the training temperature, besides the greedy one"),
     text: z
       .string()
       .optional()
-      .describe("a text file, paragraphs between empty lines, whose loss is watched too"),
+      .describe("text file whose loss is tracked too; paragraphs are separated by blank lines"),
   })
   .prefault({});
 
@@ -60,23 +64,25 @@ export function rwmlConfig(kind: EnvKind) {
         start: z
           .string()
           .min(1)
-          .describe("the model: a run (its latest checkpoint), or its folder"),
+          .describe("model to train: a run (its latest checkpoint) or a model folder"),
       })
       .prefault({} as { start: string }),
     engine: shared.engine,
     collect: collectOptions,
     filter: filterOptions,
     reward: rewardOptions,
-    updates: z.int().min(0).default(100).describe("updates of RWML"),
-    triplets: count.default(32).describe("triplets per update, a group of predictions each"),
+    updates: z.int().min(0).default(100).describe("number of RWML updates"),
+    triplets: count.default(32).describe("triplets per update, one group of predictions each"),
     groupSize: count.min(2).default(8).describe("predictions per triplet"),
-    predictionTokens: count.default(128).describe("longest prediction, reasoning included"),
+    predictionTokens: count
+      .default(128)
+      .describe("maximum length of a prediction in tokens, including reasoning"),
     task: taskOptions,
     split: shared.split,
     stepLimit: shared.stepLimit,
     maxTokens: shared.maxTokens,
     temperature: shared.temperature,
-    minibatch: count.default(256).describe("predictions and steps per optimiser step"),
+    minibatch: count.default(256).describe("mini-batch size in predictions and steps"),
     objective: shared.objective,
     optimizer: shared.optimizer,
     heldOut: heldOutOptions,

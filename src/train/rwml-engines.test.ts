@@ -85,7 +85,7 @@ describe("pawl rwml on an engine server", () => {
       ...["--held-out.share", "0.3", "--evaluation.every", "0", "--engine.copy"],
     ]);
     expect([done.code, done.stderr]).toEqual([0, expect.not.stringContaining("will not be")]);
-    expect(openRun(next, fail).manifest.config).toMatchObject({ engine: { name: server.url } });
+    expect(openRun(next, fail).manifest.config).toMatchObject({ engine: { address: server.url } });
     expect(forgetting(next).weights.all).toBeGreaterThan(0);
   }, 240_000);
 

@@ -147,7 +147,7 @@ describe("settings of a sampler that cannot work", () => {
 
   it("are refused before anything is started", async () => {
     await refused({ samplerFolder: "/x" }, /there is no sampler; name one with --engine.sampler/);
-    await refused({ name: "http://127.0.0.1:9", sampler }, /set engine.copy/);
+    await refused({ address: "http://127.0.0.1:9", sampler }, /set engine.copy/);
     await refused({ sampler }, /choose another advantage than ppo/, { valueHead: true });
     await refused({ sampler, threads: 1 }, /no sampler answers at http:\/\/127.0.0.1:9/);
     expect(() => engineOptions.parse({ sampler: "http://me:secret@host" })).toThrow(

@@ -5,20 +5,16 @@ import { learningRateAt } from "../engine/schedule.js";
 /** Settings of the optimiser: AdamW with a warm-up, then constant or falling to 0 along a cosine. */
 export const optimizerOptions = z
   .strictObject({
-    learningRate: z.number().gt(0).default(1e-4).describe("step size of AdamW"),
+    learningRate: z.number().gt(0).default(1e-4).describe("AdamW learning rate"),
     schedule: z
       .enum(["constant", "linear", "cosine"])
       .default("constant")
-      .describe("after the warm-up"),
-    warmup: z.int().min(0).default(10).describe("optimiser steps over which the rate rises from 0"),
+      .describe("learning-rate schedule after the warm-up"),
+    warmup: z.int().min(0).default(10).describe("optimiser steps of linear learning-rate warm-up"),
     weightDecay: z.number().min(0).default(0.01).describe("decoupled weight decay"),
-    beta1: z.number().min(0).lt(1).default(0.9).describe("decay of the mean gradient"),
-    beta2: z.number().min(0).lt(1).default(0.999).describe("decay of the mean squared gradient"),
-    gradClipNorm: z
-      .number()
-      .gt(0)
-      .default(1)
-      .describe("longest gradient; longer ones are shortened"),
+    beta1: z.number().min(0).lt(1).default(0.9).describe("Adam β₁"),
+    beta2: z.number().min(0).lt(1).default(0.999).describe("Adam β₂"),
+    gradClipNorm: z.number().gt(0).default(1).describe("clip the gradient norm to this"),
   })
   .prefault({});
 

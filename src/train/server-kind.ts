@@ -8,13 +8,13 @@ import { connectRemoteEngine } from "../engine/remote/remote-engine.js";
 import type { EngineKind } from "./engine-kind.js";
 
 export const serverKind: EngineKind = {
-  name: z.url({ protocol: /^https?$/ }),
-  help: "an engine server's http://…",
+  address: z.url({ protocol: /^https?$/ }),
+  help: "the URL of an engine server",
   isRemote: true,
   async open(options, model, { seed = 0, valueHead = false, onNotice }) {
-    const { name, loraRank, copy } = options;
+    const { address, loraRank, copy } = options;
     const remote = {
-      url: name,
+      url: address,
       loraRank,
       copy,
       valueHead,

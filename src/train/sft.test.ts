@@ -25,7 +25,7 @@ it("imitates what the teacher chose and nothing it was made to do", async () => 
     const [sequence, ...others] = imitationSequences(
       episode,
       { tokenizer, style },
-      { observationWeight: 0, strays: false },
+      { observationWeight: 0, randomActions: false },
     );
     expect(others).toEqual([]);
     const ids = Array.from(sequence!.ids);

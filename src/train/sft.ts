@@ -13,17 +13,14 @@ import { learningRate, optimizerOptions } from "./schedule.js";
 /** Settings of supervised fine-tuning. */
 export const sftOptions = z
   .strictObject({
-    epochs: z.int().min(0).default(3).describe("passes over the episodes"),
+    epochs: z.int().min(0).default(3).describe("epochs over the episodes"),
     batch: z.int().min(1).default(32).describe("episodes per optimiser step"),
     observationWeight: z
       .number()
       .min(0)
       .default(0)
-      .describe("how much observation tokens count beside action tokens; 0 clones actions only"),
-    strays: z
-      .boolean()
-      .default(false)
-      .describe("imitate also the steps at which the teacher acted at random"),
+      .describe("weight of observation tokens relative to action tokens (0: imitate actions only)"),
+    randomActions: z.boolean().default(false).describe("also imitate the teacher's random actions"),
     optimizer: optimizerOptions,
   })
   .prefault({});
@@ -89,11 +86,11 @@ export async function fitSamples(
   }
 }
 
-/** An episode as sequences: the teacher's actions weigh 1, its strays and observations as asked. */
+/** An episode as sequences: the teacher's actions weigh 1, its random actions and observations as set. */
 export function imitationSequences(
   episode: Episode,
   { tokenizer, style }: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
-  { observationWeight, strays }: Pick<SftOptions, "observationWeight" | "strays">,
+  { observationWeight, randomActions }: Pick<SftOptions, "observationWeight" | "randomActions">,
 ): readonly MergedSequence[] {
   return mergeContinuations(
     episode.steps.map((step, index) => {
@@ -108,7 +105,7 @@ export function imitationSequences(
         done,
       );
       const weights = {
-        action: step.strayed && !strays ? 0 : 1,
+        action: step.strayed && !randomActions ? 0 : 1,
         observation: observationWeight,
       };
       const { ids, spans } = whole;

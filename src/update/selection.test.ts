@@ -90,20 +90,20 @@ describe("weights", () => {
   const lambdas = [0.5, 9, 1, 1];
 
   it("of action tokens: token mean, or mean over groups and episodes", () => {
-    expect(policyWeights(transitions, "tokens")).toEqual(new Array(5).fill(1 / 12));
-    expect(policyWeights(transitions, "paper")).toEqual([1 / 6, 1 / 6, 1 / 6, 1 / 3, 1 / 3]);
-    expect(policyWeights([], "tokens")).toEqual([]);
+    expect(policyWeights(transitions, "token-mean")).toEqual(new Array(5).fill(1 / 12));
+    expect(policyWeights(transitions, "group-mean")).toEqual([1 / 6, 1 / 6, 1 / 6, 1 / 3, 1 / 3]);
+    expect(policyWeights([], "token-mean")).toEqual([]);
   });
 
   it("of observation tokens: λ_g / (|G|·|S_g|·|o|), an empty group left out but counted in |G|", () => {
-    expect(worldWeights(transitions, lambdas, "paper")).toEqual([
+    expect(worldWeights(transitions, lambdas, "group-mean")).toEqual([
       [0.5 / (3 * 2 * 4)],
       [0.5 / (3 * 2 * 2)],
       [],
       [1 / (3 * 1 * 5)],
       [],
     ]);
-    expect(worldWeights(transitions, lambdas, "tokens").flat()).toEqual([
+    expect(worldWeights(transitions, lambdas, "token-mean").flat()).toEqual([
       0.5 / 11,
       0.5 / 11,
       1 / 11,
@@ -112,11 +112,11 @@ describe("weights", () => {
 
   it("later observations count their factor, each over its own length", () => {
     const two = { ...transitions[3]!, observations: [observation(5), observation(2, 0.5)] };
-    expect(worldWeights([two], lambdas, "paper")).toEqual([[1 / 5, 0.25]]);
+    expect(worldWeights([two], lambdas, "group-mean")).toEqual([[1 / 5, 0.25]]);
   });
 
   it("of an observation sum to λ_g over a group's share", () => {
-    const all = worldWeights(transitions, lambdas, "paper");
+    const all = worldWeights(transitions, lambdas, "group-mean");
     const groupSum = (group: number) =>
       transitions.reduce((total, transition, i) => {
         if (transition.group !== group) return total;
@@ -139,13 +139,13 @@ describe("weights", () => {
       [sequence([0.25, 0.25], [0, 0]), sequence([0.25, 0], [0, 0.5])],
       [sequence([0.25, 0], [0, 0.125])],
     ];
-    const paper = minibatchWeights(batches, "paper");
+    const paper = minibatchWeights(batches, "group-mean");
     expect(paper[0]![1]!.inputs).toEqual({
       policyWeight: Float32Array.of(0.5, 0),
       worldWeight: Float32Array.of(0, 1),
       advantage: [7, 7],
     });
-    const tokens = minibatchWeights(batches, "tokens");
+    const tokens = minibatchWeights(batches, "token-mean");
     expect(tokens[0]![0]!.inputs.policyWeight![0]).toBeCloseTo(1 / 3, 6);
     expect(tokens[1]![0]!.inputs.policyWeight).toEqual(Float32Array.of(1, 0));
     expect(tokens[1]![0]!.inputs.worldWeight).toEqual(Float32Array.of(0, 0.25));

@@ -43,7 +43,7 @@ describe("an update", () => {
       },
       {
         paw: pawOptions.parse({ alpha: 1, ...paw }),
-        normaliser: "tokens",
+        aggregation: "token-mean",
         maxReturn: 10,
         ownGroups,
       },

@@ -28,7 +28,7 @@ const advantages = {
 const prepare = (paw: Partial<PawOptions> = {}, more: Partial<UpdateOptions> = {}) =>
   prepareUpdate(groups, advantages, {
     paw: pawOptions.parse(paw),
-    normaliser: "tokens",
+    aggregation: "token-mean",
     maxReturn: 10,
     ...more,
   });
@@ -114,7 +114,7 @@ describe("prepareUpdate", () => {
       { advantages: [[[1]], [[1]]] },
       {
         paw: pawOptions.parse({ alpha: 1 }),
-        normaliser: "tokens",
+        aggregation: "token-mean",
         maxReturn: 10,
       },
     );
@@ -124,7 +124,7 @@ describe("prepareUpdate", () => {
   });
 
   it("fixed balance, token mean, α = 1", () => {
-    const update = prepare({ balance: 0.1, normaliser: "tokens", alpha: 1 });
+    const update = prepare({ lambda: 0.1, aggregation: "token-mean", alpha: 1 });
     expect(update.lambdas).toEqual([0.1, 0.1]);
     expect(
       column(update, "worldWeight")
@@ -152,7 +152,7 @@ describe("prepareUpdate", () => {
     };
     const update = prepareUpdate(groups, table, {
       paw: pawOptions.parse({ alpha: 1 }),
-      normaliser: "tokens",
+      aggregation: "token-mean",
       maxReturn: 10,
       ownGroups: true,
       results: { values },
@@ -172,7 +172,7 @@ describe("prepareUpdate", () => {
       { advantages: [[[[10, 20]]]] },
       {
         paw: pawOptions.parse({ loss: "off" }),
-        normaliser: "tokens",
+        aggregation: "token-mean",
         maxReturn: 10,
         results: {
           oldLogprobs: [Float32Array.of(0, 0, -3, -4)],
@@ -207,7 +207,7 @@ describe("prepareUpdate", () => {
       prepareUpdate(
         at(temperature, told),
         { advantages: [[[1]]] },
-        { paw: pawOptions.parse({ alpha: 1 }), normaliser: "tokens", maxReturn: 10, results },
+        { paw: pawOptions.parse({ alpha: 1 }), aggregation: "token-mean", maxReturn: 10, results },
       );
     const tempered = prepared(0.6);
     const [sequence] = tempered.sequences;
@@ -233,7 +233,11 @@ describe("prepareUpdate", () => {
   it("transitions without an observation are not in the pool", () => {
     const mute = { action: [L(0.4)], observation: 0 };
     const table = { advantages: [[[1, 1, 1]]] };
-    const options = { paw: pawOptions.parse({}), normaliser: "tokens", maxReturn: 10 } as const;
+    const options = {
+      paw: pawOptions.parse({}),
+      aggregation: "token-mean",
+      maxReturn: 10,
+    } as const;
     const some = groupsOf([[{ steps: [mute, step(0.9), step(0.8)] }]]);
     const update = prepareUpdate(some, table, options);
     expect(selectedOf(update)).toEqual([false, true, true]);
@@ -245,7 +249,7 @@ describe("prepareUpdate", () => {
   it("de-duplicates before it counts the pool, and looks further with a horizon", () => {
     const twice = groupsOf([[{ steps: [step(0.4), step(0.5)] }, { steps: [step(0.4)] }]]);
     const table = { advantages: [[[1, 1], [1]]] };
-    const more = { normaliser: "tokens", maxReturn: 10 } as const;
+    const more = { aggregation: "token-mean", maxReturn: 10 } as const;
     const unique = prepareUpdate(twice, table, {
       paw: pawOptions.parse({ dedupe: true, alpha: 1 }),
       ...more,
@@ -274,7 +278,11 @@ describe("prepareUpdate", () => {
 
   it("of broken episodes only is empty", () => {
     const broken = groupsOf([[{ steps: [step(0.5)], broken: true }]]);
-    const options = { paw: pawOptions.parse({}), normaliser: "tokens", maxReturn: 10 } as const;
+    const options = {
+      paw: pawOptions.parse({}),
+      aggregation: "token-mean",
+      maxReturn: 10,
+    } as const;
     const update = prepareUpdate(broken, { advantages: [[[]]] }, options);
     expect(update.sequences).toEqual([]);
     expect(update.summary).toMatchObject({ groups: 0, brokenEpisodes: 1, meanLambda: 0 });

@@ -34,13 +34,13 @@ import type {
 } from "./transition-record.js";
 import { type Transition, transitionsOf } from "./transitions.js";
 import { summarise, type UpdateSummary } from "./update-summary.js";
-import { type Normaliser, policyWeights, worldWeights } from "./weights.js";
+import { type Aggregation, policyWeights, worldWeights } from "./weights.js";
 
 /** What preparing an update depends on. */
 export interface UpdateOptions {
   readonly paw: PawOptions;
   /** What the mean of the policy's losses runs over. */
-  readonly normaliser: Normaliser;
+  readonly aggregation: Aggregation;
   /** R_max: the largest return an episode can have. */
   readonly maxReturn: number;
   /** Whether each episode is a group of its own, as PPO has it. */
@@ -178,7 +178,7 @@ function lambdasOf(
   const returns = groups.map((group) =>
     group.episodes.filter((episode) => episode.stop !== "broken").map((episode) => episode.return),
   );
-  const lambdas = balance(returns, paw.balance, maxReturn);
+  const lambdas = balance(returns, paw.lambda, maxReturn);
   return lambdas.map((lambda, g) => (skipped[g] ? 0 : lambda));
 }
 
@@ -199,7 +199,7 @@ function target(
 function weigh(
   transitions: readonly TargetedTransition[],
   lambdas: readonly number[],
-  { paw, normaliser }: UpdateOptions,
+  { paw, aggregation }: UpdateOptions,
 ): readonly WeighedTransition[] {
   const countable = transitions.map(({ group, episode, actionStart, actionEnd, tokens }) => ({
     group,
@@ -207,8 +207,8 @@ function weigh(
     actionTokens: actionEnd - actionStart,
     observations: tokens.observations,
   }));
-  const policy = policyWeights(countable, normaliser);
-  const world = worldWeights(countable, lambdas, paw.normaliser);
+  const policy = policyWeights(countable, aggregation);
+  const world = worldWeights(countable, lambdas, paw.aggregation);
   return transitions.map((transition, i) => ({
     ...transition,
     policyWeight: policy[i]!,

@@ -1,9 +1,9 @@
 /**
  * Weights: what one token counts, so that the sum over tokens is the mean that a loss is defined as.
  *
- *              action token of group g           observation token of a selected transition of group g
- *   `paper`    1 / (|G|·|g|)                     λ_g / (|G|·|S_g|·|o|)                      (PaW eq. 1, 9, 11)
- *   `tokens`   1 / (number of action tokens)     λ_g / (number of selected observation tokens)
+ *                 action token of group g          observation token of a selected transition of group g
+ *   `group-mean`  1 / (|G|·|g|)                    λ_g / (|G|·|S_g|·|o|)                      (PaW eq. 1, 9, 11)
+ *   `token-mean`  1 / (number of action tokens)    λ_g / (number of selected observation tokens)
  *
  * |G| counts the groups with a transition, |g| the group's episodes with one, S_g its selected
  * transitions. All of it is computed for the whole update, before mini-batches are cut, because a
@@ -12,8 +12,8 @@
 import type { TrainSequence } from "../engine/engine.js";
 import type { ObservationTarget } from "./multistep.js";
 
-/** What a mean runs over. */
-export type Normaliser = "tokens" | "paper";
+/** What the mean of a loss runs over. */
+export type Aggregation = "token-mean" | "group-mean";
 
 /** What weights depend on. */
 export interface Countable {
@@ -27,9 +27,9 @@ export interface Countable {
 /** The weight of an action token of each transition. */
 export function policyWeights(
   transitions: readonly Countable[],
-  normaliser: Normaliser,
+  aggregation: Aggregation,
 ): readonly number[] {
-  if (normaliser === "tokens") {
+  if (aggregation === "token-mean") {
     const total = transitions.reduce((sum, transition) => sum + transition.actionTokens, 0);
     return transitions.map(() => 1 / total);
   }
@@ -43,7 +43,7 @@ export function policyWeights(
 export function worldWeights(
   transitions: readonly Countable[],
   lambdas: readonly number[],
-  normaliser: Normaliser,
+  aggregation: Aggregation,
 ): readonly (readonly number[])[] {
   const groups = new Set(transitions.map((transition) => transition.group)).size;
   const selectedInGroup = new Map<number, number>();
@@ -56,7 +56,9 @@ export function worldWeights(
   return transitions.map(({ group, observations }) =>
     observations.map(({ start, end, factor }) => {
       const count =
-        normaliser === "tokens" ? tokens : groups * selectedInGroup.get(group)! * (end - start);
+        aggregation === "token-mean"
+          ? tokens
+          : groups * selectedInGroup.get(group)! * (end - start);
       return (factor * lambdas[group]!) / count;
     }),
   );
@@ -69,11 +71,11 @@ export function worldWeights(
  */
 export function minibatchWeights(
   batches: readonly (readonly TrainSequence[])[],
-  normaliser: Normaliser,
+  aggregation: Aggregation,
 ): readonly (readonly TrainSequence[])[] {
   return batches.map((batch) => {
     const factors = {
-      policyWeight: normaliser === "paper" ? batches.length : 1 / (policyShare(batch) || 1),
+      policyWeight: aggregation === "group-mean" ? batches.length : 1 / (policyShare(batch) || 1),
       worldWeight: batches.length,
     };
     return batch.map((sequence) => ({ ...sequence, inputs: scale(sequence.inputs, factors) }));

@@ -11,16 +11,18 @@ const count = z.int().min(1);
 export const dataOptions = z
   .array(z.string().min(1))
   .min(1)
-  .describe("data sets of pawl wm data, or chat JSON; several are put together");
+  .describe("data sets made by pawl wm data, or chat JSON files; several are combined");
 
 /** Budgets by environment. */
 export const budgetOptions = z
   .array(z.string())
   .default([])
-  .describe("most trajectories of each environment, for example household=2000,alfworld=500");
+  .describe("maximum trajectories per environment, such as household=2000,alfworld=500");
 
 /** How much a world model may say. */
-export const maxTokensOption = count.default(256).describe("longest response, in tokens");
+export const maxTokensOption = count
+  .default(256)
+  .describe("maximum length of a response in tokens");
 
 // The settings of agents' training, with defaults for a model from scratch that only reads.
 const model = modelOptions.unwrap();
@@ -49,7 +51,7 @@ export const worldTrainConfig = z.strictObject({
     })
     .prefault({}),
   engine: engineOptions,
-  epochs: count.default(5).describe("passes over the trajectories"),
+  epochs: count.default(5).describe("epochs over the trajectories"),
   batch: count.default(8).describe("trajectories per optimiser step"),
   optimizer: optimizer
     .extend({
@@ -60,13 +62,17 @@ export const worldTrainConfig = z.strictObject({
     .prefault({}),
   evaluation: z
     .strictObject({
-      every: z.int().min(0).default(500).describe("optimiser steps between evaluations; 0: never"),
+      every: z
+        .int()
+        .min(0)
+        .default(500)
+        .describe("evaluate every this many optimiser steps (0: never)"),
       trajectories: count.default(32).describe("test trajectories to evaluate on"),
     })
     .prefault({}),
   maxTokens: maxTokensOption,
-  checkpointEvery: count.default(250).describe("optimiser steps between checkpoints"),
-  seed: z.int().min(0).default(0).describe("seed of weights and of every draw"),
+  checkpointEvery: count.default(250).describe("save a checkpoint every this many optimiser steps"),
+  seed: z.int().min(0).default(0).describe("random seed for weights and sampling"),
 });
 
 /** The settings of WM-SFT. */

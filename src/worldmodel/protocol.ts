@@ -11,11 +11,13 @@ export const protocolOptions = z
     context: z
       .boolean()
       .default(true)
-      .describe("tell the model the initial state, where the data has it"),
+      .describe("include the initial state in the prompt if the data has it"),
     marker: z
       .string()
       .default("[SUCCESS]")
-      .describe("ends a response that reaches the goal; empty: the end of an episode itself does"),
+      .describe(
+        "marks a response that reaches the goal; empty: the end of the episode counts as success",
+      ),
   })
   .prefault({});
 

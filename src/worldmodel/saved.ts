@@ -10,7 +10,7 @@ import type { Tokenizer } from "../text/tokenizer.js";
 import { type EngineChoice, engineFor } from "../train/engine-choice.js";
 import type { EngineOptions } from "../train/engines.js";
 import { openModel } from "../train/open-model.js";
-import { recordedConfig } from "../train/recorded-config.js";
+import { RENAMED_ENGINE, recordedConfig } from "../train/recorded-config.js";
 import { findSavedModel } from "../train/saved-model.js";
 import { type WorldTrainConfig, worldTrainConfig } from "./config.js";
 import { engineWorldModel, type WorldModel } from "./model.js";
@@ -24,6 +24,7 @@ export function worldConfigOf(run: string): WorldTrainConfig {
   return recordedConfig(run, readManifest(run), {
     kind: WORLD_RUN,
     schema: () => worldTrainConfig,
+    history: RENAMED_ENGINE,
   });
 }
 

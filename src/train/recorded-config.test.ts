@@ -1,0 +1,51 @@
+/** Runs recorded before settings were renamed: read as meant, and said so. */
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { createRun } from "../runs/run-folder.js";
+import { olderNamesNotice, trainConfigOf } from "./recorded-config.js";
+import { tinyConfig } from "./testing.js";
+
+const config = tinyConfig({
+  invalidActionLimit: 3,
+  objective: { aggregation: "group-mean" },
+  paw: { lambda: 0.05, aggregation: "token-mean" },
+  warmStart: { sft: { randomActions: true } },
+});
+
+function recorded(): string {
+  const folder = join(mkdtempSync(join(tmpdir(), "pawl-recorded-")), "run");
+  createRun({ folder, kind: "train", seed: 0, config }, () => undefined).finish("done");
+  return folder;
+}
+
+it("a run with today's names is read without a notice", () => {
+  const folder = recorded();
+  expect(trainConfigOf(folder)).toEqual(config);
+  expect(olderNamesNotice(folder)).toBeUndefined();
+});
+
+it("a run with the names and values of before is read as the same settings, with a notice", () => {
+  const folder = recorded();
+  const path = join(folder, "manifest.json");
+  const manifest = JSON.parse(readFileSync(path, "utf8"));
+  const { invalidActionLimit, ...rest } = manifest.config;
+  const { address, ...engine } = rest.engine;
+  const { aggregation: _, ...objective } = rest.objective;
+  const { lambda, aggregation: __, ...paw } = rest.paw;
+  const { randomActions, ...sft } = rest.warmStart.sft;
+  manifest.config = {
+    ...rest,
+    patience: invalidActionLimit,
+    engine: { ...engine, name: address },
+    objective: { ...objective, normaliser: "paper" },
+    paw: { ...paw, balance: lambda, normaliser: "tokens" },
+    warmStart: { ...rest.warmStart, sft: { ...sft, strays: randomActions } },
+  };
+  writeFileSync(path, JSON.stringify(manifest));
+  expect(trainConfigOf(folder)).toEqual(config);
+  expect(olderNamesNotice(folder)).toBe(
+    `${folder} was recorded with settings that have been renamed since: engine.name → engine.address, objective.normaliser → objective.aggregation, patience → invalidActionLimit, paw.balance → paw.lambda, paw.normaliser → paw.aggregation, warmStart.sft.strays → warmStart.sft.randomActions`,
+  );
+});
