@@ -52,6 +52,8 @@ export const common = {
 /** The default of `pawl train`. */
 export const laptop = {
   ...common,
+  warmStart: { ...common.warmStart, episodes: 5500 },
+  updates: 105,
   advantage: { ...common.advantage, name: "gigpo" },
   corrections: { episodes: 24, teacher: "seeker", weight: 0.5 },
 };
