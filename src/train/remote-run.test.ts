@@ -44,7 +44,7 @@ afterAll(() => server?.close());
 describe("a run on an engine server", () => {
   it("is the run it would have been here", async () => {
     const there = join(parent, "there");
-    await trainRun(config({ name: server!.url }), { folder: there });
+    await trainRun(config({ address: server!.url }), { folder: there });
     const [a, b] = [recorded(here), recorded(there)];
     expect(b.episodes.map(({ steps }) => steps.map(({ action }) => action))).toEqual(
       a.episodes.map(({ steps }) => steps.map(({ action }) => action)),
@@ -67,7 +67,7 @@ describe("a run on an engine server", () => {
 
   it("copies its checkpoints where it is told to, so that they can be used here", async () => {
     const copied = join(parent, "copied");
-    await trainRun(config({ name: server!.url, copy: true }, { updates: 1 }), { folder: copied });
+    await trainRun(config({ address: server!.url, copy: true }, { updates: 1 }), { folder: copied });
     const { engine } = await openSavedModel(findSavedModel(copied), {
       address: "embedded",
       threads: 1,
@@ -86,7 +86,7 @@ describe("a run on an engine server", () => {
     });
     const said: string[] = [];
     const run = (name: string, changes: object, resume = false) =>
-      trainRun(config({ name: plain.url }, { model: { start }, updates: 1, ...changes }), {
+      trainRun(config({ address: plain.url }, { model: { start }, updates: 1, ...changes }), {
         folder: join(parent, name),
         resume,
         onProblem: (message) => said.push(message),
@@ -117,7 +117,7 @@ describe("a server killed in the middle", () => {
       const folder = join(parent, `killed-${call}`);
       const options = { model: testModel, folder: `${folder}-server`, extensions: true };
       let process: ServerProcess = await startServerProcess(options);
-      const settings = config({ name: process.url });
+      const settings = config({ address: process.url });
       // The warm start and the first update are behind it.
       const running = trainRun(settings, {
         folder,
