@@ -80,7 +80,7 @@ describe.skipIf(absent)("the PyTorch server", () => {
         server.process.kill("SIGKILL");
         back = server.ended.then(() => serve(Number(port)));
       });
-    await expect(running).rejects.toThrow(/restarted.*go on from the last one/);
+    await expect(running).rejects.toThrow(/restarted.*resume from the last one/);
     server = await back!;
     expect(openRun(run, fail).manifest.status).toBe("failed");
     expect(readdirSync(join(run, "checkpoints")).filter((name) => /^\d+$/.test(name))).toEqual([
