@@ -242,7 +242,7 @@ describe("an invalid answer is reported", () => {
     const engine = await sampledBy(server.url);
     await server.close();
     await expect(engine.sample([request])).rejects.toThrow(
-      /completions failed 2 times, lastly with ECONNREFUSED.*resume the run from its last checkpoint/,
+      /completions failed 2 times, most recently with ECONNREFUSED.*resume the run from its last checkpoint/,
     );
     await engine.dispose();
     expect(existsSync(folder)).toBe(true);
