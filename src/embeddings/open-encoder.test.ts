@@ -177,7 +177,7 @@ describe.skipIf(!existsSync(encoderFolder))(
       expect(encoder.statistics).toMatchObject({ hits: 1, misses: 1 });
       await expect(
         openEncoder(encoderOptions.parse({ from, cache, dimension: 768 })),
-      ).rejects.toThrow(/gives vectors of 384 numbers, expected 768/);
+      ).rejects.toThrow(/returns vectors of 384 numbers, expected 768/);
     });
   },
 );

@@ -115,7 +115,7 @@ describe("temperatures", () => {
     for (const options of [{ without: "temperatures" }, { extensions: false }])
       await withServer(options, async (engine) => {
         expect(engine.capabilities.temperatures).toBe(false);
-        const refused = /at temperature 1 only, and sequence 0 has others; set temperature to 1/;
+        const refused = /only at temperature 1, but sequence 0 has others; set temperature to 1/;
         const cool = { ids, temperatures: [1, 1, 0.7, 1], inputs: { weight: [0, 1, 1, 1] } };
         await expect(engine.forward([cool])).rejects.toThrow(refused);
         await expect(engine.forwardBackward([cool], crossEntropy)).rejects.toThrow(refused);

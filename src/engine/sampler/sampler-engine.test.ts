@@ -154,13 +154,13 @@ describe("an unsuitable sampler is rejected by name", () => {
 
   it("if it is not a sampler, or its model has another name", async () => {
     const change = () => ({ hello: "world" });
-    await refused({ change }, /no sampler: GET \/v1\/models gave status 200 and no list of models/);
+    await refused({ change }, /not a sampler: GET \/v1\/models returned status 200 and no list of models/);
     await server!.close();
     const neither = (path: string, answer: object) => (path === "/version" ? {} : answer);
     await refused({ change: neither }, /neither vLLM .* nor SGLang/);
     await server!.close();
     const models = ["a", "b"];
-    await refused({ models }, /has a, b; name one of them with engine.samplerModel/);
+    await refused({ models }, /has a, b; choose one of them with engine.samplerModel/);
     await server!.close();
     await refused({ models }, /has a, b; engine.samplerModel names c/, { model: "c" });
     await server!.close();
