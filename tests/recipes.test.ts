@@ -72,7 +72,7 @@ describe("at small scale, end to end", () => {
 
   it("paper-search runs in the synthetic world", () => runCutDown(paperSearch, { topk: 1 }));
 
-  const skipped = officialDataThere ? "" : " (skipped: no official games beside the project)";
+  const skipped = officialDataThere ? "" : " (skipped: no official games next to the project)";
   it.skipIf(!officialDataThere)(`paper-alfworld runs on the official games${skipped}`, () =>
     runCutDown(paperAlfworld, { data: unpacked(GAMES) }),
   );

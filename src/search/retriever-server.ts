@@ -4,7 +4,7 @@
  *   POST /retrieve {"queries": ["…"], "topk": 3, "return_scores": true}
  *     → {"result": [[{"document": {"id", "contents"}, "score"}, …], …]}
  *
- * Without `return_scores` the documents stand alone. `GET /health` tells that it is up. There is no
+ * Without `return_scores` the documents come without scores. `GET /health` says that it is up. There is no
  * authentication: bind it to loopback, or to a network that may read the corpus.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

@@ -102,12 +102,12 @@ it("reuses the common prefix if a prompt's end was tokenized differently", async
   const ask = (ids: readonly (readonly number[])[], continued: boolean) =>
     engine.sample(ids.map((prompt, seed) => ({ prompt, continued, maxTokens: 6, seed })));
   const first = await ask(prompts, true);
-  const anew = prompts.map((prompt, row) => [
+  const retokenized = prompts.map((prompt, row) => [
     ...prompt,
     ...first[row]![0]!.tokens.slice(0, row),
     ...draw(9),
   ]);
-  const [plain, continued] = [await ask(anew, false), await ask(anew, true)];
+  const [plain, continued] = [await ask(retokenized, false), await ask(retokenized, true)];
   continued.forEach(([sample], row) => {
     expect(sample!.tokens).toEqual(plain[row]![0]!.tokens);
     sample!.logprobs.forEach((value, i) => {

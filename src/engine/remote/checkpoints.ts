@@ -85,12 +85,12 @@ export async function planSave(folder: string, flat: boolean): Promise<PlannedSa
   const others = names
     .map((name) => join(parent, name, inner ? basename(folder) : ""))
     .filter((path) => path !== resolve(folder));
-  const beside = (await Promise.all(others.map(pointerIfAny))).filter(
+  const siblings = (await Promise.all(others.map(pointerIfAny))).filter(
     (found) => found !== undefined,
   );
   const own = await pointerIfAny(folder);
-  const known = new Set([...beside, ...(own ? [own] : [])].flatMap(({ live }) => live));
-  const pointedTo = beside.map(({ path }) => path);
+  const known = new Set([...siblings, ...(own ? [own] : [])].flatMap(({ live }) => live));
+  const pointedTo = siblings.map(({ path }) => path);
   const path = `${labelOf(parent)}${flat ? "-" : "/"}${randomUUID().slice(0, 13)}`;
   return {
     path,

@@ -154,7 +154,10 @@ describe("an unsuitable sampler is rejected by name", () => {
 
   it("if it is not a sampler, or its model has another name", async () => {
     const change = () => ({ hello: "world" });
-    await refused({ change }, /not a sampler: GET \/v1\/models returned status 200 and no list of models/);
+    await refused(
+      { change },
+      /not a sampler: GET \/v1\/models returned status 200 and no list of models/,
+    );
     await server!.close();
     const neither = (path: string, answer: object) => (path === "/version" ? {} : answer);
     await refused({ change: neither }, /neither vLLM .* nor SGLang/);
