@@ -54,7 +54,7 @@ describe("a JSON request", () => {
     });
   });
 
-  it("tries again after what may pass, and takes the answer that comes", async () => {
+  it("retries temporary failures, and returns the answer that comes", async () => {
     const faults: RequestListener[] = [
       (_, reply) => reply.writeHead(503).end("busy"),
       (asked) => asked.socket.destroy(),
@@ -71,7 +71,7 @@ describe("a JSON request", () => {
     expect([right, at]).toEqual(["right", 5]);
   });
 
-  it("does not try again after the caller's mistake, and hides the key", async () => {
+  it("does not retry after the caller's mistake, and hides the key", async () => {
     let asked = 0;
     const url = await serve((request, reply) => {
       asked++;
@@ -83,25 +83,27 @@ describe("a JSON request", () => {
     expect(asked).toBe(1);
   });
 
-  it("gives up with the last reason: silence, nobody there, no JSON", async () => {
+  it("gives up with the last reason: no answer, no server, not JSON", async () => {
     const silent = await serve(() => undefined);
     await expect(postJson(request(silent, { timeoutMs: 30, retries: 1 }), String)).rejects.toThrow(
-      "failed 2 times, lastly with no answer within 30 ms",
+      "failed 2 times, most recently with no answer within 30 ms",
     );
     const slow = await serve((_, reply) => reply.write("{"));
     await expect(postJson(request(slow, { timeoutMs: 50, retries: 0 }), String)).rejects.toThrow(
-      "failed 1 time, lastly with no answer within 50 ms",
+      "failed 1 time, most recently with no answer within 50 ms",
     );
     const page = await serve((_, reply) => reply.end("<html>"));
     await expect(postJson(request(page), String)).rejects.toThrow(
-      "failed 3 times, lastly with status 200, but no JSON: <html>",
+      "failed 3 times, most recently with status 200, but not JSON: <html>",
     );
     const gone = await serve(() => undefined);
     servers.pop()!.close();
-    await expect(postJson(request(gone), String)).rejects.toThrow(/3 times, lastly with ECONN/);
+    await expect(postJson(request(gone), String)).rejects.toThrow(
+      /3 times, most recently with ECONN/,
+    );
   });
 
-  it("stops at once when it is told to", async () => {
+  it("stops at once when aborted", async () => {
     const silent = await serve(() => undefined);
     const controller = new AbortController();
     const waiting = postJson(request(silent, { signal: controller.signal }), String);
@@ -122,7 +124,7 @@ describe("an exchange", () => {
       ...more,
     });
 
-  it("refuses an answer that is too long, and does not ask for it again", async () => {
+  it("rejects an answer that is too long, without a retry", async () => {
     let asked = 0;
     const url = await serve((_, reply) => {
       asked++;
@@ -136,7 +138,7 @@ describe("an exchange", () => {
     expect(asked).toBe(2);
   });
 
-  it("repeats what may have arrived only where that does no harm", async () => {
+  it("repeats what may have arrived only if that is harmless", async () => {
     let asked = 0;
     const url = await serve((request) => {
       asked++;
@@ -145,12 +147,12 @@ describe("an exchange", () => {
     await expect(ask(url, { repeatable: false })).rejects.toThrow(/, false, 1$/);
     await expect(ask(url)).rejects.toThrow(/, true, 3$/);
     expect(asked).toBe(4);
-    // Nobody is there, so it cannot have arrived.
+    // There is no server, so it cannot have arrived.
     servers.pop()!.close();
     await expect(ask(url, { repeatable: false })).rejects.toThrow(/ECONN.*, true, 3$/);
   });
 
-  it("gives up when the time is over, and waits no longer than that", async () => {
+  it("gives up when the time is up, and waits no longer", async () => {
     const url = await serve((_, reply) => reply.writeHead(503, { "retry-after": "90" }).end());
     const waits: number[] = [];
     const runtime = { wait: async (ms: number) => void waits.push(ms) };

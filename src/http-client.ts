@@ -1,11 +1,11 @@
 /**
- * The one HTTP client: a request to a server that may be slow, busy, wrong or gone.
+ * The shared HTTP client, for servers that may be slow, busy, wrong or gone.
  *
- * Lost connections, time-outs and whatever else the caller calls worth repeating are tried again,
- * with exponential back-off and jitter or after the time the server names (Retry-After), until the
- * attempts or the time are used up. An answer that is too long is refused. Redirections are not
- * followed, because a redirected POST would arrive as a GET without its key. A key is taken out of
- * every text that could reach an error.
+ * Lost connections, time-outs and whatever else the caller considers worth retrying are tried
+ * again, with exponential back-off and jitter or after the time given by the server (Retry-After),
+ * until the attempts or the time are used up. An answer that is too long is rejected. Redirects are
+ * not followed, because a redirected POST would arrive as a GET without its key. A key is removed
+ * from every text that could reach an error.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "./errors.js";
@@ -15,7 +15,7 @@ const MAX_ANSWER_BYTES = 2 ** 28;
 const MAX_BACKOFF_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 300_000;
 const MAX_EXCERPT = 200;
-/** The connection could not be made, so that the request cannot have arrived. */
+/** The connection failed, so the request cannot have arrived. */
 const NOT_ARRIVED = [
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -25,44 +25,44 @@ const NOT_ARRIVED = [
   "UND_ERR_CONNECT_TIMEOUT",
 ];
 
-/** How long to wait for a server, and how often to ask it again. */
+/** How long to wait for a server, and how often to retry. */
 export interface RetryPolicy {
-  /** Longest wait for one answer. */
+  /** Time limit for one answer. */
   readonly timeoutMs: number;
-  /** Further attempts after the first has failed. Default: as many as there is time for. */
+  /** Retries after a failed request. Default: as many as time allows. */
   readonly retries?: number;
-  /** How long after the first failure to give up. Default: never, the attempts are counted. */
+  /** How long after the first failure to give up. Default: never, only the retries are limited. */
   readonly giveUpAfterMs?: number;
-  /** Wait before the first further attempt; doubles each time, plus or minus half. */
+  /** Delay before the first retry; doubles each time, ±50 %. */
   readonly backoffMs: number;
-  /** Longest such wait. Default a minute. */
+  /** Maximum delay. Default: a minute. */
   readonly maxBackoffMs?: number;
 }
 
-/** An answer as it came. */
+/** An answer as received. */
 export interface Reply {
   readonly status: number;
   readonly headers: Headers;
   readonly bytes: Buffer;
 }
 
-/** An attempt that failed, and whether another can help. */
+/** A failed attempt, and whether a retry can help. */
 export interface Failure {
   readonly reason: string;
   readonly again: boolean;
-  /** How long the server asks to be left alone. */
+  /** The delay that the server asked for. */
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }
 
-/** A request that failed for good. */
+/** A request that finally failed. */
 export interface FinalFailure extends Failure {
   readonly tries: number;
-  /** Since the first failure. */
+  /** Time since the first failure. */
   readonly awayMs: number;
 }
 
-/** What a client needs of the process, so that tests need not wait. */
+/** What a client needs from the process, so that tests need not wait. */
 export interface HttpRuntime {
   wait(ms: number, signal?: AbortSignal): Promise<void>;
   now(): number;
@@ -70,21 +70,24 @@ export interface HttpRuntime {
   random(): number;
 }
 
-/** A request, how often to make it, and what its answers mean. */
+/** A request, how often to make it, and how to interpret its answers. */
 export interface Exchange<T> {
   readonly url: URL | string;
   readonly retry: RetryPolicy;
-  /** Taken out of every text; sending it is up to `init`. */
+  /** Removed from every text; sending it is up to `init`. */
   readonly key?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Whether it may be sent again when it may have arrived. Default true. */
+  /** Whether to retry it even if it may have arrived. Default true. */
   readonly repeatable?: boolean;
   readonly runtime?: Partial<HttpRuntime>;
-  /** Method, headers and body, anew for each attempt. */
+  /** Method, headers and body, created again for each attempt. */
   init(): RequestInit | Promise<RequestInit>;
-  /** Reads an answer; what it throws is a broken connection. Default: all bytes, up to a limit. */
+  /**
+   * Reads an answer; if it throws, the connection counts as broken. Default: all bytes, up to a
+   * limit.
+   */
   receive?(response: Response): Promise<Reply>;
-  /** What an answer means; what it throws ends the exchange. */
+  /** Interprets an answer; if it throws, the exchange ends. */
   judge(reply: Reply): { readonly value: T } | Failure;
   /** The error that ends the exchange. */
   failed(failure: FinalFailure): Error;
@@ -96,11 +99,11 @@ const processRuntime: HttpRuntime = {
   random: Math.random,
 };
 
-/** Asks until there is an answer that counts, or nothing more is to be tried. */
+/** Retries until there is a valid answer or the limits are reached. */
 export async function exchange<T>(request: Exchange<T>): Promise<T> {
   const { retry, signal } = request;
   const runtime = { ...processRuntime, ...request.runtime };
-  // From the first failure on: a poll that was held for long was no absence.
+  // Counted from the first failure: a long poll does not count as absence.
   let since: number | undefined;
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
@@ -116,7 +119,7 @@ export async function exchange<T>(request: Exchange<T>): Promise<T> {
       throw request.failed(failure);
     if (leftMs === Number.POSITIVE_INFINITY && (retryAfterMs ?? 0) > MAX_RETRY_AFTER_MS) {
       const asked = `${Math.ceil(retryAfterMs! / 1000)} s`;
-      const reason = `${failure.reason}. The server asks to come back in ${asked}, which is longer than is waited here (${MAX_RETRY_AFTER_MS / 1000} s)`;
+      const reason = `${failure.reason}. The server asks to retry in ${asked}, which is longer than the maximum delay (${MAX_RETRY_AFTER_MS / 1000} s)`;
       throw request.failed({ ...failure, reason, again: false });
     }
     const backoffMs = Math.min(
@@ -144,7 +147,7 @@ async function attempt<T>(request: Exchange<T>): Promise<{ readonly value: T } |
       redirect: "manual",
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
     });
-    // Read here, because a connection may also break in the middle of an answer.
+    // Read here, because a connection may also break during an answer.
     reply = await receive(response);
   } catch (cause) {
     signal?.throwIfAborted();
@@ -158,7 +161,7 @@ async function attempt<T>(request: Exchange<T>): Promise<{ readonly value: T } |
 
 class TooLong extends Error {}
 
-/** Status, headers and all bytes of an answer that is not too long. */
+/** Status, headers and all bytes of an answer within the size limit. */
 export async function readReply(response: Response, maxBytes = MAX_ANSWER_BYTES): Promise<Reply> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -171,23 +174,23 @@ export async function readReply(response: Response, maxBytes = MAX_ANSWER_BYTES)
   return { status, headers, bytes: Buffer.concat(chunks) };
 }
 
-/** A POST of JSON, and to whom. */
+/** A POST of JSON, and its address. */
 export interface JsonRequest extends RetryPolicy {
   readonly url: URL;
   readonly body: unknown;
-  /** Sent as a bearer token, and taken out of every error. */
+  /** Sent as a bearer token, and removed from every error. */
   readonly key?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly runtime?: Partial<HttpRuntime>;
   /** What errors say after the address. */
   readonly about?: string;
-  /** What errors add after an answer of this status, led by a blank. */
+  /** What errors add after an answer with this status, starting with a blank. */
   hint?(status: number): string;
 }
 
 /**
- * Posts JSON and returns what `read` makes of the JSON that comes back; `read` throws where it is not
- * as expected, which is tried again, as 408, 429 and 5xx are. Other statuses are the caller's mistake.
+ * Posts JSON and returns the result of `read` on the JSON answer. If `read` throws, the request is
+ * retried, as for 408, 429 and 5xx. Other statuses are the caller's mistake.
  */
 export function postJson<T>(request: JsonRequest, read: (answer: unknown) => T): Promise<T> {
   const { url, body, key, signal, runtime = {}, about = "" } = request;
@@ -215,7 +218,7 @@ export function postJson<T>(request: JsonRequest, read: (answer: unknown) => T):
       };
     },
     failed: ({ reason, again, tries }) => {
-      const times = again ? ` ${tries} time${tries === 1 ? "" : "s"}, lastly` : "";
+      const times = again ? ` ${tries} time${tries === 1 ? "" : "s"}, most recently` : "";
       return new UserError(
         `POST ${url.origin}${url.pathname}${about} failed${times} with ${reason}`,
       );
@@ -232,12 +235,14 @@ function readJson<T>(
   try {
     return { value: read(JSON.parse(bytes.toString("utf8"))) };
   } catch (error) {
-    const problem = error instanceof SyntaxError ? "no JSON" : (error as Error).message;
+    const problem = error instanceof SyntaxError ? "not JSON" : (error as Error).message;
     return { reason: `status ${status}, but ${problem}: ${excerpt}`, again: true };
   }
 }
 
-/** The first of these environment variables that holds a key; refused if a header cannot carry it. */
+/**
+ * The first of these environment variables that holds a key; throws if a header cannot carry it.
+ */
 export function keyFrom(
   environment: Readonly<Record<string, string | undefined>>,
   names: readonly string[],
@@ -245,27 +250,27 @@ export function keyFrom(
   for (const name of names) {
     const key = environment[name]?.trim();
     if (key === undefined || key === "") continue;
-    // Checked here because the error fetch would give contains the whole header.
+    // Checked here because fetch's error would contain the whole header.
     if (!/^[\x21-\x7e]+$/.test(key))
       throw new UserError(
-        `the key in ${name} contains blanks, line ends or characters outside ASCII, which a header cannot carry; copy it again`,
+        `the key in ${name} contains blanks, line ends or characters outside ASCII, which a header cannot contain; copy it again`,
       );
     return key;
   }
   return undefined;
 }
 
-/** A text without the key: servers echo keys, and what a user sees never does. */
+/** A text without the key: servers may echo keys, which users must never see. */
 export function redact(text: string, key: string | undefined): string {
   return key === undefined || key === "" ? text : text.replaceAll(key, "[key]");
 }
 
-/** What fetch hides in the cause of its "fetch failed". */
+/** The reason that fetch hides in the cause of its "fetch failed". */
 export function networkReason(error: unknown): { readonly code: string; readonly text: string } {
   if (!(error instanceof Error)) return { code: "", text: String(error) };
   const cause = error.cause instanceof Error ? error.cause : error;
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
-  // Several addresses of one name that all failed come as one error without a text.
+  // If all addresses of a name failed, the error has no text.
   return { code, text: `${code} ${cause.message}`.trim() || cause.name };
 }
 
@@ -278,7 +283,7 @@ export function retryAfterOf(headers: Headers, now: () => number = Date.now): nu
 }
 
 function excerptOf(body: string, key: string | undefined): string {
-  // The key goes first: a cut through its middle would leave half of it.
+  // The key is removed first: truncation in its middle would leave half of it.
   const text = redact(body.slice(0, 10_000), key).replace(/\s+/g, " ").trim();
   return text === "" ? "(empty body)" : text.slice(0, MAX_EXCERPT);
 }

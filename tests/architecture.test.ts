@@ -1,4 +1,4 @@
-/** Imports point one way and in no circle: the table of docs/architecture.md, kept by this test. */
+/** Imports point one way and without cycles: checks the table in docs/architecture.md. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { expect, it } from "vitest";
@@ -64,7 +64,7 @@ const files = readdirSync("src", { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".ts"))
   .map((file) => join("src", file));
 
-/** The folder of src that a file is in; undefined for the files of src itself and those outside. */
+/** The folder of src that a file is in; undefined for files directly in src and those outside. */
 function folderOf(file: string): string | undefined {
   const parts = relative("src", file).split(/[\\/]/);
   return parts.length > 1 && parts[0] !== ".." ? parts[0] : undefined;
@@ -75,11 +75,11 @@ it("knows every folder of src", () => {
   expect([...folders].sort()).toEqual(Object.keys(mayImport).sort());
 });
 
-it("has no import against the direction", () => {
+it("has no import in the wrong direction", () => {
   const wrong: string[] = [];
   for (const file of files) {
     const from = folderOf(file);
-    // Tests look wherever they need to.
+    // Tests may import anything.
     if (from === undefined || /\.test\.ts$|testing\.ts$/.test(file)) continue;
     for (const [, target] of readFileSync(file, "utf8").matchAll(/from "(\.[^"]+)"/g)) {
       const to = folderOf(join(dirname(file), target!));
@@ -90,7 +90,7 @@ it("has no import against the direction", () => {
   expect(wrong).toEqual([]);
 });
 
-/** The circles among files, each as one line: every file of it can be reached from every other. */
+/** The cycles among files, one per line: every file in a cycle can be reached from every other. */
 function circles(imports: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const reached = new Map<string, ReadonlySet<string>>();
   const reachedFrom = (start: string): ReadonlySet<string> => {
@@ -113,7 +113,7 @@ function circles(imports: ReadonlyMap<string, readonly string[]>): readonly stri
   return [...found];
 }
 
-it("sees circles, and nothing else, in a graph of imports", () => {
+it("finds exactly the cycles in a graph of imports", () => {
   const graph = new Map([
     ["a", ["b", "d"]],
     ["b", ["c"]],
@@ -125,7 +125,7 @@ it("sees circles, and nothing else, in a graph of imports", () => {
   expect(circles(graph)).toEqual(["a <-> b <-> c", "f"]);
 });
 
-it("has no circle of imports, not even one of types alone", () => {
+it("has no import cycles, not even of types", () => {
   const imports = files.map((file): [string, string[]] => [
     file,
     [...readFileSync(file, "utf8").matchAll(/(?:from |import\()"(\.[^"]+)\.js"/g)].map(
@@ -136,7 +136,7 @@ it("has no circle of imports, not even one of types alone", () => {
   expect(circles(new Map(imports))).toEqual([]);
 });
 
-it("has no circle of imports in the Python server, not even inside functions", () => {
+it("has no import cycles in the Python server, not even inside functions", () => {
   const folder = "servers/torch/pawl_server";
   const modules = readdirSync(folder).filter((file) => file.endsWith(".py"));
   const imports = modules.map((file): [string, string[]] => [

@@ -1,4 +1,7 @@
-/** Before any test: compiles the package, so that tests which start real processes start today's code. */
+/**
+ * Before any test: compiles the package, so that tests that start real processes run the current
+ * code.
+ */
 import { execFileSync } from "node:child_process";
 
 /** Vitest calls this once. */

@@ -1,4 +1,4 @@
-/** Every example runs as its reader would run it: as a script of its own, against the built package. */
+/** Every example runs as a reader would run it: as a separate script, against the built package. */
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 
 const jiti = join("node_modules", "jiti", "lib", "jiti-cli.mjs");
 
-/** What each example prints, at least. */
+/** What each example must print. */
 const prints: Readonly<Record<string, RegExp>> = {
   "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
   "engine.ts": /The pawl lets the wheel turn one way only\./,

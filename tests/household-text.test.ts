@@ -38,7 +38,7 @@ function textsOf(episode: Episode): readonly string[] {
 describe("a tokenizer built from the household's own text", () => {
   const compact = { style: "compact", history: "all" } as const;
 
-  it("reads unseen houses with one token for each word, number and sign", async () => {
+  it("encodes unseen houses with one token for each word, number and symbol", async () => {
     const tokenizer = buildTokenizer((await episodes("train", 300, compact)).flatMap(textsOf));
     const unseen = (await episodes("valid_unseen", 40, compact)).flatMap(textsOf);
     const words = (text: string) => text.match(/[a-z]+|\d+|[^a-z\d\s]/gi)?.length ?? 0;
@@ -70,7 +70,7 @@ describe("a tokenizer built from the household's own text", () => {
   });
 });
 
-it("a chat model plays, notes why it failed, and reads its notes in the next attempts", async () => {
+it("a chat model plays, reflects on its failures, and reads its reflections in later attempts", async () => {
   const server = await startChatServer((response, { body }) => {
     const reflecting = body.messages[0]?.content.includes("Write the note only.");
     const content = reflecting ? "Do not dawdle." : "<think>hm</think><action>look</action>";

@@ -1,4 +1,6 @@
-/** Real processes and SIGKILL: training that is killed at any moment goes on to the same numbers. */
+/**
+ * Real processes and SIGKILL: training that is killed at any moment resumes to the same numbers.
+ */
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,14 +13,14 @@ import { tinyConfig } from "../src/train/testing.js";
 const cli = join(process.cwd(), "dist/src/cli/main.js");
 const windows = process.platform === "win32";
 
-/** How a process ended, and how many lines it had written by then. */
+/** How a process ended, and how many lines it had written. */
 interface Ended {
   readonly code: number | null;
   readonly lines: number;
   readonly stderr: string;
 }
 
-/** Runs `pawl ARGS` and kills it outright some time after it has written so many lines. */
+/** Runs `pawl ARGS` and kills it some time after it has written the given number of lines. */
 function pawl(args: readonly string[], kill?: { afterLines: number; ms: number }): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [cli, ...args], { stdio: ["ignore", "ignore", "pipe"] });
@@ -38,7 +40,7 @@ function pawl(args: readonly string[], kill?: { afterLines: number; ms: number }
   });
 }
 
-/** What a run recorded, without what depends on the clock and the machine. */
+/** What a run recorded, except values that depend on the clock and the machine. */
 function recorded(folder: string) {
   const run = openRun(folder, expect.unreachable);
   const metrics = run.metrics().map((line) => {
@@ -49,10 +51,10 @@ function recorded(folder: string) {
 }
 
 describe.skipIf(windows)("training", () => {
-  it("killed again and again comes to the numbers of an uninterrupted run", async () => {
+  it("killed repeatedly reaches the numbers of an uninterrupted run", async () => {
     const parent = mkdtempSync(join(tmpdir(), "pawl-killed-"));
     const config = join(parent, "config.json");
-    // A cap makes every update depend on the gradients of those before it.
+    // Clipping makes every update depend on earlier gradients.
     const changes = {
       updates: 4,
       paw: { gradientCap: 0.5 },
@@ -70,7 +72,7 @@ describe.skipIf(windows)("training", () => {
     let kills = 0;
     let ended: Ended;
     do {
-      // Killed before there was a run: there is nothing to go on with.
+      // Killed before the run existed: there is nothing to resume.
       const isThere = existsSync(join(out, "manifest.json"));
       if (!isThere) rmSync(out, { recursive: true, force: true });
       const args = isThere ? ["--resume", out] : ["--config", config, "--out", out];
@@ -85,7 +87,7 @@ describe.skipIf(windows)("training", () => {
 });
 
 describe.skipIf(windows)("a comparison", () => {
-  it("killed in the middle goes on, repeats nothing, and is put together from parts", async () => {
+  it("killed half-way resumes, repeats nothing, and is assembled from parts", async () => {
     const parent = mkdtempSync(join(tmpdir(), "pawl-comparison-"));
     const config = join(parent, "config.json");
     const train = tinyConfig({
@@ -104,7 +106,7 @@ describe.skipIf(windows)("a comparison", () => {
     const bench = ["bench", "paw", "--config", config];
     const first = join(parent, "a");
     const second = join(parent, "b");
-    // After the line of the warm start: its runs have begun.
+    // After the warm start's line: its runs have started.
     const killed = await pawl([...bench, "--out", first, "--only", "grpo/1"], {
       afterLines: 1,
       ms: 300,

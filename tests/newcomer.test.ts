@@ -1,6 +1,7 @@
 /**
- * The newcomer's check of CONTRIBUTING.md, tried: an advantage estimator and a world-model loss are a file each and
- * a line in a list. They are added to a copy of this package, which is then compiled, trained with and replayed.
+ * Tests the newcomer's check of CONTRIBUTING.md: an advantage estimator and a world-model loss need
+ * one file each and a line in a list. They are added to a copy of this package, which is then
+ * compiled, trained and replayed.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -48,7 +49,7 @@ const pawl = (...args: string[]) =>
     encoding: "utf8",
   });
 
-/** Adds an import and one line behind an entry of a list. */
+/** Adds an import, and a line after an entry of a list. */
 function addLine(file: string, imported: string, after: string, line: string): void {
   const path = join(copy, file);
   const text = readFileSync(path, "utf8");
@@ -113,7 +114,7 @@ describe("a newcomer", () => {
     const line = JSON.parse(
       readFileSync(join(copy, "run/metrics.jsonl"), "utf8").trim().split("\n").at(-1)!,
     ) as Record<string, number>;
-    // Nobody earns anything in two steps: s − max(s) is −0.1 at the least, for invalid actions.
+    // No reward is possible in two steps: s − max(s) is at least −0.1, for invalid actions.
     expect(line["policy.loss"]).toBeLessThanOrEqual(0.1 - 0.5 + 1e-6);
     expect(line["policy.loss"]).toBeGreaterThanOrEqual(-0.5 - 1e-6);
     expect(line["world.loss"]).toBeGreaterThan(0);

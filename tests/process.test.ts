@@ -1,4 +1,4 @@
-/** Real processes, real signals: what happens to a rollout that is stopped, killed or out of disk. */
+/** Real processes and signals: rollouts that are stopped, killed or out of disk space. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,7 +60,7 @@ describe.skipIf(windows)("a rollout", () => {
     );
   });
 
-  it("killed outright stays readable and is listed as killed", async () => {
+  it("killed with SIGKILL stays readable and is listed as killed", async () => {
     const { child, ended } = await startLong();
     const running = pawl("runs", "--dir", join(out, ".."));
     expect(running.stdout).toMatch(/ rollout +running /);
@@ -73,8 +73,8 @@ describe.skipIf(windows)("a rollout", () => {
     expect(pawl("runs", "--dir", join(out, "..")).stdout).toMatch(/ rollout +killed /);
   });
 
-  it("that runs out of room says so, keeps what was written, and fails", () => {
-    // ulimit counts blocks of 512 or 1,024 bytes: the records end after 64 kB at most.
+  it("that runs out of disk space says so, keeps what was written, and fails", () => {
+    // ulimit counts blocks of 512 or 1,024 bytes: the records end after at most 64 kB.
     const result = spawnSync(
       "sh",
       ["-c", `ulimit -f 64; exec "$0" "$@"`, process.execPath, cli, ...long()],
@@ -92,7 +92,7 @@ describe.skipIf(windows)("a rollout", () => {
   });
 
   const hasScript = !windows && spawnSync("script", ["--version"]).status === 0;
-  it.skipIf(!hasScript)("on a terminal draws live and gives the cursor back", () => {
+  it.skipIf(!hasScript)("on a terminal draws live and restores the cursor", () => {
     const command = `"${process.execPath}" "${cli}" rollout --groups 3 --group-size 2 --out "${out}"`;
     const typed = execFileSync("script", ["-qec", command, "/dev/null"], { encoding: "utf8" });
     expect(typed).toContain("\u001b[?25l");
@@ -101,7 +101,7 @@ describe.skipIf(windows)("a rollout", () => {
     expect(typed).toContain("6/6 episodes");
   });
 
-  it("whose reader goes away ends quietly", () => {
+  it("whose reader disconnects ends quietly", () => {
     pawl("rollout", "--groups", "40", "--out", out);
     const result = spawnSync(
       "sh",

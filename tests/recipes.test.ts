@@ -1,4 +1,4 @@
-/** The recipes: each is a configuration that its schema accepts, and runs at small scale. */
+/** The recipes: each is a valid configuration, and runs at small scale. */
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ it("alfworld-scratch-paw is accepted by the schema of the comparison", () => {
   );
 });
 
-/** Trains as a recipe says, cut down to what two cores do in seconds, and looks at the record. */
+/** Trains with a recipe, scaled down to seconds on two cores, and checks the record. */
 async function runCutDown(recipe: { env: { name: string } }, env: Record<string, unknown>) {
   const folder = join(mkdtempSync(join(tmpdir(), "pawl-recipe-")), "run");
   const config = trainConfig(findEnvKind(recipe.env.name)).parse({
@@ -67,18 +67,18 @@ async function runCutDown(recipe: { env: { name: string } }, env: Record<string,
 }
 
 describe("at small scale, end to end", () => {
-  it("paper-webshop runs on a made-up catalogue", () =>
+  it("paper-webshop runs on a synthetic catalogue", () =>
     runCutDown(paperWebshop, { data: "made-up", products: 200 }));
 
-  it("paper-search runs in the made-up world", () => runCutDown(paperSearch, { topk: 1 }));
+  it("paper-search runs in the synthetic world", () => runCutDown(paperSearch, { topk: 1 }));
 
-  const skipped = officialDataThere ? "" : " (skipped: no official games beside the project)";
+  const skipped = officialDataThere ? "" : " (skipped: no official games next to the project)";
   it.skipIf(!officialDataThere)(`paper-alfworld runs on the official games${skipped}`, () =>
     runCutDown(paperAlfworld, { data: unpacked(GAMES) }),
   );
 });
 
-it("a recipe without its model is refused before there is a run", async () => {
+it("a recipe without its model is refused before a run is created", async () => {
   const folder = join(mkdtempSync(join(tmpdir(), "pawl-recipe-")), "run");
   const config = trainConfig(findEnvKind("household")).parse({ model: paperAlfworld.model });
   await expect(trainRun(config, { folder })).rejects.toThrow(/no checkpoint in Qwen2.5-1.5B/);

@@ -1,4 +1,4 @@
-/** The documentation site in a real browser; skipped where there is no Chromium, or `npm run docs:build` was not run. */
+/** The documentation site in a real browser; skipped without Chromium or `npm run docs:build`. */
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -13,7 +13,7 @@ const browser = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/goo
 );
 
 describe.skipIf(browser === undefined || !existsSync(site))(
-  "the built site (skipped where there is none, or no Chromium)",
+  "the built site (skipped without it or Chromium)",
   () => {
     const types: Readonly<Record<string, string>> = {
       ".html": "text/html",
@@ -42,7 +42,7 @@ describe.skipIf(browser === undefined || !existsSync(site))(
     });
     afterAll(() => server.close());
 
-    /** The page after its scripts have run, and what was written to the console. */
+    /** The page after its scripts have run, and its console output. */
     async function open(page: string): Promise<{ dom: string; console: readonly string[] }> {
       const flags = [
         "--headless",
@@ -76,7 +76,7 @@ describe.skipIf(browser === undefined || !existsSync(site))(
     ])("shows %s without an error, and nothing is missing", async (page, title) => {
       const { dom, console } = await open(page);
       expect(dom).toMatch(new RegExp(`<h1[^>]*>${title}`));
-      // Scripts made the page live: only then is there a button to search.
+      // Hydration worked: only then is there a search button.
       expect(dom).toContain("DocSearch-Button");
       expect(dom).toContain("Your first agent");
       expect(console).toEqual([]);

@@ -1,8 +1,9 @@
 /**
  * A real server of Tinker's plain protocol, SkyRL's, as an engine.
  *
- * Runs where PAWL_SKYRL is the address of one, and PAWL_SKYRL_MODEL the folder of the Llama checkpoint that it
- * serves in float32; docs/remote-engines.md says how to start one. On a CPU it compiles for minutes.
+ * Runs if PAWL_SKYRL is the address of one, and PAWL_SKYRL_MODEL the folder of the Llama checkpoint
+ * that it serves in float32; docs/remote-engines.md explains how to start one. On a CPU it compiles
+ * for minutes.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,13 +38,13 @@ describe.skipIf(absent)("SkyRL's server", () => {
   const apart = (a: readonly ArrayLike<number>[], b: readonly ArrayLike<number>[]): number =>
     Math.max(...a.flatMap((x, i) => Array.from(x, (value, j) => Math.abs(value - b[i]![j]!))));
 
-  it("is told apart from ours", () => {
+  it("is distinguished from ours", () => {
     expect(notices.join()).toContain("every update needs a second forward pass");
     expect(skyrl.capabilities.entropies).toBe(false);
   });
 
   it(
-    "scores as the embedded engine does, before adapters have learnt anything",
+    "scores like the embedded engine before its adapters are trained",
     async () => {
       const [theirs, ours] = await Promise.all(
         [skyrl, embedded].map((engine) => engine.forward(some, {})),
@@ -58,7 +59,7 @@ describe.skipIf(absent)("SkyRL's server", () => {
   );
 
   it(
-    "learns an objective of ours in two passes, and samples what it has learnt",
+    "learns our objective in two passes, and samples with the new weights",
     async () => {
       const inputs = some.map(({ ids }) => ({
         old: Array.from(ids, () => -3),
@@ -90,7 +91,7 @@ describe.skipIf(absent)("SkyRL's server", () => {
   );
 
   it(
-    "goes back to what was saved",
+    "restores what was saved",
     async () => {
       const checkpoint = join(mkdtempSync(join(tmpdir(), "pawl-skyrl-")), "checkpoint");
       const score = async () => (await skyrl.forward(some, {})).map(({ logprobs }) => logprobs);

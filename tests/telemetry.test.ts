@@ -1,4 +1,6 @@
-/** A training tool sends nothing that its user did not ask for, and leaves nothing outside its run folder. */
+/**
+ * Training sends nothing that its user did not ask for, and leaves nothing outside its run folder.
+ */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";

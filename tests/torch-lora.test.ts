@@ -1,4 +1,7 @@
-/** Adapters on the PyTorch server: a run with them, its replay, its checkpoints here and there, and a sampler. */
+/**
+ * Adapters on the PyTorch server: a run with them, its replay, local and remote checkpoints, and a
+ * sampler.
+ */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -56,7 +59,7 @@ describe.skipIf(absent)("adapters", () => {
     await trainRun(config, { folder: run, resume: true });
   }, 240_000);
 
-  it("give a run whose numbers come out again, resumed or not", async () => {
+  it("give a reproducible run, resumed or not", async () => {
     const replayed = [];
     for await (const update of replayRun(openRun(run, fail), { losses: true, tolerance: 1e-3 }))
       replayed.push(update);
@@ -67,7 +70,7 @@ describe.skipIf(absent)("adapters", () => {
     expect(kl).toBeGreaterThan(1e-4);
   }, 120_000);
 
-  it("count once: with an adapter, without, in this process, and exported", async () => {
+  it("are applied once: with an adapter, without, in this process, and exported", async () => {
     const saved = findSavedModel(run);
     expect(readdirSync(saved.weights)).toEqual(
       expect.arrayContaining(["adapter_config.json", "adapter_model.safetensors"]),
@@ -106,7 +109,7 @@ describe.skipIf(absent)("adapters", () => {
     expect(readdirSync(join(folder, "checkpoints", "exports"))).toEqual([]);
   }, 120_000);
 
-  it("reach a sampler, which knows none, in the weights", async () => {
+  it("reach a sampler without adapter support merged into the weights", async () => {
     const standIn = await startStandIn({ kind: "vllm", model: testModel });
     const learner: Engine = await connectRemoteEngine({
       url: server.url,

@@ -1,4 +1,4 @@
-/** The PyTorch server's own tests, run where PAWL_PYTHON or python3 has PyTorch. */
+/** The PyTorch server's own tests, run if PAWL_PYTHON or python3 has PyTorch. */
 import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -7,8 +7,8 @@ const python = process.env.PAWL_PYTHON ?? "python3";
 const hasTorch = spawnSync(python, ["-c", "import torch"]).status === 0;
 const run = promisify(execFile);
 
-describe.skipIf(!hasTorch)("servers/torch, where PAWL_PYTHON or python3 has PyTorch", () => {
-  // Each file is a process of its own: two of them start servers and ranks.
+describe.skipIf(!hasTorch)("servers/torch, if PAWL_PYTHON or python3 has PyTorch", () => {
+  // Each file runs in its own process: two of them start servers and ranks.
   it.each(["expression", "engine", "adapter", "self_check", "server", "ranks", "kernels"])(
     "passes test_%s.py",
     async (name) => {

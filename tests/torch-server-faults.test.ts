@@ -1,4 +1,4 @@
-/** The PyTorch server killed by real signals, and what becomes of the run. */
+/** The PyTorch server killed by real signals, and the effect on the run. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { tinyConfig } from "../src/train/testing.js";
 
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";
-if (absent) console.warn(`the PyTorch server is not killed: ${python}`);
+if (absent) console.warn(`killing the PyTorch server is not tested: ${python}`);
 // The launcher of PyTorch 1 does not run under newer Pythons; servers/torch starts its two ranks by hand then.
 const alone = absent || /^[01]\./.test(python.torch);
 if (alone && !absent)
@@ -34,7 +34,7 @@ function serve(port: number, nproc = 1): Promise<TorchServer> {
   return startTorchServer(python, options, { ...process.env, PAWL_API_KEY: "" }, () => undefined);
 }
 
-/** Calls back, once, when the server has taken a call and works on it. */
+/** Calls back once, when the server has accepted a call and is working on it. */
 function onCall(call: string, then: () => void): void {
   globalThis.fetch = async (target, init) => {
     const answer = await fetchAsItWas(target, init);
@@ -64,8 +64,8 @@ describe.skipIf(absent)("the PyTorch server", () => {
   }, 240_000);
   afterAll(() => server?.stop());
 
-  // Killed in other calls in src/train/remote-run.test.ts; here it is about what is left on the disk.
-  it("killed in the middle of a save: the run says so and resuming loses only the update", async () => {
+  // src/train/remote-run.test.ts kills it in other calls; here we check what is left on disk.
+  it("killed during a save: the run says so, and resuming loses only the update", async () => {
     const run = join(folder, "killed");
     const { port } = new URL(server.url);
     let back: Promise<TorchServer> | undefined;
@@ -80,7 +80,7 @@ describe.skipIf(absent)("the PyTorch server", () => {
         server.process.kill("SIGKILL");
         back = server.ended.then(() => serve(Number(port)));
       });
-    await expect(running).rejects.toThrow(/restarted.*go on from the last one/);
+    await expect(running).rejects.toThrow(/restarted.*resume from the last one/);
     server = await back!;
     expect(openRun(run, fail).manifest.status).toBe("failed");
     expect(readdirSync(join(run, "checkpoints")).filter((name) => /^\d+$/.test(name))).toEqual([
@@ -94,7 +94,7 @@ describe.skipIf(absent)("the PyTorch server", () => {
   }, 240_000);
 
   it.skipIf(alone)(
-    "ends as a whole when one of its processes is killed, and the client says so",
+    "exits completely if one of its processes is killed, and the client says so",
     async () => {
       const pair = await serve(0, 2);
       const engine = await connectRemoteEngine({

@@ -1,7 +1,8 @@
 /**
- * The PyTorch server as an engine: the same checks as every engine, and the same numbers as the embedded one.
+ * The PyTorch server as an engine: the same checks as every engine, and the same numbers as the
+ * embedded one.
  *
- * Runs where there is a Python with PyTorch (PAWL_PYTHON, else python3); elsewhere it says why it does not.
+ * Runs if there is a Python with PyTorch (PAWL_PYTHON, otherwise python3); if not, it says why.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,7 +48,10 @@ const sequences = toy.map(({ ids }, i) => ({
 }));
 const adam = { learningRate: 1e-3, weightDecay: 0.1, gradClipNorm: 1, eps: 1e-6 };
 
-/** Largest differences of two engines with the same weights: scores, the gradient's norm, weights later. */
+/**
+ * Largest differences between two engines with the same weights: scores, gradient norms, later
+ * weights.
+ */
 async function compare(a: Engine, b: Engine, weightsOf: (engine: Engine) => Promise<string>) {
   const scores = await Promise.all(
     [a, b].map((each) => each.forward(sequences, { entropies: true })),
@@ -95,8 +99,8 @@ async function compare(a: Engine, b: Engine, weightsOf: (engine: Engine) => Prom
 }
 
 /**
- * The gradient, number by number, read off one step: without memory and with ε = 1, Adam moves a weight by
- * g / (|g| + 1).
+ * The gradient, number by number, derived from one optimiser step: without momentum and with ε = 1,
+ * Adam moves a weight by g / (|g| + 1).
  */
 async function gradientOf(engine: Engine, weightsOf: (engine: Engine) => Promise<string>) {
   await engine.forwardBackward(sequences, clipped);
@@ -144,12 +148,13 @@ for (const nproc of [1, 2])
         expect(differences.entropies).toBeLessThan(1e-4);
         expect(differences.gradient).toBeLessThan(1e-3);
         expect(differences.weights).toBeLessThan(1e-3);
-        // Five steps of Adam move a weight by up to five learning rates: the comparison means something.
+        // Five optimiser steps of Adam move a weight by up to five learning rates, so the
+        // comparison is meaningful.
         expect(differences.moved).toBeGreaterThan(3e-3);
         console.info(`against PyTorch, ${nproc} process(es): ${JSON.stringify(differences)}`);
       });
 
-      it("scores a sample at its temperature as it was drawn", async () => {
+      it("scores a sample at its temperature like the sampler", async () => {
         const engine = await connect();
         const [[drawn]] = (await engine.sample([
           { prompt: [1, 2, 3], maxTokens: 20, seed: 4, temperature: 0.7 },

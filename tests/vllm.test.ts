@@ -1,9 +1,10 @@
 /**
  * The real vLLM as a sampler.
  *
- * Runs where PAWL_VLLM is the address of one in development mode, and PAWL_VLLM_MODEL the folder of the checkpoint
- * that it serves in float32; docs/remote-engines.md says how to start one. On a CPU the checkpoint needs an output
- * head of its own, because there vLLM keeps the old head of a model whose head is its embedding.
+ * Runs if PAWL_VLLM is the address of one in development mode, and PAWL_VLLM_MODEL the folder of
+ * the checkpoint that it serves in float32; docs/remote-engines.md explains how to start one. On a
+ * CPU the checkpoint needs an untied output head, because vLLM keeps the old head of a model with
+ * tied embeddings there.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { learn, toy } from "../src/engine/conformance-tools.js";
@@ -34,7 +35,7 @@ describe.skipIf(absent)("vLLM", () => {
   const drawn = async (asked: readonly SampleRequest[]): Promise<readonly Sample[]> =>
     (await engine.sample(asked)).map(([sample]) => sample!);
 
-  /** How far a sample's log-probabilities are from those of the engine, at most. */
+  /** The largest difference of a sample's log-probabilities from those of the engine. */
   const apart = async (samples: readonly Sample[]): Promise<number> => {
     const sequences = samples.map(({ tokens }, i) => {
       const prompt = Array.from(requests[i]!.prompt);
@@ -53,7 +54,7 @@ describe.skipIf(absent)("vLLM", () => {
   };
 
   it(
-    "tells the log-probabilities that the engine computes, at any temperature",
+    "returns the engine's log-probabilities, at any temperature",
     async () => {
       expect(engine.capabilities.name).toMatch(/sampled by vLLM \d/);
       expect(await apart(await drawn(requests))).toBeLessThan(1e-4);
@@ -62,7 +63,7 @@ describe.skipIf(absent)("vLLM", () => {
   );
 
   it(
-    "samples with the new weights after they have changed, and not with what it had computed before",
+    "samples with new weights after a change, and not with cached results",
     async () => {
       const before = await drawn(requests);
       await learn(engine, toy, 20);
@@ -77,7 +78,7 @@ describe.skipIf(absent)("vLLM", () => {
   );
 
   it(
-    "draws the same from the same seed, and ends at stops of one token and of two",
+    "draws the same with the same seed, and ends at stop sequences of one and two tokens",
     async () => {
       const request = { prompt: [3, 4, 5], maxTokens: 24, seed: 3, count: 3 };
       const [free] = await engine.sample([request]);

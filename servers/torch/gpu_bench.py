@@ -1,9 +1,9 @@
-"""Speed of the server's engine beside plain transformers on the same GPU, in the same run.
+"""Speed of the server's engine compared with plain transformers on the same GPU, in the same run.
 
     python gpu_bench.py --objectives FILE [--shape qwen2.5-1.5b] [SECTION …]
 
-Each section runs in a process of its own and prints one line of JSON as soon as it is done; the last line has
-all fields, ratios first. FILE holds the objectives {"grpo", "paw"} as bench/gpu.ts writes them, from their one
+Each section runs in its own process and prints one line of JSON when it is done; the last line has
+all fields, ratios first. FILE holds the objectives {"grpo", "paw"} as written by bench/gpu.ts from their
 definition. Both sides get the same prompts and the same sequences, and transformers is used well (gpu_peer.py).
 """
 from __future__ import annotations
@@ -52,10 +52,10 @@ OBSERVATIONS = (6, 9, 10, 11, 12, 13, 15, 18, 23, 60)
 RESPONSES = (40, 160)
 # The share of transitions whose observation PaW learns from.
 SELECTED = 0.75
-# The GPU's memory bandwidth by its datasheet, for the bound on sampling.
+# The GPU's memory bandwidth from its datasheet, for the bound on sampling.
 BANDWIDTH = 4.8e12
-# Our rate and the other side's. The last two are kinder to us: a peer that pads behind a mask and computes all logits,
-# and one that reads a prompt anew for each of its samples.
+# Our rate and the other side's. The last two favour us: a peer that pads behind a mask and computes
+# all logits, and one that prefills a prompt again for each of its samples.
 RATIOS = {
     "train_full_ratio": ("train_full_tokens_per_s", "plain_full_tokens_per_s"),
     "train_full_compiled_ratio": ("train_full_tokens_per_s", "plain_full_compiled_tokens_per_s"),
@@ -95,7 +95,9 @@ def main() -> None:
 
 
 def run_section(section: str, arguments: argparse.Namespace) -> Json:
-    """One section in a process of its own: what it leaves in memory or breaks, the next does not see."""
+    """Runs a section in its own process, so that leftover memory or failures do not affect the next
+    one.
+    """
     command = [sys.executable, __file__, "--here", "--shape", arguments.shape, "--objectives", str(arguments.objectives), section]
     begin = time.monotonic()
     try:
@@ -109,7 +111,7 @@ def run_section(section: str, arguments: argparse.Namespace) -> Json:
 
 
 class Bench:
-    """A model's shape, the objectives, and how to make an engine and sequences for it."""
+    """A model's shape, the objectives, and functions to create an engine and sequences for it."""
 
     def __init__(self, folder: Path, shape: Json, objectives: dict[str, Objective]) -> None:
         self.folder, self.shape, self.objectives = folder, shape, objectives
@@ -125,7 +127,7 @@ class Bench:
         return [self.random.randrange(self.shape["vocab_size"]) for _ in range(count)]
 
     def steps(self, count: int) -> list[tuple[int, int, int]]:
-        """Lengths of prompt, response and next observation of some steps of an agent."""
+        """Lengths of prompt, response and next observation for some steps of an agent."""
         return [
             (
                 self.random.choice(PROMPTS) + self.random.randrange(-8, 9),
@@ -136,7 +138,9 @@ class Bench:
         ]
 
     def flops(self, lengths: list[int], targets: int) -> float:
-        """Floating-point operations of a forward and backward pass: matrices and causal attention, nothing twice."""
+        """Floating-point operations of a forward and backward pass: matrices and causal attention,
+        nothing twice.
+        """
         s = self.shape
         size = s["hidden_size"] // s["num_attention_heads"]
         kv = s["num_key_value_heads"] * size
@@ -147,7 +151,7 @@ class Bench:
 
 
 def rollout(bench: Bench, steps: list[tuple[int, int, int]], paw: bool) -> Sequences:
-    """The sequences of an update: prompt and response, and with PaW the next observation behind them."""
+    """The sequences of an update: prompt and response, followed by the next observation with PaW."""
     lengths = [p + r + (o if paw else 0) - 1 for p, r, o in steps]
     total = sum(lengths)
     mask = torch.cat([torch.arange(n) >= p - 1 for n, (p, _, _) in zip(lengths, steps)])
@@ -182,7 +186,9 @@ def peak_section(bench: Bench) -> Json:
 
 
 def check_section(_: Bench) -> Json:
-    """Does the GPU compute what the CPU does? Attention, gradients, sampling against training, several processes."""
+    """Checks that the GPU computes what the CPU does: attention, gradients, sampling against
+    training, several processes.
+    """
     from gpu_check import check
 
     return check()
@@ -239,7 +245,7 @@ def sample_section(bench: Bench) -> Json:
     cache = rows * (prompt + new / 2) * 2 * s["num_key_value_heads"] * size * 2 * s["num_hidden_layers"]
     bound = rows / ((2 * engine.parameters + cache) / BANDWIDTH)
     results["sample_bound_tokens_per_s"] = round(bound)
-    # Four times as many new tokens: as many as a response may have.
+    # Four times as many new tokens: the maximum length of a response.
     cases = {"": (rows, 1), "_grouped": (rows // group, group)}
     for name, (prompts, count) in cases.items():
         for kind, length in (("", new), ("_long", 4 * new)):
@@ -261,7 +267,7 @@ def sample_section(bench: Bench) -> Json:
 
 
 def sampling(bench: Bench) -> tuple[int, int, int, int]:
-    """Rows, tokens of a prompt, new tokens, and samples of a prompt where it has several."""
+    """Rows, tokens of a prompt, new tokens, and samples per prompt if it has several."""
     return (128, 512, 128, 8) if not bench.small else (8, 16, 8, 4)
 
 
@@ -277,7 +283,9 @@ def compiled_section(bench: Bench) -> Json:
 
 
 def agreement(bench: Bench, engine: Engine) -> Json:
-    """How far log-probabilities of sampling and of training are apart, for the same tokens and weights."""
+    """The difference between log-probabilities of sampling and of training, for the same tokens and
+    weights.
+    """
     groups = engine.sample([SampleRequest(tuple(bench.tokens(300)), 4, 64, seed) for seed in range(4)])
     gaps = []
     for row in (row for group in groups for row in group):
@@ -291,10 +299,12 @@ def agreement(bench: Bench, engine: Engine) -> Json:
 
 
 def update_section(bench: Bench) -> Json:
-    """A PaW and a GRPO update of 128 episodes, from a slice: some rounds of acting, scoring and learning from them.
+    """A PaW and a GRPO update of 128 episodes, extrapolated from some rounds of acting, scoring and
+    learning.
 
-    There are no worlds here: a step's prompt has a recorded length and random tokens, so this is the engine's
-    time. An update of 128 episodes of 50 steps has 50 / ROUNDS as much of everything but the optimiser's step.
+    There are no environments here: a step's prompt has a recorded length and random tokens, so this
+    measures the engine. An update of 128 episodes of 50 steps has 50 / ROUNDS times as much of
+    everything except the optimiser step.
     """
     rounds, rows, whole = (3, 128, 50) if not bench.small else (1, 8, 50)
     engine = bench.engine()

@@ -1,4 +1,4 @@
-"""Checks that need a GPU: that it computes what the CPU does, at all temperatures, that sampling agrees with training, that ranks agree.
+"""Checks that need a GPU: GPU against CPU at all temperatures, sampling against training, and ranks against each other.
 
     python gpu_check.py      all checks; the distances found, as JSON
 """
@@ -37,7 +37,7 @@ CPU = torch.device("cpu")
 
 
 def check() -> dict[str, Any]:
-    """Runs all checks; raises where one fails, and returns how far apart things were."""
+    """Runs all checks; raises if one fails, and returns the differences found."""
     device = torch.device("cuda", 0) if torch.cuda.is_available() else CPU
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "config.json").write_text(json.dumps(CONFIG))
@@ -57,7 +57,7 @@ def distance(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def check_attention(device: torch.device) -> dict[str, tuple[float, float]]:
-    """Packed attention and its gradient against the CPU's, grouped heads included."""
+    """Packed attention and its gradient against the CPU's, including grouped heads."""
     lengths = (37, 128, 5, 300)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     q, k, v, slope = (torch.randn(sum(lengths), heads, 64).to(dtype) for heads in (4, 2, 2, 4))
@@ -71,7 +71,7 @@ def check_attention(device: torch.device) -> dict[str, tuple[float, float]]:
 
 
 def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
-    """Attention to pages, many rows and few, and the choice of tokens, against the CPU's."""
+    """Paged attention with many rows and few, and the choice of tokens, against the CPU's."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     worst = 0.0
     for rows, heads, kv_heads, size in ((128, 12, 2, 128), (3, 4, 4, 64), (16, 8, 4, 256)):
@@ -87,7 +87,7 @@ def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
         worst = max(worst, *(distance(there, here) for there, here in zip(*found)))
     logits, temperatures, uniform = 3 * torch.randn(128, 151_936), 0.5 + torch.rand(128), torch.rand(128)
     there, here = (choose(*(x.to(where) for x in (logits, temperatures, uniform))) for where in (device, CPU))
-    # Sums of another order may put a draw on the other side of a border between two tokens.
+    # Sums in a different order may put a draw on the other side of the border between two tokens.
     same = there.tokens.cpu() == here.tokens
     gap = max(float((a.cpu() - b)[same].abs().max()) for a, b in zip(there[1:], here[1:]))
     return {"paged_attention": (worst, 1e-2), "choices_changed": (1 - float(same.float().mean()), 0.05), "choice_logprobs": (gap, 1e-4)}
@@ -122,7 +122,9 @@ def check_engine(folder: Path, device: torch.device) -> dict[str, tuple[float, f
 
 
 def _check_temperatures(there: Engine, here: Engine, sequences: Sequences) -> dict[str, tuple[float, float]]:
-    """The same at other temperatures, with the entropy's gradient; leaves the accumulated gradient as it was."""
+    """The same at other temperatures, with the entropy's gradient; leaves the accumulated gradient
+    unchanged.
+    """
     tempered = replace(sequences, temperatures=0.4 + torch.rand(len(sequences.tokens)))
     weighted = {"op": "mul", "x": {"op": "input", "name": "weights"}, "y": {"op": "logprob"}}
     loss = {"op": "sub", "x": weighted, "y": {"op": "mul", "x": {"op": "const", "value": 1e-3}, "y": {"op": "entropy"}}}
@@ -174,7 +176,7 @@ def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
 
 
 def check_lora(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
-    """Sampling with adapters that have learnt something, against training."""
+    """Sampling against training, with trained adapters."""
     gpu = device.type == "cuda"
     engine = _engine(folder, Ranks(0, 1, device, None), torch.bfloat16 if gpu else torch.float32, compiled=gpu, lora_rank=8)
     _learn(engine)
@@ -182,7 +184,7 @@ def check_lora(folder: Path, device: torch.device) -> dict[str, tuple[float, flo
 
 
 def check_ranks(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
-    """Processes that share a model with FSDP2, one for each GPU and at least two, against one process."""
+    """Processes that share a model with FSDP2, one per GPU and at least two, against one process."""
     count = max(2, torch.cuda.device_count())
     environment = {**os.environ, **({"PAWL_SHARED_GPU": "1"} if torch.cuda.device_count() < count else {})}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(count), __file__, str(folder)]
@@ -190,12 +192,14 @@ def check_ranks(folder: Path, device: torch.device) -> dict[str, tuple[float, fl
     theirs = json.loads(done.stdout.strip().splitlines()[-1])
     ours = _updates(folder, Ranks(0, 1, device, None))
     gap = lambda name: distance(torch.tensor(theirs[name]), torch.tensor(ours[name]))
-    # Sums over ranks have another order; after an update in 16 bits that shows.
+    # Sums over ranks have a different order, which shows after an update in 16 bits.
     return {"ranks_loss": (gap("losses"), 1e-2), "ranks_gradient_norm": (gap("norms"), 2e-2), "ranks_logprobs": (gap("logprobs"), 1e-2)}
 
 
 def _updates(folder: Path, ranks: Ranks) -> dict[str, list[float]]:
-    """Some updates and what they gave, the log-probabilities after them, and samples that must agree with those."""
+    """Some updates and their results, the log-probabilities after them, and samples that must agree
+    with those.
+    """
     gpu = ranks.device.type == "cuda"
     engine = _engine(folder, ranks, torch.bfloat16 if gpu else torch.float32, compiled=gpu)
     sequences, losses, norms = _learn(engine)
@@ -206,7 +210,7 @@ def _updates(folder: Path, ranks: Ranks) -> dict[str, list[float]]:
 
 
 def _learn(engine: Engine) -> tuple[Sequences, list[float], list[float]]:
-    """Some updates on the same sequences: these, the losses and the gradients' norms."""
+    """Some updates on the same sequences; returns the sequences, the losses and the gradient norms."""
     generator = torch.Generator().manual_seed(5)
     ids = torch.randint(1000, (600,), generator=generator)
     sequences = Sequences((100, 250, 30, 220), ids, ids.roll(-1), torch.ones(600).bool(), {"weights": torch.ones(600) / 600})
@@ -232,7 +236,7 @@ def main() -> None:
     if ranks.first:
         print(json.dumps(found), flush=True)
     ranks.gather("finished")
-    # As the server ends: gloo's threads may still hold tensors.
+    # As when the server exits: gloo's threads may still hold tensors.
     os._exit(0)
 
 

@@ -1,7 +1,9 @@
-"""The other side of gpu_bench.py: plain transformers, used as well as a careful user would, and as many do.
+"""The other side of gpu_bench.py: plain transformers, used as well as a careful user would, and as
+many do.
 
-Right padding behind causal attention needs no mask, and only hidden states that predict a target go through the
-output matrix; samples of one prompt share one reading of it. What is kinder to us is there too, under its own name.
+Right padding with causal attention needs no mask, and only hidden states that predict a target go
+through the output matrix; samples of one prompt share its prefill. Comparisons that favour us are
+included too, under their own names.
 """
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 Json = dict[str, Any]
 GPU = torch.cuda.is_available()
-# Tokens of a batch, padding included: as many as our engine takes.
+# Tokens in a batch, including padding: as many as our engine takes.
 BATCH_TOKENS = 16_384
 
 
@@ -63,7 +65,9 @@ def plain_model(shape: Json, dtype: torch.dtype) -> Any:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences side by side, padded on the right: tokens, which are real, and which predict a target."""
+    """A batch of sequences, padded on the right: tokens, which are real, and which predict a
+    target.
+    """
 
     ids: Tensor
     real: Tensor
@@ -71,7 +75,9 @@ class Batch:
 
 
 def make_batches(lengths: list[int], masks: list[Tensor], vocabulary: int, rows: int | None = None) -> list[Batch]:
-    """Batches of sequences of similar length: of so many rows, or as many as BATCH_TOKENS hold."""
+    """Batches of sequences of similar length: of the given number of rows, or as many as fit into
+    BATCH_TOKENS.
+    """
     device = "cuda" if GPU else "cpu"
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
 
@@ -101,7 +107,8 @@ def _cut(order: list[int], lengths: list[int], rows: int | None) -> Iterator[lis
 def train(shape: Json, batches: list[Batch], careful: bool, compiled: bool = False) -> Json:
     """A plain loop with one optimiser step: bfloat16 autocast, 32-bit weights, fused AdamW.
 
-    Careful: no mask, logits of targets alone. Else as `labels` and `attention_mask` do it: all logits, and a mask.
+    Careful: no mask, logits of targets only. Otherwise as with `labels` and `attention_mask`: all
+    logits, and a mask.
     """
     model = plain_model(shape, torch.float32).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
@@ -113,7 +120,8 @@ def train(shape: Json, batches: list[Batch], careful: bool, compiled: bool = Fal
             labels = batch.ids.masked_fill(~batch.real, -100)
             return model(input_ids=batch.ids, attention_mask=mask, labels=labels, use_cache=False).loss
         hidden = forward(input_ids=batch.ids, use_cache=False).last_hidden_state
-        # The token after each position; of the last one any will do, for it costs the same.
+        # The token after each position; for the last one any token will do, because it costs the
+        # same.
         wanted = batch.ids.roll(-1, 1)[batch.targets]
         return cross_entropy(model.lm_head(hidden[batch.targets]).float(), wanted)
 
@@ -135,7 +143,8 @@ def train(shape: Json, batches: list[Batch], careful: bool, compiled: bool = Fal
 
 
 def generate(shape: Json, prompts: int, count: int, prompt: int, lengths: list[int], compiled: bool = False) -> list[int]:
-    """Tokens per second of `transformers.generate` for each number of new tokens; samples of a prompt share its reading.
+    """Tokens per second of `transformers.generate` for each number of new tokens; samples of a
+    prompt share its prefill.
 
     Compiled: a static cache, which transformers decodes with a compiled step on a GPU.
     """
@@ -156,7 +165,8 @@ def generate(shape: Json, prompts: int, count: int, prompt: int, lengths: list[i
 
     rates = []
     for new in lengths:
-        # A compiled step is compiled anew for every length of its cache; else a few tokens warm it up.
+        # A compiled step is compiled again for every length of its cache; otherwise a few tokens
+        # warm it up.
         sample(new if compiled else 4)
         rates.append(round(len(rows) * new / timed(lambda: sample(new), repeat=1, warm=0)))
     del model

@@ -3,7 +3,7 @@
     python serve.py [--model FOLDER] [--checkpoints FOLDER] [--host ADDRESS] [--port N] [--dtype float32|bfloat16]
     torchrun --nproc_per_node N serve.py [--model FOLDER] …
 
-Prints one line of JSON, {"listening": "http://…"}, when it is ready. PAWL_API_KEY holds the key clients must show.
+Prints one line of JSON, {"listening": "http://…"}, when it is ready. PAWL_API_KEY holds the key that clients must send.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def main() -> None:
     arguments = read_arguments()
     key = os.environ.get("PAWL_API_KEY") or None
     if not is_loopback(arguments.host) and key is None:
-        sys.exit(f"--host {arguments.host} can be reached from other machines: set PAWL_API_KEY to a secret first")
+        sys.exit(f"--host {arguments.host} is reachable from other machines: set PAWL_API_KEY to a secret first")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     if arguments.until_stdin_closes:
@@ -41,7 +41,7 @@ def main() -> None:
     ranks = join_ranks()
     cuda = ranks.device.type == "cuda"
     if cuda and arguments.dtype == "float32":
-        sys.exit("--dtype float32 is for CPUs: on a GPU, attention computes in 16 bits (weights and sums have 32); leave it out")
+        sys.exit("--dtype float32 is only for CPUs: on a GPU, attention runs in 16 bits (weights and sums have 32); leave it out")
     try:
         config = None if arguments.model is None else read_config(arguments.model)
     except ValueError as error:
@@ -92,25 +92,27 @@ def main() -> None:
 
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Serves a model for training and sampling.")
-    parser.add_argument("--model", type=Path, help="checkpoint folder in Hugging Face layout; without weights, they are drawn from a seed; absent: clients bring their models")
-    parser.add_argument("--name", help="the model's name for clients (default: the folder's)")
-    parser.add_argument("--checkpoints", type=Path, default=Path("checkpoints"), help="the folder that saving and loading are confined to")
+    parser.add_argument("--model", type=Path, help="checkpoint folder in Hugging Face layout; weights are initialised from a seed if it has none (default: clients upload their models)")
+    parser.add_argument("--name", help="model name for clients (default: the folder's name)")
+    parser.add_argument("--checkpoints", type=Path, default=Path("checkpoints"), help="folder that saving and loading are restricted to")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=0, help="default: any free one")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="default: bfloat16 on a GPU, where there is no other, float32 on a CPU")
-    parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass, at most")
-    parser.add_argument("--sample-rows", type=int, help="sequences sampled side by side, at most; fewer take less memory")
-    parser.add_argument("--activation-checkpointing", action="store_true", help="less memory, a third more computing")
+    parser.add_argument("--port", type=int, default=0, help="port (default: any free one)")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="precision (default: bfloat16 on a GPU, the only choice there; float32 on a CPU)")
+    parser.add_argument("--batch-tokens", type=int, help="maximum number of tokens in one forward pass")
+    parser.add_argument("--sample-rows", type=int, help="maximum number of sequences sampled at once; fewer need less memory")
+    parser.add_argument("--activation-checkpointing", action="store_true", help="recompute activations: less memory, a third more computation")
     parser.add_argument("--eager", action="store_true", help="do not compile the model on a GPU")
     parser.add_argument("--threads", type=int, help="CPU threads")
-    parser.add_argument("--until-stdin-closes", action="store_true", help="end when the standard input does, as it does when whoever started this is killed")
-    parser.add_argument("--max-request-mib", type=int, default=512, help="largest request")
-    parser.add_argument("--max-file-gib", type=int, default=64, help="largest file of an uploaded checkpoint")
+    parser.add_argument("--until-stdin-closes", action="store_true", help="exit when standard input closes, for example because the parent process was killed")
+    parser.add_argument("--max-request-mib", type=int, default=512, help="maximum size of a request")
+    parser.add_argument("--max-file-gib", type=int, default=64, help="maximum size of a file in an uploaded checkpoint")
     return parser.parse_args()
 
 
 def end_with_stdin() -> None:
-    """Waits for the end of the standard input: a killed parent closes it, however it was killed."""
+    """Waits for the end of standard input, which closes when the parent process is killed in any
+    way.
+    """
     while os.read(0, 4096):
         pass
     os._exit(0)

@@ -87,7 +87,7 @@ describe("pawl serve retriever", () => {
     const dense = await runCli(["serve", "retriever", "--retriever", "dense", "--encoder", folder]);
     expect([dense.code, dense.stderr]).toEqual([
       1,
-      expect.stringMatching(/is no sentence encoder/),
+      expect.stringMatching(/is not a sentence encoder/),
     ]);
   });
 });

@@ -15,7 +15,7 @@ import type { Encoder } from "./encoder.js";
 const parent = mkdtempSync(join(tmpdir(), "pawl-vectors-"));
 afterAll(() => rmSync(parent, { recursive: true }));
 
-/** An encoder that tells what it was asked. */
+/** An encoder that records what it was asked. */
 function spy(name = "spy", dimension = 3) {
   const asked: string[] = [];
   const encoder: Encoder = {
@@ -51,7 +51,7 @@ describe("the cache of vectors", () => {
     expect(second.asked).toEqual([]);
   });
 
-  it("keeps encoders apart by name and dimension", async () => {
+  it("separates encoders by name and dimension", async () => {
     const folder = newFolder();
     await (await cacheVectors(spy().encoder, folder)).encode(["a"]);
     for (const other of [spy("other"), spy("spy", 5)]) {
@@ -61,12 +61,12 @@ describe("the cache of vectors", () => {
     }
   });
 
-  it("leaves out what a kill tore and what was changed, and keeps the rest", async () => {
+  it("skips torn and changed records, and keeps the rest", async () => {
     const folder = newFolder();
     await (await cacheVectors(spy().encoder, folder)).encode(["a", "bb", "ccc"]);
     const [file] = filesIn(folder);
     const whole = readFileSync(file!);
-    // Cut anywhere inside the last record, all before it is still known.
+    // Wherever the last record is cut, all records before it are still known.
     for (let cut = 1; cut < whole.length / 3; cut += 7) {
       writeFileSync(file!, whole.subarray(0, whole.length - cut));
       const { encoder, asked } = spy();
@@ -84,7 +84,7 @@ describe("the cache of vectors", () => {
     expect([asked, vector![0]]).toEqual([["a"], Math.fround(0.5)]);
   });
 
-  it("joins the files of many processes, and loses nothing", async () => {
+  it("merges the files of many processes without loss", async () => {
     const folder = newFolder();
     const texts = Array.from({ length: 20 }, (_, i) => "x".repeat(i));
     await (await cacheVectors(spy().encoder, folder)).encode(texts.slice(0, 1));

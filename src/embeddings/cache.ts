@@ -1,9 +1,10 @@
 /**
- * Vectors of texts on disk: the same text is encoded once per encoder, whichever process asks.
+ * Vectors of texts on disk: the same text is encoded once per encoder, across processes.
  *
- * Each encoder has a folder of its own, named after its checksum and dimension. A process appends to a file
- * of its own there, so that processes side by side never meet; records have one length and a checksum each,
- * so that one torn by a kill is left out and the others stand. Many small files are joined when next opened.
+ * Each encoder has its own folder, named after its checksum and dimension. Each process appends to
+ * its own file there, so that concurrent processes do not conflict. Records have a fixed length and
+ * a checksum each, so that one torn by a kill is skipped and the others are kept. Many small files
+ * are merged when next opened.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { appendFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -13,25 +14,25 @@ import type { Encoder } from "./encoder.js";
 
 const HASH_BYTES = 32;
 const CRC_BYTES = 4;
-/** With more files than this they are joined into one. */
+/** With more files than this they are merged into one. */
 const MOST_FILES = 16;
-/** Vectors held in memory: further texts are encoded and not kept. */
+/** Maximum number of vectors in memory: further texts are encoded but not kept. */
 const MOST_VECTORS = 200_000;
 const ENDING = ".vectors";
 
-/** An encoder that remembers, and what its memory was good for. */
+/** An encoder with a cache, and its statistics. */
 export interface CachedEncoder extends Encoder {
   readonly statistics: {
-    /** Texts whose vectors were known. */
+    /** Texts whose vectors were cached. */
     readonly hits: number;
     /** Texts that were encoded. */
     readonly misses: number;
-    /** Records on disk that were torn or damaged, and left out. */
+    /** Torn or damaged records on disk, which were skipped. */
     readonly damaged: number;
   };
 }
 
-/** The encoder with its vectors kept below `folder`. */
+/** The encoder with its vectors cached in `folder`. */
 export async function cacheVectors(encoder: Encoder, folder: string): Promise<CachedEncoder> {
   const { dimension, name } = encoder;
   const place = join(folder, sha256(`${name} ${dimension}`).toString("hex").slice(0, 32));
@@ -40,7 +41,7 @@ export async function cacheVectors(encoder: Encoder, folder: string): Promise<Ca
   const known = new Map<string, Float32Array>();
   const files = (await readdir(place)).filter((file) => file.endsWith(ENDING)).sort();
   for (const file of files) {
-    // Another process may have joined and removed it meanwhile.
+    // Another process may have merged and removed it meanwhile.
     const bytes = await readFile(join(place, file)).catch(nothingThere);
     statistics.damaged += readRecords(bytes, dimension, known);
   }
@@ -97,7 +98,7 @@ function encodeRecords(vectors: ReadonlyMap<string, Float32Array>, dimension: nu
   return bytes;
 }
 
-/** Adds the whole records of a file to what is known; returns how many were not whole. */
+/** Adds the intact records of a file to `known`; returns how many were damaged. */
 function readRecords(bytes: Buffer, dimension: number, known: Map<string, Float32Array>): number {
   const length = HASH_BYTES + 4 * dimension + CRC_BYTES;
   let damaged = bytes.length % length === 0 ? 0 : 1;
@@ -114,7 +115,10 @@ function readRecords(bytes: Buffer, dimension: number, known: Map<string, Float3
   return damaged;
 }
 
-/** Writes everything known into one file and removes the others; whoever still writes loses only a cache. */
+/**
+ * Writes everything known into one file and removes the others; a process that is still writing
+ * loses only its cache.
+ */
 async function joinFiles(
   place: string,
   files: readonly string[],

@@ -1,4 +1,4 @@
-/** SHA-256 of files: what says that a model is the one it is taken for. */
+/** SHA-256 of files, to verify that a model is the expected one. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,10 @@ export async function sha256File(path: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Holds files of a folder to their checksums; the first that differs is an error that names both. */
+/**
+ * Checks files in a folder against their checksums; the first difference is an error that names
+ * both.
+ */
 export async function verifyFiles(
   folder: string,
   checksums: Readonly<Record<string, string>>,
@@ -27,7 +30,7 @@ export async function verifyFiles(
     });
     if (found !== expected) {
       throw new UserError(
-        `${path}: expected SHA-256 ${expected}, found ${found}: the file is damaged or another one. ${remedy}`,
+        `${path}: expected SHA-256 ${expected}, found ${found}: the file is damaged or a different one. ${remedy}`,
       );
     }
   }

@@ -20,7 +20,7 @@ const encoderFolder = process.env.PAWL_ENCODER ?? "";
 describe.skipIf(!existsSync(encoderFolder))(
   "a pretrained encoder (skipped where PAWL_ENCODER names no folder with tokenizer.json and model.onnx)",
   () => {
-    it("gives vectors of length 1 that are near for near meanings, alone or together", async () => {
+    it("gives vectors of length 1 that are close for similar meanings, alone or in a batch", async () => {
       const encoder = await openOnnxEncoder({ folder: encoderFolder });
       const texts = [
         "A man is eating food.",
@@ -44,8 +44,10 @@ describe.skipIf(!existsSync(encoderFolder))(
 );
 
 describe("an encoder's folder", () => {
-  it("says what is missing and what is damaged", async () => {
-    await expect(openOnnxEncoder({ folder })).rejects.toThrow(/is no sentence encoder: expected/);
+  it("errors name what is missing or damaged", async () => {
+    await expect(openOnnxEncoder({ folder })).rejects.toThrow(
+      /is not a sentence encoder: expected/,
+    );
     const damaged = join(folder, "damaged");
     mkdirSync(damaged);
     writeFileSync(join(damaged, "model.onnx"), "no model");
@@ -70,7 +72,7 @@ describe("an embeddings endpoint", () => {
   };
   const patience = { timeoutMs: 2000, retries: 0, backoffMs: 1 };
 
-  it("is asked in batches, and its vectors are put in order and scaled", async () => {
+  it("is called in batches, and its vectors are sorted and scaled", async () => {
     const sizes: number[] = [];
     const url = await serve((asked, reply) => {
       let body = "";
@@ -109,7 +111,7 @@ describe("an embeddings endpoint", () => {
 });
 
 describe("vectors on disk", () => {
-  it("come back whole, and not at all when damaged or made from something else", async () => {
+  it("survive a round trip, and are rejected if damaged or made from something else", async () => {
     const path = join(folder, "deep", "v.bin");
     const table = { dimension: 2, values: Float32Array.from([1, 2, 3, 4, 5, 6]) };
     expect(await loadVectors(path, "k")).toBeUndefined();
@@ -128,7 +130,7 @@ describe("vectors on disk", () => {
   });
 });
 
-it("leaves a vector without direction as it is", () => {
+it("leaves a zero vector unchanged", () => {
   expect([...normalise(new Float32Array(3))]).toEqual([0, 0, 0]);
   expect([...normalise(Float32Array.from([3, 4]))]).toEqual([Math.fround(0.6), Math.fround(0.8)]);
 });

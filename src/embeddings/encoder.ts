@@ -1,15 +1,17 @@
-/** Sentence encoders: texts as vectors of length 1, whose inner product says how alike they are. */
+/**
+ * Sentence encoders: texts as vectors of length 1, whose inner product measures their similarity.
+ */
 
 /** Turns texts into vectors. */
 export interface Encoder {
-  /** Tells encoders apart whose vectors must not be mixed. */
+  /** Distinguishes encoders whose vectors must not be mixed. */
   readonly name: string;
   readonly dimension: number;
   /** One vector of length 1 per text, in order. */
   encode(texts: readonly string[]): Promise<readonly Float32Array[]>;
 }
 
-/** Scales a vector to length 1 in place; a vector without direction stays as it is. */
+/** Scales a vector to length 1 in place; a zero vector is left unchanged. */
 export function normalise(vector: Float32Array): Float32Array {
   let sum = 0;
   for (const value of vector) sum += value * value;

@@ -9,7 +9,7 @@ const BATCH = 64;
 
 /** Which endpoint and model. */
 export interface EndpointEncoderOptions extends Partial<RetryPolicy> {
-  /** The address up to and with the version, for example http://localhost:8000/v1. */
+  /** The address including the API version, such as http://localhost:8000/v1. */
   readonly url: string;
   readonly model: string;
   readonly key?: string | undefined;
@@ -47,7 +47,7 @@ export async function openEndpointEncoder(options: EndpointEncoderOptions): Prom
       const other = vectors.find((vector) => vector.length !== dimension);
       if (other !== undefined) {
         throw new UserError(
-          `${url.origin}${url.pathname} gave vectors of ${dimension} and of ${other.length} numbers for one model.`,
+          `${url.origin}${url.pathname} returned vectors of ${dimension} and of ${other.length} numbers for one model.`,
         );
       }
       return vectors;
@@ -55,7 +55,7 @@ export async function openEndpointEncoder(options: EndpointEncoderOptions): Prom
   };
 }
 
-/** The vectors in the order of the texts, which is not always that of the answer. */
+/** The vectors in the order of the texts, which may differ from that of the answer. */
 function readVectors(json: unknown, count: number): readonly Float32Array[] {
   const parsed = answer.safeParse(json);
   if (!parsed.success) {

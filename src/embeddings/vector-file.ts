@@ -1,6 +1,6 @@
 /**
- * Vectors on disk: a line that says what they are, then the numbers. A file that is damaged or was made
- * from something else is as good as none: the caller encodes anew.
+ * Vectors on disk: a line that describes them, then the numbers. A file that is damaged or was made
+ * from something else is treated as missing: the caller encodes again.
  */
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -24,7 +24,7 @@ export interface VectorTable {
   readonly values: Float32Array;
 }
 
-/** Writes vectors; `key` says what they were made from. */
+/** Writes vectors; `key` identifies what they were made from. */
 export async function saveVectors(path: string, key: string, table: VectorTable): Promise<void> {
   const { dimension, values } = table;
   const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
@@ -37,7 +37,7 @@ export async function saveVectors(path: string, key: string, table: VectorTable)
   });
 }
 
-/** Reads what `saveVectors` wrote with this key; undefined where there is nothing usable. */
+/** Reads what `saveVectors` wrote with this key; undefined if there is nothing usable. */
 export async function loadVectors(path: string, key: string): Promise<VectorTable | undefined> {
   const file = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
@@ -50,7 +50,7 @@ export async function loadVectors(path: string, key: string): Promise<VectorTabl
   const { count, dimension, crc } = found.data;
   const bytes = file.subarray(end + 1);
   if (bytes.length !== 4 * count * dimension || crc32(bytes) !== crc) return undefined;
-  // Copied, because numbers of four bytes must start at a multiple of four.
+  // Copied, because 4-byte numbers must start at a multiple of four.
   const values = new Float32Array(count * dimension);
   new Uint8Array(values.buffer).set(bytes);
   return { dimension, values };
@@ -60,7 +60,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not one of our files, as the caller finds out.
+    // Not one of our files; the caller checks for that.
     return undefined;
   }
 }

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { askEngine, EngineFailure } from "./ask.js";
 import { EngineError } from "./engine.js";
 
-/** A call that fails so many times before it answers. */
+/** A call that fails the given number of times before it answers. */
 function failing(times: number) {
   let calls = 0;
   return {
@@ -15,7 +15,7 @@ function failing(times: number) {
   };
 }
 
-it("asks an engine that fails once more, and then says that it failed", async () => {
+it("repeats a failed call once, and then reports the failure", async () => {
   for (const [times, calls] of [
     [0, 1],
     [1, 2],

@@ -1,14 +1,15 @@
 /**
- * Questions that many episodes wait for together. An engine that fails has nothing to do with any one of them:
- * were only those still running dropped, an update would learn from the quick ones alone. So the question is
- * asked once more, which is the same question, because draws are seeded; then whatever asked it stops.
+ * Calls that many episodes wait for together. An engine failure says nothing about any single
+ * episode: if only the running ones were dropped, an update would learn from the quick ones alone.
+ * So a failed call is repeated once, with the same result because draws are seeded; then the caller
+ * stops.
  */
 import { EngineError } from "./engine.js";
 
-/** An engine did not answer twice in a row. It ends what is being played, not one episode. */
+/** An engine failed twice in a row. This ends the whole rollout, not one episode. */
 export class EngineFailure extends EngineError {}
 
-/** The answer to a call that changes nothing, asked for again once where the engine fails. */
+/** The result of a call that changes nothing, repeated once if the engine fails. */
 export async function askEngine<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();

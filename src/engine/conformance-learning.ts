@@ -23,7 +23,7 @@ import {
 } from "./conformance-tools.js";
 import { EngineError, type TrainSequence } from "./engine.js";
 
-/** Losses, sums and norms of gradients, and what they lead to. */
+/** Losses, sums and norms of gradients, and the resulting updates. */
 export const learningChecks: readonly ConformanceCheck[] = [
   {
     name: "the loss and the metrics are those of the objective, summed over targets",
@@ -75,7 +75,7 @@ export const learningChecks: readonly ConformanceCheck[] = [
     },
   },
   {
-    name: "discarded gradients tell their norm and change nothing",
+    name: "discarding gradients returns their norm and changes nothing",
     run: (create) =>
       using(create, async (engine) => {
         const before = await scores(engine, [1, 2, 3]);
@@ -89,7 +89,7 @@ export const learningChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
-    name: "an objective that says it is sparse has the same gradients, also where none is left",
+    name: "an objective marked sparse has the same gradients, even if no target is left",
     run: (create) =>
       using(create, async (engine) => {
         const { entropies } = engine.capabilities;
@@ -100,17 +100,18 @@ export const learningChecks: readonly ConformanceCheck[] = [
           toy.map(({ ids }, i) => {
             const inputs = {
               weight: Array.from(ids, (_, j) => weight(i, j)),
-              // Also where the other weight is 0.
+              // Also if the other weight is 0.
               bonus: Array.from(ids, (_, j) => weight(i + 1, j)),
             };
             return { ids, inputs: entropies ? inputs : { weight: inputs.weight } };
           });
-        // In turn all tokens of a sequence, the last of every three, and none has a weight.
+        // In turn, all tokens of a sequence, the last of every three, and none of them have a
+        // weight.
         const some = weighted((i, j) => (i % 3 < 1 || (i % 3 < 2 && j % 3 > 1) ? 0.1 : 0));
         const none = weighted(() => 0);
         const pass = async (sequences: readonly TrainSequence[], sparse: boolean) => {
           const { loss } = await engine.forwardBackward(sequences, { ...objective, sparse });
-          // So large an eps makes the step follow the gradient itself, and not its sign.
+          // With such a large eps the update follows the gradient itself, not its sign.
           const { gradNorm } = await engine.optimStep({ learningRate: 1, eps: 1 });
           const scored = await engine.forward(toy);
           return [loss, gradNorm, ...scored.flatMap(({ logprobs }) => Array.from(logprobs))];
@@ -127,7 +128,7 @@ export const learningChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
-    name: "training learns a toy text by heart",
+    name: "training memorises a toy text",
     run: (create) =>
       using(create, async (engine) => {
         const text = toySequences(2, () => 24);
@@ -142,7 +143,7 @@ export const learningChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
-    name: "a gradient that is not finite is refused, and names its tensor",
+    name: "a gradient that is not finite is rejected, and the error names its tensor",
     run: (create) =>
       using(create, async (engine) => {
         const before = await scores(engine, [1, 2, 3]);

@@ -16,10 +16,10 @@ import {
 /** Seeds, limits, stops, greedy choice, and that draws follow the probabilities. */
 export const samplingChecks: readonly ConformanceCheck[] = [
   {
-    name: "sampled log-probabilities are those that forward gives, to 1e-4",
+    name: "sampled log-probabilities equal those of forward, to 1e-4",
     run: (create) =>
       using(create, async (engine) => {
-        // Sampled from before, so that an engine that keeps old weights for sampling is found out.
+        // Sampled from before, to catch an engine that keeps old weights for sampling.
         await engine.sample([{ prompt: [1], maxTokens: 2, seed: 0 }]);
         await learn(engine, toy, 3);
         const prompts = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11, 12, 13]];
@@ -66,7 +66,7 @@ export const samplingChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
-    name: "rows that end early do not disturb those that go on",
+    name: "rows that end early do not affect those that continue",
     run: (create) =>
       using(create, async (engine) => {
         await learn(engine, toy, 2);
@@ -121,7 +121,7 @@ export const samplingChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
-    name: "draws follow the probabilities that forward gives, at temperatures 1 and 0.6",
+    name: "draws follow the probabilities of forward, at temperatures 1 and 0.6",
     run: (create) =>
       using(create, async (engine) => {
         await learn(engine, toy, 8);
@@ -137,7 +137,7 @@ export const samplingChecks: readonly ConformanceCheck[] = [
           const tokens = await drawn(temperature);
           for (const other of temperatures) {
             const { statistic, cells } = chiSquare(tokens, tempered(own, other));
-            // The same draws do not fit the other temperature, or the test would say nothing.
+            // The same draws must not fit the other temperature, or the test would prove nothing.
             assert.equal(
               statistic < chiSquareLimit(cells - 1),
               other === temperature,

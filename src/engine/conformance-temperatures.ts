@@ -1,4 +1,7 @@
-/** What an engine with `capabilities.temperatures` must do at other temperatures than 1 (`conformance.ts`). */
+/**
+ * What an engine with `capabilities.temperatures` must do at temperatures other than 1
+ * (`conformance.ts`).
+ */
 import assert from "node:assert/strict";
 import { add, entropy, input, logprob, mul, type Objective } from "../objectives/expression.js";
 import {
@@ -13,7 +16,7 @@ import {
 } from "./conformance-tools.js";
 import { type Engine, EngineError, type TrainSequence } from "./engine.js";
 
-/** A check for engines that have temperatures; there is nothing to hold others to, because none are asked of them. */
+/** A check for engines that support temperatures; others are never asked for them. */
 const withTemperatures = (work: (engine: Engine) => Promise<void>): ConformanceCheck["run"] => {
   return (create) =>
     using(create, async (engine) => {
@@ -21,21 +24,21 @@ const withTemperatures = (work: (engine: Engine) => Promise<void>): ConformanceC
     });
 };
 
-/** Different temperatures for the tokens of each of some sequences. */
+/** A different temperature for each token of some sequences. */
 const mixed = toy.map(({ ids }, i) => ({
   ids,
   temperatures: Array.from(ids, (_, j) => 0.5 + 0.25 * ((i + j) % 4)),
 }));
 
-/** Log-probabilities, entropies and gradients of logits that were divided. */
+/** Log-probabilities, entropies and gradients of scaled logits. */
 export const temperatureChecks: readonly ConformanceCheck[] = [
   {
-    name: "at a temperature, log-probabilities and entropies are those of divided logits, to 1e-4",
+    name: "at a temperature, log-probabilities and entropies are those of the scaled logits, to 1e-4",
     run: withTemperatures(async (engine) => {
       await learn(engine, toy, 8);
       const prompt = [1, 2, 3, 4];
       const own = await continuations(engine, prompt);
-      // In one batch, so that one that is applied to its neighbour shows.
+      // In one batch, so that a temperature applied to a neighbour shows up.
       const temperatures = own.map((_, id) => [0.5, 1, 1.7][id % 3]!);
       const results = await engine.forward(
         own.map((_, id) => ({
@@ -54,7 +57,7 @@ export const temperatureChecks: readonly ConformanceCheck[] = [
     }),
   },
   {
-    name: "a temperature belongs to its own token, and 1 is as good as none, to 1e-5",
+    name: "a temperature affects only its own token, and 1 equals none, to 1e-5",
     run: withTemperatures(async (engine) => {
       await learn(engine, toy, 2);
       const [ids, place] = [Array.from(toy[1]!.ids), 7];
@@ -71,7 +74,7 @@ export const temperatureChecks: readonly ConformanceCheck[] = [
     }),
   },
   {
-    name: "what was sampled at a temperature has the log-probabilities that forward gives there, to 1e-4",
+    name: "log-probabilities sampled at a temperature equal those of forward at it, to 1e-4",
     run: withTemperatures(async (engine) => {
       await learn(engine, toy, 4);
       const prompt = [2, 3, 4];
@@ -80,13 +83,13 @@ export const temperatureChecks: readonly ConformanceCheck[] = [
       for (const { tokens, sampledLogprobs } of samples!) {
         const ids = [...prompt, ...tokens];
         const [result] = await engine.forward([{ ids, temperatures: ids.map(() => 0.6) }]);
-        // A server that does not tell them is asked for scores instead.
+        // If a server does not return them, they are scored instead.
         if (sampledLogprobs) close(sampledLogprobs, result!.logprobs.subarray(3), 1e-4);
       }
     }),
   },
   {
-    name: "at temperatures, learning sees what forward gives and follows the slope of its loss",
+    name: "at temperatures, learning agrees with forward and follows the slope of its loss",
     run: withTemperatures(async (engine) => {
       await learn(engine, toy, 2);
       const { entropies } = engine.capabilities;
@@ -109,12 +112,13 @@ export const temperatureChecks: readonly ConformanceCheck[] = [
         if (!sparse)
           for (const [i, { logprobs }] of forward.entries())
             close(before.logprobs[i]!, logprobs, 1e-4);
-        // Without memory and with so large an eps, the step is the gradient itself, times the rate.
+        // Without momentum and with such a large eps, the update is the gradient itself times the
+        // rate.
         const rate = 0.2;
         const memoryless = { beta1: 0, beta2: 0, eps: 1, weightDecay: 0 };
         const { gradNorm } = await engine.optimStep({ learningRate: rate, ...memoryless });
         const after = await engine.forwardBackward(sequences, { ...objective, sparse });
-        // The mean of the slopes at both ends is that of the way between them, up to third order.
+        // The mean of the slopes at both ends is the slope between them, up to third order.
         const end = await engine.discardGradients();
         const expected = (rate * (gradNorm ** 2 + gradNorm * end.gradNorm)) / 2;
         close([(before.loss - after.loss) / expected], [1], 0.01);
@@ -122,7 +126,7 @@ export const temperatureChecks: readonly ConformanceCheck[] = [
     }),
   },
   {
-    name: "temperatures that make no sense are refused",
+    name: "invalid temperatures are rejected",
     run: withTemperatures(async (engine) => {
       const refused = (temperatures: readonly number[], reason: RegExp) =>
         assert.rejects(

@@ -18,7 +18,10 @@ import type { Engine, TrainSequence } from "./engine.js";
 /** One thing an engine must do. */
 export interface ConformanceCheck {
   readonly name: string;
-  /** Throws where the engine does not; `create` makes an engine with the same first weights each time. */
+  /**
+   * Throws if the engine does not; each call of `create` makes an engine with the same initial
+   * weights.
+   */
   run(create: () => Promise<Engine>): Promise<void>;
 }
 
@@ -28,13 +31,13 @@ export const crossEntropy: Objective = {
   metrics: { logprobs: logprob },
 };
 
-/** A policy-gradient loss, to see that ratios and minima survive compilation. */
+/** A policy-gradient loss, to check that ratios and minima survive compilation. */
 export const clipped: Objective = {
   loss: neg(min(mul(exp(sub(logprob, input("old"))), input("advantage")), input("limit"))),
   metrics: { ratio: exp(sub(logprob, input("old"))) },
 };
 
-/** Sequences of different lengths with some structure, so that there is something to learn. */
+/** Sequences of different lengths with some structure to learn. */
 export function toySequences(
   count: number,
   length: (i: number) => number,
@@ -45,7 +48,7 @@ export function toySequences(
   });
 }
 
-/** The sequences most checks learn from. */
+/** The sequences that most checks learn from. */
 export const toy = toySequences(9, (i) => 9 + ((i * 7) % 20));
 
 /** Some updates; returns the last loss. */
@@ -58,7 +61,7 @@ export async function learn(engine: Engine, sequences: readonly TrainSequence[],
   return loss;
 }
 
-/** Throws where numbers differ by more than the tolerance. */
+/** Throws if numbers differ by more than the tolerance. */
 export function close(
   actual: ArrayLike<number>,
   expected: ArrayLike<number>,
@@ -77,7 +80,7 @@ export async function scores(engine: Engine, ids: readonly number[]): Promise<Fl
   return (await engine.forward([{ ids }]))[0]!.logprobs;
 }
 
-/** Works with an engine and disposes of it. */
+/** Runs a function with an engine and disposes it. */
 export async function using<T>(
   create: () => Promise<Engine>,
   work: (engine: Engine) => Promise<T>,
@@ -90,7 +93,7 @@ export async function using<T>(
   }
 }
 
-/** Works in a temporary folder and removes it. */
+/** Runs a function with a temporary folder and removes it. */
 export async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "pawl-conformance-"));
   try {
@@ -109,7 +112,7 @@ export async function continuations(
   const all = Array.from({ length: engine.capabilities.vocabularySize }, (_, id) => id);
   const results = await engine.forward(all.map((id) => ({ ids: [...prompt, id], targets })));
   const logprobs = results.map((result) => result.logprobs[prompt.length]!);
-  // If they were those of other tokens or places, they would not sum to 1.
+  // If they belonged to other tokens or positions, they would not sum to 1.
   close([logprobs.reduce((sum, x) => sum + Math.exp(x), 0)], [1], 1e-4);
   return logprobs;
 }
@@ -121,7 +124,10 @@ export function tempered(logprobs: readonly number[], temperature: number): read
   return divided.map((x) => x - sum);
 }
 
-/** Pearson's statistic of draws against log-probabilities; cells of fewer than 5 expected draws are one. */
+/**
+ * Pearson's statistic of draws against log-probabilities; cells with fewer than 5 expected draws
+ * are merged.
+ */
 export function chiSquare(draws: readonly number[], logprobs: readonly number[]) {
   const observed = logprobs.map(() => 0);
   for (const token of draws) observed[token]! += 1;
@@ -137,7 +143,7 @@ export function chiSquare(draws: readonly number[], logprobs: readonly number[])
   return { statistic, cells: cells.length };
 }
 
-/** What a chi-square exceeds once in ten thousand times (Wilson and Hilferty 1931). */
+/** The value that a chi-square exceeds once in ten thousand times (Wilson and Hilferty 1931). */
 export function chiSquareLimit(degrees: number): number {
   const part = 2 / (9 * degrees);
   return degrees * (1 - part + 3.719 * Math.sqrt(part)) ** 3;

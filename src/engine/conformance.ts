@@ -1,8 +1,9 @@
 /**
- * What every engine must do, as plain functions that throw: usable by any engine and any test runner.
+ * What every engine must do, as plain functions that throw: usable with any engine and any test
+ * runner.
  *
- * The engine under test has at least 32 tokens, few enough to score each of them, a context of at least 64, and
- * fresh weights from a seed; each check gets engines of its own.
+ * The engine under test has a vocabulary of at least 32 tokens, small enough to score each of them,
+ * a context of at least 64, and fresh weights from a seed. Each check creates its own engines.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -21,10 +22,10 @@ import {
 } from "./conformance-tools.js";
 import { EngineError } from "./engine.js";
 
-/** Scores, the reference, checkpoints, refusals. */
+/** Scores, the reference, checkpoints, rejected calls. */
 const generalChecks: readonly ConformanceCheck[] = [
   {
-    name: "forward scores targets only, the same whatever else it is given, to 1e-5",
+    name: "forward scores targets only, and the same in any batch, to 1e-5",
     run: (create) =>
       using(create, async (engine) => {
         const targets = toy.map(({ ids }) => Array.from({ length: ids.length }, (_, i) => i % 2));
@@ -61,13 +62,14 @@ const generalChecks: readonly ConformanceCheck[] = [
           ]);
           return result!.logprobs.subarray(0, action.length);
         };
-        // Beside so long a neighbour the batch has the same shape with and without the observation.
+        // With such a long neighbour, the batch has the same shape with and without the
+        // observation.
         assert.deepEqual(await inBatch(longer), await inBatch(action));
         close((await scores(engine, longer)).subarray(0, 8), await scores(engine, action), 1e-5);
       }),
   },
   {
-    name: "the reference stays as it was when the policy moves on",
+    name: "the reference does not change when the policy does",
     run: (create) =>
       using(create, async (engine) => {
         const ids = Array.from(toy[0]!.ids);
@@ -81,7 +83,7 @@ const generalChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
-    name: "a saved and loaded engine goes on as if nothing had happened",
+    name: "a saved and loaded engine continues as if nothing had happened",
     run: (create) =>
       inFolder((folder) =>
         using(create, async (engine) => {
@@ -98,7 +100,7 @@ const generalChecks: readonly ConformanceCheck[] = [
       ),
   },
   {
-    name: "what makes no sense is refused with a reason, and changes nothing",
+    name: "invalid calls are rejected with a reason, and change nothing",
     run: (create) =>
       using(create, async (engine) => {
         const before = await scores(engine, [1, 2, 3]);

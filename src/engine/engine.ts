@@ -1,14 +1,15 @@
 /**
- * The engine contract: everything an algorithm here asks of a language model.
+ * The engine contract: everything that algorithms need from a language model.
  *
- * Every algorithm of this project is a function of token log-probabilities, so an engine knows nothing
- * of rollouts, advantages or world models. Per-token arrays have the length of their sequence: entry i
- * belongs to token i, and entry 0 is unused, because nothing predicts the first token.
+ * Every algorithm of this project is a function of token log-probabilities, so an engine knows
+ * nothing of rollouts, advantages or world models. Per-token arrays have the length of their
+ * sequence: entry i belongs to token i, and entry 0 is unused, because nothing predicts the first
+ * token.
  */
 import { UserError } from "../errors.js";
 import type { Objective } from "../objectives/expression.js";
 
-/** What an engine can do. A configuration that asks for more is refused before a run starts. */
+/** What an engine can do. A configuration that needs more is refused before a run starts. */
 export interface Capabilities {
   readonly name: string;
   readonly vocabularySize: number;
@@ -18,23 +19,28 @@ export interface Capabilities {
   readonly entropies: boolean;
   /** A value head, for PPO's critic. */
   readonly values: boolean;
-  /** The objective runs inside the forward and backward pass, at no second forward. */
+  /** The objective runs inside the forward and backward pass, without a second forward pass. */
   readonly fusedObjective: boolean;
   readonly lora: boolean;
-  /** Accumulated gradients can be dropped again and their norm told, so that gradients can be measured. */
+  /**
+   * Accumulated gradients can be discarded and their norm returned, so that gradients can be
+   * measured.
+   */
   readonly discardGradients: boolean;
-  /** Log-probabilities at other temperatures than 1 (`TargetSequence.temperatures`). */
+  /** Log-probabilities at temperatures other than 1 (`TargetSequence.temperatures`). */
   readonly temperatures: boolean;
-  /** Another program samples: its log-probabilities are not quite those that `forward` gives. */
+  /** Another program samples: its log-probabilities differ slightly from those of `forward`. */
   readonly otherSampler?: boolean;
-  /** It computes in 16 bits, or may do so: two ways to the same number agree only roughly. */
+  /**
+   * It computes in 16 bits, or may do so: two computations of the same number agree only roughly.
+   */
   readonly sixteenBits?: boolean;
 }
 
 /** How to choose the next tokens. */
 export interface SamplingOptions {
   readonly maxTokens: number;
-  /** 0 takes the most probable token. Default 1. */
+  /** 0 is greedy decoding. Default 1. */
   readonly temperature?: number;
   /** Keep the k most probable tokens; 0 keeps all. Default 0. */
   readonly topK?: number;
@@ -44,13 +50,13 @@ export interface SamplingOptions {
   readonly stop?: readonly (readonly number[])[];
 }
 
-/** One prompt to continue, `count` times from one prefill. */
+/** One prompt to continue `count` times after a single prefill. */
 export interface SampleRequest extends SamplingOptions {
   readonly prompt: ArrayLike<number>;
   readonly count?: number;
   /**
-   * A hint: a later prompt will begin with this prompt and its sample, so what was computed for them is
-   * worth keeping until the weights change. It needs a `count` of 1 and changes no result.
+   * A hint: a later prompt will begin with this prompt and its sample, so its KV cache is worth
+   * keeping until the weights change. It requires a `count` of 1 and changes no result.
    */
   readonly continued?: boolean;
   /** The same seed, request and weights give the same tokens, whatever else is in the batch. */
@@ -60,9 +66,12 @@ export interface SampleRequest extends SamplingOptions {
 /** One continuation. */
 export interface Sample {
   readonly tokens: readonly number[];
-  /** Log-probability of each token under the model itself (temperature 1, nothing cut). */
+  /** Log-probability of each token under the model itself (temperature 1, no truncation). */
   readonly logprobs: readonly number[];
-  /** Log-probability under the distribution that was sampled from; absent where a server does not tell. */
+  /**
+   * Log-probability under the distribution that was sampled from; undefined if a server does not
+   * return it.
+   */
   readonly sampledLogprobs?: readonly number[];
   readonly stopReason: "stop" | "length";
 }
@@ -70,9 +79,9 @@ export interface Sample {
 /** Token ids, and which of them are targets: tokens whose log-probability is wanted. */
 export interface TargetSequence {
   readonly ids: ArrayLike<number>;
-  /** 1 where the token is a target. Absent: every token but the first. */
+  /** 1 if the token is a target. Default: every token but the first. */
   readonly targets?: ArrayLike<number>;
-  /** What the logits of each token are divided by; absent: 1. */
+  /** The temperature of each token's logits. Default 1. */
   readonly temperatures?: ArrayLike<number>;
 }
 
@@ -98,7 +107,7 @@ export interface ForwardResult {
 
 /** The result of one forward and backward pass over some sequences. */
 export interface BackwardResult {
-  /** The objective's loss summed over all target tokens; weights belong into the objective. */
+  /** The objective's loss summed over all target tokens; any weights belong in the objective. */
   readonly loss: number;
   /** Each named metric of the objective, summed over all target tokens. */
   readonly metrics: Readonly<Record<string, number>>;
@@ -112,11 +121,11 @@ export interface AdamParams {
   readonly beta2?: number;
   readonly eps?: number;
   readonly weightDecay?: number;
-  /** Gradients with a larger global norm are scaled down to it; absent: no clipping. */
+  /** Gradients with a larger global norm are scaled down to it. Default: no clipping. */
   readonly gradClipNorm?: number;
 }
 
-/** What an optimiser step did. */
+/** The result of an optimiser step. */
 export interface OptimResult {
   /** Global norm of the accumulated gradient, before clipping. */
   readonly gradNorm: number;
@@ -127,8 +136,9 @@ export interface SaveOptions {
   /** Default true. */
   readonly optimizer?: boolean;
   /**
-   * A plain model for other programs, without the optimiser's state: an adapter is in the weights and not beside
-   * them, and the weights are in this folder, even where they are kept on a server. Default false.
+   * Writes a plain model for other programs, without the optimiser's state: an adapter is merged
+   * into the weights, and the weights are written to this folder even if they are kept on a server.
+   * Default false.
    */
   readonly merged?: boolean;
 }
@@ -145,20 +155,26 @@ export interface Engine {
     sequences: readonly TrainSequence[],
     objective: Objective,
   ): Promise<BackwardResult>;
-  /** Applies the accumulated gradient and clears it. NaN or infinity: an error, weights unchanged. */
+  /**
+   * Applies the accumulated gradient and clears it. NaN or infinity is an error that leaves the
+   * weights unchanged.
+   */
   optimStep(params: AdamParams): Promise<OptimResult>;
-  /** Drops the accumulated gradient and returns its global norm: for gradient diagnostics. */
+  /** Discards the accumulated gradient and returns its global norm, for gradient diagnostics. */
   discardGradients(): Promise<OptimResult>;
   /** Freezes a copy of the current weights as the reference. */
   snapshotReference(): Promise<void>;
-  /** Writes weights (Hugging Face layout) and, unless told otherwise, the optimiser's state. */
+  /** Writes weights (Hugging Face layout) and, unless disabled, the optimiser's state. */
   save(folder: string, options?: SaveOptions): Promise<void>;
   /** Reads what `save` wrote, or any checkpoint of a supported architecture. */
   load(folder: string): Promise<void>;
   dispose(): Promise<void>;
 }
 
-/** A problem told to the user as it is: bad token ids, overflow, NaN, a checkpoint that does not fit. */
+/**
+ * A problem that is shown to the user as it is: bad token ids, overflow, NaN, a checkpoint that
+ * does not fit.
+ */
 export class EngineError extends UserError {
   override readonly name = "EngineError";
 }

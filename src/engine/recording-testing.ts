@@ -1,4 +1,4 @@
-/** An engine that notes what it is asked while another does the work. */
+/** An engine that records calls and forwards them to another engine. */
 import type { Objective } from "../objectives/expression.js";
 import type {
   BackwardResult,
@@ -9,7 +9,7 @@ import type {
   TrainSequence,
 } from "./engine.js";
 
-/** What was asked, in order. */
+/** The recorded calls, in order. */
 export interface Asked {
   readonly samples: SampleRequest[];
   readonly forwards: {
@@ -23,7 +23,7 @@ export interface Asked {
   }[];
 }
 
-/** The engine, and what it was asked so far. */
+/** The engine, and its calls so far. */
 export function recording(engine: Engine): { readonly engine: Engine; readonly asked: Asked } {
   const asked: Asked = { samples: [], forwards: [], passes: [] };
   return {

@@ -1,9 +1,13 @@
-/** Log-probabilities of a sample under the distribution that was drawn from, where the model's own tell them. */
+/**
+ * Log-probabilities of a sample under the distribution it was drawn from, if the model's own
+ * determine them.
+ */
 import type { SamplingOptions } from "./engine.js";
 
 /**
- * What follows from the model's own log-probabilities alone: themselves at temperature 1 with nothing cut, 0 at
- * temperature 0. Undefined where it takes more: a tempered distribution has another sum.
+ * What follows from the model's own log-probabilities alone: the same at temperature 1 without
+ * truncation, 0 at temperature 0. Undefined otherwise, because a tempered distribution has a
+ * different normaliser.
  */
 export function knownSampledLogprobs(
   { temperature = 1, topK = 0, topP = 1 }: Omit<SamplingOptions, "maxTokens">,

@@ -23,7 +23,7 @@ describe("learning rates", () => {
     ]);
   });
 
-  it("need to know how long the run is in order to fall", () => {
+  it("need the length of the run in order to fall", () => {
     expect(() => learningRateAt({ peak: 1, decay: "cosine" }, 0)).toThrow(/totalSteps/);
     expect(() =>
       learningRateAt({ peak: 1, decay: "linear", warmupSteps: 5, totalSteps: 5 }, 5),

@@ -6,18 +6,18 @@ export interface LearningRateSchedule {
   readonly peak: number;
   /** Optimiser steps over which it rises from 0 to the peak. Default 0. */
   readonly warmupSteps?: number;
-  /** What it does afterwards. Default `constant`. */
+  /** The shape after the warm-up. Default `constant`. */
   readonly decay?: "constant" | "linear" | "cosine";
-  /** Optimiser steps of the whole run, by which a decaying rate has reached its end. */
+  /** Optimiser steps in the whole run, after which a decaying rate has reached its end. */
   readonly totalSteps?: number;
-  /** Share of the peak at which a decaying rate ends. Default 0. */
+  /** Final rate as a fraction of the peak, if it decays. Default 0. */
   readonly endShare?: number;
 }
 
 /** The learning rate of an optimiser step, counted from 0. */
 export function learningRateAt(schedule: LearningRateSchedule, step: number): number {
   const { peak, warmupSteps = 0, decay = "constant", totalSteps, endShare = 0 } = schedule;
-  // The first step already learns, the last of the warm-up reaches the peak.
+  // The first optimiser step already learns; the last one of the warm-up reaches the peak.
   if (step < warmupSteps) return (peak * (step + 1)) / warmupSteps;
   if (decay === "constant") return peak;
   if (totalSteps === undefined || totalSteps <= warmupSteps)

@@ -7,7 +7,7 @@
 import type { Encoder } from "../embeddings/encoder.js";
 import type { StatePair, StateReward } from "./state-reward.js";
 
-/** τ, and whether nearness counts by degrees. */
+/** τ, and whether the reward is graded by distance. */
 export interface EmbeddingRewardOptions {
   readonly threshold: number;
   readonly graded: boolean;
@@ -30,7 +30,7 @@ export function embeddingReward(
   };
 }
 
-/** The cosine distance of each pair, in [0, 2]; equal texts have exactly 0. */
+/** The cosine distance of each pair, in [0, 2]; exactly 0 for equal texts. */
 export async function stateDistances(
   encoder: Encoder,
   pairs: readonly Pick<StatePair, "predicted" | "real">[],

@@ -1,6 +1,7 @@
 /**
- * The filter of easy samples: a small model is fitted to a tenth of the triplets, and of the rest those that
- * it already predicts are mostly dropped, so that learning is spent on what is worth predicting.
+ * The filter of easy samples: a small model is fitted to a tenth of the triplets, and most of the
+ * remaining triplets that it already predicts are dropped, so that training focuses on those worth
+ * predicting.
  */
 import { z } from "zod";
 import { createRandom, mixSeed } from "../random.js";
@@ -14,30 +15,23 @@ export const filterOptions = z
     model: z
       .string()
       .default("start")
-      .describe(
-        "the model to fit: start is a copy of the one to train; else a run or model folder",
-      ),
+      .describe("model to fit: start (a copy of the model to train), a run, or a model folder"),
     share: z
       .number()
       .min(0)
       .lt(1)
       .default(0.1)
-      .describe("share of the triplets to fit it to; 0: no filter"),
-    keep: z
-      .number()
-      .min(0)
-      .max(1)
-      .default(0.1)
-      .describe("probability of keeping a triplet that it predicts"),
+      .describe("fraction of the triplets to fit it on (0: no filter)"),
+    keep: z.number().min(0).max(1).default(0.1).describe("probability of keeping an easy triplet"),
     easyReward: z
       .number()
       .gt(0)
       .max(1)
       .default(0.9)
-      .describe("its most probable prediction earns at least this: easy"),
-    epochs: z.int().min(1).default(2).describe("passes over its share"),
+      .describe("a triplet is easy if the greedy prediction's reward is at least this"),
+    epochs: z.int().min(1).default(2).describe("epochs over its triplets"),
     batch: z.int().min(1).default(32).describe("triplets per optimiser step"),
-    learningRate: z.number().gt(0).default(1e-4).describe("step size of AdamW"),
+    learningRate: z.number().gt(0).default(1e-4).describe("AdamW learning rate"),
   })
   .prefault({});
 
@@ -51,7 +45,7 @@ export interface Filtered {
   readonly hard: number;
 }
 
-/** A share of the triplets, drawn at random, and the others; both in order. */
+/** A random share of the triplets, and the others; both in order. */
 export function splitTriplets(
   triplets: readonly Triplet[],
   share: number,
@@ -62,7 +56,7 @@ export function splitTriplets(
   return [triplets.filter((_, i) => drawn.has(i)), triplets.filter((_, i) => !drawn.has(i))];
 }
 
-/** Keeps what the filter model does not predict, and a few of the others. */
+/** Keeps what the filter model does not predict, and a few of the other triplets. */
 export function keepHard(
   triplets: readonly Triplet[],
   rewards: readonly number[],
@@ -78,7 +72,7 @@ export function keepHard(
   return { kept, easy, hard: triplets.length - easy };
 }
 
-/** A triplet as a sequence whose answer is to be learnt, weighing 1 per token. */
+/** A triplet as a sequence whose answer is to be learnt, with a weight of 1 per token. */
 export function answerSequence(question: Question, triplet: Triplet): StepSequence {
   const prompt = question.ask(triplet).ids;
   const answer = question.answer(triplet);

@@ -1,11 +1,16 @@
-/** Forgetting: how far the weights moved from where they started, and how well old text is still foreseen. */
+/**
+ * Forgetting: how far the weights moved from where they started, and how well old text is still
+ * predicted.
+ */
 import { readFileSync } from "node:fs";
 import type { Engine, TargetSequence } from "../engine/engine.js";
 import { openCheckpoint } from "../engine/weights/checkpoint.js";
 import { UserError } from "../errors.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 
-/** |w − w₀| / |w₀|, of all weights together and of each tensor; infinite where a tensor began as 0. */
+/**
+ * |w − w₀| / |w₀|, of all weights together and of each tensor; infinite if a tensor started at 0.
+ */
 export interface WeightChange {
   readonly all: number;
   readonly tensors: Readonly<Record<string, number>>;
@@ -41,7 +46,7 @@ export async function weightChange(before: string, after: string): Promise<Weigh
 const relative = (moved: number, length: number): number =>
   moved === 0 ? 0 : Math.sqrt(moved / length);
 
-/** The mean of −log p over the targets of some sequences; NaN of none. */
+/** The mean of −log p over the targets of some sequences; NaN if there are none. */
 export async function meanLoss(
   engine: Engine,
   sequences: readonly TargetSequence[],
@@ -59,7 +64,7 @@ export async function meanLoss(
   return loss / count;
 }
 
-/** The paragraphs of a text file as sequences, each cut to what the model can read. */
+/** The paragraphs of a text file as sequences, each truncated to the model's context. */
 export function textSequences(
   path: string,
   tokenizer: Tokenizer,
@@ -80,7 +85,7 @@ export function textSequences(
     }))
     .filter(({ ids }) => ids.length > 1);
   if (sequences.length === 0) {
-    throw new UserError(`${path} holds no text: expected paragraphs with empty lines between.`);
+    throw new UserError(`${path} has no text: expected paragraphs separated by empty lines.`);
   }
   return sequences;
 }

@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { holdOut } from "./held-out.js";
 import { episode } from "./testing.js";
 
-it("holds out whole tasks: no episode of one of them is left to learn from", () => {
-  // Ten tasks, three episodes each, as a recorded run of groups has them.
+it("holds out whole tasks: none of their episodes is left for training", () => {
+  // Ten tasks with three episodes each, as in a recorded run of groups.
   const episodes = Array.from({ length: 30 }, (_, i) => ({
     ...episode,
     task: { ...episode.task, id: `train/${i % 10}` },

@@ -1,4 +1,6 @@
-/** What is held out of training, and the sequences that show whether the model still foresees it. */
+/**
+ * What is held out of training, and the sequences that show whether the model still predicts it.
+ */
 import type { TargetSequence } from "../engine/engine.js";
 import { createRandom } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
@@ -12,9 +14,9 @@ import { historyOf, type Triplet } from "./triplet.js";
 
 /** Held-out sequences by what their targets are. */
 export interface HeldOutSequences {
-  /** The responses that the policy gave: how it acts. */
+  /** The policy's responses: how it acts. */
   readonly actions: readonly TargetSequence[];
-  /** The next states: what it foresees. */
+  /** The next states: what it predicts. */
   readonly states: readonly TargetSequence[];
 }
 
@@ -30,7 +32,7 @@ export function holdOut(
   return new Set(episodes.filter(({ task }) => held.has(task.id)));
 }
 
-/** The steps of held-out triplets; those that continue one another are one sequence. */
+/** The steps of held-out triplets; those that continue one another form one sequence. */
 export function heldOutSequences(
   triplets: readonly Triplet[],
   question: Question,

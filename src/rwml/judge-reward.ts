@@ -1,4 +1,4 @@
-/** Reward by a chat model that compares: the baseline that embeddings are held against. */
+/** Reward by a chat model as a judge: the baseline for the embedding reward. */
 
 import { mixSeed } from "../random.js";
 import type { ChatClient } from "../rollout/policies/chat-client.js";
@@ -6,7 +6,7 @@ import type { ChatMessage } from "../text/tokenizer.js";
 import type { StatePair, StateReward } from "./state-reward.js";
 import { VERDICT_REQUEST, verdictOf } from "./verdict.js";
 
-/** A reward of 1 where the model says yes; an answer that is neither yes nor no is 0 and counted. */
+/** A reward of 1 if the model says yes; an answer that is neither yes nor no is 0 and counted. */
 export function judgeReward(client: ChatClient, model: string): StateReward {
   return {
     name: `judge ${model}`,

@@ -1,4 +1,4 @@
-/** Predictions: what the model says an action will do, sampled as a policy's actions are. */
+/** Predictions: what the model says an action will do, sampled like a policy's actions. */
 import { askEngine } from "../engine/ask.js";
 import type { Engine } from "../engine/engine.js";
 import { mixSeed } from "../random.js";
@@ -12,12 +12,12 @@ export interface PredictOptions {
   /** Predictions per triplet. */
   readonly count: number;
   readonly maxTokens: number;
-  /** 0 takes the most probable token. */
+  /** 0 is greedy decoding. */
   readonly temperature: number;
   readonly seed: number;
 }
 
-/** One prediction, with the tokens it was sampled as. */
+/** One prediction, with its sampled tokens. */
 export interface Prediction extends Answer {
   readonly response: string;
   readonly sequence: Sequence;

@@ -1,6 +1,7 @@
 /**
- * Predictions as episodes of one step, a group for each triplet: what is written is the action, how near it
- * is to the real next state the reward. So estimators, objective and update are those of task RL.
+ * Predictions as episodes of one step, a group for each triplet: the prediction is the action, and
+ * its similarity to the real next state is the reward. So estimators, objective and update are
+ * those of task RL.
  */
 import type { Group } from "../rollout/episode.js";
 import type { Prediction } from "./predict.js";
@@ -8,23 +9,23 @@ import type { AnswerProblem } from "./question.js";
 import type { StatePair, StateReward } from "./state-reward.js";
 import { actionOf, nameOf, nextStateOf, type Triplet } from "./triplet.js";
 
-/** Rewards of all predictions, triplets × predictions, and what was wrong with some. */
+/** Rewards of all predictions, triplets × predictions, and the problems of some. */
 export interface RewardedPredictions {
   readonly rewards: readonly (readonly number[])[];
   readonly summary: PredictionSummary;
 }
 
-/** Numbers of some predictions, for metrics. */
+/** Statistics of some predictions, for metrics. */
 export interface PredictionSummary extends Readonly<Record<AnswerProblem, number>> {
   readonly predictions: number;
   readonly meanReward: number;
-  /** Share of predictions that are the real state, word for word. */
+  /** Share of predictions that match the real state exactly. */
   readonly exact: number;
   /** Rewards that are 0 because a judge gave no verdict. */
   readonly unreadable: number;
 }
 
-/** Rewards predictions; one that is empty, never ended or has no answer in it is worth 0. */
+/** Rewards predictions; one that is empty, unended or has no answer gets 0. */
 export async function rewardPredictions(
   triplets: readonly Triplet[],
   predictions: readonly (readonly Prediction[])[],
@@ -34,10 +35,10 @@ export async function rewardPredictions(
   const pairs: StatePair[] = [];
   const places = predictions.map((group, i) => {
     const real = nextStateOf(triplets[i]!).trim();
-    // A group often says the same thing more than once, and judges are paid by the question.
+    // A group often predicts the same text more than once, and judges cost money per question.
     const asked = new Map<string, number>();
     return group.map(({ text, problem }): number | "same" | undefined => {
-      // A world that answers nothing is rightly foreseen by nothing.
+      // If the world answers nothing, predicting nothing is right.
       if (problem === "empty" && real === "") return "same";
       if (problem !== undefined) return undefined;
       if (text === real) return "same";
@@ -113,7 +114,7 @@ export function predictionGroups(
   });
 }
 
-/** Whether the rewards of a group's whole episodes differ: where they do not, it teaches nothing. */
+/** Whether the rewards of a group's complete episodes differ; if not, it teaches nothing. */
 export function hasContrast({ episodes }: Group): boolean {
   const whole = episodes.filter(({ stop }) => stop !== "broken");
   return whole.some((episode) => episode.return !== whole[0]!.return);

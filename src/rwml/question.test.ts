@@ -10,7 +10,7 @@ import { historyOf, isLast, nameOf, nextStateOf, tripletsOf } from "./triplet.js
 const triplets = tripletsOf([episode]);
 
 describe("triplets", () => {
-  it("are the steps of whole episodes, each with what was known before it", () => {
+  it("are the steps of complete episodes, each with what was known before it", () => {
     expect(triplets.map(nameOf)).toEqual(["train/7#2.1.0", "train/7#2.1.1", "train/7#2.1.2"]);
     expect(tripletsOf([{ ...episode, stop: "broken" }])).toEqual([]);
     expect(historyOf(triplets[1]!)).toMatchObject({
@@ -37,7 +37,7 @@ describe("in the compact style", () => {
     }
   });
 
-  it("reads back the right answer, the last one with another end", () => {
+  it("parses the correct answer, the last one with a different end", () => {
     for (const triplet of triplets) {
       const { text } = question.read(question.answer(triplet));
       expect(text).toBe(nextStateOf(triplet));
@@ -46,7 +46,7 @@ describe("in the compact style", () => {
     expect(ends).toEqual([tokenizer.id("<|do|>"), tokenizer.id("<|do|>"), tokenizer.id("<|end|>")]);
   });
 
-  it("names answers that are empty or never end", () => {
+  it("reports answers that are empty or unended", () => {
     const end = tokenizer.id("<|do|>")!;
     expect(question.read([end])).toEqual({ response: "", text: "", problem: "empty" });
     const words = tokenizer.encode("The drawer 1", { plain: true });
@@ -64,7 +64,7 @@ describe("in the compact style", () => {
     const bare = createTokenizer({
       tokenizer: JSON.stringify({ model: { type: "BPE", vocab: { a: 0 }, merges: [] } }),
     });
-    expect(() => worldQuestion(bare, compact, "all")).toThrow(/<\|do\|>, which is no token/);
+    expect(() => worldQuestion(bare, compact, "all")).toThrow(/<\|do\|>, which is not a token/);
   });
 });
 
@@ -86,7 +86,7 @@ describe("in the full style", () => {
     expect(text).not.toContain("mug 1");
   });
 
-  it("takes the next state out of the last tags", () => {
+  it("takes the next state from the last tags", () => {
     const answer =
       "<think>a <next_state> comes</think><next_state> The drawer 1 is closed. </next_state>";
     expect(read(answer, end)).toMatchObject({ text: "The drawer 1 is closed." });

@@ -1,10 +1,10 @@
 /**
- * How a model is asked what an action will do, and how its answer is read.
+ * How a model is asked what an action will do, and how its answer is parsed.
  *
- * In the compact style the question is the very stream the policy reads and goes on with: history, action,
- * `<|see|>`; the answer is the observation, up to the `<|do|>` or `<|end|>` after it. So what is learnt about
- * the world is learnt on the tokens that the policy acts on. In the full style the question is prose: the
- * model reasons in `<think>` first, then writes the next state in `<next_state>`.
+ * In the compact style the question is the same stream that the policy reads and continues:
+ * history, action, `<|see|>`; the answer is the observation, up to the `<|do|>` or `<|end|>` after
+ * it. So the world is learnt on the tokens that the policy acts on. In the full style the question
+ * is prose: the model reasons in `<think>` first, then writes the next state in `<next_state>`.
  */
 import {
   appendObservation,
@@ -20,12 +20,12 @@ import type { Sequence } from "../text/sequence.js";
 import { type Tokenizer, TokenizerError } from "../text/tokenizer.js";
 import { actionOf, historyOf, isLast, nextStateOf, type Triplet } from "./triplet.js";
 
-/** What can be wrong with an answer before anyone looks at what it says. */
+/** Problems of an answer that show before its content is read. */
 export type AnswerProblem = "empty" | "unended" | "malformed";
 
-/** An answer, as it is read. */
+/** A parsed answer. */
 export interface Answer {
-  /** The predicted next state; empty where there is none. */
+  /** The predicted next state; empty if there is none. */
   readonly text: string;
   readonly problem?: AnswerProblem;
 }
@@ -36,13 +36,13 @@ export interface Question {
   readonly stop: readonly (readonly number[])[];
   /** The question, as tokens. */
   ask(triplet: Triplet): Sequence;
-  /** What the model wrote, as text, and the next state in it. */
+  /** The model's response as text, and the next state in it. */
   read(tokens: readonly number[]): Answer & { readonly response: string };
-  /** The tokens of the right answer, for supervised learning. */
+  /** The tokens of the correct answer, for supervised learning. */
   answer(triplet: Triplet): readonly number[];
 }
 
-/** The question that goes with a prompt style. */
+/** The question for a prompt style. */
 export function worldQuestion(
   tokenizer: Tokenizer,
   style: PromptStyle,
@@ -61,7 +61,7 @@ function streamQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
     const id = tokenizer.id(marker);
     if (id === undefined) {
       throw new TokenizerError(
-        `An observation of the prompt style ${style.name} ends with ${marker}, which is no token of this tokenizer. Use a tokenizer made by buildTokenizer, or the full style.`,
+        `An observation of the prompt style ${style.name} ends with ${marker}, which is not a token of this tokenizer. Use a tokenizer made by buildTokenizer, or the full style.`,
       );
     }
     return id;
@@ -118,7 +118,7 @@ function judged(text: string, ended: boolean): Answer {
   return text === "" ? { text, problem: "empty" } : { text };
 }
 
-/** The text of the last closed `<next_state>`: reasoning may name the tag before. */
+/** The text of the last closed `<next_state>`: earlier reasoning may mention the tag. */
 function lastTagged(response: string): string | undefined {
   const close = response.lastIndexOf("</next_state>");
   const open = close < 0 ? -1 : response.lastIndexOf("<next_state>", close);

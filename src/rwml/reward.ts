@@ -1,4 +1,7 @@
-/** The sim-to-real reward: how near a predicted next state is to the real one, by a measure of choice. */
+/**
+ * The sim-to-real reward: how close a predicted next state is to the real one, by one of several
+ * measures.
+ */
 import { z } from "zod";
 import { encoderOptions, openEncoder } from "../embeddings/open-encoder.js";
 import { chatClientOptions, createChatClient } from "../rollout/policies/chat-client.js";
@@ -11,27 +14,26 @@ export type { Rewards, StatePair, StateReward } from "./state-reward.js";
 
 const judge = { ...chatClientOptions.shape, temperature: z.number().min(0).default(0) };
 
-/** Settings of each measure: types, defaults, help and errors come from here. */
+/** Settings of each measure: the source of types, defaults, help and errors. */
 const variants = z.discriminatedUnion("name", [
   z.strictObject({
-    name: z.literal("embedding").describe("how predictions are rewarded"),
+    name: z.literal("embedding").describe("how predictions are scored"),
     threshold: z
       .number()
       .gt(0)
       .max(2)
       .default(0.05)
-      .describe("τ: a cosine distance below it is right; pawl wm threshold proposes one"),
-    graded: z
-      .boolean()
-      .default(false)
-      .describe("1 − distance / 2τ instead of 1 or 0: one half where the other jumps"),
+      .describe(
+        "τ: a prediction within this cosine distance is correct (pawl wm threshold proposes a value)",
+      ),
+    graded: z.boolean().default(false).describe("reward 1 − distance / 2τ instead of 1 or 0"),
     encoder: encoderOptions,
   }),
   z.strictObject({ name: z.literal("rouge") }),
   z.strictObject({ name: z.literal("judge"), ...judge }),
 ]);
 
-/** The same, with embeddings where only their settings are given. */
+/** The same, with embeddings as the default measure. */
 export const rewardOptions = z
   .preprocess((raw) => ({ name: "embedding", ...(raw as object) }), variants)
   .prefault({});
@@ -39,7 +41,7 @@ export const rewardOptions = z
 /** Settings of the reward. */
 export type RewardOptions = z.output<typeof rewardOptions>;
 
-/** Opens the measure that settings name. */
+/** Opens the measure chosen by the settings. */
 export async function openReward(
   options: RewardOptions,
   onNotice?: (message: string) => void,

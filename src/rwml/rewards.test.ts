@@ -53,7 +53,7 @@ describe("the reward by embeddings", () => {
     expect(binary.name).toContain("26 dimensions");
   });
 
-  it("is what settings mean where they name no other", () => {
+  it("is the default measure", () => {
     expect(rewardOptions.parse({ threshold: 0.1 })).toMatchObject({ name: "embedding" });
     expect(rewardOptions.parse({ name: "rouge" })).toEqual({ name: "rouge" });
     expect(() => rewardOptions.parse({ name: "rouge", threshold: 0.1 })).toThrow(/threshold/);
@@ -98,7 +98,7 @@ describe("rewarded predictions", () => {
     [prediction("", "empty"), prediction("", "empty"), prediction("no")],
   ];
 
-  it("that say the same are measured once", async () => {
+  it("with the same text are measured once", async () => {
     const asked: string[] = [];
     const twice = [[prediction("yes"), prediction("yes"), prediction("no")]];
     const { rewards } = await rewardPredictions(triplets.slice(0, 1), twice, {
@@ -112,7 +112,7 @@ describe("rewarded predictions", () => {
     expect(rewards).toEqual([[0.75, 0.75, 0.5]]);
   });
 
-  it("are 0 where there is no answer, 1 where it is the state itself, and counted", async () => {
+  it("get 0 without an answer, 1 for the exact state, and are counted", async () => {
     const { rewards, summary } = await rewardPredictions(triplets, predicted, reward);
     expect(rewards).toEqual([
       [1, 0.5, 0],
@@ -146,7 +146,7 @@ describe("the filter of easy samples", () => {
     const { kept, easy, hard } = keepHard(many, rewards, { keep: 0.1, easyReward: 0.9 }, 1);
     expect([easy, hard]).toEqual([200, 100]);
     expect(kept.filter(({ step }) => step === 0)).toHaveLength(100);
-    // 200 draws of 0.1: within four deviations of 20.
+    // 200 draws of 0.1: within four standard deviations of 20.
     expect(kept.length - 100).toBeGreaterThan(3);
     expect(kept.length - 100).toBeLessThan(37);
     expect(keepHard(many, rewards, { keep: 0, easyReward: 0.9 }, 1).kept).toHaveLength(100);

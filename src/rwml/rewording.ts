@@ -1,7 +1,7 @@
-/** Other words for the same state, and the same words for another one: by rule, so that no network is needed. */
+/** Rule-based paraphrases of a state, and altered copies of it, so that no network is needed. */
 import type { Random } from "../random.js";
 
-/** Phrases of text worlds and others that say the same. */
+/** Phrases of text worlds and their paraphrases. */
 const PHRASES: readonly (readonly [RegExp, string])[] = [
   [/\byou hold nothing\b/gi, "your hands are empty"],
   [/\byou hold (?=\w)/gi, "you are carrying "],
@@ -27,12 +27,12 @@ const PHRASES: readonly (readonly [RegExp, string])[] = [
   [/\balready\b/gi, "by now"],
 ];
 
-/** The same text with other spacing and case, as a careless copy has it. */
+/** The same text with different spacing and case, like a careless copy. */
 export function respell(text: string): string {
   return text.toLowerCase().replace(/\s+/g, " ").replace(/\.$/, "").trim();
 }
 
-/** The same said otherwise: other phrases, lists in another order; undefined where no rule applies. */
+/** A paraphrase: other phrases, lists in another order; undefined if no rule applies. */
 export function paraphrase(text: string, random: Random): string | undefined {
   let reworded = reorderLists(text, random);
   for (const [phrase, other] of PHRASES) reworded = reworded.replace(phrase, other);
@@ -42,7 +42,7 @@ export function paraphrase(text: string, random: Random): string | undefined {
   );
 }
 
-/** Lists of three things or more, after a colon or a verb, in another order. */
+/** Reorders lists of three or more things, after a colon or a verb. */
 function reorderLists(text: string, random: Random): string {
   return text.replace(/(: | see | notice )([^.:\n]+,[^.:\n]+)(?=[.\n]|$)/g, (_, before, list) => {
     const items = String(list)
@@ -58,7 +58,10 @@ function reorderLists(text: string, random: Random): string {
 const THING = /\b[a-z]+ \d+\b/gi;
 const WORD = /\b[\p{L}\d]{4,}\b/gu;
 
-/** The text with one fact changed to one of other states; undefined where there is nothing to change. */
+/**
+ * The text with one fact replaced by one from another state; undefined if there is nothing to
+ * replace.
+ */
 export function alter(text: string, states: readonly string[], random: Random): string | undefined {
   for (const pattern of [THING, WORD]) {
     const own = [...text.matchAll(pattern)];

@@ -1,7 +1,7 @@
 /**
- * Pairs of states that mean the same and pairs that do not, from an environment: what a threshold must tell
- * apart. Right ones: the same text with other spacing and case, and paraphrases. Wrong ones: one fact altered,
- * what another action would have brought, and what was seen at another moment.
+ * Pairs of states that mean the same and pairs that do not, from an environment: what a threshold
+ * must separate. Right pairs: the same text with different spacing and case, and paraphrases. Wrong
+ * pairs: one fact altered, the result of another action, and the observation of another moment.
  */
 import type { Env, Environment } from "../envs/env.js";
 import { UserError } from "../errors.js";
@@ -24,24 +24,24 @@ export interface LabelledPair {
   readonly predicted: string;
 }
 
-/** What to look at. */
+/** How to collect pairs. */
 export interface StatePairOptions {
   readonly split: string;
-  /** How many tasks to play, and at most how many steps of each. */
+  /** How many tasks to play, and the maximum number of steps in each. */
   readonly tasks: number;
   readonly steps: number;
   readonly seed: number;
-  /** Paraphrases of one's own, instead of those by rule. */
+  /** Custom paraphrases, instead of the rule-based ones. */
   readonly paraphrases?: readonly { readonly state: string; readonly paraphrase: string }[];
 }
 
 interface Moment {
   readonly real: string;
-  /** What another action would have brought. */
+  /** What another action would have led to. */
   readonly otherwise?: string;
 }
 
-/** Plays some episodes and pairs their states up. */
+/** Plays some episodes and pairs their states. */
 export async function statePairs(
   environment: Environment,
   options: StatePairOptions,
@@ -93,7 +93,7 @@ async function playMoments(
   return moments;
 }
 
-/** Mostly what the expert would do, so that episodes get somewhere; else any admissible action. */
+/** Mostly the expert's action, so that episodes make progress; otherwise any admissible action. */
 function chooseAction({ expert, name }: Environment, env: Env, random: Random): string {
   const admissible = env.admissibleActions?.() ?? [];
   const stray = admissible.length > 0 && random.next() < 0.3;

@@ -1,6 +1,6 @@
-/** What a sim-to-real reward is: a measure of how near predicted states are to real ones. */
+/** The type of a sim-to-real reward: a measure of how close predicted states are to real ones. */
 
-/** A predicted state and the real one, with the action between, which a judge wants to know. */
+/** A predicted state and the real one, with the action between them, which a judge needs. */
 export interface StatePair {
   readonly predicted: string;
   readonly real: string;
@@ -15,7 +15,7 @@ export interface Rewards {
 
 /** A measure of predictions. */
 export interface StateReward {
-  /** What it is, for errors and to tell whether a resumed run measures as before. */
+  /** Its name, for errors and to check that a resumed run uses the same measure. */
   readonly name: string;
   rate(pairs: readonly StatePair[], signal?: AbortSignal): Promise<Rewards>;
 }

@@ -1,4 +1,6 @@
-/** Small worlds for tests: an episode, its triplets, a tokenizer, and an encoder that needs no model. */
+/**
+ * Fixtures for tests: an episode, its triplets, a tokenizer, and an encoder that needs no model.
+ */
 import { type Encoder, normalise } from "../embeddings/encoder.js";
 import type { Episode } from "../rollout/episode.js";
 import { type PromptStyle, promptStyle } from "../text/prompt.js";
@@ -33,7 +35,7 @@ export const episode: Episode = {
   stop: "done",
 };
 
-/** The compact style with the whole history, as small models read it. */
+/** The compact style with the whole history, as for small models. */
 export const compact: PromptStyle = promptStyle("house", { style: "compact", history: "all" });
 
 /** A tokenizer that can spell the episode. */
@@ -43,7 +45,7 @@ export const tokenizer = buildTokenizer([
   ...episode.steps.flatMap(({ action, observation }) => [action, observation]),
 ]);
 
-/** A prediction as it is read, with tokens that do not matter. */
+/** A parsed prediction, with arbitrary tokens. */
 export function prediction(text: string, problem?: AnswerProblem): Prediction {
   const sequence = {
     ids: [1, 2, 3],
@@ -56,7 +58,7 @@ export function prediction(text: string, problem?: AnswerProblem): Prediction {
   return { text, response: text, sequence, ...(problem !== undefined && { problem }) };
 }
 
-/** Vectors of letter counts: near where the words are. */
+/** Vectors of letter counts: similar for similar words. */
 export const letters: Encoder = {
   name: "letters",
   dimension: 26,

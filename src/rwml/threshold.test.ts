@@ -15,7 +15,7 @@ describe("rewording", () => {
   const random = createRandom(1);
   const text = "On shelf 1: bottle 1, knife 2, watch 1. You hold nothing.";
 
-  it("says the same in other words, lists in another order", () => {
+  it("paraphrases, with lists in another order", () => {
     const other = paraphrase(text, random)!;
     expect(other).toMatch(/Your hands are empty\.$/);
     for (const thing of ["bottle 1", "knife 2", "watch 1"]) expect(other).toContain(thing);
@@ -26,7 +26,7 @@ describe("rewording", () => {
     expect(respell(text)).toBe(text.toLowerCase().slice(0, -1));
   });
 
-  it("changes one fact to one of another state", () => {
+  it("replaces one fact by one from another state", () => {
     const altered = alter(text, ["In sink 1: soap 3."], random)!;
     expect(altered).toMatch(/sink 1|soap 3/);
     expect(altered).not.toBe(text);
@@ -38,7 +38,7 @@ describe("rewording", () => {
 describe("pairs of states", () => {
   const options = { split: "train", tasks: 6, steps: 6, seed: 1 };
 
-  it("come in all kinds, differ, and can be had again", async () => {
+  it("come in all kinds, differ, and are reproducible", async () => {
     const pairs = await statePairs(environment, options);
     const kinds = new Set(pairs.map(({ kind }) => kind));
     expect([...kinds].sort()).toEqual([...pairKinds.right, ...pairKinds.wrong].sort());
@@ -46,7 +46,7 @@ describe("pairs of states", () => {
     expect(await statePairs(environment, options)).toEqual(pairs);
   });
 
-  it("may have paraphrases of one's own", async () => {
+  it("may have custom paraphrases", async () => {
     const paraphrases = [{ state: "The lamp is on.", paraphrase: "It is bright." }];
     const pairs = await statePairs(environment, { ...options, paraphrases });
     expect(pairs.filter(({ kind }) => kind === "paraphrase")).toEqual([
@@ -67,7 +67,7 @@ describe("a threshold", () => {
     "other moment": [],
   };
 
-  it("is where right and wrong part best; the strict one refuses altered states", () => {
+  it("best separates right from wrong; the strict one rejects altered states", () => {
     const { best, strict } = proposeThresholds(distances);
     expect(best.threshold).toBeCloseTo(0.35, 12);
     expect(best.accepted).toMatchObject({ paraphrase: 1, altered: 0.5, "other action": 0 });

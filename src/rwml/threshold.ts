@@ -1,28 +1,33 @@
-/** A threshold for the embedding reward: the distance that best tells right from wrong states. */
+/**
+ * A threshold for the embedding reward: the distance that best separates right from wrong states.
+ */
 import { type PairKind, pairKinds } from "./state-pairs.js";
 
 /** Distances of pairs, by kind. */
 export type Distances = Readonly<Record<PairKind, readonly number[]>>;
 
-/** What a threshold does. */
+/** The effect of a threshold. */
 export interface ThresholdEffect {
   readonly threshold: number;
-  /** Share of each kind that it accepts; NaN where there was none. */
+  /** Share of each kind that it accepts; NaN if there was none. */
   readonly accepted: Readonly<Record<PairKind, number>>;
-  /** Mean over right kinds of what is accepted, and over wrong kinds of what is not, in equal parts. */
+  /**
+   * Balanced accuracy: the mean of what is accepted among right kinds and rejected among wrong
+   * kinds.
+   */
   readonly accuracy: number;
 }
 
-/** Altered states that a strict threshold lets through at most. */
+/** Maximum share of altered states that a strict threshold accepts. */
 const STRICT_SHARE = 0.05;
 
-/** The threshold of the best accuracy, and the largest that lets few altered states through. */
+/** The threshold with the best accuracy, and the largest one that accepts few altered states. */
 export function proposeThresholds(distances: Distances): {
   readonly best: ThresholdEffect;
   readonly strict: ThresholdEffect;
 } {
   const all = [...new Set(Object.values(distances).flat())].sort((a, b) => a - b);
-  // Between two neighbours nothing changes, so their middle stands for all that lies between.
+  // Nothing changes between two neighbours, so their midpoint represents the interval.
   const candidates = all.map((distance, i) => (distance + (all[i + 1] ?? distance + 1e-3)) / 2);
   const effects = candidates
     .filter((threshold) => threshold > 0)
@@ -35,7 +40,7 @@ export function proposeThresholds(distances: Distances): {
   return { best, strict: careful.at(-1) ?? effects[0]! };
 }
 
-/** What a threshold accepts. */
+/** Evaluates a threshold. */
 export function effectOf(distances: Distances, threshold: number): ThresholdEffect {
   const share = (kind: PairKind): number => {
     const of = distances[kind];

@@ -1,21 +1,24 @@
-/** The triplets of a run on disk: found whole or not at all, so that a resumed run learns from the same ones. */
+/**
+ * The triplets of a run on disk, written completely or not at all, so that a resumed run learns
+ * from the same ones.
+ */
 import { existsSync, renameSync, rmSync } from "node:fs";
 import type { Episode } from "../rollout/episode.js";
 import { openRecordWriter, readRecords } from "../runs/record-file.js";
 import { RunError } from "../runs/run-error.js";
 import type { Triplet } from "./triplet.js";
 
-/** What a run learns from and what it is held against. */
+/** What a run learns from, and what it is evaluated on. */
 export interface TripletData {
   readonly train: readonly Triplet[];
   readonly heldOut: readonly Triplet[];
-  /** How many there were at each stage, by name. */
+  /** The number of triplets at each stage, by name. */
   readonly counts: Readonly<Record<string, number>>;
-  /** The reward by which easy ones were told from hard ones. */
+  /** The reward that separated easy triplets from hard ones. */
   readonly reward: string;
 }
 
-/** Episode and step of a triplet, by the episode's place in the file. */
+/** Episode and step of a triplet; the episode by its index in the file. */
 type Place = readonly [episode: number, step: number];
 
 interface Head {
@@ -25,7 +28,9 @@ interface Head {
   readonly reward: string;
 }
 
-/** Writes the triplets and their episodes, without the tokens, which are made anew from the text. */
+/**
+ * Writes the triplets and their episodes, without the tokens, which are recomputed from the text.
+ */
 export function saveTriplets(path: string, data: TripletData): void {
   const episodes = [...new Set([...data.train, ...data.heldOut].map(({ source }) => source))];
   const number = new Map(episodes.map((episode, i) => [episode, i]));
@@ -53,11 +58,11 @@ export function saveTriplets(path: string, data: TripletData): void {
   renameSync(temporary, path);
 }
 
-/** Reads what `saveTriplets` wrote; undefined where nothing was. */
+/** Reads what `saveTriplets` wrote; undefined if there is no file. */
 export function loadTriplets(path: string): TripletData | undefined {
   if (!existsSync(path)) return undefined;
   const records = readRecords(path, ({ message }) => {
-    throw new RunError(`${message}. Remove ${path}: the triplets are then collected anew.`);
+    throw new RunError(`${message}. Remove ${path} to collect the triplets again.`);
   });
   const [head, ...episodes] = [...records] as [Head, ...Episode[]];
   const tripletsAt = (places: readonly Place[]): readonly Triplet[] =>

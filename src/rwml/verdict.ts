@@ -1,16 +1,17 @@
 /**
  * The verdict in a judge's answer: yes, no, or neither.
  *
- * A yes or no counts where it stands as an answer, and not inside a sentence ("there is no difference"). Looked for in
- * this order: a verdict with its label ("Verdict: NO"), a line of its own, then the answer's first word and its
- * last. Where two of one kind contradict each other, there is no verdict.
+ * A yes or no counts only as an answer, not inside a sentence ("there is no difference"). It is
+ * looked for in this order: a labelled verdict ("Verdict: NO"), a line of its own, then the
+ * answer's first and last words. If two of the same kind contradict each other, there is no
+ * verdict.
  */
 
-/** What a judge is asked to end with, so that there is something to find. */
+/** What a judge is asked to end with, so that the verdict can be found. */
 export const VERDICT_REQUEST =
   "End your answer with a line of its own: the word VERDICT, a colon, and YES or NO.";
 
-/** Not both at once, which is the question and no answer. */
+/** Not both at once, which repeats the question and is not an answer. */
 const single = "(?!\\s*(?:/|or\\b|and\\b)\\s*(?:yes|no)\\b)";
 /** `Verdict: **no**`, `the answer is yes`, `{"answer": "no"}`, `\boxed{yes}`. */
 const labelled = new RegExp(
@@ -18,7 +19,9 @@ const labelled = new RegExp(
   "gi",
 );
 const alone = /^[^a-z0-9\n]*(yes|no)[^a-z0-9\n]*$/gim;
-/** "No" before another word is rarely an answer ("no difference"), unless a sentence begins there. */
+/**
+ * "No" before another word is rarely an answer ("no difference"), unless a sentence starts there.
+ */
 const first = new RegExp(
   `^[^a-z0-9]*(?:(yes)\\b${single}|(no)\\b${single}(?!\\.?\\s*\\d)(?=[^a-z0-9\\s]|\\s*$|\\s+(?:it|the|they|this|that|these|there|because|since)\\b))`,
   "i",
@@ -26,10 +29,10 @@ const first = new RegExp(
 const last =
   /(?:^|[.!?:,;—–-]|\b(?:so|therefore|thus|hence|is|say))[^a-z0-9]*\b(yes|no)[^a-z0-9]*$/i;
 
-/** Whether the answer says yes; undefined where it says neither, or both. */
+/** Whether the answer says yes; undefined if it says neither, or both. */
 export function verdictOf(answer: string): boolean | undefined {
   const said = answer.split("</think>").at(-1)!;
-  // Reasoning that was cut off has come to no verdict yet.
+  // Truncated reasoning has not reached a verdict.
   if (said.includes("<think>")) return undefined;
   const words = (pattern: RegExp) => [...said.matchAll(pattern)].map((match) => match[1]!);
   const ends = [first, last].flatMap((pattern) => pattern.exec(said)?.slice(1) ?? []);

@@ -62,11 +62,11 @@ describe("the analyser", () => {
     expect(analyse(text)).toEqual(terms);
   });
 
-  it("cuts words of more than 255 characters into pieces", () => {
+  it("splits words of more than 255 characters", () => {
     expect(analyse("x".repeat(600)).map((term) => term.length)).toEqual([255, 255, 90]);
   });
 
-  it("takes any text at all, and finds the same terms in two texts as in one", () => {
+  it("accepts any text, and finds the same terms in two texts as in their concatenation", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }), (a, b) => {
         expect(analyse(`${a} \n ${b}`)).toEqual([...analyse(a), ...analyse(b)]);

@@ -1,12 +1,14 @@
 /**
  * From text to the terms that are indexed and searched: words, without English possessives and stop
- * words, lower-case, stemmed. It gives the terms of Lucene 9's English analyser with the classic Porter
- * stemmer, which the WebShop and Search-R1 indexes were made with.
+ * words, in lower case, stemmed. The terms are those of Lucene 9's English analyser with the
+ * classic Porter stemmer, which the WebShop and Search-R1 indexes were built with.
  */
 import { porterStem } from "./porter.js";
 import { eachWord } from "./word-break.js";
 
-/** Changes whenever the same text may give other terms, so that stored indexes are built anew. */
+/**
+ * Must change whenever the same text may give different terms, so that stored indexes are rebuilt.
+ */
 export const ANALYSER_VERSION = 1;
 
 const stopWords: ReadonlySet<string> = new Set(
@@ -15,13 +17,13 @@ const stopWords: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Words seen before and their terms; words repeat, and stemming is the dear part. */
+/** A cache of words and their terms; words repeat, and stemming is the expensive part. */
 const KNOWN_WORDS = 200_000;
 
 /** Turns a text into its terms, in order and with repetitions. */
 export type Analyser = (text: string) => readonly string[];
 
-/** A function from text to terms that remembers the words it has seen. */
+/** A function from text to terms that caches the words it has seen. */
 export function createAnalyser(): Analyser {
   const known = new Map<string, string>();
   return (text) => {
@@ -30,7 +32,7 @@ export function createAnalyser(): Analyser {
       const word = text.slice(start, end);
       let term = known.get(word);
       if (term === undefined) {
-        // Parts of a string keep the whole of it in memory: what is remembered must be a copy.
+        // Substrings keep the whole string in memory, so the cache must hold copies.
         const copy = ownCopy(word);
         term = termOf(copy);
         if (known.size >= KNOWN_WORDS) known.clear();
@@ -57,7 +59,9 @@ function withoutPossessive(word: string): string {
   return /['\u2019\uff07][sS]$/.test(word) ? word.slice(0, -2) : word;
 }
 
-/** Lower case code point by code point, as Java's `Character.toLowerCase`: no special cases by context. */
+/**
+ * Lower-cases code point by code point, like Java's `Character.toLowerCase`, without context rules.
+ */
 function lowerCase(word: string): string {
   if (!/[\u0130\u03a3]/.test(word)) return word.toLowerCase();
   return Array.from(word, (character) => {

@@ -2,7 +2,7 @@
 
 /** One document found. */
 export interface Hit {
-  /** Number of the document in the order of indexing. */
+  /** Index of the document in indexing order. */
   readonly document: number;
   readonly id: string;
   readonly score: number;
@@ -10,9 +10,9 @@ export interface Hit {
 
 /** Collects the best documents offered. */
 export interface BestHits {
-  /** Takes the document if it is good enough, and returns the score below which none is by now. */
+  /** Adds the document if it is good enough, and returns the current minimum score. */
   offer(document: number, score: number): number;
-  /** What was kept, best first. */
+  /** The kept documents, best first. */
   sorted(ids: readonly string[]): readonly Hit[];
 }
 
@@ -22,7 +22,7 @@ export function createBestHits(limit: number, idRank: Uint32Array): BestHits {
   const scores = new Float32Array(limit);
   let size = 0;
 
-  /** Whether what stands at `at` ranks below the document. */
+  /** Whether the entry at `at` ranks below the document. */
   const isWorse = (at: number, document: number, score: number): boolean => {
     const own = scores[at]!;
     if (own !== score) return own < score;

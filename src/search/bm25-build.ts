@@ -1,9 +1,9 @@
 /**
  * Builds an index document by document.
  *
- * Pairs of term and frequency go into chunks in the order of the documents; at the end one counting sort
- * turns them into lists of documents per term. So memory holds each pair twice at most, and a million
- * documents need no temporary files.
+ * Pairs of term and frequency are stored in chunks in document order; at the end a counting sort
+ * turns them into lists of documents per term. So memory holds each pair at most twice, and a
+ * million documents need no temporary files.
  */
 import { type Analyser, createAnalyser } from "./analyser.js";
 import type { Bm25Index } from "./bm25.js";
@@ -29,7 +29,7 @@ interface Chunk {
 export function createIndexBuilder(analyse: Analyser = createAnalyser()): IndexBuilder {
   const ids: string[] = [];
   const terms = new Map<string, number>();
-  /** In how many documents each term is. */
+  /** The number of documents that contain each term. */
   const spread: number[] = [];
   const chunks: Chunk[] = [];
   let used = CHUNK;

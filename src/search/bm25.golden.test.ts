@@ -48,7 +48,7 @@ describe.skipIf(!existsSync(folder))(
       index = builder.finish();
     });
 
-    it("finds the same terms as often in every document, and rounds lengths alike", () => {
+    it("finds the same terms equally often in every document, and rounds lengths the same way", () => {
       const text = new Map(products.map(({ id, contents }) => [id, contents]));
       const vectors = readLines<TermVector>("index-termvectors.jsonl.gz");
       const documents = vectors.filter((vector) => vector.type === "doc");
@@ -71,7 +71,7 @@ describe.skipIf(!existsSync(folder))(
       }
     });
 
-    it("ranks all 100 recorded queries alike, with the same scores and ties", () => {
+    it("ranks all 100 recorded queries identically, with the same scores and ties", () => {
       const searcher = createSearcher(index);
       const queries = readLines<QueryRecord>("golden-queries.jsonl.gz");
       expect(queries).toHaveLength(100);

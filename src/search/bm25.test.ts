@@ -61,7 +61,7 @@ describe("BM25", () => {
     );
   });
 
-  it("gives the same hits with a smaller limit, and the same again", () => {
+  it("gives the same hits with a smaller limit, and when repeated", () => {
     const texts = Array.from(
       { length: 5000 },
       (_, at) => `lamp ${at % 7 ? "oak" : ""} n${at % 90}`,
@@ -80,7 +80,7 @@ describe("BM25", () => {
     expect(searcher.search("the chair", 10).matching).toBe(0);
   });
 
-  it("refuses two documents with one id", () => {
+  it("rejects two documents with the same id", () => {
     const builder = createIndexBuilder();
     builder.add("a", "lamp");
     builder.add("a", "chair");
@@ -106,14 +106,14 @@ describe("an index on disk", () => {
   const path = join(folder, "deep", "index.bin");
   saveIndex(path, "source 1", index, { note: new Uint8Array([1, 2, 3]) });
 
-  it("comes back whole, with the caller's blocks", () => {
+  it("survives a round trip, with the caller's blocks", () => {
     const loaded = loadIndex(path, "source 1");
     if ("unusable" in loaded) throw new Error(loaded.unusable);
     expect(loaded.index).toEqual(index);
     expect([...loaded.extra.note!]).toEqual([1, 2, 3]);
   });
 
-  it("is not used for another source, nor when it is missing, cut off, damaged or something else", () => {
+  it("is not used if it is from another source, missing, truncated, damaged or something else", () => {
     const bytes = readFileSync(path);
     const broken = join(folder, "broken.bin");
     const tell = (content: Uint8Array): unknown => {

@@ -14,7 +14,7 @@ import { byteToLength } from "./length-byte.js";
 
 const K1 = Math.fround(0.9);
 const B = Math.fround(0.4);
-/** The smallest 32-bit float: it vanishes beside any other part of a score. */
+/** The smallest 32-bit float: it vanishes next to any other part of a score. */
 const SMALLEST = 2 ** -149;
 /** Documents are scored this many at a time, so that their sums stay in the processor's cache. */
 const BLOCK = 1 << 15;
@@ -23,27 +23,29 @@ const TABLE_FROM = 4096;
 /** Term frequencies above this are computed one by one: they are rare. */
 const TABLE_FREQUENCIES = 8;
 
-/** The documents and terms of a collection, made by `createIndexBuilder` and kept by `saveIndex`. */
+/**
+ * The documents and terms of a collection, built by `createIndexBuilder` and stored by `saveIndex`.
+ */
 export interface Bm25Index {
   /** The documents' ids, in the order they were added. */
   readonly ids: readonly string[];
-  /** Rank of each document's id in ascending order: what decides between equal scores. */
+  /** Rank of each document's id in ascending order, which breaks ties between equal scores. */
   readonly idRank: Uint32Array;
   /** Document lengths, rounded to a byte. */
   readonly lengths: Uint8Array;
-  /** Number of documents that have a term at all, and the number of all their terms. */
+  /** Number of documents with at least one term, and the total number of their terms. */
   readonly filledDocuments: number;
   readonly totalTerms: number;
-  /** Number of each term. */
+  /** The index of each term. */
   readonly terms: ReadonlyMap<string, number>;
-  /** Where the documents of each term start in the two arrays below, and at the end their length. */
+  /** Where the documents of each term start in the two arrays below, followed by their length. */
   readonly starts: Uint32Array;
-  /** The documents that have the term, ascending, and how often each has it. */
+  /** The documents that contain the term, ascending, and how often each contains it. */
   readonly documents: Uint32Array;
   readonly frequencies: Uint16Array;
 }
 
-/** The best documents for a query, and how many have any of its terms. */
+/** The best documents for a query, and how many contain any of its terms. */
 export interface Hits {
   readonly hits: readonly Hit[];
   readonly matching: number;
@@ -55,13 +57,13 @@ export interface Searcher {
   search(query: string, limit: number): Hits;
 }
 
-/** A term of a query: where its documents are still to be looked at, and what it is worth. */
+/** A query term: its position in the document list, and its weight. */
 interface QueryTerm {
-  /** The next of its documents, and the end of them. */
+  /** The next of its documents, and the end of the list. */
   at: number;
   readonly end: number;
   readonly weight: number;
-  /** Parts of scores by frequency and length, where there are documents enough to be worth it. */
+  /** Parts of scores by frequency and length, if there are enough documents to be worth it. */
   readonly table: Float32Array | undefined;
 }
 
@@ -81,7 +83,10 @@ export function createSearcher(index: Bm25Index, analyse: Analyser = createAnaly
     return { at, end, weight, table };
   };
 
-  /** Adds the term's part to its documents from `from` to `to`; returns how many are touched by now. */
+  /**
+   * Adds the term's part to its documents from `from` to `to`; returns how many have been touched
+   * so far.
+   */
   const addTerm = (term: QueryTerm, from: number, to: number, alreadyTouched: number): number => {
     const { end, weight, table } = term;
     let matching = alreadyTouched;
@@ -96,7 +101,7 @@ export function createSearcher(index: Bm25Index, analyse: Analyser = createAnaly
           ? table[(frequency - 1) * 256 + length]!
           : partialScore(weight, frequency, inverseLength[length]!);
       const sum = sums[document - from]!;
-      // Unconditional, so that the processor need not guess which documents were seen before.
+      // Unconditional, to avoid branch mispredictions.
       touched[matching] = document;
       matching += sum === 0 ? 1 : 0;
       sums[document - from] = sum + part;
@@ -147,7 +152,7 @@ function idf(filledDocuments: number, withTerm: number): number {
 function partialScore(weight: number, frequency: number, inverseLength: number): number {
   const saturation = Math.fround(1 + Math.fround(frequency * inverseLength));
   const part = Math.fround(weight - Math.fround(weight / saturation));
-  // A sum of zero means "not seen yet", so even a part that is rounded away has to leave a trace.
+  // A sum of zero means "not seen yet", so even a part that rounds to zero must leave a trace.
   return part === 0 ? SMALLEST : part;
 }
 
@@ -159,7 +164,7 @@ function partTable(weight: number, inverseLength: Float32Array): Float32Array {
   return table;
 }
 
-/** The factor c of the formula for each of the 256 lengths there are. */
+/** The factor c of the formula for each of the 256 possible lengths. */
 function inverseLengths(index: Bm25Index): Float32Array {
   const mean = Math.fround(index.totalTerms / Math.max(1, index.filledDocuments));
   const factors = new Float32Array(256);

@@ -1,4 +1,6 @@
-/** Files of one JSON record per line: where each line is, and reading one when it is wanted. */
+/**
+ * Files with one JSON record per line: finds the position of each line and reads lines on demand.
+ */
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { UserError } from "../errors.js";
@@ -7,7 +9,7 @@ import { UserError } from "../errors.js";
 const KEEP_BELOW = 2 ** 28;
 const CHUNK = 2 ** 22;
 
-/** A line: its text, its number, from 1, and its place in the file. */
+/** A line: its text, its number (from 1), and its position in the file. */
 export interface Line {
   readonly text: string;
   readonly number: number;
@@ -15,19 +17,19 @@ export interface Line {
   readonly end: number;
 }
 
-/** A file whose lines can be read anywhere. */
+/** A file whose lines can be read in any order. */
 export interface LineFile {
   readonly path: string;
   /** Changes when the file does. */
   readonly key: string;
-  /** Bytes, unpacked. */
+  /** Size in bytes, uncompressed. */
   readonly size: number;
-  /** Calls with every line that is not blank. */
+  /** Called with every line that is not blank. */
   each(onLine: (line: Line) => void): void;
   text(start: number, end: number): string;
 }
 
-/** Opens a file of lines; `.gz` is unpacked into memory. */
+/** Opens a file of lines; `.gz` is decompressed into memory. */
 export function openLines(path: string): LineFile {
   try {
     const file = openSync(path, "r");
@@ -45,7 +47,7 @@ export function openLines(path: string): LineFile {
     const { code, message } = error as NodeJS.ErrnoException;
     const hint =
       code === "ERR_BUFFER_TOO_LARGE" || code === "ERR_FS_FILE_TOO_LARGE"
-        ? " It is too large to unpack in memory: unpack it with gunzip and name the plain file."
+        ? " It is too large to decompress in memory: decompress it with gunzip and use the plain file."
         : "";
     throw new UserError(`cannot read ${path}: ${message}.${hint}`, { cause: error });
   }
@@ -67,7 +69,7 @@ function lineFile(
       for (let offset = 0; offset < size; offset += CHUNK) {
         const chunk = read(offset, Math.min(size, offset + CHUNK));
         const line = (end: number): void => {
-          // Only a line that began in an earlier chunk has to be read once more.
+          // Only a line that began in an earlier chunk must be read again.
           const bytes =
             start < offset ? read(start, end) : chunk.subarray(start - offset, end - offset);
           const text = bytes.toString("utf8");
@@ -93,7 +95,7 @@ function readRange(file: number, path: string, start: number, end: number): Buff
   return bytes;
 }
 
-/** A line as a JSON object; an error names the file and the line. */
+/** A line as a JSON object; errors name the file and the line. */
 export function parseLine(
   file: LineFile,
   { text, number }: Pick<Line, "text" | "number">,
@@ -103,17 +105,17 @@ export function parseLine(
     // Some files begin with a byte order mark, which counts as white space.
     value = JSON.parse(text.trim());
   } catch (error) {
-    throw badLine(file, number, `is no JSON (${(error as Error).message})`);
+    throw badLine(file, number, `is not JSON (${(error as Error).message})`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw badLine(file, number, "holds no JSON object");
+    throw badLine(file, number, "is not a JSON object");
   }
   return value as Readonly<Record<string, unknown>>;
 }
 
-/** The error for a line that is not what it should be. */
+/** The error for an invalid line. */
 export function badLine(file: LineFile, number: number, problem: string): UserError {
   return new UserError(
-    `${file.path}, line ${number} ${problem}. Correct the line or take it out, or get the file again.`,
+    `${file.path}, line ${number} ${problem}. Correct or remove the line, or download the file again.`,
   );
 }

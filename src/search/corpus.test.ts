@@ -17,7 +17,7 @@ function write(content: string, name = "c.jsonl"): string {
 }
 
 describe("a corpus file", () => {
-  it("gives back every passage, plain or packed, with any line ends", () => {
+  it("returns every passage, plain or compressed, with any line ends", () => {
     const passage = fc.record({ id: fc.string({ unit: "grapheme" }), contents: fc.string() });
     fc.assert(
       fc.property(
@@ -35,12 +35,12 @@ describe("a corpus file", () => {
     );
   });
 
-  it("takes numbers for ids and a last line without an end", () => {
+  it("accepts numbers as ids and a last line without a line end", () => {
     const corpus = openCorpus(write('{"id":7,"contents":"a","more":1}'));
     expect(corpus.passage(0)).toEqual({ id: "7", contents: "a" });
   });
 
-  it("reads lines that begin with a mark or with many blanks, and those longer than a chunk", () => {
+  it("reads lines that begin with a byte order mark or many blanks, and those longer than a chunk", () => {
     const long = "ü".repeat(2 ** 22);
     const marked = `\ufeff{"id":1,"contents":"a"}\n${" ".repeat(100)}{"id":2,"contents":"b"}\n`;
     const corpus = openCorpus(
@@ -52,10 +52,10 @@ describe("a corpus file", () => {
   });
 
   it.each([
-    ["", /c\.jsonl holds no passages: expected one/],
-    ["\n \n", /holds no passages/],
-    ['{"id":"1","contents":"a"}\n{"id":', /c\.jsonl, line 2 is no JSON/],
-    ["\n[1]\n", /line 2 holds no JSON object/],
+    ["", /c\.jsonl has no passages: expected one/],
+    ["\n \n", /has no passages/],
+    ['{"id":"1","contents":"a"}\n{"id":', /c\.jsonl, line 2 is not JSON/],
+    ["\n[1]\n", /line 2 is not a JSON object/],
     ['{"contents":"a"}', /line 1 has no id: expected a string or a number, got undefined/],
     ['{"id":"1","contents":null}', /line 1 has no contents: expected a string, got object/],
   ])("says what is wrong with %j", (content, message) => {
@@ -79,7 +79,7 @@ describe("a corpus file", () => {
           expect(error).toBeInstanceOf(UserError);
           outcome = (error as Error).message;
         }
-        expect(outcome).toMatch(/^[1-9]\d* passages$|any\.jsonl(?:, line \d+ | holds no passages)/);
+        expect(outcome).toMatch(/^[1-9]\d* passages$|any\.jsonl(?:, line \d+ | has no passages)/);
       }),
     );
   });

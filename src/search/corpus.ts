@@ -2,7 +2,7 @@
 import { UserError } from "../errors.js";
 import { badLine, type Line, type LineFile, openLines, parseLine } from "./corpus-lines.js";
 
-/** A piece of text with its name; where the text has a title, it is the first line. */
+/** A text with its id; if the text has a title, it is the first line. */
 export interface Passage {
   readonly id: string;
   readonly contents: string;
@@ -10,23 +10,23 @@ export interface Passage {
 
 /** Passages by number. */
 export interface Corpus {
-  /** Where it came from, for people. */
+  /** Its source, for people. */
   readonly name: string;
-  /** Changes when the passages do: what is derived from them is kept under it. */
+  /** Changes when the passages do; what is derived from them is cached under it. */
   readonly key: string;
   readonly count: number;
-  /** Bytes of text, about. */
+  /** Approximate size of the text in bytes. */
   readonly size: number;
   passage(number: number): Passage;
 }
 
-/** Where the lines of a file are: so many passages, so many pairs. */
+/** Where the lines of a file are: a pair of numbers for each passage. */
 export interface Places {
   readonly starts: Float64Array;
   readonly ends: Float64Array;
 }
 
-/** A corpus of passages at hand. */
+/** A corpus of passages in memory. */
 export function memoryCorpus(name: string, key: string, passages: readonly Passage[]): Corpus {
   return {
     name,
@@ -37,7 +37,10 @@ export function memoryCorpus(name: string, key: string, passages: readonly Passa
   };
 }
 
-/** Reads every passage of a file once, in order, and returns where each is; an empty file is an error. */
+/**
+ * Reads every passage of a file once, in order, and returns their positions; an empty file is an
+ * error.
+ */
 export function scanCorpus(file: LineFile, onPassage: (passage: Passage) => void): Places {
   const starts: number[] = [];
   const ends: number[] = [];
@@ -48,13 +51,13 @@ export function scanCorpus(file: LineFile, onPassage: (passage: Passage) => void
   });
   if (starts.length === 0) {
     throw new UserError(
-      `${file.path} holds no passages: expected one {"id", "contents"} on every line.`,
+      `${file.path} has no passages: expected one {"id", "contents"} on every line.`,
     );
   }
   return { starts: Float64Array.from(starts), ends: Float64Array.from(ends) };
 }
 
-/** The corpus in a file whose lines were found before. */
+/** The corpus in a file whose line positions are known. */
 export function fileCorpus(file: LineFile, { starts, ends }: Places): Corpus {
   return {
     name: file.path,

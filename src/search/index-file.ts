@@ -1,7 +1,7 @@
 /**
- * Indexes on disk: named blocks of bytes in one file, written at once or not at all, each with a
- * checksum. A file that is damaged, of another version or of another source is as good as none: the
- * caller builds anew.
+ * Indexes on disk: named blocks of bytes in one file, written completely or not at all, each with a
+ * checksum. A file that is damaged, of another version or from another source is treated as
+ * missing: the caller rebuilds it.
  */
 import {
   closeSync,
@@ -19,11 +19,11 @@ import { UserError } from "../errors.js";
 import { ANALYSER_VERSION } from "./analyser.js";
 import type { Bm25Index } from "./bm25.js";
 
-/** How every file begins; the number changes whenever the blocks mean something else. */
+/** The start of every file; the number changes whenever the meaning of the blocks does. */
 const MAGIC = "pawl-index-1";
-/** The header is far shorter than this. */
+/** An upper bound: headers are much shorter. */
 const HEADER_BYTES = 1 << 16;
-/** One system call moves at most 2 GiB; so does this, in pieces. */
+/** A system call transfers at most 2 GiB, so we use chunks of this size. */
 const PIECE = 1 << 28;
 
 /** Named blocks of bytes. */
@@ -39,7 +39,7 @@ interface Header {
   }[];
 }
 
-/** Writes an index and further blocks of the caller's; `key` says what they were made from. */
+/** Writes an index and further blocks of the caller; `key` identifies what they were made from. */
 export function saveIndex(path: string, key: string, index: Bm25Index, extra: Blocks = {}): void {
   const text = new TextEncoder();
   const blocks: Blocks = {
@@ -83,7 +83,7 @@ export function saveIndex(path: string, key: string, index: Bm25Index, extra: Bl
   }
 }
 
-/** Reads what `saveIndex` wrote with this key; otherwise says why it cannot be used. */
+/** Reads what `saveIndex` wrote with this key; otherwise returns why it cannot be used. */
 export function loadIndex(
   path: string,
   key: string,
@@ -150,7 +150,7 @@ function headerLine(header: Header): string {
   return `${MAGIC} ${crc32(json)} ${json}\n`;
 }
 
-/** The first line of the file and its length; no header where it is not one of ours, whole. */
+/** The first line of the file and its length; no header if it is not an intact one of ours. */
 function readHeader(file: number): { readonly header?: Header; readonly bytes: number } {
   const start = Buffer.alloc(HEADER_BYTES);
   const read = readSync(file, start, 0, start.length, 0);
@@ -161,7 +161,7 @@ function readHeader(file: number): { readonly header?: Header; readonly bytes: n
   return { header: JSON.parse(json) as Header, bytes: end + 1 };
 }
 
-/** The blocks, each in memory of its own; or the name of the first that is not as it was written. */
+/** The blocks, each in its own memory, or the name of the first damaged one. */
 function readBlocks(file: number, header: Header, from: number): Blocks | string {
   const blocks: Record<string, Uint8Array> = {};
   let position = from;

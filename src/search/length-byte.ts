@@ -1,9 +1,9 @@
 /**
- * Document lengths in one byte, as Lucene stores them (`SmallFloat.intToByte4`): exact below 40, from
- * there on with four significant binary digits, so that equal bytes give bit-equal scores.
+ * Document lengths in one byte, as Lucene stores them (`SmallFloat.intToByte4`): exact below 40,
+ * above that with four significant binary digits, so that equal bytes give bit-equal scores.
  */
 
-/** Lengths below this stand for themselves. */
+/** Lengths below this are stored exactly. */
 const EXACT = 24;
 
 /** The byte for a length. */
@@ -16,7 +16,7 @@ export function lengthToByte(length: number): number {
   return EXACT + (((rest >>> shift) & 0x07) | ((shift + 1) << 3));
 }
 
-/** The length a byte stands for: the smallest that is stored as this byte. */
+/** The length that a byte represents: the smallest one stored as this byte. */
 export function byteToLength(byte: number): number {
   if (byte < EXACT) return byte;
   const code = byte - EXACT;

@@ -1,6 +1,6 @@
 /**
  * The Porter stemmer (M. F. Porter, "An algorithm for suffix stripping", 1980), with the two later
- * amendments its author's own code has and Lucene keeps: `bli` → `ble` and `logi` → `log`.
+ * changes in its author's own code that Lucene keeps: `bli` → `ble` and `logi` → `log`.
  */
 
 type Rule = readonly [suffix: string, replacement: string];
@@ -61,7 +61,7 @@ const step4: readonly string[] = [
   "ize",
 ];
 
-/** The stem of a lower-case word; words of one or two characters are their own stem. */
+/** The stem of a lower-case word; words of one or two characters are unchanged. */
 export function porterStem(word: string): string {
   if (word.length <= 2) return word;
   let stem = plural(word);
@@ -93,7 +93,7 @@ function hasVowel(word: string, end: number): boolean {
   return false;
 }
 
-/** The paper's m: how many times vowels are followed by consonants before `end`. */
+/** The paper's m: how many times a vowel sequence is followed by consonants before `end`. */
 function measure(word: string, end: number): number {
   let count = 0;
   let vowelBefore = false;
@@ -132,7 +132,7 @@ function pastAndGerund(word: string): string {
   return measure(stem, stem.length) === 1 && endsShort(stem, stem.length) ? `${stem}e` : stem;
 }
 
-/** Applies the rule whose suffix the word has, where something measurable stands before it. */
+/** Applies the rule whose suffix the word has, if the part before it is long enough. */
 function replaceFirst(word: string, rules: readonly Rule[]): string {
   for (const [suffix, replacement] of rules) {
     if (!word.endsWith(suffix)) continue;

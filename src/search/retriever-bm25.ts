@@ -1,4 +1,7 @@
-/** BM25 as a retriever: over passages in memory, or over a file with an index that is kept on disk. */
+/**
+ * BM25 as a retriever: over passages in memory, or over a file with an index that is cached on
+ * disk.
+ */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
@@ -11,21 +14,24 @@ import { openLines } from "./corpus-lines.js";
 import { loadIndex, saveIndex } from "./index-file.js";
 import type { LocalRetriever } from "./retriever.js";
 
-/** From this size on the index is kept on disk: below, building it takes a few seconds at most. */
+/**
+ * From this size on the index is cached on disk: building a smaller one takes a few seconds at
+ * most.
+ */
 const KEEP_INDEX_FROM = 2 ** 24;
-/** Changes whenever the blocks kept beside the index mean something else. */
+/** Must change whenever the meaning of the blocks stored with the index does. */
 const LAYOUT = "corpus-1";
 
 /** Which file to search. */
 export interface Bm25FileOptions {
   readonly corpus: string;
-  /** Folder for the index; default ~/.cache/pawl. */
+  /** Folder for the index. Default: ~/.cache/pawl. */
   readonly cache?: string | undefined;
-  /** Keep the index of a corpus from this many bytes on. */
+  /** Cache the index of a corpus of at least this many bytes. */
   readonly keepIndexFrom?: number;
 }
 
-/** BM25 over a corpus that is read whole. */
+/** BM25 over a corpus that is read completely. */
 export function bm25Retriever(corpus: Corpus): LocalRetriever {
   const builder = createIndexBuilder();
   for (let number = 0; number < corpus.count; number++) {
@@ -48,7 +54,7 @@ export function openBm25Retriever(options: Bm25FileOptions): LocalRetriever {
       const places = { starts: floats(lineStarts!), ends: floats(lineEnds!) };
       return retrieverOf(fileCorpus(file, places), createSearcher(loaded.index));
     }
-    // Before the minutes of work, not after.
+    // Before minutes of work, not after.
     checkWritable(dirname(path));
   }
   const builder = createIndexBuilder();
@@ -57,7 +63,7 @@ export function openBm25Retriever(options: Bm25FileOptions): LocalRetriever {
     const earlier = lineOf.get(id);
     if (earlier !== undefined) {
       throw new UserError(
-        `${file.path}: passages ${earlier} and ${lineOf.size + 1} have the same id ${JSON.stringify(id)}. Give every passage an id of its own.`,
+        `${file.path}: passages ${earlier} and ${lineOf.size + 1} have the same id ${JSON.stringify(id)}. Give every passage a unique id.`,
       );
     }
     lineOf.set(id, lineOf.size + 1);
@@ -83,21 +89,24 @@ function retrieverOf(corpus: Corpus, searcher: Searcher): LocalRetriever {
   };
 }
 
-/** Where something derived from a corpus is kept; corpora of one name in two folders do not meet. */
+/**
+ * Where something derived from a corpus is cached; corpora with the same name in different folders
+ * stay separate.
+ */
 export function cachePath(corpus: string, kind: string, cache?: string): string {
   const folder = cache ?? join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pawl");
   const stem = basename(corpus).replace(/\..*$/, "");
   return join(folder, `${stem}-${mixSeed(resolve(corpus)).toString(16)}.${kind}`);
 }
 
-/** Refuses a folder that nothing can be kept in, with the remedy. */
+/** Rejects a folder that cannot be written to, and says how to fix it. */
 export function checkWritable(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);
   } catch (error) {
     throw new UserError(
-      `the index cannot be kept in ${folder}: ${(error as Error).message}. Set the option cache to a folder that can be written.`,
+      `the index cannot be stored in ${folder}: ${(error as Error).message}. Set the option cache to a writable folder.`,
       { cause: error },
     );
   }

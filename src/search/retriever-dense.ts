@@ -1,6 +1,7 @@
 /**
- * Dense retrieval: the passages whose vectors have the largest inner product with the query's, all of
- * them compared. The corpus is encoded once, at the first search, and its vectors are kept on disk.
+ * Dense retrieval: the passages whose vectors have the largest inner product with the query's, by
+ * comparing all of them. The corpus is encoded once, at the first search, and its vectors are
+ * cached on disk.
  */
 import type { Encoder } from "../embeddings/encoder.js";
 import { loadVectors, saveVectors, type VectorTable } from "../embeddings/vector-file.js";
@@ -16,7 +17,7 @@ export interface DenseOptions {
   readonly corpus: Corpus;
   /** Opens the encoder; called at the first search. */
   readonly encoder: () => Promise<Encoder>;
-  /** The file that keeps the vectors; default: they are not kept. */
+  /** The file that stores the vectors. Default: they are not stored. */
   readonly file?: string | undefined;
 }
 
@@ -32,7 +33,7 @@ export function denseRetriever(options: DenseOptions): WaitingRetriever {
     name: `dense retrieval over ${corpus.name}`,
     async search(query, limit) {
       ready ??= prepare(options).catch((error: unknown) => {
-        // What was missing may be there at the next search.
+        // What was missing may exist at the next search.
         ready = undefined;
         throw error;
       });
@@ -84,6 +85,6 @@ function innerProduct(
   let sum = 0;
   const from = row * dimension;
   for (let at = 0; at < dimension; at++) sum += values[from + at]! * vector[at]!;
-  // Rounded as it will be kept, so that equal scores compare as equal.
+  // Rounded as it will be stored, so that equal scores compare as equal.
   return Math.fround(sum);
 }

@@ -12,14 +12,14 @@ export interface HttpRetrieverOptions extends Partial<RetryPolicy> {
 
 const id = z.union([z.string(), z.number()]).transform(String);
 const document = z.object({ id: id.optional(), contents: z.string() });
-// Servers that were asked for scores may still leave them out.
+// Servers may leave out scores even if they were requested.
 const found = z.union([
   z.object({ document, score: z.number() }),
   document.transform((only) => ({ document: only, score: Number.NaN })),
 ]);
 const answer = z.object({ result: z.array(z.array(found)) });
 
-/** The retriever at an address; nothing is asked before the first search. */
+/** The retriever at an address; no request is made before the first search. */
 export function httpRetriever(options: HttpRetrieverOptions): WaitingRetriever {
   const url = retrieveUrl(options.url);
   const { timeoutMs = 30_000, retries = 3, backoffMs = 250 } = options;
@@ -67,7 +67,7 @@ function retrieveUrl(text: string): URL {
     );
   }
   if (url.username !== "" || url.password !== "") {
-    throw new UserError("the address of a retriever must not carry a user name or password.");
+    throw new UserError("the address of a retriever must not contain a user name or password.");
   }
   if (/^\/*$/.test(url.pathname)) url.pathname = "/retrieve";
   return url;

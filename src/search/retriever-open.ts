@@ -1,4 +1,4 @@
-/** The retriever that an environment's options or a command line name. */
+/** Opens the retriever chosen by an environment's options or the command line. */
 
 import type { Encoder } from "../embeddings/encoder.js";
 import { openEndpointEncoder } from "../embeddings/endpoint-encoder.js";
@@ -9,11 +9,11 @@ import { bm25Retriever, cachePath, openBm25Retriever } from "./retriever-bm25.js
 import { denseRetriever } from "./retriever-dense.js";
 import { httpRetriever } from "./retriever-http.js";
 
-/** Which retriever, over what. */
+/** Which retriever to use, and on what. */
 export interface RetrieverChoice {
   /** `bm25`, `dense`, or the address of a server. */
   readonly retriever: string;
-  /** A JSONL file or passages at hand; a server has its own. */
+  /** A JSONL file or passages in memory; a server has its own. */
   readonly corpus?: string | Corpus | undefined;
   /** For dense retrieval: a folder with an ONNX model, or the address of an embeddings endpoint. */
   readonly encoder?: string | undefined;
@@ -22,13 +22,13 @@ export interface RetrieverChoice {
   readonly cache?: string | undefined;
 }
 
-/** Opens a retriever; what is missing or contradictory is a `UserError`. */
+/** Opens a retriever; anything missing or contradictory is a `UserError`. */
 export function openRetriever(choice: RetrieverChoice): Retriever {
   const { retriever, corpus, cache } = choice;
   if (/^https?:/i.test(retriever)) return httpRetriever({ url: retriever });
   if (corpus === undefined) {
     throw new UserError(
-      "there is no corpus to search: name a JSONL file of {id, contents}, or the address of a retriever that has one.",
+      "there is no corpus to search: give a JSONL file of {id, contents}, or the address of a retriever that has one.",
     );
   }
   if (retriever === "bm25") {
@@ -57,13 +57,13 @@ function encoderOf({ encoder, encoderModel }: RetrieverChoice): () => Promise<En
   }
   if (!/^https?:/i.test(encoder)) {
     return async () => {
-      // Loaded when it is wanted: it brings the ONNX runtime, which most who search do without.
+      // Imported lazily: it loads ONNX Runtime, which most searches do not need.
       const { openOnnxEncoder } = await import("../embeddings/onnx-encoder.js");
       return openOnnxEncoder({ folder: encoder });
     };
   }
   if (encoderModel === undefined) {
-    throw new UserError(`the model at ${encoder} is not named: set encoderModel.`);
+    throw new UserError(`no model name for ${encoder}: set encoderModel.`);
   }
   const key = process.env.OPENAI_API_KEY?.trim() || undefined;
   return () => openEndpointEncoder({ url: encoder, model: encoderModel, key });

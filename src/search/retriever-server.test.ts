@@ -38,7 +38,7 @@ describe("the server", () => {
     return [response.status, await response.json()];
   };
 
-  it("gives our client the same as a search in this process", async () => {
+  it("returns the same results as a local search", async () => {
     for (const address of [url, `${url}/`, `${url}/retrieve`]) {
       const retriever = httpRetriever({ url: address });
       for (const query of ["oak lamp", "橡木", "nothing at all", "oak ".repeat(25_000)]) {
@@ -67,7 +67,7 @@ describe("the server", () => {
   });
 
   it.each([
-    ["{", 400, /no JSON/],
+    ["{", 400, /not JSON/],
     ["[]", 400, /expected object/],
     [{ queries: "oak" }, 400, /queries/],
     [{ queries: [1] }, 400, /queries\[0\]/],
@@ -80,7 +80,7 @@ describe("the server", () => {
     expect(await post(body)).toEqual([status, { error: expect.stringMatching(message) }]);
   });
 
-  it("has an answer in JSON to any body", async () => {
+  it("answers any body with JSON", async () => {
     const body = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.json(),
@@ -105,7 +105,7 @@ describe("the server", () => {
     expect((await fetch(`${url}/retrieve`)).status).toBe(405);
   });
 
-  it("survives a client that goes away in the middle of its request", async () => {
+  it("survives a client that disconnects during its request", async () => {
     const { port } = server.address() as AddressInfo;
     await new Promise<void>((resolve) => {
       const socket = connect(port, "127.0.0.1", () => {
@@ -135,9 +135,9 @@ describe("the client of a server that misbehaves", () => {
 
   it.each<[string, RequestListener, RegExp]>([
     ["says nothing", () => undefined, /no answer within 200 ms/],
-    ["hangs up", (asked) => asked.socket.destroy(), /2 times, lastly with/],
+    ["hangs up", (asked) => asked.socket.destroy(), /2 times, most recently with/],
     ["is broken", (_, reply) => reply.writeHead(500).end("oops"), /status 500: oops/],
-    ["sends a page", (_, reply) => reply.end("<html>"), /no JSON/],
+    ["sends a page", (_, reply) => reply.end("<html>"), /not JSON/],
     ["sends another form", (_, reply) => reply.end('{"hits": []}'), /expected \{"result"/],
     ["sends too few results", (_, reply) => reply.end('{"result": []}'), /for 1 query, got 0/],
     [
@@ -152,7 +152,7 @@ describe("the client of a server that misbehaves", () => {
     await expect(search).rejects.toThrow(/pawl serve retriever/);
   });
 
-  it("tries again, takes documents without scores or ids, and no more than it asked for", async () => {
+  it("retries, accepts documents without scores or ids, and takes no more than requested", async () => {
     let tries = 0;
     const client = await clientOf((_, reply) => {
       if (tries++ === 0) reply.writeHead(503).end();

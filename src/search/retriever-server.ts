@@ -4,7 +4,7 @@
  *   POST /retrieve {"queries": ["…"], "topk": 3, "return_scores": true}
  *     → {"result": [[{"document": {"id", "contents"}, "score"}, …], …]}
  *
- * Without `return_scores` the documents stand alone. `GET /health` tells that it is up. There is no
+ * Without `return_scores` the documents come without scores. `GET /health` says that it is up. There is no
  * authentication: bind it to loopback, or to a network that may read the corpus.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -16,7 +16,7 @@ const MOST_BYTES = 2 ** 24;
 const MOST_QUERIES = 4096;
 const MOST_QUERY = 2 ** 20;
 const MOST_TOPK = 1000;
-/** A local search never waits, so between searches other clients are let in after this long. */
+/** A local search never yields, so other clients get a turn after this long. */
 const BREATHE_EVERY_MS = 20;
 
 const request = z.object({
@@ -28,11 +28,11 @@ const request = z.object({
 /** What to serve. */
 export interface RetrieverServerOptions {
   readonly retriever: Retriever;
-  /** Passages per query where a request does not say. */
+  /** Passages per query if a request does not say. */
   readonly topk?: number;
 }
 
-/** A request that is refused, with the status that says why. */
+/** A rejected request, with its status. */
 class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -53,7 +53,7 @@ export function createRetrieverServer(options: RetrieverServerOptions): Server {
           return;
         }
         const status = error instanceof Refusal ? error.status : 500;
-        // The rest of a body that was refused is not waited for.
+        // Do not wait for the rest of a rejected body.
         if (!asked.complete) reply.setHeader("connection", "close");
         send(reply, status, { error: error instanceof Error ? error.message : String(error) });
       });
@@ -76,8 +76,8 @@ async function answer(
       ...(retriever.local && { passages: retriever.count }),
     });
   }
-  if (path !== "/retrieve") throw new Refusal(404, "there is POST /retrieve and GET /health");
-  if (asked.method !== "POST") throw new Refusal(405, "/retrieve takes POST");
+  if (path !== "/retrieve") throw new Refusal(404, "available: POST /retrieve and GET /health");
+  if (asked.method !== "POST") throw new Refusal(405, "/retrieve requires POST");
   const parsed = request.safeParse(parseJson(await readBody(asked)));
   if (!parsed.success) throw new Refusal(400, z.prettifyError(parsed.error));
   const { queries, topk, return_scores } = parsed.data;
@@ -106,7 +106,8 @@ function readBody(asked: IncomingMessage): Promise<string> {
         chunks.push(chunk);
         return;
       }
-      // The rest is taken in and forgotten: a connection closed under a sender loses the refusal.
+      // The rest is read and discarded: closing the connection while the client sends would lose
+      // the answer.
       asked.removeAllListeners("data").resume();
       reject(new Refusal(413, `a request has at most ${MOST_BYTES} bytes`));
     });
@@ -119,7 +120,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Refusal(400, `the body is no JSON: ${(error as Error).message}`);
+    throw new Refusal(400, `the body is not JSON: ${(error as Error).message}`);
   }
 }
 

@@ -22,7 +22,7 @@ const corpus = memoryCorpus("test", "k", passages);
 const lines = passages.map((one) => `${JSON.stringify(one)}\n`).join("");
 
 describe("BM25 over a corpus", () => {
-  it("finds passages, best first, and keeps the index of a large file", () => {
+  it("finds passages, best first, and caches the index of a large file", () => {
     const path = join(folder, "own.jsonl");
     const cache = join(folder, "cache");
     writeFileSync(path, lines);
@@ -38,18 +38,18 @@ describe("BM25 over a corpus", () => {
     expect(open().search("door", 5)).toHaveLength(1);
   });
 
-  it("refuses two passages with one id, and a folder that cannot keep the index", () => {
+  it("rejects two passages with the same id, and a folder that is not writable", () => {
     const path = join(folder, "twice.jsonl");
     writeFileSync(path, lines + lines);
     expect(() => openBm25Retriever({ corpus: path })).toThrow(
       /twice\.jsonl: passages 1 and 5 have the same id "a"/,
     );
     expect(() => openBm25Retriever({ corpus: path, cache: path, keepIndexFrom: 1 })).toThrow(
-      /the index cannot be kept in .* Set the option cache/,
+      /the index cannot be stored in .* Set the option cache/,
     );
   });
 
-  it("has an answer to any query, however long or strange", () => {
+  it("answers any query, however long or strange", () => {
     const retriever = bm25Retriever(corpus);
     const text = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: "grapheme" }));
     fc.assert(
@@ -116,7 +116,7 @@ describe("dense retrieval", () => {
     );
   });
 
-  it("encodes the corpus once, keeps it on disk, and again when it or the encoder changes", async () => {
+  it("encodes the corpus once, stores it on disk, and encodes it again when it or the encoder changes", async () => {
     const file = join(folder, "deep", "own.vectors");
     const search = async (key: string, name: string): Promise<number> => {
       const encoder = { ...letterEncoder(), name };
@@ -138,7 +138,7 @@ describe("dense retrieval", () => {
     expect(await search("2", "y")).toBe(6);
   });
 
-  it("tries the encoder again after it failed", async () => {
+  it("retries the encoder after a failure", async () => {
     let tries = 0;
     const retriever = denseRetriever({
       corpus,
@@ -157,14 +157,17 @@ describe("choosing a retriever", () => {
     [{ retriever: "bm26", corpus }, /bm25, dense, or an address like http.*, not "bm26"/],
     [{ retriever: "bm25" }, /there is no corpus to search/],
     [{ retriever: "dense", corpus }, /dense retrieval needs an encoder/],
-    [{ retriever: "dense", corpus, encoder: "http://x/v1" }, /not named: set encoderModel/],
-    [{ retriever: "http://u:p@h/" }, /must not carry a user name/],
+    [
+      { retriever: "dense", corpus, encoder: "http://x/v1" },
+      /no model name for .*set encoderModel/,
+    ],
+    [{ retriever: "http://u:p@h/" }, /must not contain a user name/],
   ])("says what is missing: %j", (choice, message) => {
     expect(() => openRetriever(choice)).toThrow(message);
   });
 
-  it("names a folder that is no encoder at the first search", async () => {
+  it("reports a folder that is not an encoder at the first search", async () => {
     const retriever = openRetriever({ retriever: "dense", corpus, encoder: folder });
-    await expect(retriever.search("oak", 1)).rejects.toThrow(/is no sentence encoder: expected/);
+    await expect(retriever.search("oak", 1)).rejects.toThrow(/is not a sentence encoder: expected/);
   });
 });

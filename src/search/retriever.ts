@@ -1,9 +1,9 @@
 /**
  * Retrievers: the passages that fit a query best.
  *
- * One shape for all of them; a `local` one answers at once, so that an environment around it can be
- * synchronous, the others promise to. All of them give the same answer to the same query, and none
- * fails because of what the query says.
+ * They all have the same interface. A `local` one answers synchronously, so that an environment
+ * around it can be synchronous; the others return a promise. Each of them gives the same answer to
+ * the same query, and none fails because of a query's content.
  */
 import type { Passage } from "./corpus.js";
 
@@ -23,11 +23,11 @@ export interface LocalRetriever {
   search(query: string, limit: number): readonly FoundPassage[];
 }
 
-/** A retriever that has to wait: for a model or for a server. */
+/** A retriever that waits for a model or a server. */
 export interface WaitingRetriever {
   readonly local: false;
   readonly name: string;
-  /** As with a local one; what cannot be reached is a `UserError`. */
+  /** As with a local one; a server that cannot be reached is a `UserError`. */
   search(query: string, limit: number, signal?: AbortSignal): Promise<readonly FoundPassage[]>;
 }
 

@@ -1,21 +1,22 @@
 /**
- * Words of a text by Unicode's word boundaries (UAX #29), as Lucene's standard tokenizer finds them.
+ * Splits a text into words at Unicode's word boundaries (UAX #29), like Lucene's standard
+ * tokenizer.
  *
- * Left out of the annex, because no text we index holds them: keycap sequences other than digits, and
- * the double quote inside Hebrew words.
+ * Left out of the annex, because no text we index contains them: keycap sequences other than
+ * digits, and the double quote inside Hebrew words.
  */
 
 const OTHER = 0;
 const LETTER = 1;
 const NUMERIC = 2;
-/** Underscore and its kin: joins everything but is no word by itself. */
+/** Underscore and similar characters: they join everything but are not a word by themselves. */
 const CONNECTOR = 3;
 const MID_LETTER = 4;
 const MID_NUMBER = 5;
 const MID_BOTH = 6;
 const KATAKANA = 7;
 const SINGLE = 8;
-/** Marks and format characters: belong to whatever stands before them. */
+/** Marks and format characters: they belong to the character before them. */
 const ATTACHED = 9;
 const SYMBOL = 10;
 const SOUTHEAST_ASIAN = 11;
@@ -23,7 +24,7 @@ const FLAG = 12;
 const UNKNOWN = 255;
 
 const ZERO_WIDTH_JOINER = 0x200d;
-/** Longer words are cut into pieces of this many UTF-16 units. */
+/** Longer words are split into parts of this many UTF-16 units. */
 const LONGEST_WORD = 255;
 
 const midLetter = /[:·\u0387\u05f4\u2027\ufe13\ufe55\uff1a]/u;
@@ -32,15 +33,15 @@ const midNumber =
   /[,;\u037e\u0589\u060c\u060d\u066c\u07f8\u2044\ufe10\ufe14\ufe50\ufe54\uff0c\uff1b]/u;
 const katakana = /[\p{Script=Katakana}\u3031-\u3035\u309b\u309c\u30a0\u30fc\uff70]/u;
 /**
- * Pictographs, as Unicode 11 to 16 had them. Unicode 17 took many away (★ among them), so the regular
- * expressions of a newer Node would find other words than the indexes we are compared with.
+ * Pictographs, as in Unicode 11 to 16. Unicode 17 removed many (★ among them), so the regular
+ * expressions of a newer Node would find other words than the indexes we compare with.
  */
 const symbol =
   /[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u231a\u231b\u2328\u2388\u23cf\u23e9-\u23f3\u23f8-\u23fa\u24c2\u25aa\u25ab\u25b6\u25c0\u25fb-\u25fe\u2600-\u2605\u2607-\u2612\u2614-\u2685\u2690-\u2705\u2708-\u2712\u2714\u2716\u271d\u2721\u2728\u2733\u2734\u2744\u2747\u274c\u274e\u2753-\u2755\u2757\u2763-\u2767\u2795-\u2797\u27a1\u27b0\u27bf\u2934\u2935\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55\u3030\u303d\u3297\u3299\u{1f000}-\u{1f0ff}\u{1f10d}-\u{1f10f}\u{1f12f}\u{1f16c}-\u{1f171}\u{1f17e}\u{1f17f}\u{1f18e}\u{1f191}-\u{1f19a}\u{1f1ad}-\u{1f1e5}\u{1f201}-\u{1f20f}\u{1f21a}\u{1f22f}\u{1f232}-\u{1f23a}\u{1f23c}-\u{1f23f}\u{1f249}-\u{1f3fa}\u{1f400}-\u{1f53d}\u{1f546}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f774}-\u{1f77f}\u{1f7d5}-\u{1f7ff}\u{1f80c}-\u{1f80f}\u{1f848}-\u{1f84f}\u{1f85a}-\u{1f85f}\u{1f888}-\u{1f88f}\u{1f8ae}-\u{1f8ff}\u{1f90c}-\u{1f93a}\u{1f93c}-\u{1f945}\u{1f947}-\u{1faff}\u{1fc00}-\u{1fffd}]/u;
 const southeastAsian =
   /[\p{Script=Thai}\p{Script=Lao}\p{Script=Myanmar}\p{Script=Khmer}\p{Script=Tai_Le}\p{Script=New_Tai_Lue}\p{Script=Tai_Tham}]/u;
 
-/** Finding a class takes a dozen regular expressions, so each code point's is looked up once. */
+/** Finding a class takes a dozen regular expressions, so the class of each code point is cached. */
 const classes = new Uint8Array(0x110000).fill(UNKNOWN);
 
 function classOf(codePoint: number): number {
@@ -88,7 +89,7 @@ export function eachWord(text: string, word: (start: number, end: number) => voi
       case CONNECTOR:
       case KATAKANA: {
         const end = wordEnd(text, at);
-        // Connectors alone are no word; a word's first other character is never far away.
+        // Connectors alone are not a word; a word's first other character is never far away.
         if (hasContent(text, at, end)) emit(at, end);
         at = end;
         break;
@@ -155,7 +156,7 @@ function hasContent(text: string, start: number, end: number): boolean {
   return false;
 }
 
-/** The end of a symbol with its variation marks, and of what zero-width joiners tie to it. */
+/** The end of a symbol with its variation marks, and of what zero-width joiners attach to it. */
 function symbolEnd(text: string, start: number): number {
   let at = attachedEnd(text, start + units(text.codePointAt(start)!));
   while (

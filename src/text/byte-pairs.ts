@@ -1,4 +1,4 @@
-/** Byte-pair merges: which neighbouring pieces of words to join, the most frequent pair first. */
+/** Byte-pair merges: which neighbouring pieces of words to join, most frequent pair first. */
 
 /** Two neighbouring pieces that become one. */
 export type Merge = readonly [left: string, right: string];
@@ -8,10 +8,10 @@ interface Word {
   readonly count: number;
 }
 
-/** Longer words are addresses, hashes and the like: their pieces teach nothing about other words. */
+/** Longer words are addresses, hashes and the like: their pieces say nothing about other words. */
 const longestWord = 64;
 
-/** Up to `limit` merges of the words, which are given with how often each occurs. */
+/** Up to `limit` merges for words with their frequencies. */
 export function learnMerges(
   counts: Iterable<readonly [word: string, count: number]>,
   limit: number,
@@ -40,8 +40,8 @@ export function learnMerges(
 }
 
 /**
- * Applies merges as an encoder does: the lowest rank first, the leftmost of equals. Joining one pair can
- * make another that was learnt long before, so a new merge alone is not enough.
+ * Applies merges as an encoder does: lowest rank first, leftmost of equals. Joining one pair can
+ * create another that was learnt much earlier, so applying only the new merge is not enough.
  */
 function applyMerges(start: readonly string[], ranks: ReadonlyMap<string, number>): string[] {
   const pieces = [...start];
@@ -68,11 +68,11 @@ interface Pair {
   readonly words: Set<Word>;
 }
 
-/** The pairs of neighbours in all words, kept up to date as words change. */
+/** The pairs of neighbours in all words, updated as words change. */
 function pairTable() {
   const pairs = new Map<string, Pair>();
   return {
-    /** Counts the pairs of a word in (`sign` 1) or out (`sign` -1). */
+    /** Adds (`sign` 1) or removes (`sign` -1) the pairs of a word. */
     change(word: Word, sign: 1 | -1): void {
       const { pieces } = word;
       for (let i = 0; i + 1 < pieces.length; i++) {
@@ -102,7 +102,7 @@ function pairTable() {
   };
 }
 
-/** No piece contains a blank: in byte-level spelling that byte has another character. */
+/** No piece contains a blank: byte-level spelling uses another character for that byte. */
 function pairKey(left: string, right: string): string {
   return `${left} ${right}`;
 }

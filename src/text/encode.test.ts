@@ -97,7 +97,7 @@ describe("a step as a sequence", () => {
     );
   });
 
-  it("keeps sampled ids as they are, even where encoding the text would give others", () => {
+  it("keeps sampled ids as they are, even if encoding the text would give others", () => {
     const letters = [..."look"].flatMap((letter) => plain.encode(letter));
     expect(letters).not.toEqual(plain.encode("look"));
     const prompt = encodePrompt(plain, compact, compact.render(view));
@@ -106,7 +106,7 @@ describe("a step as a sequence", () => {
     expect(decodeResponse(plain, compact, letters)).toBe("look");
   });
 
-  it("takes no part of a text for the end of a response", () => {
+  it("does not mistake part of a text for the end of a response", () => {
     const ids = encodeResponse(plain, compact, "say <|see|> now");
     expect(ids.filter((id) => id === responseEndId(plain, compact))).toHaveLength(1);
     expect(decodeResponse(plain, compact, ids)).toBe("say <|see|> now");
@@ -125,31 +125,33 @@ describe("a step as a sequence", () => {
     expect(encodeResponse(tokenizer, full, "x").at(-1)).toBe(tokenizer.endId);
   });
 
-  it("ends at any of a chat model's end tokens, which is no part of the text", () => {
+  it("ends at any of a chat model's end tokens, which is not part of the text", () => {
     const other = plain.id("<|do|>")!;
     const generation = JSON.stringify({ eos_token_id: [other] });
     const tokenizer = createTokenizer({ ...plain.files, generation });
     expect(responseEndIds(tokenizer, full)).toEqual([plain.endId, other]);
     for (const end of [plain.endId!, other])
       expect(decodeResponse(tokenizer, full, [...plain.encode("look"), end])).toBe("look");
-    // The compact style has one end of its own.
+    // The compact style has its own end token.
     expect(responseEndIds(tokenizer, compact)).toEqual([responseEndId(plain, compact)]);
     expect(encodeResponse(tokenizer, full, "look").at(-1)).toBe(plain.endId);
   });
 
-  it("refuses a template that loses the message, and log-probabilities that do not fit", () => {
+  it("rejects a template that loses the message, and log-probabilities that do not fit", () => {
     const tokenizer = chatting("[user]{{ messages[0].content | upper }}");
-    expect(() => encodePrompt(tokenizer, full, full.render(view))).toThrow(/word for word/);
+    expect(() => encodePrompt(tokenizer, full, full.render(view))).toThrow(
+      /exactly once and unchanged/,
+    );
     expect(() => appendResponse({ ids: [], spans: [] }, { ids: [1, 2], logprobs: [0] })).toThrow(
       /2 tokens came with 1 logprobs/,
     );
   });
 
-  it("says which token is missing where a tokenizer does not fit the style", () => {
+  it("names the missing token if a tokenizer does not fit the style", () => {
     const bare = createTokenizer({
       tokenizer: JSON.stringify({ model: { type: "BPE", vocab: { a: 0 }, merges: [] } }),
     });
-    expect(() => responseEndId(bare, compact)).toThrow(/<\|see\|>, which is no token/);
-    expect(() => responseEndId(bare, full)).toThrow(/names none \(eos_token/);
+    expect(() => responseEndId(bare, compact)).toThrow(/<\|see\|>, which is not a token/);
+    expect(() => responseEndId(bare, full)).toThrow(/has none \(eos_token/);
   });
 });

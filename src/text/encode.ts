@@ -1,14 +1,15 @@
 /**
- * Encoding a step: prompt, response and observation become one sequence of token ids with spans.
+ * Encodes a step: prompt, response and observation become one sequence of token ids with spans.
  *
- * Every piece is encoded by itself, so its ids depend on nothing beside it, and a sampled response keeps
- * the very ids that were sampled: text is never tokenised again between sampling and training.
+ * Every piece is encoded separately, so its ids do not depend on its neighbours, and a sampled
+ * response keeps the ids that were sampled: text is never tokenised again between sampling and
+ * training.
  */
 import type { PromptPiece, PromptStyle } from "./prompt.js";
 import type { Sequence, Span, SpanKind } from "./sequence.js";
 import { type Tokenizer, TokenizerError } from "./tokenizer.js";
 
-/** What a policy sampled: ids with, where known, the log-probability of each. */
+/** What a policy sampled: ids and, if known, the log-probability of each. */
 export interface SampledResponse {
   readonly ids: readonly number[];
   readonly logprobs?: readonly number[];
@@ -17,7 +18,7 @@ export interface SampledResponse {
   readonly temperature?: number | undefined;
 }
 
-/** The prompt as a sequence; a style that asks in prose is put into the tokenizer's chat template. */
+/** The prompt as a sequence; prose styles are put into the tokenizer's chat template. */
 export function encodePrompt(
   tokenizer: Tokenizer,
   style: PromptStyle,
@@ -29,8 +30,9 @@ export function encodePrompt(
 }
 
 /**
- * The prompt after a step, in a style whose prompts continue one another: what `encodePrompt` would give, out of the
- * step's own tokens. Undefined where the history writes the action in other tokens than were sampled.
+ * The prompt after a step, in a style whose prompts continue one another: equal to `encodePrompt`,
+ * but made from the step's own tokens. Undefined if the history writes the action with other tokens
+ * than were sampled.
  */
 export function nextPrompt(
   tokenizer: Tokenizer,
@@ -44,7 +46,7 @@ export function nextPrompt(
   if (written.length !== end - start) return undefined;
   if (written.some((id, i) => id !== ids[start + i])) return undefined;
   const read = spans.slice(0, at).map((span) =>
-    // What was seen then is history now; nothing else has changed, and stays the same object.
+    // The observation is history now; nothing else has changed, so the other spans are reused.
     span.origin === "observation" ? { ...span, origin: "history" } : span,
   );
   // The token that ends a response belongs to the template.
@@ -54,7 +56,9 @@ export function nextPrompt(
   return { ids, spans: read };
 }
 
-/** The ids of the response a policy would have written, its end included: for supervised learning. */
+/**
+ * The ids of the response a policy would have written, including its end, for supervised learning.
+ */
 export function encodeResponse(
   tokenizer: Tokenizer,
   style: PromptStyle,
@@ -73,26 +77,26 @@ export function decodeResponse(
   return tokenizer.decode(ended ? ids.slice(0, -1) : ids);
 }
 
-/** The tokens at which sampling stops in this style: a chat model may end its turn with several. */
+/** The tokens at which sampling stops in this style: a chat model may have several end tokens. */
 export function responseEndIds(tokenizer: Tokenizer, style: PromptStyle): readonly number[] {
   const written = responseEndId(tokenizer, style);
   return style.responseEnd === "" ? tokenizer.endIds : [written];
 }
 
-/** The one token that ends a response as it is written in this style. */
+/** The token that ends a response in this style. */
 export function responseEndId(tokenizer: Tokenizer, style: PromptStyle): number {
   const id = style.responseEnd === "" ? tokenizer.endId : tokenizer.id(style.responseEnd);
   if (id === undefined) {
     throw new TokenizerError(
       style.responseEnd === ""
-        ? `The prompt style ${style.name} ends a response with the tokenizer's end token, and this tokenizer names none (eos_token in tokenizer_config.json).`
-        : `The prompt style ${style.name} ends a response with ${style.responseEnd}, which is no token of this tokenizer. Use a tokenizer made by buildTokenizer, or the full style.`,
+        ? `The prompt style ${style.name} ends a response with the tokenizer's end token, but this tokenizer has none (eos_token in tokenizer_config.json).`
+        : `The prompt style ${style.name} ends a response with ${style.responseEnd}, which is not a token of this tokenizer. Use a tokenizer made by buildTokenizer, or the full style.`,
     );
   }
   return id;
 }
 
-/** The sequence with the response after it, its ids exactly as they were sampled. */
+/** The sequence followed by the response, with exactly the sampled ids. */
 export function appendResponse(sequence: Sequence, response: SampledResponse): Sequence {
   const { ids, logprobs, sampledLogprobs, temperature = 1 } = response;
   for (const [name, values] of Object.entries({ logprobs, sampledLogprobs })) {
@@ -116,7 +120,7 @@ export function appendResponse(sequence: Sequence, response: SampledResponse): S
   };
 }
 
-/** The sequence with what the environment answered after it: what a world model is to predict. */
+/** The sequence followed by the environment's answer, which a world model should predict. */
 export function appendObservation(
   sequence: Sequence,
   tokenizer: Tokenizer,
@@ -136,7 +140,7 @@ function appendPieces(
   const ids = [...start.ids];
   const spans = [...start.spans];
   for (const { origin, text } of pieces) {
-    // Only templates may speak in special tokens; the world's and the policy's text is only text.
+    // Only templates may contain special tokens; text from the world or the policy is always plain.
     const piece = tokenizer.encode(text, { plain: origin !== "template" });
     if (piece.length === 0) continue;
     const from = ids.length;
@@ -155,20 +159,20 @@ function append(start: Sequence, ids: readonly number[], kind: SpanKind, origin:
 
 const frames = new WeakMap<Tokenizer, readonly [before: string, after: string]>();
 
-/** The pieces as a user's message, up to where the model is to answer. */
+/** The pieces as a user's message, up to where the model should answer. */
 function inDialogue(tokenizer: Tokenizer, pieces: readonly PromptPiece[]): readonly PromptPiece[] {
   const [before, after] = frames.get(tokenizer) ?? dialogueFrame(tokenizer);
   return [{ origin: "template", text: before }, ...pieces, { origin: "template", text: after }];
 }
 
-/** What the chat template writes before and after a message, found by rendering one it cannot know. */
+/** What the chat template writes before and after a message, found by rendering a unique one. */
 function dialogueFrame(tokenizer: Tokenizer): readonly [before: string, after: string] {
   const probe = "the-prompt-stands-here";
   const text = tokenizer.chat([{ role: "user", content: probe }], { addGenerationPrompt: true });
   const [before, after, ...more] = text.split(probe);
   if (before === undefined || after === undefined || more.length > 0) {
     throw new TokenizerError(
-      `The tokenizer's chat template does not write a user's message out once, word for word, so a prompt cannot be put into it. It wrote: ${text.slice(0, 200)}`,
+      `The tokenizer's chat template does not contain a user's message exactly once and unchanged, so a prompt cannot be put into it. It wrote: ${text.slice(0, 200)}`,
     );
   }
   const frame = [before, after] as const;

@@ -8,7 +8,7 @@ export interface SlotOptions {
   readonly admissible: boolean;
 }
 
-/** What was seen and what was done about it. */
+/** An observation and the action that followed it. */
 export interface HistoryPair {
   /** Number of the step, from 1. */
   readonly number: number;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { didYouMean, nearest } from "./nearest.js";
 
-it("finds the meant word and stays silent when nothing is close", () => {
+it("finds the intended word, and nothing if none is close", () => {
   expect(nearest("groop-size", ["seed", "group-size", "groups"])).toBe("group-size");
   expect(nearest("Seed", ["seed", "split"])).toBe("seed");
   expect(nearest("xyzzy", ["seed", "split"])).toBeUndefined();

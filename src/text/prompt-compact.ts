@@ -1,16 +1,16 @@
 /**
- * The compact style: the slots alone, each behind a marker that is one token.
+ * The compact style: the contents alone, each after a marker that is a single token.
  *
- * A whole episode is one stream, `<|goal|>… <|see|>… <|do|>… <|see|>…`: an action ends with the `<|see|>`
- * of the observation it causes and an observation with the `<|do|>` of the action it calls for. So a
- * step's prompt, response and observation together are, token for token, the beginning of the next
- * step's prompt (with the whole history), and policy and world model know where to stop.
+ * A whole episode is one stream, `<|goal|>… <|see|>… <|do|>… <|see|>…`: an action ends with the
+ * `<|see|>` of the observation it causes, and an observation with the `<|do|>` of the next action.
+ * So a step's prompt, response and observation together are, token for token, the beginning of the
+ * next step's prompt (with the whole history), and policy and world model know where to stop.
  */
 import { recentPairs, type SlotOptions } from "./history.js";
 import type { PromptPiece, PromptStyle, PromptView } from "./prompt-style.js";
 import { parseLine } from "./response.js";
 
-/** The markers of the compact style; a tokenizer for small models holds each as one token. */
+/** The markers of the compact style; each is one token in a tokenizer for small models. */
 export const markers = {
   goal: "<|goal|>",
   memory: "<|note|>",
@@ -21,12 +21,12 @@ export const markers = {
   end: "<|end|>",
 } as const;
 
-/** The markers as pieces: every prompt holds many, and all of them are these. */
+/** The markers as pieces, shared by all prompts because each contains many. */
 const markerPieces = new Map(
   Object.values(markers).map((text): [string, PromptPiece] => [text, { origin: "template", text }]),
 );
 
-/** The slots without prose, for models that have read nothing else. */
+/** The contents without prose, for models that have not been trained on prose. */
 export function compactStyle(slots: SlotOptions): PromptStyle {
   return {
     name: `${slots.family}/compact`,
@@ -51,7 +51,7 @@ function render(view: PromptView, slots: SlotOptions): readonly PromptPiece[] {
   };
   slot(markers.goal, "task", view.goal);
   for (const note of view.memory ?? []) slot(markers.memory, "memory", note);
-  // Before the history, so that the stream of observations and actions stays unbroken.
+  // Before the history, so that the stream of observations and actions is not interrupted.
   if (slots.admissible && view.admissible !== undefined) {
     slot(markers.actions, "actions", view.admissible.join("\n"));
   }

@@ -1,4 +1,4 @@
-/** The full style: prose with every slot on lines of its own, answered in `<think>` and `<action>`. */
+/** The full style: prose with every slot on its own lines, answered in `<think>` and `<action>`. */
 
 import { recentPairs, type SlotOptions } from "./history.js";
 import type {
@@ -24,7 +24,7 @@ const advice: Readonly<Record<PromptFamily, string>> = {
   search: "First reason about what you know and what is still missing",
 };
 
-/** Prose around the slots, for models that have read prose. */
+/** Prose around the slots, for models that have been trained on prose. */
 export function fullStyle(slots: SlotOptions): PromptStyle {
   const { family } = slots;
   return {
@@ -92,7 +92,7 @@ function renderSearch(view: PromptView, slots: SlotOptions): readonly PromptPiec
       `\n\nYou have taken ${count(view.index, "step")} so far. What you asked stands between <search> and </search>, what the search engine returned between <information> and </information>:\n`,
     );
   }
-  // The latest result is the current observation and is shown whatever the history's length.
+  // The latest result is the current observation and is shown for any history length.
   const length = slots.history === "all" ? view.steps.length : Math.max(1, slots.history);
   for (const step of view.steps.slice(-length)) {
     say("template", "\n");

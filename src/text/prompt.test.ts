@@ -47,7 +47,7 @@ describe("the full style", () => {
     );
   });
 
-  it("shows the last two pairs of what was seen and done, and no reasoning", () => {
+  it("shows the last two pairs of observation and action, without reasoning", () => {
     const text = promptText(promptStyle("shop").render(later(4)));
     expect(text).toContain(
       [
@@ -78,7 +78,7 @@ describe("the full style", () => {
     );
   });
 
-  it("leaves the list out where the environment has none or the options say so", () => {
+  it("leaves out the action list if the environment has none or the options say so", () => {
     const unlisted = promptText(promptStyle("house").render({ ...start, admissible: undefined }));
     const unwanted = promptText(promptStyle("house", { admissible: false }).render(start));
     for (const text of [unlisted, unwanted]) {
@@ -87,7 +87,7 @@ describe("the full style", () => {
     }
   });
 
-  it("can do without history", () => {
+  it("works without history", () => {
     const text = promptText(promptStyle("house", { history: 0 }).render(later(3)));
     expect(text).toContain("taken 3 steps so far.\n\nThis is step 4.");
     expect(text).not.toContain("do 3");
@@ -117,7 +117,7 @@ describe("the full style", () => {
     expect(short).toContain("Ann wrote it.");
   });
 
-  it("tells of earlier attempts where there is a memory", () => {
+  it("mentions earlier attempts if there is a memory", () => {
     const pieces = promptStyle("house").render({ ...start, memory: ["look in the fridge"] });
     expect(pieces.find((piece) => piece.origin === "memory")?.text).toBe("- look in the fridge");
   });
@@ -126,7 +126,7 @@ describe("the full style", () => {
 describe("the compact style", () => {
   const style = promptStyle("house", { style: "compact", history: "all" });
 
-  it("is the slots behind their markers", () => {
+  it("is the contents after their markers", () => {
     expect(promptText(promptStyle("house", { style: "compact" }).render(later(3)))).toBe(
       "<|goal|>put a cool plum on the shelf<|see|>saw 1<|do|>do 2<|see|>saw 2<|do|>do 3<|see|>saw 3<|do|>",
     );

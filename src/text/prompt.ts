@@ -1,10 +1,11 @@
 /**
- * Prompts: what a policy reads before each decision, and the form it is asked to answer in.
+ * Prompts: what a policy reads before each decision, and the form its answer should have.
  *
- * A style renders what a rollout knows into pieces, each with its origin, so that every token can later
- * be traced to whoever wrote it. `full` is prose with the slots of the paper's three templates (task,
- * step count, recent observation/action pairs, current step and observation, admissible actions), for
- * pretrained models; `compact` is the slots alone behind one-token markers, for small models.
+ * A style renders what a rollout knows into pieces, each with its origin, so that every token can
+ * later be traced to its author. `full` is prose with the slots of the paper's three templates
+ * (task, step count, recent observation/action pairs, current step and observation, admissible
+ * actions), for pretrained models; `compact` is the slots alone after one-token markers, for small
+ * models.
  */
 import { z } from "zod";
 import { compactStyle } from "./prompt-compact.js";
@@ -20,20 +21,22 @@ export type {
   PromptView,
 } from "./prompt-style.js";
 
-/** Settings of the prompts: types, defaults and help come from here. */
+/** Settings of the prompts: the source of types, defaults and help. */
 export const promptOptions = z.strictObject({
   style: z
     .enum(["full", "compact"])
     .default("full")
-    .describe("prose around the slots (full) or the slots alone, for small models (compact)"),
+    .describe("full: a prose prompt; compact: only its contents, for small models"),
   history: z
     .union([z.int().min(0), z.literal("all")])
     .optional()
-    .describe("past observation/action pairs to show, or all; default 2, for search all"),
+    .describe("past observation/action pairs to show (default: 2; all for search)"),
   admissible: z
     .boolean()
     .optional()
-    .describe("list the admissible actions; default yes in the full style, no in the compact one"),
+    .describe(
+      "list the admissible actions (default: yes in the full style, no in the compact one)",
+    ),
 });
 
 /** Settings of the prompts, as a caller gives them. */
@@ -50,7 +53,7 @@ export function promptStyle(family: PromptFamily, options: PromptOptions = {}): 
   return style === "full" ? fullStyle(slots) : compactStyle(slots);
 }
 
-/** How many past pairs a prompt shows where nothing is said: 2, and for search all. */
+/** The default number of past pairs that a prompt shows: 2, or all for search. */
 export function historyLength(
   family: PromptFamily,
   history: PromptOptions["history"],

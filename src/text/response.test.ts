@@ -48,7 +48,7 @@ describe("answers in tags", () => {
     expect(parseTagged(response, "search")).toEqual({ action: expected, wellFormed });
   });
 
-  it("finds the action whatever surrounds it, as long as no tag does", () => {
+  it("finds the action in any surroundings without tags", () => {
     const prose = fc.string().filter((text) => !text.includes("<"));
     fc.assert(
       fc.property(prose, prose, prose, action, (before, thought, after, wanted) => {
@@ -58,7 +58,7 @@ describe("answers in tags", () => {
     );
   });
 
-  it("answers any mixture of tags and text, and calls it well-formed only when it is", () => {
+  it("parses any mixture of tags and text, and calls it well-formed only if it is", () => {
     const tokens = fc.constantFrom(
       "<think>",
       "</think>",

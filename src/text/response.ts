@@ -1,10 +1,11 @@
 /**
- * Responses: the action taken out of what a policy wrote.
+ * Responses: extracts the action from what a policy wrote.
  *
- * The action is the text in the first `<action>…</action>` (search: `<search>` or `<answer>`, exactly
- * one, and the action keeps its tags, which say which of the two it is). A response is well-formed when
- * a closed `<think>` comes first and the action is closed, alone in its tags and not empty. Otherwise
- * what was meant as the action is still extracted. Everything here runs in time linear in the response.
+ * The action is the text in the first `<action>…</action>` (search: `<search>` or `<answer>`,
+ * exactly one, and the action keeps its tags, which say which of the two it is). A response is
+ * well-formed if a closed `<think>` comes first and the action is closed, alone in its tags and not
+ * empty. Otherwise the most likely action is still extracted. Everything here runs in time linear
+ * in the response.
  */
 import type { ParsedResponse, PromptFamily } from "./prompt-style.js";
 
@@ -15,7 +16,7 @@ interface Tag {
   readonly end: number;
 }
 
-// The counts are bounded so that no input makes the match look back more than a few characters.
+// The counts are bounded so that no input makes the match backtrack more than a few characters.
 const tagPattern = /<\s{0,4}(\/?)\s{0,4}(think|action|search|answer)\s{0,4}>/gi;
 
 /** Parses an answer in tags: `<think>…</think>`, then the action. */
@@ -31,7 +32,7 @@ export function parseTagged(response: string, family: PromptFamily): ParsedRespo
   const inside = response.slice(opening.end, next?.start);
   const content = closed ? oneLine(inside) : firstLine(inside);
   const thought = isThought(tags.slice(0, open));
-  // A search step is one query or one answer; further `<action>`s are merely not looked at.
+  // A search step is one query or one answer; further `<action>`s are ignored.
   const alone = family !== "search" || tags.length === open + 2;
   return {
     action: family === "search" && content !== "" ? wrap(opening.name, content) : content,
@@ -79,7 +80,7 @@ function isThought(tags: readonly Tag[]): boolean {
   );
 }
 
-/** The likeliest action of a response that opens no action tag: its last line outside tags. */
+/** The most likely action of a response without an action tag: its last line outside tags. */
 function untaggedAction(response: string, tags: readonly Tag[]): string {
   const close = tags.find((tag) => tag.closing && tag.name !== "think");
   const end = close?.start ?? response.length;
@@ -95,7 +96,7 @@ function wrap(name: string, content: string): string {
 /** White space that is not single blanks between words. */
 const untidy = /^\s|\s$|\s\s|[^\S ]/;
 
-/** White space of any kind becomes one blank: an action is one line. */
+/** Any white space becomes one blank, because an action is one line. */
 function oneLine(text: string): string {
   if (!untidy.test(text)) return text;
   return text.split(/\s+/).filter(Boolean).join(" ");

@@ -1,10 +1,12 @@
 /**
- * A sequence: token ids with spans that say which part each token belongs to and where it came from.
+ * A sequence: token ids with spans that say which part each token belongs to and where it came
+ * from.
  *
- * Token ids are made once, when a step is sampled, and never re-tokenised between sampling and training.
+ * Token ids are created once, when a step is sampled, and never re-tokenised between sampling and
+ * training.
  */
 
-/** What a span of tokens is: what the policy read, what it wrote, or what the environment answered. */
+/** What a span of tokens is: what the policy read, what it wrote, or the environment's answer. */
 export type SpanKind = "prompt" | "action" | "observation";
 
 /** A run of tokens `[start, end)` of one kind, with its origin (`template`, `env`, `policy`, …). */
@@ -24,11 +26,13 @@ export interface Sequence {
   readonly logprobs?: readonly number[];
   /** The same under the distribution that was sampled from (temperature, top-k, top-p applied). */
   readonly sampledLogprobs?: readonly number[];
-  /** What the logits were divided by when the action was sampled; absent: 1. */
+  /** The temperature at which the action was sampled. Default 1. */
   readonly temperature?: number;
 }
 
-/** Log-probabilities of the action under the distribution it was drawn from; undefined where nobody told them. */
+/**
+ * Log-probabilities of the action under the distribution it was drawn from; undefined if unknown.
+ */
 export function drawnLogprobs(sequence: Sequence): readonly number[] | undefined {
   return (sequence.temperature ?? 1) === 1 ? sequence.logprobs : sequence.sampledLogprobs;
 }

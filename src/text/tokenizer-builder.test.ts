@@ -17,7 +17,7 @@ const world = fc.array(fc.array(thing, { minLength: 1, maxLength: 8 }), {
 });
 
 describe("a built tokenizer", () => {
-  it("gives back any text", () => {
+  it("preserves any text", () => {
     const tokenizer = buildTokenizer(worldTexts);
     const text = fc.oneof(
       fc.string({ unit: "binary", maxLength: 60 }),
@@ -37,7 +37,7 @@ describe("a built tokenizer", () => {
     const tokenizer = buildTokenizer(worldTexts);
     const { files } = tokenizer;
     const json = JSON.parse(files.tokenizer) as object;
-    // A normaliser that does nothing: such a tokenizer is left to the library.
+    // With a normaliser that does nothing, encoding is left to the library.
     const normalizer = { type: "Sequence", normalizers: [] };
     const whole = createTokenizer({ ...files, tokenizer: JSON.stringify({ ...json, normalizer }) });
     const part = fc.oneof(
@@ -84,7 +84,7 @@ describe("a built tokenizer", () => {
     expect(ids([...worldTexts].reverse())).toEqual(ids(worldTexts));
   });
 
-  it("keeps words, numbers and signs apart", () => {
+  it("separates words, numbers and symbols", () => {
     const tokenizer = buildTokenizer(["the fridge 1, at $1299 or don't-care12 x"]);
     const tokens = (text: string) => tokenizer.encode(text).map((id) => tokenizer.decode([id]));
     expect(tokens("the fridge 1, at $1299 or don't-care12 x")).toEqual([
@@ -130,13 +130,13 @@ describe("a built tokenizer", () => {
     );
   });
 
-  it("spells words it has never seen with fewer tokens when it has learnt pieces", () => {
+  it("spells unseen words with fewer tokens if it has learnt merges", () => {
     const length = (subwords: number) =>
       buildTokenizer(worldTexts, { subwords }).encode(" shelfdrawer").length;
     expect(length(64)).toBeLessThan(length(0));
   });
 
-  it("can be built from nothing", () => {
+  it("can be built without texts", () => {
     const tokenizer = buildTokenizer([]);
     expect(tokenizer.vocabularySize).toBe(263);
     expect(tokenizer.decode(tokenizer.encode("héllo"))).toBe("héllo");

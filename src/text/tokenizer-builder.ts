@@ -1,12 +1,13 @@
 /**
- * A tokenizer made from an environment's own text, for small models.
+ * Builds a tokenizer from an environment's own text, for small models.
  *
- * Byte-level BPE in the standard `tokenizer.json` form. What differs from the textbook: every pre-token of
- * the texts goes into the vocabulary as it is (`ignore_merges`), so that a word of a closed world is one
- * token without the tail of halves, thirds and quarters that merging up to whole words would leave in the
- * vocabulary, never used. Merges are learnt only for words the texts do not have. A name and its number are
- * two tokens (` mug`, ` 1`): so the mug of a goal and the mug that is seen are the same token, and a small
- * model need not learn thing by thing that they belong together. Any text survives encoding and decoding.
+ * Byte-level BPE in the standard `tokenizer.json` form. It differs from the textbook in that every
+ * pre-token of the texts is added to the vocabulary as a whole (`ignore_merges`). So each word of a
+ * closed world is one token, and the vocabulary is not filled with the unused fragments that
+ * merging up to whole words would leave. Merges are learnt only for words that are not in the
+ * texts. A name and its number are two tokens (` mug`, ` 1`): the mug of a goal and the mug that is
+ * seen are the same token, and a small model need not learn for each object that they belong
+ * together. Any text survives encoding and decoding.
  */
 import { z } from "zod";
 import { learnMerges } from "./byte-pairs.js";
@@ -20,24 +21,24 @@ export const tokenizerBuilderOptions = z.strictObject({
     .int()
     .min(1)
     .default(4096)
-    .describe("most tokens; the rarest words of the texts are left to be spelled from pieces"),
+    .describe("vocabulary size limit; the rarest words are spelled from pieces"),
   subwords: z
     .int()
     .min(0)
     .default(64)
-    .describe("pieces of words (merges) to learn, for words the texts do not have"),
+    .describe("BPE merges to learn, for words that are not in the texts"),
 });
 
 /** Settings of the tokenizer builder, as a caller gives them. */
 export type TokenizerBuilderOptions = z.input<typeof tokenizerBuilderOptions>;
 
-/** Fills up batches; stands for nothing, so that no token of a text is ever taken for filling. */
+/** Pads batches; it has no meaning, so that no token of a text is ever mistaken for padding. */
 const pad = "<|pad|>";
 
 /**
- * The special tokens, few on purpose: filling, the compact style's markers (each one token), and among
- * them the end of a text. There is none for the beginning (the goal's marker begins every prompt) and
- * none for unknown words (bytes spell everything).
+ * The special tokens, few on purpose: padding and the compact style's markers (one token each), one
+ * of which ends a text. There is none for the beginning (the goal's marker begins every prompt) and
+ * none for unknown words (bytes can spell everything).
  */
 const specials: readonly string[] = [pad, ...Object.values(markers)];
 
@@ -117,8 +118,8 @@ function tokenizerJson(
 }
 
 /**
- * The printable character that stands for each byte in a byte-level vocabulary: itself where it is
- * printable, else the next one from U+0100 on. Every byte-level tokenizer uses this table.
+ * The printable character for each byte in a byte-level vocabulary: the byte itself if it is
+ * printable, otherwise the next one from U+0100 on. Every byte-level tokenizer uses this table.
  */
 const byteCharacters: readonly string[] = (() => {
   let next = 0x100;
@@ -129,7 +130,7 @@ const byteCharacters: readonly string[] = (() => {
   });
 })();
 
-/** How often each pre-token occurs, spelled in byte characters. */
+/** The frequency of each pre-token, spelled in byte characters. */
 function countWords(texts: Iterable<string>): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const text of texts) {
@@ -143,7 +144,7 @@ function countWords(texts: Iterable<string>): ReadonlyMap<string, number> {
   );
 }
 
-/** The most frequent first; ties in the order of their characters, so that the order is fixed. */
+/** Most frequent first; ties are sorted by their characters, so that the order is fixed. */
 function byFrequency(counts: ReadonlyMap<string, number>): readonly (readonly [string, number])[] {
   return [...counts].sort(([a, countA], [b, countB]) => countB - countA || (a < b ? -1 : 1));
 }

@@ -20,7 +20,7 @@ afterAll(async () => {
 const chatml =
   "{% for m in messages %}<|goal|>{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<|do|>{% endif %}";
 
-/** The files of a small tokenizer with another configuration. */
+/** The files of a small tokenizer with a different configuration. */
 function files(config: object) {
   const { tokenizer } = buildTokenizer(worldTexts).files;
   return { tokenizer, config: JSON.stringify(config) };
@@ -47,14 +47,14 @@ describe("any tokenizer", () => {
     expect(named(null).endIds).toEqual([see]);
     expect(named([act], {}).endIds).toEqual([act]);
     expect(named([act], {}).endId).toBeUndefined();
-    expect(() => named([99_999])).toThrow(/generation_config.json: eos_token_id names 99999/);
+    expect(() => named([99_999])).toThrow(/generation_config.json: eos_token_id contains 99999/);
     expect(() => named("end")).toThrow(/generation_config.json is not as expected/);
     const kept = join(folder, "ends");
     await named([act]).save(kept);
     expect((await loadTokenizer(kept)).endIds).toEqual([see, act]);
   });
 
-  it("reads special tokens, unless the text is to be taken as plain", () => {
+  it("reads special tokens, unless the text is plain", () => {
     const tokenizer = buildTokenizer(worldTexts);
     const text = "a <|do|><|do|>, <|see|>";
     const special = (ids: readonly number[]) =>
@@ -65,21 +65,21 @@ describe("any tokenizer", () => {
     expect(tokenizer.decode(plain)).toBe(text);
   });
 
-  it("decodes nothing to nothing and refuses ids it does not have", () => {
+  it("decodes no ids to an empty text, and rejects unknown ids", () => {
     const tokenizer = buildTokenizer(worldTexts);
     expect(tokenizer.decode([])).toBe("");
     expect(() => tokenizer.decode([3, 99_999])).toThrow(/Token id 99999 is not in the vocabulary/);
     expect(() => tokenizer.decode([-1])).toThrow(/Token id -1/);
   });
 
-  it("hands out ids that nobody can change", () => {
+  it("returns ids that callers cannot change", () => {
     const tokenizer = buildTokenizer(worldTexts);
     const ids = tokenizer.encode("look") as number[];
     expect(() => ids.push(1)).toThrow(TypeError);
     expect(tokenizer.encode("look")).toHaveLength(1);
   });
 
-  it("saves the files as they were and reads them again", async () => {
+  it("saves the files unchanged and reads them again", async () => {
     const tokenizer = createTokenizer({
       ...files({ eos_token: "<|end|>" }),
       chatTemplate: chatml,
@@ -115,24 +115,24 @@ describe("chat templates", () => {
     expect(tokenizer.chat(messages)).toBe(written.slice(0, -"<|do|>".length));
   });
 
-  it("that are missing, broken or unwilling are errors that say so", () => {
+  it("that are missing, broken or reject messages give an error", () => {
     expect(() => createTokenizer({ tokenizer: "{}" })).toThrow(/tokenizer.json is not as expected/);
     const without = createTokenizer(files({}));
     expect(without.hasChatTemplate).toBe(false);
     expect(() => without.chat(messages)).toThrow(/no chat template.*tokenizer_config.json/);
     const broken = files({ chat_template: "{% for %}" });
-    expect(() => createTokenizer(broken)).toThrow(/chat template of memory cannot be read/);
+    expect(() => createTokenizer(broken)).toThrow(/chat template of memory cannot be parsed/);
     const unwilling = createTokenizer(
       files({ chat_template: "{{ raise_exception('no system role') }}" }),
     );
     expect(() => unwilling.chat(messages)).toThrow(
-      /refused the messages \(roles system, user\): .*no system role/,
+      /rejected the messages \(roles system, user\): .*no system role/,
     );
   });
 });
 
 describe("broken files", () => {
-  it("are named, with what is wrong", async () => {
+  it("are named, with the problem", async () => {
     const empty = await mkdtemp(join(folder, "empty-"));
     await expect(loadTokenizer(empty)).rejects.toThrow(/no tokenizer.json in .*empty-/);
     await expect(loadTokenizer(join(folder, "nowhere"))).rejects.toThrow(/no tokenizer.json/);
@@ -158,7 +158,7 @@ describe("broken files", () => {
 });
 
 describe("the ids of the native library", () => {
-  it("are ours for a tokenizer built here", async () => {
+  it("equal ours for a tokenizer built here", async () => {
     const tokenizer = buildTokenizer(worldTexts);
     const sentences: readonly string[] = await readJson("sentences.json");
     expect(sentences.map((text) => tokenizer.encode(text))).toEqual(

@@ -1,8 +1,8 @@
 /**
- * Tokenizers: any Hugging Face `tokenizer.json`, with its chat template where there is one.
+ * Tokenizers: any Hugging Face `tokenizer.json`, with its chat template if there is one.
  *
- * `encode` never adds tokens of its own accord (no beginning-of-text): what a model reads is written
- * out by prompts and chat templates.
+ * `encode` never adds tokens on its own (no beginning-of-text): everything a model reads is written
+ * by prompts and chat templates.
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export interface TokenizerFiles {
   readonly tokenizer: string;
   /** `tokenizer_config.json`: names of special tokens, often the chat template. */
   readonly config?: string;
-  /** `chat_template.jinja`, where the template has a file of its own. */
+  /** `chat_template.jinja`, if the template has its own file. */
   readonly chatTemplate?: string;
   /** `generation_config.json`: a chat model may end a turn with further tokens. */
   readonly generation?: string;
@@ -35,24 +35,24 @@ export interface TokenizerFiles {
 export interface Tokenizer {
   /** One more than the largest token id. */
   readonly vocabularySize: number;
-  /** Ids of the special tokens: those that stand for no text. */
+  /** Ids of the special tokens, which do not stand for text. */
   readonly specialIds: ReadonlySet<number>;
-  /** The token that ends a text or a turn (`eos_token`), where one is named. */
+  /** The token that ends a text or a turn (`eos_token`), if there is one. */
   readonly endId: number | undefined;
-  /** All tokens that do, that one first: generation_config.json may name more. */
+  /** All tokens that end a turn, starting with that one: generation_config.json may list more. */
   readonly endIds: readonly number[];
-  /** The token that fills up batches (`pad_token`), where one is named. */
+  /** The token that pads batches (`pad_token`), if there is one. */
   readonly padId: number | undefined;
   readonly hasChatTemplate: boolean;
-  /** What it was made from. */
+  /** The files it was made from. */
   readonly files: TokenizerFiles;
   /** Ids of the text. With `plain`, special tokens in it are read as ordinary characters. */
   encode(text: string, options?: { readonly plain?: boolean }): readonly number[];
-  /** The text of the ids, special tokens included. */
+  /** The text of the ids, including special tokens. */
   decode(ids: Iterable<number>): string;
-  /** The id of a token given by its exact spelling in the vocabulary. */
+  /** The id of a token, given its exact spelling in the vocabulary. */
   id(token: string): number | undefined;
-  /** The text of a dialogue, to be encoded; an error where there is no chat template. */
+  /** The text of a dialogue, to be encoded; throws if there is no chat template. */
   chat(
     messages: readonly ChatMessage[],
     options?: { readonly addGenerationPrompt?: boolean },
@@ -61,7 +61,7 @@ export interface Tokenizer {
   save(folder: string): Promise<void>;
 }
 
-/** A problem with a tokenizer's files or with what it was given, told to the user as it is. */
+/** A problem with a tokenizer's files or input, shown to the user as it is. */
 export class TokenizerError extends UserError {
   override readonly name = "TokenizerError";
 }
@@ -92,7 +92,7 @@ export async function loadTokenizer(folder: string): Promise<Tokenizer> {
   return createTokenizer(files, folder);
 }
 
-// Only what is used here; the library checks the rest as it builds the tokenizer.
+// Only the parts used here; the library checks the rest when it builds the tokenizer.
 const tokenizerSchema = z.looseObject({
   normalizer: z.unknown().optional(),
   pre_tokenizer: z.unknown().optional(),
@@ -140,7 +140,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   for (const end of endIds)
     if (library.id_to_token(end) === undefined)
       throw new TokenizerError(
-        `${generation}: eos_token_id names ${end}, which is no token of ${fileNames.tokenizer} (${vocabularySize} ids). Do these files belong together?`,
+        `${generation}: eos_token_id contains ${end}, which is not a token of ${fileNames.tokenizer} (${vocabularySize} ids). Do these files belong together?`,
       );
   const template = compileTemplate(
     files.chatTemplate ?? defaultTemplate(config.chat_template),
@@ -150,7 +150,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const encodeText = (text: string) =>
     library.encode(text, { add_special_tokens: false }).ids as readonly number[];
   const cut = specialCutter(special.map((token) => token.content));
-  // Where words are encoded each by itself, those seen before need no library.
+  // If words are encoded independently, cached words do not need the library.
   const byWord = !json.normalizer && isDeepStrictEqual(json.pre_tokenizer, wordPreTokenizer);
   const encodeWord = cached(encodeText);
   const encodePart = (text: string) =>
@@ -198,7 +198,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
         });
       } catch (error) {
         throw new TokenizerError(
-          `The chat template of ${where} refused the messages (roles ${messages.map((message) => message.role).join(", ")}): ${reason(error)}`,
+          `The chat template of ${where} rejected the messages (roles ${messages.map((message) => message.role).join(", ")}): ${reason(error)}`,
           { cause: error },
         );
       }
@@ -267,15 +267,15 @@ function compileTemplate(text: string | undefined, where: string): Template | un
   try {
     return new Template(text);
   } catch (error) {
-    throw new TokenizerError(`The chat template of ${where} cannot be read: ${reason(error)}`, {
+    throw new TokenizerError(`The chat template of ${where} cannot be parsed: ${reason(error)}`, {
       cause: error,
     });
   }
 }
 
 /**
- * Cuts a text inside every special token it spells out, so that no part is taken for one: a web page
- * that says `<|im_end|>` must not end the model's turn.
+ * Splits a text inside every special token it spells out, so that no part is mistaken for one: a
+ * web page that contains `<|im_end|>` must not end the model's turn.
  */
 function specialCutter(specials: readonly string[]): (text: string) => readonly string[] {
   const cuttable = specials.filter((token) => token.length > 1);
@@ -301,7 +301,10 @@ function specialCutter(specials: readonly string[]): (text: string) => readonly 
 const cacheEntries = 20_000;
 const cacheableLength = 4_000;
 
-/** Remembers the ids of short texts: rollouts encode the same goals, lists and observations again and again. */
+/**
+ * Caches the ids of short texts: rollouts encode the same goals, lists and observations again and
+ * again.
+ */
 function cached(encode: (text: string) => readonly number[]): typeof encode {
   const memory = new Map<string, readonly number[]>();
   return (text) => {

@@ -1,9 +1,12 @@
 /**
- * Words: how text falls into pre-tokens for the tokenizers that are built here. Pre-tokens are encoded each by itself,
- * so that a text's ids are those of its words one after another, and words can be remembered.
+ * Words: how text is split into pre-tokens for the tokenizers built here. Each pre-token is encoded
+ * separately, so a text's ids are the concatenated ids of its words, and words can be cached.
  */
 
-/** A word, a number of up to three digits, a run of signs, white space. A leading blank belongs to what follows. */
+/**
+ * A word, a number of up to three digits, a run of symbols, or white space. A leading blank belongs
+ * to what follows.
+ */
 const PATTERN = " ?\\p{L}+(?:['’-]\\p{L}+)*| ?\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 const words = new RegExp(PATTERN, "gu");
@@ -16,7 +19,7 @@ export const byteLevel = {
   use_regex: false,
 };
 
-/** The same, as `tokenizer.json` says it. */
+/** The same in the form of `tokenizer.json`. */
 export const wordPreTokenizer = {
   type: "Sequence",
   pretokenizers: [
@@ -25,7 +28,7 @@ export const wordPreTokenizer = {
   ],
 };
 
-/** The pre-tokens of a text: put together they are the text. */
+/** The pre-tokens of a text; their concatenation is the text. */
 export function wordsOf(text: string): readonly string[] {
   return text.match(words) ?? [];
 }

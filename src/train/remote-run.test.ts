@@ -102,7 +102,9 @@ describe("a run on an engine server", () => {
       /log-probabilities at temperature 1 only: set temperature to 1/,
     );
     await run("plain", { gradients: { every: 0 } });
-    expect(said.at(-1)).toMatch(/takes no objectives: every update needs a second forward pass/);
+    expect(said.at(-1)).toMatch(
+      /does not support objectives: every update needs a second forward pass/,
+    );
     await run("plain", { gradients: { every: 0 }, updates: 2 }, true);
     const { metrics } = recorded(join(parent, "plain"));
     expect(metrics.map((line) => line.update)).toEqual([-1, 0, 1]);
@@ -138,7 +140,7 @@ describe("a server killed in the middle", () => {
           });
         };
       });
-      await expect(running).rejects.toThrow(/restarted.*go on from the last one/);
+      await expect(running).rejects.toThrow(/restarted.*resume from the last one/);
       await killed;
       expect(openRun(folder, fail).manifest.status).toBe("failed");
       const before = readdirSync(join(folder, "checkpoints")).filter((name) => !/tmp/.test(name));

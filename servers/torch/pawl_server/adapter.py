@@ -1,7 +1,7 @@
 """Low-rank adapters on disk, in PEFT's layout: adapter_config.json and adapter_model.safetensors.
 
-Our projections that read the same input are one matrix with one pair (down, up). PEFT has a pair for each tensor of
-a checkpoint, so `down` is written once for each of them, and `up` in parts.
+Our projections that read the same input are one matrix with one pair (down, up). PEFT has a pair
+for each tensor of a checkpoint, so `down` is written once for each of them, and `up` in parts.
 """
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .safetensors_file import SafetensorsFile
 from .weights import Weights, whole
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-# Where adapters were before, under our own names and beside weights that they were merged into.
+# The old location of adapters, under our own names and next to weights that they were merged into.
 OLD_ADAPTER = "adapter.safetensors"
 PREFIX = "base_model.model."
 Items = Iterator[tuple[str, tuple[int, ...], Callable[[], Tensor]]]
 
 
 class Pair(NamedTuple):
-    """What is added to a tensor: up @ down, times the adapter's scale."""
+    """The change to a tensor: up @ down, times the adapter's scale."""
 
     down: Tensor
     up: Tensor
@@ -34,7 +34,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Adapter:
-    """An adapter that was saved, and whether the weights beside it hold it already."""
+    """A saved adapter, and whether the weights next to it already include it."""
 
     path: Path
     rank: int
@@ -43,7 +43,7 @@ class Adapter:
     pair: Callable[[Piece], Optional[Pair]]
 
     def addition(self, parts: Sequence[Piece], like: Tensor) -> Tensor:
-        """All that it adds to one of our parameters of this shape."""
+        """Its total change to one of our parameters of this shape."""
         total = torch.zeros(like.shape)
         for piece in parts:
             pair = self.pair(piece)
@@ -52,7 +52,7 @@ class Adapter:
         return total
 
     def parameter(self, name: str, weights: Weights) -> Optional[Tensor]:
-        """Our adapter's parameter of this name, or None where this one has nothing for it."""
+        """Our adapter's parameter with this name, or None if this adapter does not change it."""
         weight, _, which = name.rpartition("_lora_")
         pairs = [(piece, self.pair(piece)) for piece in weights.pieces[f"{weight}_weight"]]
         there = [pair for _, pair in pairs if pair is not None]
@@ -61,8 +61,8 @@ class Adapter:
         if which == "down":
             if any(not torch.equal(pair.down, there[0].down) for pair in there):
                 raise ValueError(
-                    f"{self.path}: {' and '.join(piece.name for piece, pair in pairs if pair)} have each a lora_A of their own, and here they share one; "
-                    "merge it (pawl export), and train a new adapter on what comes of it"
+                    f"{self.path}: {' and '.join(piece.name for piece, pair in pairs if pair)} each have their own lora_A, but must share one here; "
+                    "merge it (pawl export), and train a new adapter on the result"
                 )
             return there[0].down
         up = torch.zeros(weights.parameters[name].shape)
@@ -73,12 +73,12 @@ class Adapter:
 
 
 def has_adapter(folder: Path) -> bool:
-    """Whether there is one in a checkpoint folder."""
+    """Whether a checkpoint folder has one."""
     return any((folder / name).is_file() for name in (ADAPTER_CONFIG, OLD_ADAPTER))
 
 
 def open_adapter(folder: Path, weights: Weights) -> Optional[Adapter]:
-    """The adapter of a checkpoint folder, where it has one."""
+    """The adapter of a checkpoint folder, if it has one."""
     if (folder / ADAPTER_CONFIG).is_file():
         return _open_peft(folder, weights)
     if (folder / OLD_ADAPTER).is_file():
@@ -95,7 +95,7 @@ def _open_peft(folder: Path, weights: Weights) -> Adapter:
             raise ValueError(f"{path}: {name} is {fields[name]!r}; expected {expected[0]!r}")
     for name in ("use_dora", "fan_in_fan_out", "lora_bias", "modules_to_save", "rank_pattern", "alpha_pattern"):
         if fields.get(name):
-            raise ValueError(f"{path}: not supported: {name}; merge the adapter with PEFT, and open what comes of it")
+            raise ValueError(f"{path}: not supported: {name}; merge the adapter with PEFT, and open the merged model")
     rank, alpha = int(fields["r"]), float(fields["lora_alpha"])
     file = SafetensorsFile(folder / ADAPTER_WEIGHTS)
     pieces = {piece.name: piece for parts in weights.pieces.values() for piece in parts}
@@ -130,7 +130,7 @@ def _open_old(path: Path) -> Adapter:
 
 
 def adapter_config(weights: Weights, rank: int, base: Path) -> dict[str, object]:
-    """What PEFT wants to know of an adapter of ours."""
+    """The configuration of our adapter for PEFT."""
     modules = {piece.name.split(".")[-2] for piece, _ in _adapted(weights)}
     return {
         "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(base.resolve()),

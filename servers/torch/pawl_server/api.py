@@ -1,4 +1,4 @@
-"""What each call answers: at once, or with the id of work that is queued."""
+"""The answer to each call: a result, or the id of queued work."""
 from __future__ import annotations
 
 import secrets
@@ -15,9 +15,9 @@ from .messages import PARSERS, Limits, parse
 from .service import limits_of
 
 Json = dict[str, Any]
-# How long a request for a result may wait for it; then the client asks again.
+# How long a request for a result may wait; after that the client asks again.
 LONG_POLL_S = 20.0
-# Models of a session that has been silent for so long are freed.
+# The models of a session that has been silent for this long are freed.
 SILENT_S = 120.0
 
 
@@ -35,7 +35,7 @@ class Api:
     folders: Folders
     capabilities: Json
     models: dict[str, KnownModel] = field(default_factory=dict)
-    # When each session was last heard of.
+    # When each session was last active.
     sessions: dict[str, float] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -110,7 +110,7 @@ class Api:
         return {"model_id": model_id, "type": "unload_model"}
 
     def free_silent_sessions(self) -> None:
-        """Frees what belongs to clients that are gone."""
+        """Frees the models of clients that are gone."""
         with self.lock:
             gone = {id for id, heard in self.sessions.items() if time.monotonic() - heard > SILENT_S}
             for session in gone:
@@ -120,7 +120,7 @@ class Api:
             self.unload({"model_id": model_id})
 
     def live_sampler(self, body: Json) -> Json:
-        """Sampling always uses the weights as they are, so the model itself is the sampling session."""
+        """Sampling always uses the current weights, so the model itself is the sampling session."""
         self._model(body.get("model_id"))
         return {"sampling_session_id": body["model_id"], "path": body.get("path"), "type": "save_weights_for_sampler"}
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from .sequences import send
 
-# Padded lengths on a CPU are multiples of this, so that a little more text does not change how sums are rounded.
+# Padded lengths on a CPU are multiples of this, so that slightly longer text does not change
+# rounding.
 ROUND = 64
 
 
@@ -20,12 +21,12 @@ class PackedAttention:
         ends = torch.tensor([0, *lengths]).cumsum(0)
         if device.type == "cuda":
             self.ends = send(ends.int(), device)
-            # The kernel asks for a bound; few different ones mean few compilations.
+            # The kernel needs a bound; few different bounds mean few compilations.
             self.longest = max(1024, 1 << (max(lengths) - 1).bit_length())
             return
         width = -(-max(lengths) // ROUND) * ROUND
         self.shape = (len(lengths), width)
-        # Where each packed token stands in the padded rows.
+        # The position of each packed token in the padded rows.
         self.places = torch.cat([i * width + torch.arange(length) for i, length in enumerate(lengths)])
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -44,13 +45,13 @@ class PackedAttention:
 
 
 def flash_attention(q: Tensor, k: Tensor, v: Tensor, ends: Tensor, longest: int) -> Tensor:
-    """Flash attention over packed sequences that end at `ends`; grouped heads are read where they are."""
+    """Flash attention over packed sequences that end at `ends`; grouped heads are read in place."""
     run = torch.ops.aten._flash_attention_forward
     return run(q, k, v, ends, ends, longest, longest, 0.0, True, False)[0]
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Attention of [rows, heads, length, size], each token to itself and those before it."""
+    """Causal attention of [rows, heads, length, size]."""
     if hasattr(F, "scaled_dot_product_attention"):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     # PyTorch before 2.0 has no fused attention.

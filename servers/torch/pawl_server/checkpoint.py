@@ -1,7 +1,9 @@
-"""Checkpoint folders in Hugging Face's layout: config.json, model.safetensors, and our optimiser's state.
+"""Checkpoint folders in Hugging Face's layout: config.json, model.safetensors, and our optimiser's
+state.
 
-The same files as the embedded engine's, so a run can move between the two. An adapter is saved beside the weights it
-was trained on, which stay as they are, or merged into them, as a plain model for programs that know no adapters.
+The embedded engine uses the same files, so a run can move between the two. An adapter is saved next
+to the weights it was trained on, which stay unchanged, or merged into them as a plain model for
+programs without adapters.
 """
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ COMPANIONS = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.jso
 
 
 def open_tensors(folder: Path) -> dict[str, SafetensorsFile]:
-    """Each tensor of a folder with the file that holds it; none where there is no weights file."""
+    """Each tensor of a folder with the file that holds it; empty if there is no weights file."""
     if (folder / WEIGHTS).is_file():
         file = SafetensorsFile(folder / WEIGHTS)
         return dict.fromkeys(file.shapes, file)
@@ -38,24 +40,24 @@ def open_tensors(folder: Path) -> dict[str, SafetensorsFile]:
         return {}
     names = json.loads((folder / INDEX).read_text())["weight_map"]
     for name in set(names.values()):
-        # Plain names only: an index cannot point out of its folder.
+        # Plain names only, so that an index cannot point outside its folder.
         if not re.fullmatch(r"[\w.-]+\.safetensors", name):
-            raise ValueError(f"{folder / INDEX}: {name!r} is no name of a .safetensors file in the same folder")
+            raise ValueError(f"{folder / INDEX}: {name!r} is not the name of a .safetensors file in the same folder")
     files = {name: SafetensorsFile(folder / name) for name in set(names.values())}
     return {tensor: files[file] for tensor, file in names.items()}
 
 
 def load_weights(weights: Weights, config: ModelConfig, folder: Path, seed: int, lora_rank: int) -> None:
-    """Fills all parameters from a folder; one without weights gives first weights from a seed."""
+    """Fills all parameters from a folder; without weights there, they are initialised from a seed."""
     for name, value in _values(weights, config, folder, seed, lora_rank):
         weights.assign(name, value)
 
 
 def has_same_base(weights: Weights, config: ModelConfig, folder: Path, lora_rank: int) -> bool:
-    """Whether the weights below an adapter are those of this folder, up to rounding."""
+    """Whether the base weights below an adapter are those of this folder, up to rounding."""
     frozen = ((n, v) for n, v in _values(weights, config, folder, 0, lora_rank) if n not in weights.trained)
     ours = ((whole(weights.parameters[name]).detach(), value) for name, value in frozen)
-    # All are looked at: sharded ones are gathered by all ranks together.
+    # All are compared, because all ranks gather sharded ones together.
     same = [torch.allclose(mine.float().cpu(), value.cpu().to(mine.dtype).float(), rtol=1e-4, atol=1e-4) for mine, value in ours]
     return all(same)
 
@@ -63,7 +65,9 @@ def has_same_base(weights: Weights, config: ModelConfig, folder: Path, lora_rank
 def _values(
     weights: Weights, config: ModelConfig, folder: Path, seed: int, lora_rank: int
 ) -> Iterator[tuple[str, Tensor]]:
-    """Every parameter's numbers. An adapter stays one where the model has one of its rank, and is merged where it has none."""
+    """Every parameter's numbers. An adapter is kept if the model has one of its rank, and merged if
+    it has none.
+    """
     tensors = open_tensors(folder)
     generator = torch.Generator(device=weights.ranks.device)
     if tensors:
@@ -73,10 +77,10 @@ def _values(
     adapter = open_adapter(folder, weights) if tensors else None
     if adapter is not None and lora_rank not in (0, adapter.rank):
         raise ValueError(
-            f"{adapter.path}: the adapter has rank {adapter.rank}, and one of rank {lora_rank} is asked for; "
+            f"{adapter.path}: the adapter has rank {adapter.rank}, but rank {lora_rank} was requested; "
             f"set engine.loraRank to {adapter.rank}, or merge it first (pawl export)"
         )
-    # How often the adapter has to be added to the weights as they are on disk.
+    # How often to add the adapter to the weights on disk.
     missing = 0 if adapter is None else (0 if lora_rank else 1) - (1 if adapter.merged else 0)
     for name, parameter in weights.parameters.items():
         parts = weights.pieces.get(name, [])
@@ -87,13 +91,13 @@ def _values(
             value = torch.cat([tensors[piece.name].read(piece.name) for piece in parts])
             yield name, value + missing * adapter.addition(parts, value) if missing else value
         else:
-            # Seeded by name, so that an adapter or a value head leaves the other weights as they are.
+            # Seeded by name, so that an adapter or a value head does not change the other weights.
             generator.manual_seed((seed << 32) ^ zlib.crc32(name.encode()))
             yield name, initial_value(name, parameter.shape, config.layers, generator)
 
 
 def load_moments(weights: Weights, folder: Path) -> None:
-    """Reads the optimiser's state, or starts it afresh where the folder has none."""
+    """Reads the optimiser's state, or resets it if the folder has none."""
     path = folder / OPTIMIZER
     if not path.is_file():
         weights.assign_moments({}, 0)
@@ -102,8 +106,8 @@ def load_moments(weights: Weights, folder: Path) -> None:
     trained, saved = (any("_lora_" in name for name in names) for names in (weights.masters, file.shapes))
     if trained and saved and not has_adapter(folder):
         raise ValueError(
-            f"{path} is of an adapter that is not beside it: this checkpoint was copied when adapters were not; "
-            "its weights hold the adapter, so start a new run from it"
+            f"{path} belongs to an adapter that is not next to it: this checkpoint was copied without its adapter; "
+            "its weights include the adapter, so start a new run from it"
         )
     moments = {}
     for name in weights.masters:
@@ -117,7 +121,7 @@ def load_moments(weights: Weights, folder: Path) -> None:
 def save_folder(
     weights: Weights, ranks: Ranks, base: Path, folder: Path, *, optimizer: bool, lora_rank: int, merged: bool
 ) -> None:
-    """Writes a checkpoint: all of it or nothing, whenever the process is stopped."""
+    """Writes a checkpoint completely or not at all, even if the process is stopped."""
     items = {WEIGHTS: list(_model_items(weights, lora_rank if merged else 0))}
     adapted = lora_rank > 0 and not merged
     if adapted:
@@ -178,7 +182,7 @@ def _model_items(weights: Weights, lora_rank: int) -> Items:
 
 
 def _merged(weights: Weights, name: str, lora_rank: int) -> Tensor:
-    """A parameter with its adapter in it; as it is where the rank is 0."""
+    """A parameter with its adapter merged; unchanged if the rank is 0."""
     value = whole(weights.masters.get(name, weights.parameters[name])).detach().float()
     down, up = (weights.masters.get(name.replace("_weight", f"_lora_{which}")) for which in ("down", "up"))
     if lora_rank == 0 or not name.endswith("_weight") or down is None or up is None:

@@ -1,4 +1,4 @@
-"""The choice of the next token of each row, from its logits and its own stream of random numbers."""
+"""Chooses the next token of each row, from its logits and its own stream of random numbers."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -7,12 +7,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Tokens are drawn in two steps, a group of neighbours and then one of them: a short sum instead of a long one.
+# Tokens are drawn in two stages, a group of neighbours and then one of them: a short sum instead of
+# a long one.
 GROUP = 128
 
 
 class Choice(NamedTuple):
-    """A token a row, its log-probability under the model, and under the distribution it was drawn from."""
+    """One token per row, its log-probability under the model, and under the distribution it was
+    drawn from.
+    """
 
     tokens: Tensor
     logprobs: Tensor
@@ -20,7 +23,7 @@ class Choice(NamedTuple):
 
 
 def uniforms(streams: Tensor, steps: Tensor) -> Tensor:
-    """A number in [0, 1) for each row, that depends on the row's stream and step alone (splitmix64)."""
+    """A number in [0, 1) for each row that depends only on the row's stream and step (splitmix64)."""
     x = streams + (steps + 1) * -7046029254386353131
     x = (x ^ _shift(x, 30)) * -4658895280553007687
     x = (x ^ _shift(x, 27)) * -7723592293110705685
@@ -29,7 +32,7 @@ def uniforms(streams: Tensor, steps: Tensor) -> Tensor:
 
 
 def stream_of(seed: int, index: int) -> int:
-    """The stream of a request's sample: different seeds and samples have unrelated ones."""
+    """The stream of a request's sample: different seeds and samples have unrelated streams."""
     x = (seed * 0x9E3779B97F4A7C15 + index * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & (2**64 - 1)
     x = ((x ^ (x >> 31)) * 0x7FB5D329728EA185) & (2**64 - 1)
     x = ((x ^ (x >> 27)) * 0x81DADEF4BC2DD44D) & (2**64 - 1)
@@ -38,7 +41,7 @@ def stream_of(seed: int, index: int) -> int:
 
 
 def choose(logits: Tensor, temperatures: Tensor, uniform: Tensor) -> Choice:
-    """Draws from the whole distribution of each row; temperature 0 takes the most probable token."""
+    """Draws from the full distribution of each row; temperature 0 is greedy."""
     if logits.is_cuda:
         from .choose_kernel import choose_gpu
 
@@ -67,9 +70,11 @@ def _grouped(x: Tensor) -> Tensor:
 
 
 def choose_cut(logits: Tensor, temperatures: Tensor, uniform: Tensor, top_k: Tensor, top_p: Tensor) -> Choice:
-    """As `choose`, from the top-k most probable tokens (0: all) and the fewest whose probability reaches top-p.
+    """Like `choose`, from the top-k most probable tokens (0: all) and the smallest set whose
+    probability reaches top-p.
 
-    Rows that cut nothing get what `choose` gives them, so that a row does not depend on its neighbours.
+    Rows without truncation get the same result as from `choose`, so that a row does not depend on
+    its neighbours.
     """
     plain = choose(logits, temperatures, uniform)
     greedy = temperatures == 0
@@ -92,5 +97,5 @@ def choose_cut(logits: Tensor, temperatures: Tensor, uniform: Tensor, top_k: Ten
 
 
 def _shift(x: Tensor, bits: int) -> Tensor:
-    # PyTorch shifts signed numbers, so the copies of the sign are cut off.
+    # PyTorch shifts signed numbers, so the copies of the sign bit are masked out.
     return (x >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,4 +1,6 @@
-"""The GPU's choice of the next token, in Triton: the logits are read once, and once more where the token fell."""
+"""The GPU's choice of the next token, in Triton: the logits are read once, and those near the
+chosen token once more.
+"""
 from __future__ import annotations
 
 import torch
@@ -11,7 +13,9 @@ CHUNK = 4096
 
 
 def choose_gpu(logits: Tensor, temperatures: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """`choose` of choose.py: tokens, their log-probabilities, and those they were drawn with."""
+    """`choose` of choose.py: tokens, their log-probabilities, and those under the sampled
+    distribution.
+    """
     rows, width = logits.shape
     chunks = triton.cdiv(width, CHUNK)
     real = lambda *shape: torch.empty(shape, device=logits.device, dtype=torch.float32)

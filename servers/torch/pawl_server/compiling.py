@@ -7,7 +7,7 @@ import torch
 
 
 def compile_rows(function: Callable[..., Any], varying: Sequence[int]) -> Callable[..., Any]:
-    """Compiles a function once for any length of the arguments in these places; all else is fixed."""
+    """Compiles a function once for any length of the given arguments; everything else is fixed."""
     compiled = torch.compile(function)
 
     def call(*arguments: Any) -> Any:

@@ -1,4 +1,6 @@
-"""A checkpoint's config.json, read: models of the Llama and Qwen2 family here, all others by transformers."""
+"""Reads a checkpoint's config.json: models of the Llama and Qwen2 family here, all others with
+transformers.
+"""
 from __future__ import annotations
 
 import json
@@ -23,7 +25,7 @@ def read_config(folder: Path) -> ModelConfig:
 
 
 def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
-    """The model that the content of a config.json describes; `origin` is named in errors."""
+    """The model that the content of a config.json describes; errors name `origin`."""
     names = fields.get("architectures") or []
     name = next((name for name in names if name in (LLAMA, QWEN2)), None)
     if name is None:

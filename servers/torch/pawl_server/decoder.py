@@ -1,7 +1,7 @@
-"""One decoding step for many rows: read each row's newest token, choose its next.
+"""One decode step for many rows: read each row's newest token, choose its next one.
 
-All that a step reads and writes stays in the same buffers on the device, so that on a GPU a step is a
-recorded graph, and several steps run without the host in between.
+Everything that a decode step reads and writes stays in the same buffers on the device, so that on a
+GPU a step is a CUDA graph, and several steps run without the host in between.
 """
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .output_head import product
 from .paged_attention import PagedAttention
 from .pages import PAGE, Pages
 
-# Steps between two looks of the host at what was sampled.
+# Decode steps between two checks of the results by the host.
 STEPS = {"cuda": 16, "cpu": 1}
 
 
 @dataclass(frozen=True)
 class RowState:
-    """What a step needs to know of one row."""
+    """What a decode step needs to know about one row."""
 
     token: int
-    # Place of the newest token, which has been chosen but not read yet.
+    # Position of the newest token, which has been chosen but not read yet.
     position: int
     # Tokens chosen so far.
     step: int
@@ -39,12 +39,12 @@ class RowState:
 
 
 class Decoder:
-    """Buffers and step for a number of rows; idle rows are computed and ignored."""
+    """Buffers and decode step for a number of rows; idle rows are computed and ignored."""
 
-    def __init__(self, model: Model, pages: Pages, rows: int, recorded: bool) -> None:
+    def __init__(self, model: Model, pages: Pages, rows: int, cuda_graphs: bool) -> None:
         device = pages.keys.device
         whole = lambda *shape, dtype=torch.int64: torch.zeros(shape, dtype=dtype, device=device)
-        self.model, self.pages, self.rows, self.recorded = model, pages, rows, recorded
+        self.model, self.pages, self.rows, self.cuda_graphs = model, pages, rows, cuda_graphs
         self.tokens, self.positions, self.steps, self.streams = whole(rows), whole(rows), whole(rows), whole(rows)
         self.temperatures, self.top_p = whole(rows, dtype=torch.float32), whole(rows, dtype=torch.float32)
         self.top_k = whole(rows)
@@ -55,15 +55,15 @@ class Decoder:
         self.chosen = whole(count, rows)
         self.logprobs = whole(count, rows, dtype=torch.float32)
         self.sampled_logprobs = whole(count, rows, dtype=torch.float32)
-        # Each of these is many kernels where it is not compiled.
-        self.uniforms = compile_rows(uniforms, (0, 1)) if recorded else uniforms
-        self.advance = torch.compile(advance) if recorded else advance
+        # Each of these is many kernels if it is not compiled.
+        self.uniforms = compile_rows(uniforms, (0, 1)) if cuda_graphs else uniforms
+        self.advance = torch.compile(advance) if cuda_graphs else advance
         self.graphs: dict[bool, Callable[[], None]] = {}
         self.width = width
         self.cut = False
 
     def set_rows(self, rows: Sequence[RowState]) -> None:
-        """Says which rows are decoded from now on."""
+        """Sets the rows that are decoded from now on."""
         idle = RowState(0, 0, 0, 0, 1.0, 0, 1.0, ())
         every = [*rows, *[idle] * (self.rows - len(rows))]
         for buffer, values in (
@@ -80,19 +80,19 @@ class Decoder:
         tables = torch.tensor([[*row.pages, *[0] * (used - len(row.pages))] for row in every], dtype=torch.int32)
         self.tables[:, :used].copy_(tables)
         self.cut = any(row.top_k > 0 or row.top_p < 1 for row in rows)
-        # A recorded step always sees the whole table; it reads no further than a row is long.
-        self.width = self.tables.shape[1] if self.recorded else used
+        # A CUDA graph always sees the whole table; it reads only as far as a row is long.
+        self.width = self.tables.shape[1] if self.cuda_graphs else used
 
     def run(self, wanted: int) -> Choice:
         """The next tokens of each row, as many as wanted or as fit: [rows, steps]."""
         self.at.zero_()
-        step = self._recorded_step(self.cut) if self.recorded else self._step
+        step = self._captured_step(self.cut) if self.cuda_graphs else self._step
         count = min(wanted, self.chosen.shape[0])
         for _ in range(count):
             step()
         return Choice(*(x[:count].t().cpu() for x in (self.chosen, self.logprobs, self.sampled_logprobs)))
 
-    def _recorded_step(self, cut: bool) -> Callable[[], None]:
+    def _captured_step(self, cut: bool) -> Callable[[], None]:
         if cut not in self.graphs:
             state = [x.clone() for x in (self.tokens, self.positions, self.steps)]
             stream = torch.cuda.Stream()
@@ -105,7 +105,8 @@ class Decoder:
             with torch.cuda.graph(graph):
                 self._step()
             self.graphs[cut] = graph.replay
-            # Recording ran the step for real before; what it read is read again, to the same effect.
+            # Recording really ran the step before; reading the same token again has the same
+            # effect.
             for buffer, value in zip((self.tokens, self.positions, self.steps), state):
                 buffer.copy_(value)
             self.at.zero_()
@@ -129,7 +130,7 @@ class Decoder:
 
 
 def advance(choice: Choice, kept: Sequence[Tensor], at: Tensor, tokens: Tensor, counts: Sequence[Tensor]) -> None:
-    """Keeps what was chosen, and goes on to the next token."""
+    """Stores the chosen tokens, and advances to the next one."""
     for buffer, values in zip(kept, choice):
         buffer.index_copy_(0, at, values[None])
     tokens.copy_(choice.tokens)

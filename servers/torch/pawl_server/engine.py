@@ -1,4 +1,4 @@
-"""A model with everything that can be done with it: sample, score, learn, save and load."""
+"""A model with all its operations: sample, score, learn, save and load."""
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -37,19 +37,20 @@ class Engine:
         self.model: AnyModel = self._model(value_head)
         if self.sharded:
             shard(self.model, ranks, options.dtype)
-        # What transformers does around attention may wait for the host, which a recorded step must not.
-        recorded = ranks.device.type == "cuda" and self.config.built_in and not self.sharded
+        # Code of transformers around attention may synchronise with the host, which a CUDA graph
+        # must not do.
+        cuda_graphs = ranks.device.type == "cuda" and self.config.built_in and not self.sharded
         if options.compiled and self.config.built_in:
             self.model.compile()
         self.weights = Weights(self.model, ranks, self.sharded)
         load_weights(self.weights, self.config, folder, seed, lora_rank)
-        self.sampler = Sampler(self.model, ranks.device, options.dtype, recorded, options.sample_rows)
+        self.sampler = Sampler(self.model, ranks.device, options.dtype, cuda_graphs, options.sample_rows)
         self.reference: Optional[dict[str, Tensor]] = None
         check_model(self)
 
     def _model(self, value_head: bool) -> AnyModel:
         ranks, options = self.ranks, self.options
-        # FSDP keeps 32-bit shards and casts them when it gathers; everywhere else we cast.
+        # FSDP keeps 32-bit shards and casts them when it gathers; otherwise we cast.
         place: dict[str, Any] = {
             "device": torch.device("meta") if self.sharded else ranks.device,
             "dtype": torch.float32 if self.sharded else options.dtype,
@@ -58,7 +59,7 @@ class Engine:
         if self.config.built_in:
             return Model(self.config, lora_rank=self.lora_rank, checkpointing=options.checkpointing, **place)
         if self.lora_rank or options.checkpointing:
-            raise ValueError("adapters and activation checkpointing are for models of the Llama and Qwen2 family; this one has neither")
+            raise ValueError("adapters and activation checkpointing are for models of the Llama and Qwen2 family; this model supports neither")
         return OtherModel(self.config, self.folder, **place)
 
     @property
@@ -66,7 +67,7 @@ class Engine:
         return sum(p.numel() for p in self.weights.parameters.values())
 
     def score(self, sequences: Sequences, *, reference: bool, entropies: bool, values: bool) -> Scored:
-        """Log-probabilities of the wanted tokens, of the policy or of the reference."""
+        """Log-probabilities of the target tokens, under the policy or the reference."""
         names = ["logprobs", *(["entropies"] if entropies else []), *(["values"] if values else [])]
         results = {name: torch.zeros(len(sequences.tokens)) for name in names}
         with torch.no_grad(), self._weights_of(reference), without_backward(self.model, self.sharded):
@@ -106,13 +107,13 @@ class Engine:
             (outcome.loss * (self.ranks.size if self.sharded else 1)).backward()
             metrics += outcome.metrics
             found.append((batch.places, outcome.logprobs, outcome.losses))
-        # Looked at only now, so that the GPU never waits for the host between batches.
+        # Checked only now, so that the GPU never waits for the host between batches.
         for places, *values in found:
             logprobs[places], losses[places] = (x.cpu() for x in values)
         self.ranks.sum(losses)
         if not torch.isfinite(losses).all():
             self.weights.clear()
-            raise RequestError(f"{_place_of(losses, sequences)}; the gradient is cleared and the weights are as before")
+            raise RequestError(f"{_place_of(losses, sequences)}; the gradient was cleared and the weights are unchanged")
         totals = self.ranks.sum(metrics.cpu()).tolist()
         return Learned(float(losses.double().sum()), dict(zip(objective.metrics, totals)), self.ranks.sum(logprobs))
 
@@ -121,17 +122,17 @@ class Engine:
         return self.weights.step(params)
 
     def discard(self) -> float:
-        """Drops the accumulated gradient; returns its norm."""
+        """Discards the accumulated gradient; returns its norm."""
         norm = self.weights.gradient_norm()
         self.weights.clear()
         return norm
 
     def snapshot_reference(self) -> None:
-        """Freezes a copy of the trained weights; with an adapter, that is a copy of the adapter alone."""
+        """Freezes a copy of the trained weights; with an adapter, a copy of the adapter alone."""
         self.reference = self.weights.snapshot()
 
     def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
-        """Continues prompts with the weights as they are, each rank some of them."""
+        """Continues prompts with the current weights, split over the ranks."""
         mine = range(self.ranks.rank, len(requests), self.ranks.size)
         with torch.no_grad(), unsharded(self.model, self.sharded):
             rows = self.sampler.sample([requests[i] for i in mine], arrivals)
@@ -148,22 +149,22 @@ class Engine:
         return results
 
     def save(self, folder: Path, *, optimizer: bool, merged: bool = False) -> None:
-        """Writes a checkpoint folder; `merged`, with an adapter in the weights and not beside them."""
+        """Writes a checkpoint folder; if `merged`, an adapter is merged into the weights."""
         if merged and optimizer:
-            raise RequestError("merged weights have no optimiser's state: save them with optimizer: false")
+            raise RequestError("merged weights have no optimiser state: save them with optimizer: false")
         save_folder(
             self.weights, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank, merged=merged
         )
 
     def load(self, folder: Path, *, optimizer: bool) -> None:
-        """Goes on from a checkpoint folder of the same shape of model."""
+        """Loads a checkpoint folder whose model has the same shape."""
         try:
             if read_config(folder) != self.config:
-                raise ValueError(f"{folder.name}: its model has another shape than this one")
+                raise ValueError(f"{folder.name}: its model has a different shape than this one")
             if self.lora_rank and self.reference is not None:
-                # The reference is an adapter too, and means nothing on other weights.
+                # The reference is an adapter too, and means nothing with other base weights.
                 if not has_same_base(self.weights, self.config, folder, self.lora_rank):
-                    raise ValueError(f"{folder.name}: its weights below the adapter are others than the reference was taken on; create a model from it")
+                    raise ValueError(f"{folder.name}: its base weights differ from those of the reference; create a new model from it")
             load_weights(self.weights, self.config, folder, 0, self.lora_rank)
             if optimizer:
                 load_moments(self.weights, folder)

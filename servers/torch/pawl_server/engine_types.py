@@ -1,4 +1,4 @@
-"""What an engine is set up with, and what it gives back."""
+"""Options and results of an engine."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ class EngineOptions:
     batch_tokens: int
     checkpointing: bool
     compiled: bool
-    # Rows sampled side by side, at most; None: as the device suggests.
+    # Maximum number of rows sampled at once; None: chosen by device.
     sample_rows: Optional[int] = None
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Results by flat entry of the request's sequences; 0 where nothing was wanted."""
+    """Results by flat entry of the request's sequences; 0 for entries that are not targets."""
 
     logprobs: Tensor
     entropies: Optional[Tensor] = None

@@ -1,8 +1,8 @@
-"""A problem that is told to the client as it is."""
+"""A problem that is reported to the client as it is."""
 
 
 class RequestError(Exception):
-    """A request that cannot be carried out: says what was expected, what came, and the HTTP status."""
+    """A request that cannot be executed: says what was expected, what came, and the HTTP status."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)

@@ -1,4 +1,5 @@
-"""Objectives sent as JSON: read, bounded in size, and evaluated on tensors. Nothing of it is ever executed.
+"""Objectives sent as JSON: parsed, bounded in size, and evaluated on tensors. Nothing in them is
+ever executed.
 
 The language, its limits and its derivatives at kinks are those of src/objectives/expression*.ts.
 """
@@ -30,7 +31,7 @@ METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_./-]{0,127}")
 
 @dataclass(frozen=True)
 class Node:
-    """One operation; its operands are places in the objective's list of nodes, all before its own."""
+    """One operation; its operands are indices in the objective's list of nodes, all before its own."""
 
     op: str
     operands: tuple[int, ...] = ()
@@ -55,7 +56,9 @@ class Objective:
 
 
 def parse_objective(value: object) -> Objective:
-    """The objective a JSON value describes, or an error that names the place and what was expected."""
+    """The objective described by a JSON value, or an error that names the place and what was
+    expected.
+    """
     fields = _fields(value, "objective", ("loss", "metrics"))
     builder = _Builder()
     loss = builder.add(fields["loss"], "loss", 1)
@@ -64,7 +67,7 @@ def parse_objective(value: object) -> Objective:
         raise RequestError(f"metrics: expected at most {MAX_METRICS}, found {len(metrics)}")
     for name in metrics:
         if not METRIC_NAME.fullmatch(name):
-            raise RequestError(f"metrics: {_show(name)} is no name of a metric")
+            raise RequestError(f"metrics: {_show(name)} is not a valid metric name")
     roots = {name: builder.add(metric, f"metrics.{name}", 1) for name, metric in metrics.items()}
     return Objective(tuple(builder.nodes), loss, roots)
 
@@ -79,7 +82,7 @@ class _Builder:
 
     def add(self, value: object, path: str, depth: int) -> int:
         if depth > MAX_DEPTH:
-            raise RequestError(f"{path}: nested deeper than {MAX_DEPTH} operations; write it flatter")
+            raise RequestError(f"{path}: nested deeper than {MAX_DEPTH} operations; reduce the nesting")
         self.budget -= 1
         if self.budget < 0:
             raise RequestError(f"{path}: the objective has more than {MAX_NODES} nodes; make it smaller")
@@ -118,7 +121,9 @@ def _finite(number: int | float) -> bool:
 
 
 def evaluate(objective: Objective, leaves: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-    """Loss and metrics of each token; `leaves` holds quantities and inputs by name, one number a token."""
+    """Loss and metrics of each token; `leaves` holds quantities and inputs by name, one number per
+    token.
+    """
     like = next(iter(leaves.values()))
     values: list[Tensor] = []
     for node in objective.nodes:
@@ -132,7 +137,7 @@ def evaluate(objective: Objective, leaves: Mapping[str, Tensor]) -> tuple[Tensor
 
 
 def _clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    # Written out, because versions of torch.clamp disagree about the derivative at a border.
+    # Written out, because versions of torch.clamp disagree about the derivative at a bound.
     return torch.where(high < torch.maximum(x, low), high, torch.where(x < low, low, x))
 
 

@@ -1,4 +1,4 @@
-"""The folder that saving, loading and uploading are confined to."""
+"""The folder that saving, loading and uploading are restricted to."""
 from __future__ import annotations
 
 import re
@@ -10,7 +10,7 @@ from typing import Optional
 from .errors import RequestError
 
 PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
-# What a checkpoint consists of; nothing else is taken or given out.
+# The files of a checkpoint; no others are accepted or served.
 FILES = (
     "config.json",
     "model.safetensors",
@@ -27,7 +27,7 @@ FILES = (
 
 @dataclass(frozen=True)
 class Folders:
-    """The served model's folder, where there is one, and the one that clients' checkpoints are in."""
+    """The served model's folder, if there is one, and the folder of clients' checkpoints."""
 
     model: Optional[Path]
     name: Optional[str]
@@ -39,16 +39,16 @@ class Folders:
             return self.existing(base_model.removeprefix("checkpoint:"))
         if self.model is None:
             raise RequestError(
-                f'base_model: this server was started without a model, so it has no {base_model[:80]!r}; upload one and name "checkpoint:PATH"'
+                f'base_model: this server was started without a model, so it has no {base_model[:80]!r}; upload one and use "checkpoint:PATH"'
             )
         if base_model != self.name:
             raise RequestError(
-                f'base_model: this server has "{self.name}", not {base_model[:80]!r}; name that, or "checkpoint:PATH" after an upload'
+                f'base_model: this server has "{self.name}", not {base_model[:80]!r}; use that, or "checkpoint:PATH" after an upload'
             )
         return self.model
 
     def confined(self, path: str) -> Path:
-        """A checkpoint's folder; links cannot lead out either."""
+        """A checkpoint's folder; links cannot lead outside either."""
         if len(path) > 512 or not PATH.fullmatch(path):
             raise RequestError(
                 f"path: expected a relative path of letters, digits, . _ - and /, no part beginning with a dot, found {path[:80]!r}"
@@ -56,11 +56,11 @@ class Folders:
         root = self.checkpoints.resolve()
         folder = (root / path).resolve()
         if root not in folder.parents:
-            raise RequestError(f"path: {path!r} leads out of the checkpoint folder")
+            raise RequestError(f"path: {path!r} leads outside the checkpoint folder")
         return folder
 
     def existing(self, path: str) -> Path:
-        """The folder of a checkpoint that must be there."""
+        """The folder of an existing checkpoint."""
         folder = self.confined(path)
         if not folder.is_dir():
             raise RequestError(f"path: there is no checkpoint {path!r} on this server")
@@ -74,7 +74,7 @@ class Folders:
         return self.confined(folder) / name
 
     def delete(self, path: str) -> bool:
-        """Removes a checkpoint; says whether there was one."""
+        """Removes a checkpoint; returns whether there was one."""
         folder = self.confined(path)
         if not folder.is_dir():
             return False

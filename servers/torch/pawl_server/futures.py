@@ -1,4 +1,4 @@
-"""Work that was promised: each piece has an id under which its result can be fetched later."""
+"""Futures: each piece of work has an id under which its result can be fetched later."""
 from __future__ import annotations
 
 import secrets
@@ -10,7 +10,7 @@ from typing import Any, Callable, Hashable, Optional
 
 from .errors import RequestError
 
-# Results are kept this long: a client that lost an answer can ask again.
+# Results are kept this long, so that a client that lost an answer can ask again.
 KEPT_S = 900.0
 MAX_WAITING = 4096
 
@@ -38,7 +38,7 @@ class Future:
 
 
 class Futures:
-    """The queue of work and its results. Work is done one piece at a time, in order."""
+    """The queue of work and its results. Work is executed one piece at a time, in order."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -47,12 +47,14 @@ class Futures:
         self._repeatable: OrderedDict[Hashable, Future] = OrderedDict()
 
     def add(self, future: Future, once: Optional[Hashable]) -> Future:
-        """Queues work; the same `once` key gives the first future again, and the work is not done twice."""
+        """Queues work; the same `once` key returns the first future again, without repeating the
+        work.
+        """
         with self._condition:
             if once is not None and once in self._repeatable:
                 return self._repeatable[once]
             if len(self._waiting) >= MAX_WAITING:
-                raise RequestError(f"{MAX_WAITING} requests are waiting already; try again later", 503)
+                raise RequestError(f"{MAX_WAITING} requests are already waiting; try again later", 503)
             self._known[future.id] = future
             if once is not None:
                 self._repeatable[once] = future
@@ -67,11 +69,11 @@ class Futures:
         with self._condition:
             future = self._known.get(id)
         if future is None:
-            raise RequestError(f"no request has the id {id[:80]!r}; it may have been forgotten, or the server restarted", 404)
+            raise RequestError(f"no request has the id {id[:80]!r}; it may have expired, or the server was restarted", 404)
         return future
 
     def next(self, timeout: float) -> Optional[Future]:
-        """The next piece of work, or none if none comes in time."""
+        """The next piece of work, or None if none comes in time."""
         with self._condition:
             self._condition.wait_for(lambda: bool(self._waiting), timeout)
             return self._waiting.popleft() if self._waiting else None

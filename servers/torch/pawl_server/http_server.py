@@ -24,7 +24,7 @@ PREFIX = "/api/v1/"
 FILES = f"{PREFIX}files/"
 # How long a silent connection is kept.
 IDLE_S = 120.0
-# How long a refused body is still taken in, so that its sender gets to read the refusal.
+# How long to keep reading a rejected body, so that its sender can read the answer.
 DRAIN_S = 30.0
 PIECE = 2**20
 
@@ -33,7 +33,7 @@ PIECE = 2**20
 class HttpOptions:
     host: str
     port: int
-    # The key every call must show, where there is one.
+    # The key that every call must send, if there is one.
     key: Optional[str]
     max_request_bytes: int
     max_file_bytes: int
@@ -54,7 +54,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is no error of the server."""
+        """A client that disconnects is not a server error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -78,10 +78,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(self._put)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Says nothing: requests hold prompts and keys."""
+        """Logs nothing: requests contain prompts and keys."""
 
     def _reply(self, answer: Callable[[], tuple[int, Json]]) -> None:
-        # Set where the body is left unread: the connection cannot be used again then.
+        # Set if the body is left unread: then the connection cannot be reused.
         self.unread = self.headers.get("Content-Length", "0") != "0"
         try:
             status, result = answer()
@@ -102,7 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._drain()
 
     def _drain(self) -> None:
-        """Takes in the rest of a refused body and forgets it: a connection closed under a sender loses the answer."""
+        """Reads and discards the rest of a rejected body: closing the connection while the client
+        sends would lose the answer.
+        """
         self.connection.shutdown(socket.SHUT_WR)
         end = time.monotonic() + DRAIN_S
         while (left := end - time.monotonic()) > 0:
@@ -120,7 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _post(self) -> tuple[int, Json]:
         self._check_key()
-        # Browsers send this type only where a server allows it, so a web page cannot reach a local server.
+        # Browsers send this type only if a server allows it, so a web page cannot reach a local
+        # server.
         if self.headers.get_content_type() != "application/json":
             raise RequestError("expected Content-Type: application/json", 415)
         body = self._body()
@@ -149,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError as error:
             raise RequestError(f"{file.name} could not be stored: {error.strerror or error}", 507) from error
         finally:
-            # Where the folder could not be made there is nothing to remove.
+            # If the folder could not be created, there is nothing to remove.
             with contextlib.suppress(NotADirectoryError):
                 temporary.unlink(missing_ok=True)
         self.unread = False
@@ -183,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not length.isdecimal():
             raise RequestError("expected a Content-Length", 411)
         if int(length) > most:
-            raise RequestError(f"a body of {length} bytes; at most {most} are taken: send less at once", 413)
+            raise RequestError(f"a body of {length} bytes; at most {most} are accepted: send less at once", 413)
         return int(length)
 
     def _body(self) -> Json:
@@ -192,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = json.loads(data, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
-            raise RequestError(f"the body is no JSON that is accepted here: {str(error)[:200]}") from error
+            raise RequestError(f"the body is not JSON, or not accepted here: {str(error)[:200]}") from error
         if not isinstance(body, dict):
             raise RequestError("expected a JSON object")
         return body
@@ -201,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
 def encode(value: object, binary: bool) -> Json:
     """A tensor as JSON."""
     if not isinstance(value, Tensor):
-        raise TypeError(f"cannot be sent: {type(value).__name__}")
+        raise TypeError(f"cannot be sent as JSON: {type(value).__name__}")
     dtype = str(value.dtype).removeprefix("torch.")
     shape = list(value.shape)
     if binary:
@@ -211,4 +214,4 @@ def encode(value: object, binary: bool) -> Json:
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,6 +1,7 @@
-"""What stands between a layer's matrix products, in Triton, for the few rows of a decoding step.
+"""The operations between a layer's matrix products, in Triton, for the few rows of a decode step.
 
-Both are functions of model.py, to which a test holds them; compiled from there they take half as long again.
+Both are functions of model.py, and a test compares them; compiled from there they take half as long
+again.
 """
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-# Outputs of one program of `swiglu_gpu`.
+# Outputs per program of `swiglu_gpu`.
 WIDTH = 1024
 
 

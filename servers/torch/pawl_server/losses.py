@@ -1,4 +1,4 @@
-"""The protocol's own losses, written in the language of objectives; each is summed over target tokens."""
+"""The protocol's own losses, written as objectives; each is summed over target tokens."""
 from __future__ import annotations
 
 from .errors import RequestError
@@ -8,7 +8,7 @@ Json = dict[str, object]
 
 
 def standard_objective(loss: str, config: Json) -> Objective:
-    """The objective a named loss stands for."""
+    """The objective of a named loss."""
     ratio = _op("exp", _op("sub", LOGPROB, _input("logprobs")))
     advantage = _input("advantages")
     if loss == "cross_entropy":

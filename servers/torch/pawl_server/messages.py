@@ -1,4 +1,4 @@
-"""What clients may ask for: requests checked field by field before anything is computed.
+"""Requests that clients may make, checked field by field before anything is computed.
 
 Every error says where it is, what was expected and what came.
 """
@@ -22,7 +22,7 @@ from .sequences import Sequences
 from .weights import AdamParams
 
 Json = dict[str, Any]
-# What loss_fn_inputs hold besides the inputs of an objective.
+# What loss_fn_inputs contain besides the inputs of an objective.
 RESERVED = {"target_tokens", "mask", "temperatures"}
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32}
 
@@ -74,7 +74,7 @@ Work = Union[CreateModel, Forward, ForwardBackward, AdamParams, SampleBatch, Che
 
 
 def parse(operation: str, body: Json, limits: Limits) -> Work:
-    """The work a request's body describes."""
+    """The work described by a request's body."""
     return PARSERS[operation](body, limits)
 
 
@@ -197,7 +197,7 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
     temperatures: list[Tensor] = []
     for name in names:
         if name in RESERVED:
-            raise RequestError(f'the objective reads an input "{name}", which means something else here; call it otherwise')
+            raise RequestError(f'the objective reads an input "{name}", which has another meaning here; rename it')
     inputs: dict[str, list[Tensor]] = {name: [] for name in names}
     for i, datum in enumerate(data):
         where = f"sequence {i}"
@@ -210,7 +210,7 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
             raise RequestError(f"{where} has {len(ids)} tokens but {len(target)} target_tokens; expected one each")
         if len(ids) > 0:
             _check_ids(ids, where, limits)
-            # Told as a token of the sequence, which the first target is the second of.
+            # Reported as a token of the sequence, in which the first target is the second token.
             _check_ids(target, where, limits, first=1)
         mask = torch.ones(len(ids)) if "mask" not in values else _array(values["mask"], f"{where}: mask", torch.float32)
         if len(mask) != len(ids):
@@ -237,13 +237,13 @@ def _sequences(given: Json, names: tuple[str, ...], limits: Limits) -> Sequences
         targets=join(targets, torch.int64),
         mask=join(masks, torch.bool),
         inputs={name: join(parts, torch.float32) for name, parts in inputs.items()},
-        # Most requests have none, and then nothing is divided.
+        # Most requests have none, and then nothing is scaled.
         temperatures=None if all((part == 1).all() for part in temperatures) else join(temperatures, torch.float32),
     )
 
 
 def _temperatures(value: object, mask: Tensor, where: str) -> Tensor:
-    """What each prediction's logits are divided by: 1 where nothing is said or nothing is wanted."""
+    """The temperature of each prediction: 1 if none is given or it is not a target."""
     if value is None:
         return torch.ones(len(mask))
     array = _array(value, f"{where}: temperatures", torch.float32)
@@ -263,7 +263,7 @@ def _tokens(value: object, where: str) -> Tensor:
         chunks = _required(value, "chunks", list)
         for chunk in chunks:
             if not isinstance(chunk, dict) or chunk.get("type", "encoded_text") != "encoded_text":
-                raise RequestError(f"{where}: expected chunks of type encoded_text; this server reads token ids only")
+                raise RequestError(f"{where}: expected chunks of type encoded_text; this server only reads token ids")
         parts = [_array(chunk.get("tokens"), where, torch.int64) for chunk in chunks]
         return torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
     return _array(value, where, torch.int64)

@@ -1,8 +1,9 @@
-"""A decoder of the Llama and Qwen2 family over packed tokens: sequences stand one after another, unpadded.
+"""A decoder of the Llama and Qwen2 family over packed tokens: sequences follow one another,
+unpadded.
 
-Projections that read the same input are one matrix here (query, key, value; gate and up); `pieces` says
-which rows belong to which tensor of a checkpoint. A layer's arithmetic is made of pure functions, so that one
-compilation serves all layers.
+Projections that read the same input are one matrix here (query, key, value; gate and up); `pieces`
+says which rows belong to which tensor of a checkpoint. A layer's arithmetic consists of pure
+functions, so that one compilation serves all layers.
 """
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Piece(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """A linear layer; `down` and `up` are its low-rank adapter, where it has one."""
+    """A linear layer; `down` and `up` are its low-rank adapter, if it has one."""
 
     weight: Tensor
     bias: Optional[Tensor]
@@ -49,7 +50,7 @@ class Attend(Protocol):
 
 
 class LayerWeights(NamedTuple):
-    """All that a layer computes with."""
+    """Everything that a layer computes with."""
 
     attention_norm: Tensor
     qkv: Projection
@@ -72,7 +73,7 @@ def project(x: Tensor, p: Projection) -> Tensor:
 
 
 def rotary(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the angles of some places: [tokens, size / 2]."""
+    """Cosines and sines of the angles at some positions: [tokens, size / 2]."""
     half = config.head_size // 2
     exponents = torch.arange(half, device=positions.device, dtype=torch.float32) / half
     angles = positions[:, None].float() * torch.pow(config.rope_theta, -exponents)
@@ -127,7 +128,7 @@ def packed_layer(
 
 
 class Compiled(NamedTuple):
-    """The parts of a layer, each compiled once for all layers, whatever the number of tokens."""
+    """The parts of a layer, each compiled once for all layers and any number of tokens."""
 
     rotary: Callable[..., tuple[Tensor, Tensor]]
     before: Callable[..., tuple[Tensor, Tensor, Tensor]]
@@ -176,7 +177,7 @@ class Block(nn.Module):
         return parts.after(x, attended, weights, config)
 
     def _decode(self, x: Tensor, cos: Tensor, sin: Tensor, attend: PagedAttention, w: LayerWeights) -> Tensor:
-        """The same for one token a row, on a GPU, where each kernel less counts; changes x."""
+        """The same for one token per row, on a GPU, where every kernel counts; changes x."""
         from .layer_kernel import rms_norm_gpu, swiglu_gpu
 
         eps = self.config.norm_eps
@@ -190,7 +191,9 @@ UNCOMPILED = Compiled(rotary, before_attention, after_attention, packed_layer, r
 
 
 class Model(nn.Module):
-    """The whole model, except what is done with its last hidden states: the caller's `finish` does that."""
+    """The whole model, except what is done with its last hidden states: that is up to the caller's
+    `finish`.
+    """
 
     def __init__(
         self,
@@ -236,7 +239,7 @@ class Model(nn.Module):
         return finish(x, self.embedding if self.head is None else self.head, self.value_head)
 
     def pieces(self) -> list[Piece]:
-        """Every tensor of a checkpoint, in the order of the model's arithmetic."""
+        """Every tensor of a checkpoint, in the order the model uses them."""
         return list(_layout(self.config, self.value_head is not None))
 
     def compile(self) -> None:
@@ -282,7 +285,9 @@ def _pieces(parameter: str, parts: Sequence[tuple[str, int]]) -> Iterator[Piece]
 
 
 def initial_value(name: str, shape: torch.Size, layers: int, generator: torch.Generator) -> Tensor:
-    """First numbers of a parameter: normal, smaller where a residual branch ends; norms 1; biases and heads 0."""
+    """Initial numbers of a parameter: normal, smaller if it ends a residual branch; norms 1; biases
+    and heads 0.
+    """
     if name.endswith("norm"):
         return torch.ones(shape)
     if len(shape) == 1 or name == "value_head" or name.endswith("lora_up"):

@@ -1,4 +1,4 @@
-"""The shape of a model: what every part of the server knows of it."""
+"""The shape of a model, known to every part of the server."""
 from __future__ import annotations
 
 from dataclasses import dataclass

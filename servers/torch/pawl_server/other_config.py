@@ -1,4 +1,6 @@
-"""The shape of a model that only transformers knows; refused where its attention is not the plain one."""
+"""The shape of a model that only transformers knows; rejected if it does not use plain full
+attention.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -37,7 +39,9 @@ def read_other_config(folder: Path) -> ModelConfig:
 
 
 def _refuse_unknown(config: Any, origin: str) -> None:
-    """Refuses, by name, layers in which tokens meet otherwise than by full attention: ours is the only one there is here."""
+    """Rejects, by name, layers in which tokens interact other than by full attention, which is all
+    we have here.
+    """
     kinds: dict[str, list[int]] = {}
     types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or ()
     for i, kind in enumerate(types):
@@ -50,7 +54,7 @@ def _refuse_unknown(config: Any, origin: str) -> None:
     refused += [name for name in ("attn_logit_softcapping", "final_logit_softcapping") if getattr(config, name, None)]
     if refused:
         raise ValueError(
-            f"{origin}: not supported: {', '.join(refused)}; expected full attention in every layer, and logits as they come"
+            f"{origin}: not supported: {', '.join(refused)}; expected full attention in every layer, and unmodified logits"
         )
 
 

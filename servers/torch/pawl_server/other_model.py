@@ -1,7 +1,8 @@
 """Models of other architectures, through transformers: its arithmetic, our attention.
 
-transformers lets attention be replaced by name, so packed sequences, cached pages and everything built on
-them work for any decoder with plain causal attention. No code from a checkpoint is ever run.
+transformers lets attention be replaced by name, so packed sequences, cached pages and everything
+built on them work for any decoder with plain causal attention. No code from a checkpoint is ever
+run.
 """
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from .model_config import ModelConfig
 
 T = TypeVar("T")
 NAME = "pawl_packed"
-# Arguments of attention that change its result and that ours does not know.
+# Arguments of attention that change its result and that ours does not support.
 UNKNOWN = ("sliding_window", "softcap", "s_aux")
 
 
 class OtherModel(nn.Module):
-    """A model of transformers with the same forward pass as `Model`."""
+    """A transformers model with the same forward pass as `Model`."""
 
     def __init__(
         self, config: ModelConfig, folder: Path, *, device: torch.device, dtype: torch.dtype, value_head: bool
@@ -52,7 +53,7 @@ class OtherModel(nn.Module):
 
     @torch.no_grad()
     def own_logits(self, ids: Tensor) -> Tensor:
-        """The logits of one sequence by transformers alone, with its own attention."""
+        """The logits of one sequence from transformers alone, with its own attention."""
         self.inner.set_attn_implementation("eager")
         try:
             return self.inner(input_ids=ids[None], use_cache=False).logits[0]
@@ -71,7 +72,7 @@ def _attention(
     for name in UNKNOWN:
         if rest.get(name) is not None:
             raise ValueError(f"not supported: attention with {name}")
-    # Ours divides by the root of the head's size.
+    # Ours divides by the square root of the head size.
     q = q * (scaling * q.shape[-1] ** 0.5)
     packed = (x[0].transpose(0, 1).contiguous() for x in (q, k, v))
     return pawl_attend(module.layer_idx, *packed)[None], None

@@ -1,8 +1,10 @@
-"""From last hidden states to log-probabilities and, in training, to the loss and its gradient, in one pass.
+"""From last hidden states to log-probabilities and, in training, to the loss and its gradient, in
+one pass.
 
-Logits exist for a chunk of tokens at a time. In training each chunk's logits become the gradient right
-away: an objective is a sum over tokens, so its derivative is known as soon as a chunk's log-probabilities
-are. Nothing is kept for the backward pass but the gradient itself, and nothing is computed twice.
+Logits exist for a chunk of tokens at a time. In training each chunk's logits become the gradient
+right away: an objective is a sum over tokens, so its derivative is known as soon as a chunk's
+log-probabilities are. Nothing is kept for the backward pass but the gradient itself, and nothing is
+computed twice.
 """
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from .expression import Objective, evaluate
 
 
 class Scores(NamedTuple):
-    """One number for each wanted token."""
+    """One number for each target token."""
 
     logprobs: Tensor
     entropies: Optional[Tensor]
@@ -25,7 +27,9 @@ class Scores(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an objective gives; the loss carries the gradient. Metrics are in the order of their names."""
+    """The results of an objective; the loss carries the gradient. Metrics are in the order of their
+    names.
+    """
 
     loss: Tensor
     logprobs: Tensor
@@ -44,7 +48,7 @@ def score(
     entropies: bool,
     values: bool,
 ) -> Scores:
-    """Log-probability of each target at its temperature, and what else is wanted."""
+    """Log-probability of each target at its temperature, and the other requested quantities."""
     parts: list[tuple[Tensor, Optional[Tensor]]] = []
     for rows in _chunks(hidden, weight):
         logits = _logits(hidden[rows], weight, _of(temperatures, rows))
@@ -67,7 +71,9 @@ def learn(
     inputs: Mapping[str, Tensor],
     objective: Objective,
 ) -> Outcome:
-    """The objective's loss and metrics, summed over tokens; `loss.backward()` costs no more than it must."""
+    """The objective's loss and metrics, summed over tokens; `loss.backward()` does no redundant
+    work.
+    """
     return Outcome(*_Learn.apply(hidden, weight, value_head, targets, temperatures, inputs, objective))
 
 
@@ -112,7 +118,8 @@ class _Learn(torch.autograd.Function):
                 metrics += torch.stack([x.sum() for x in measured.values()])
             logprobs[rows] = logprob.detach()
             slope = slopes["logprob"] if slopes["logprob"] is not None else torch.zeros_like(logprob)
-            # What the division by the temperature adds to the chain, on the few numbers that have all digits.
+            # The temperature's factor in the chain rule, applied to the few numbers in full
+            # precision.
             through = lambda slope: slope if slope is None or temperature is None else slope / temperature
             d_logits = kernels.gradient(
                 logits, targets[rows], log_sum, through(slope.detach()), entropy, through(slopes.get("entropy")), hidden.dtype
@@ -137,7 +144,7 @@ class _Learn(torch.autograd.Function):
 
 
 def _logits(hidden: Tensor, weight: Tensor, temperature: Optional[Tensor]) -> Tensor:
-    """Logits in 32 bits, divided by the temperature of what they predict."""
+    """Logits in 32 bits, divided by the temperature of the predicted token."""
     logits = product(hidden, weight.t())
     return logits if temperature is None else logits.div_(temperature[:, None])
 
@@ -158,7 +165,9 @@ def _chunks(hidden: Tensor, weight: Tensor) -> Iterator[slice]:
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """A matrix product in 32-bit floats, whatever its operands are: 16-bit logits are too coarse for ratios."""
+    """A matrix product with a 32-bit result for any operands: 16-bit logits are too coarse for
+    ratios.
+    """
     if a.dtype == torch.float32:
         return a @ b
     if a.is_cuda and _HAS_OUT_DTYPE:
@@ -186,7 +195,7 @@ def _kernels(device: str) -> _Kernels:
 
 
 def _statistics(logits: Tensor, targets: Tensor, entropies: bool) -> tuple[Tensor, Tensor, Optional[Tensor]]:
-    """Log-probability of the target, log of the sum of exponentials, and entropy where it is wanted."""
+    """Log-probability of the target, log of the sum of exponentials, and the entropy if needed."""
     log_sum = logits.logsumexp(-1)
     logprob = logits.gather(1, targets[:, None])[:, 0] - log_sum
     if not entropies:
@@ -204,7 +213,9 @@ def _gradient(
     d_entropy: Optional[Tensor],
     dtype: torch.dtype,
 ) -> Tensor:
-    """The gradient by the logits: d logprob = onehot − p, d entropy = −p (log p + entropy)."""
+    """The gradient with respect to the logits: d logprob = onehot − p, d entropy = −p (log p +
+    entropy).
+    """
     logp = logits - log_sum[:, None]
     p = logp.exp()
     is_target = torch.arange(logits.shape[1], device=logits.device) == targets[:, None]

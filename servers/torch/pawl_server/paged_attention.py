@@ -1,4 +1,4 @@
-"""Attention of one new token a row to all tokens of the row, whose keys and values lie in pages."""
+"""Attention of one new token per row to all tokens of the row, whose keys and values are in pages."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from torch import Tensor
 
 from .pages import PAGE, Pages
 
-# Cosines and sines of each row's place.
+# Cosines and sines of each row's position.
 Rotation = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
 class PagedAttention:
-    """Attention for one decoding step: each row's pages, and its length with the new token."""
+    """Attention for one decode step: each row's pages, and its length including the new token."""
 
     pages: Pages
     tables: Tensor
     lengths: Tensor
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, rotation: Optional[Rotation] = None) -> Tensor:
-        """Stores the new keys and values and attends; only a GPU rotates as well."""
+        """Stores the new keys and values and attends; on a GPU it also rotates."""
         keys, values = self.pages.keys[layer], self.pages.values[layer]
         if q.is_cuda:
             from .paged_attention_kernel import paged_attention_gpu

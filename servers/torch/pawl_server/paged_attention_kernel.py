@@ -1,6 +1,8 @@
-"""The GPU's paged attention, in Triton: one program rotates, stores and attends for a row and a head of keys.
+"""The GPU's paged attention, in Triton: one program rotates, stores and attends for a row and a
+head of keys.
 
-Where there are few rows, the keys of a row are split among several programs, whose parts are then joined.
+If there are few rows, the keys of a row are split over several programs, whose partial results are
+then combined.
 """
 from __future__ import annotations
 
@@ -11,12 +13,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-# Programs wanted for one layer of one step: about as many as a large GPU runs at once.
+# Desired programs per layer of a decode step: about as many as a large GPU runs at once.
 PROGRAMS = 256
 MAX_SPLITS = 16
-# The fastest of those tried on an H200 (docs/gpu.md): pages on their way at a time, as far as shared memory holds them.
+# The fastest of those tried on an H200 (docs/gpu.md): pages in flight at a time, as far as shared
+# memory allows.
 WARPS, STAGES, SHARED_BYTES = 4, 5, 160 * 1024
-# A matrix unit multiplies no fewer rows than this.
+# The minimum number of rows of a matrix unit.
 MIN_ROWS = 16
 
 
@@ -26,8 +29,9 @@ def paged_attention_gpu(
 ) -> Tensor:  # fmt: skip
     """From a new token's queries, keys and values, [rows, heads, size], to [rows, heads, size].
 
-    Keys and values are stored in the pages [pages, PAGE, kv heads, size], at the end of each row. Given cosines
-    and sines, queries and keys are rotated first: that is `rotate` of model.py, to which a test holds it.
+    Keys and values are stored in the pages [pages, PAGE, kv heads, size], at the end of each row.
+    Given cosines and sines, queries and keys are rotated first, as by `rotate` of model.py; a test
+    compares them.
     """
     rows, heads, size = q.shape
     page, kv_heads = keys.shape[1], keys.shape[2]
@@ -95,7 +99,7 @@ def _attend(
 
     old = tl.load(lengths + row) - 1
     own_page = tl.load(tables + row * table_stride + old // PAGE).to(tl.int64)
-    # The new token: its halves are rotated against each other, and it is the first to be attended to.
+    # The new token: its halves are rotated against each other, and it is attended to first.
     q_at = q + row * q_stride + head[:, None] * SIZE + i[None, :]
     q_a, q_b = tl.load(q_at, mask=is_query, other=0.0), tl.load(q_at + HALF, mask=is_query, other=0.0)
     k_at = k + row * k_stride + kv_head * SIZE + i
@@ -165,7 +169,7 @@ def _join_parts(
     total = tl.zeros([1], tl.float32)
     acc = tl.zeros([SIZE_ROWS], tl.float32)
     for split in range(SPLITS):
-        # A part without keys has the top -infinity, and so the weight 0.
+        # A part without keys has the maximum -infinity, and so the weight 0.
         weight = tl.exp2(tl.load(tops + at * SPLITS + split) - top)
         total += weight * tl.load(sums + at * SPLITS + split)
         acc += weight * tl.load(parts + (at * SPLITS + split) * SIZE + d, mask=d < SIZE, other=0.0)

@@ -30,7 +30,7 @@ class Pages:
         self.free.extend(pages)
 
     def write(self, layer: int, slots: Tensor, k: Tensor, v: Tensor) -> None:
-        """Stores keys and values of some tokens; a slot is page × PAGE + place in the page."""
+        """Stores keys and values of some tokens; a slot is page × PAGE + position in the page."""
         if k.is_cuda:
             from .paged_attention_kernel import store_gpu
 
@@ -48,7 +48,7 @@ class Pages:
 
 
 def create_pages(config: ModelConfig, count: int, device: torch.device, dtype: torch.dtype) -> Pages:
-    """Room for `count` pages of tokens."""
+    """Memory for `count` pages of tokens."""
     shape = (config.layers, count + 1, PAGE, config.kv_heads, config.head_size)
     make = lambda: torch.zeros(shape, device=device, dtype=dtype)
     return Pages(make(), make(), list(range(count, 0, -1)))

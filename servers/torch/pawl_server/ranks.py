@@ -12,13 +12,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-# Ranks wait for work much longer than for each other; torchrun ends them all when one dies.
+# Ranks wait much longer for work than for each other; torchrun ends them all when one dies.
 PATIENCE = datetime.timedelta(days=30)
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process's place among all; messages go over the CPU, so they never meet a busy GPU's stream."""
+    """This process's place among all; messages go over the CPU, so they never wait for a busy GPU
+    stream.
+    """
 
     rank: int
     size: int
@@ -57,7 +59,7 @@ class Ranks:
 
 
 def join_ranks() -> Ranks:
-    """This process alone, or its place in the job that torchrun started."""
+    """This process alone, or its place in a torchrun job."""
     cuda = torch.cuda.is_available()
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -65,10 +67,11 @@ def join_ranks() -> Ranks:
     local, shared = int(os.environ.get("LOCAL_RANK", "0")), os.environ.get("PAWL_SHARED_GPU") == "1"
     count = torch.cuda.device_count()
     if cuda and local >= count and not shared:
-        sys.exit(f"process {local + 1} of this machine has no GPU: there are {count}, and each process needs one (--nproc {count})")
+        sys.exit(f"process {local + 1} on this machine has no GPU: there are {count}, and each process needs one (--nproc {count})")
     device = torch.device("cuda", local % count) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
-    # NCCL refuses two processes on one GPU; gloo, which is slow, does not: that is for tests.
+    # NCCL does not allow two processes on one GPU; gloo does, but is slow, so this is only for
+    # tests.
     dist.init_process_group("nccl" if cuda and not shared else "gloo", timeout=PATIENCE)
     return Ranks(dist.get_rank(), size, device, dist.new_group(backend="gloo", timeout=PATIENCE))

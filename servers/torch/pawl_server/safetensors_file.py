@@ -1,4 +1,6 @@
-"""Reading and writing .safetensors files: a JSON header and raw numbers, so nothing in one can be executed."""
+"""Reads and writes .safetensors files: a JSON header and raw numbers, so that nothing in them can
+be executed.
+"""
 from __future__ import annotations
 
 import json
@@ -16,7 +18,7 @@ MAX_HEADER = 100 * 2**20
 
 
 class SafetensorsFile:
-    """An open file; tensors are read when asked for."""
+    """An open file; tensors are read on demand."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,16 +37,16 @@ class SafetensorsFile:
                 self._check(name, size)
 
     def read(self, name: str) -> Tensor:
-        """One tensor as 32-bit floats; NaN or infinity in it is an error."""
+        """One tensor as 32-bit floats; NaN or infinity is an error."""
         entry = self._entries[name]
         begin, end = entry["data_offsets"]
-        # A copy, because frombuffer would share memory that is read-only.
+        # A copy, because frombuffer would share read-only memory.
         data = bytearray(self._bytes[self._start + begin : self._start + end])
         if not data:
             return torch.zeros(entry["shape"])
         tensor = torch.frombuffer(data, dtype=DTYPES[entry["dtype"]]).reshape(entry["shape"]).float()
         if not torch.isfinite(tensor).all():
-            raise ValueError(f"{self.path}: tensor {name} holds NaN or infinity; the checkpoint is damaged")
+            raise ValueError(f"{self.path}: tensor {name} contains NaN or infinity; the checkpoint is damaged")
         return tensor
 
     def _check(self, name: str, size: int) -> None:
@@ -58,7 +60,7 @@ class SafetensorsFile:
             numbers *= length
         width = torch.empty(0, dtype=dtype).element_size()
         if not 0 <= begin <= end <= size - self._start or end - begin != numbers * width:
-            raise ValueError(f"{self.path}: damaged: {name} does not lie inside the file")
+            raise ValueError(f"{self.path}: damaged: {name} is not inside the file")
 
 
 def write_safetensors(
@@ -66,7 +68,7 @@ def write_safetensors(
     tensors: Iterable[tuple[str, tuple[int, ...], Callable[[], Tensor]]],
     metadata: Mapping[str, str] = {},
 ) -> None:
-    """Writes named 32-bit float tensors, each made only when its turn comes."""
+    """Writes named 32-bit float tensors, each created only when it is written."""
     items = list(tensors)
     header: dict[str, object] = {"__metadata__": {"format": "pt", **metadata}}
     offset = 0

@@ -1,7 +1,7 @@
-"""Sampling with continuous batching: rows join when there is room and leave when they stop.
+"""Sampling with continuous batching: rows join when there is space and leave when they stop.
 
-The samples of one prompt share one reading of it and its full pages; only the last page, which each goes on
-to fill with its own tokens, is copied.
+The samples of one prompt share its prefill and its full pages; only the last page, which each
+sample fills with its own tokens, is copied.
 """
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .model import Model
 from .output_head import product
 from .pages import PAGE, Pages, create_pages, pages_for
 
-# Rows decoded side by side, at most, where nothing else is said.
+# Default maximum number of rows decoded at once.
 MAX_ROWS = {"cuda": 256, "cpu": 64}
-# Prompt tokens read at a time.
+# Prompt tokens prefilled at a time.
 PREFILL_TOKENS = {"cuda": 32_768, "cpu": 4096}
-# Share of the GPU's free memory that pages may take, and their bytes on a CPU.
+# Fraction of the GPU's free memory that pages may use, and their bytes on a CPU.
 MEMORY_SHARE, CPU_BYTES = 0.5, 2**28
 
 
@@ -49,7 +49,7 @@ class Row:
     request: SampleRequest
     index: int
     pages: list[int] = field(default_factory=list)
-    # Those of its pages that no other row has.
+    # Its pages that no other row shares.
     own: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Row:
     stop_reason: str = ""
 
     def extend(self, tokens: list[int], logprobs: list[float], sampled_logprobs: list[float]) -> None:
-        """Goes on with these tokens, as far as the end."""
+        """Appends these tokens, up to the end."""
         before = len(self.tokens)
         self.tokens += tokens[: self.request.max_tokens - before]
         end = self._first_stop(before)
@@ -71,7 +71,7 @@ class Row:
         self.sampled_logprobs += sampled_logprobs[:kept]
 
     def _first_stop(self, begin: int) -> Optional[int]:
-        """Behind the first stop sequence that ends from `begin` on."""
+        """The position after the first stop sequence that ends at or after `begin`."""
         stops = self.request.stop
         last = {stop[-1] for stop in stops}
         for end in range(begin + 1, len(self.tokens) + 1) if stops else ():
@@ -90,7 +90,7 @@ class Row:
 
 @dataclass(eq=False)
 class Job:
-    """A request and what to do with its rows when all of them have stopped."""
+    """A request and the callback for when all of its rows have stopped."""
 
     request: SampleRequest
     finished: Callable[[list[Row]], None]
@@ -103,7 +103,9 @@ class Job:
 
 @dataclass(eq=False)
 class Part:
-    """Some rows of a job that are read and decoded together: all of them, unless they are too many."""
+    """Rows of a job that are prefilled and decoded together: all of them, unless there are too
+    many.
+    """
 
     job: Job
     indices: range
@@ -120,18 +122,18 @@ class Part:
 
 
 class Sampler:
-    """Samples from a model as its weights are at the time."""
+    """Samples from a model with its current weights."""
 
     def __init__(
-        self, model: Model, device: torch.device, dtype: torch.dtype, recorded: bool, rows: Optional[int] = None
+        self, model: Model, device: torch.device, dtype: torch.dtype, cuda_graphs: bool, rows: Optional[int] = None
     ) -> None:
-        self.model, self.device, self.dtype, self.recorded = model, device, dtype, recorded
+        self.model, self.device, self.dtype, self.cuda_graphs = model, device, dtype, cuda_graphs
         self.most_rows = rows or MAX_ROWS[device.type]
         self.pages: Optional[Pages] = None
         self.decoders: dict[int, Decoder] = {}
 
     def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
-        """Continues all requests, and those that `arrivals` brings meanwhile."""
+        """Continues all requests, and those that `arrivals` adds meanwhile."""
         results: list[list[Row]] = [[] for _ in requests]
         jobs = [Job(request, lambda rows, i=i: results.__setitem__(i, rows)) for i, request in enumerate(requests)]
         waiting = deque(part for job in jobs for part in self._parts(job))
@@ -141,7 +143,8 @@ class Sampler:
             waiting.extend(part for job in arrivals() for part in self._parts(job))
             if not waiting and not running:
                 return results
-            # All prompts that fit are read first: a step costs little more for many rows than for few.
+            # All prompts that fit are prefilled first: a decode step costs little more for many
+            # rows than for few.
             while admitted := self._admit(waiting, _active(running)):
                 self._read_prompts(admitted)
                 running.extend(admitted)
@@ -153,7 +156,7 @@ class Sampler:
             rows = active
 
     def _release(self, running: Sequence[Part]) -> None:
-        """Gives back the pages of what has ended, and hands over jobs that are done."""
+        """Frees the pages of ended rows, and returns finished jobs."""
         pages = self._pages()
         for part in running:
             for row in part.rows:
@@ -166,16 +169,18 @@ class Sampler:
                     part.job.finished(part.job.rows)
 
     def _parts(self, job: Job) -> list[Part]:
-        """A job in parts that fit when nothing else is there."""
+        """Splits a job into parts that fit on their own."""
         request, pages = job.request, self._pages()
         shared, own = self._needs(request)
         most = min(self.most_rows, max(1, (pages.count - shared) // own))
         return [Part(job, range(i, min(i + most, request.count))) for i in range(0, request.count, most)]
 
     def _needs(self, request: SampleRequest) -> tuple[int, int]:
-        """The pages that all rows of a request share, and those each has for itself."""
+        """The number of pages that all rows of a request share, and of those each row has for
+        itself.
+        """
         length = len(request.prompt)
-        # Decoding may run past the last wanted token until the host looks.
+        # Decoding may run past the last token until the host checks.
         total = pages_for(length + request.max_tokens + STEPS[self.device.type])
         shared = length // PAGE if request.count > 1 else 0
         return shared, total - shared
@@ -192,7 +197,7 @@ class Sampler:
         return self.pages
 
     def _admit(self, waiting: deque[Part], running: Sequence[Row]) -> list[Part]:
-        """Takes parts that fit beside what is running: their rows, pages and prompt tokens are counted."""
+        """Takes parts that fit in addition to what is running, by rows, pages and prompt tokens."""
         admitted: list[Part] = []
         active, tokens = len(running), 0
         pages = self._pages()
@@ -216,7 +221,7 @@ class Sampler:
 
     @torch.no_grad()
     def _read_prompts(self, parts: Sequence[Part]) -> None:
-        """Reads all prompts, packed, and chooses the first token of each row."""
+        """Prefills all prompts, packed, and chooses the first token of each row."""
         pages = self._pages()
         sizes = [len(part.prompt) for part in parts]
         lengths = torch.tensor(sizes, device=self.device)
@@ -238,7 +243,7 @@ class Sampler:
             return self._first_tokens(product(hidden[last], weight.t()), rows)
 
         choice = self.model(ids, positions, attend, finish)
-        # The page a prompt ends in belongs to its first sample; the others get copies of it.
+        # The last page of a prompt belongs to its first sample; the others get copies.
         partial = [part for part in parts if len(part.prompt) % PAGE]
         copies = [(part.rows[0].own[0], row.own[0]) for part in partial for row in part.rows[1:]]
         pages.copy([source for source, _ in copies], [destination for _, destination in copies])
@@ -262,7 +267,7 @@ class Sampler:
         while size < len(rows):
             size *= 2
         if size not in self.decoders:
-            self.decoders[size] = Decoder(self.model, self._pages(), size, self.recorded)
+            self.decoders[size] = Decoder(self.model, self._pages(), size, self.cuda_graphs)
         decoder = self.decoders[size]
         if changed:
             decoder.set_rows([row.state() for row in rows])
@@ -271,7 +276,7 @@ class Sampler:
             row.extend(*chosen)
 
     def reset(self) -> None:
-        """Forgets all rows and pages, after an error in the middle of sampling."""
+        """Clears all rows and pages, after an error during sampling."""
         self.pages, self.decoders = None, {}
 
 
@@ -281,7 +286,7 @@ def _active(running: Sequence[Part]) -> list[Row]:
 
 
 def spread(lengths: Tensor, total: int) -> tuple[Tensor, Tensor]:
-    """Which of several packed sequences each token belongs to, and its place there."""
+    """Which of several packed sequences each token belongs to, and its position there."""
     owners = torch.repeat_interleave(lengths, output_size=total)
     starts = lengths.cumsum(0) - lengths
     return owners, torch.arange(total, device=lengths.device) - starts[owners]

@@ -1,8 +1,9 @@
-"""Whether a model computes what it should, tried on a few tokens when it is opened.
+"""Checks on a few tokens that a model computes correctly, when it is opened.
 
-Three things must agree: sequences packed into one batch and each alone, sampling and scoring, and, for a model that
-transformers defines, its logits and ours. A layer that mixes tokens in a way that packing or pages do not know, or
-kernels that do not fit a machine, show here, before a run learns from wrong numbers.
+Three things must agree: sequences packed into one batch and each alone, sampling and scoring, and,
+for a model that transformers defines, its logits and ours. This reveals layers that mix tokens in a
+way that packing or pages do not support, and kernels that do not fit a machine, before a run learns
+from wrong numbers.
 """
 from __future__ import annotations
 
@@ -21,13 +22,14 @@ from .sequences import Sequences
 from .sharding import unsharded
 from .weights import AnyModel
 
-# Mean difference of log-probabilities, in nats, that rounding explains: 32 bits leave some 1e-6, 16 bits some 1e-2.
+# Mean difference of log-probabilities, in nats, that rounding explains: about 1e-6 in 32 bits,
+# about 1e-2 in 16 bits.
 BOUNDS = {torch.float32: 1e-3, torch.bfloat16: 0.2}
 NEW_TOKENS = 6
 
 
 class Checked(Protocol):
-    """What is checked: an engine, as far as it is looked at here."""
+    """The part of an engine that is checked."""
 
     folder: Path
     config: ModelConfig
@@ -41,14 +43,14 @@ class Checked(Protocol):
 
 
 def check_model(engine: Checked) -> None:
-    """Raises where the model disagrees with itself, with the size of it and the bound."""
+    """Raises if the model disagrees with itself, with the difference and the limit."""
     if engine.config.built_in:
         _check(engine)
         return
     try:
         _check(engine)
     except (TypeError, AttributeError, IndexError, RuntimeError) as error:
-        # What transformers does around attention is its own, and may not go with ours at all.
+        # The code of transformers around attention may not work with ours at all.
         raise ValueError(f"{engine.folder.name}: transformers' model does not run here: {type(error).__name__}: {error}") from error
 
 
@@ -66,19 +68,22 @@ def _check(engine: Checked) -> None:
 
 
 def _sample(engine: Checked, new_tokens: int) -> list[Row]:
-    """A few tokens after prompts of different lengths, two for each rank, so that each has something to pack."""
+    """A few tokens after prompts of different lengths, two per rank, so that each rank has
+    something to pack.
+    """
     room, generator = engine.config.max_context - new_tokens, torch.Generator().manual_seed(0)
     lengths = [min(room, 5 + 6 * (i % 2)) for i in range(2 * engine.ranks.size)]
     prompts = [torch.randint(engine.config.vocabulary_size, (n,), generator=generator).tolist() for n in lengths]
     requests = [SampleRequest(tuple(prompt), 1, new_tokens, seed) for seed, prompt in enumerate(prompts)]
-    # One of its own, with few pages, because those of the engine's are made when memory is known to be free.
-    sampler = Sampler(engine.model, engine.ranks.device, engine.options.dtype, engine.sampler.recorded, rows=len(requests))
+    # A separate sampler with few pages, because the engine's pages are allocated when free memory
+    # is known.
+    sampler = Sampler(engine.model, engine.ranks.device, engine.options.dtype, engine.sampler.cuda_graphs, rows=len(requests))
     with torch.no_grad(), unsharded(engine.model, engine.sharded):
         drawn = [[row.tokens, row.logprobs] for group in sampler.sample(requests) for row in group]
     del sampler
     if engine.ranks.device.type == "cuda":
         torch.cuda.empty_cache()
-    # All ranks drew the same, up to rounding; those of the first are what all go on with.
+    # All ranks drew the same, up to rounding; all continue with those of the first.
     return [
         Row(request, 0, tokens=tokens, logprobs=logprobs)
         for request, (tokens, logprobs) in zip(requests, engine.ranks.broadcast(drawn))
@@ -110,10 +115,10 @@ def _theirs(model: OtherModel, row: Row) -> Tensor:
 def _compare(engine: Checked, what: str, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
     gap = torch.stack([(a - b).abs().mean() for a, b in zip(found, expected)]).max()
     bound = BOUNDS[engine.options.dtype]
-    # NaN is no agreement either.
+    # NaN is not agreement either.
     if not float(gap) <= bound:
         raise ValueError(
             f"{engine.folder.name}: log-probabilities of the same tokens, {what}, are {float(gap):.3g} apart in the mean, "
-            f"and {str(engine.options.dtype).removeprefix('torch.')} explains at most {bound}: this model cannot be computed rightly here; "
+            f"and {str(engine.options.dtype).removeprefix('torch.')} explains at most {bound}: this model cannot be computed correctly here; "
             "train another, of the Llama, Qwen2 or Qwen3 family for example"
         )

@@ -7,21 +7,22 @@ from typing import Mapping, Optional, Sequence
 import torch
 from torch import Tensor
 
-# Packed batches are padded to whole blocks of tokens: few shapes for kernels, and equal rounding for equal shapes.
+# Packed batches are padded to whole blocks of tokens: few shapes for kernels, and equal rounding
+# for equal shapes.
 BLOCK = 128
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """Tokens of all sequences, one after another, with one entry each for what they predict."""
+    """Tokens of all sequences, one after another, with one entry for each prediction."""
 
     lengths: tuple[int, ...]
     tokens: Tensor
     targets: Tensor
-    # Where a prediction is wanted.
+    # 1 if the prediction is a target.
     mask: Tensor
     inputs: Mapping[str, Tensor]
-    # What the logits that predict each entry are divided by; None: 1 everywhere.
+    # The temperature of each entry's logits; None: 1 everywhere.
     temperatures: Optional[Tensor] = None
 
     @property
@@ -38,9 +39,9 @@ class Batch:
 
     ids: Tensor
     positions: Tensor
-    # Lengths of the packed sequences, the padding at the end being one of them.
+    # Lengths of the packed sequences, including the padding at the end as one of them.
     lengths: tuple[int, ...]
-    # The packed tokens whose predictions are wanted, and their entries in the flat tensors.
+    # The packed tokens that predict targets, and their entries in the flat tensors.
     rows: Tensor
     places: Tensor
     targets: Tensor
@@ -49,7 +50,9 @@ class Batch:
 
 
 def divide(lengths: Sequence[int], max_tokens: int, ranks: int) -> list[list[int]]:
-    """Sequence numbers for each batch: about equally many tokens each, and equally many batches a rank."""
+    """Sequence numbers for each batch: about the same number of tokens each, and the same number of
+    batches per rank.
+    """
     order = sorted((i for i, length in enumerate(lengths) if length > 0), key=lambda i: -lengths[i])
     limit = max([max_tokens, *(lengths[i] for i in order[:1])])
     rounds = max(1, -(-sum(lengths) // (limit * ranks)))
@@ -66,7 +69,9 @@ def divide(lengths: Sequence[int], max_tokens: int, ranks: int) -> list[list[int
 
 
 def pack(sequences: Sequences, chosen: Sequence[int], device: torch.device) -> Batch:
-    """The chosen sequences as one batch; no sequence at all gives a batch of padding that predicts nothing."""
+    """The chosen sequences as one batch; without sequences, a batch of padding that predicts
+    nothing.
+    """
     starts = sequences.starts
     spans = [torch.arange(starts[i], starts[i + 1]) for i in chosen]
     places = torch.cat([*spans, torch.zeros(0, dtype=torch.int64)])

@@ -28,14 +28,14 @@ from .sequences import Sequences
 from .weights import AdamParams
 
 Json = dict[str, Any]
-# Idle ranks are spoken to this often, so that a dead one is noticed.
+# Idle ranks get a message this often, so that a dead one is noticed.
 HEARTBEAT_S = 5.0
 SAMPLING = ("asample", "sample_batch")
 
 
 @dataclass
 class Service:
-    """Does the work that `futures` holds."""
+    """Executes the work in `futures`."""
 
     folders: Folders
     ranks: Ranks
@@ -46,7 +46,7 @@ class Service:
         self.models: dict[str, Engine] = {}
 
     def lead(self) -> None:
-        """The first rank's loop: takes work, tells the other ranks, and answers."""
+        """The first rank's loop: takes work, sends it to the other ranks, and answers."""
         while True:
             future = self.futures.next(HEARTBEAT_S)
             if self.ranks.size > 1:
@@ -64,7 +64,7 @@ class Service:
             try:
                 self.run(operation, body, parse(operation, body, self._limits(body)))
             except RequestError:
-                # The first rank fails in the same way, and it is the one that tells.
+                # The first rank fails in the same way, and reports the error.
                 continue
 
     def _limits(self, body: Json) -> Limits:
@@ -87,7 +87,7 @@ class Service:
                 raise
 
     def run(self, operation: str, body: Json, work: Work) -> Json:
-        """Does one piece of work and returns its result."""
+        """Executes one piece of work and returns its result."""
         model_id = body.get("model_id") or body.get("sampling_session_id")
         if isinstance(work, CreateModel):
             return self._create(body["assigned_id"], work)
@@ -147,7 +147,7 @@ class Service:
 
     def _check_values(self, engine: Engine, wanted: bool) -> None:
         if wanted and engine.model.value_head is None:
-            raise RequestError("values are wanted, but the model has no value head; create it with value_head: true")
+            raise RequestError("values were requested, but the model has no value head; create it with value_head: true")
 
     def _samples(self, engine: Engine, operation: str, work: SampleBatch, rows: list[list[Row]]) -> Json:
         results = [{"sequences": [_sequence(row) for row in group]} for group in rows]
@@ -166,7 +166,7 @@ class Service:
         return [None, *scored.logprobs.tolist()]
 
     def _sample_on(self, first: Future) -> None:
-        """Samples, and lets sampling requests for the same model join while it goes on."""
+        """Samples, and lets sampling requests for the same model join meanwhile."""
         model_id = first.body.get("model_id") or first.body.get("sampling_session_id")
         engine = self.models.get(model_id)
         if engine is None:
@@ -223,7 +223,7 @@ class Service:
 
 
 def limits_of(config: ModelConfig) -> Limits:
-    """What requests for a model of this shape are checked against."""
+    """Limits for requests to a model of this shape."""
     return Limits(config.vocabulary_size, config.max_context)
 
 

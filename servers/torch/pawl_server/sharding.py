@@ -12,7 +12,7 @@ from .ranks import Ranks
 try:
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 except (ImportError, ValueError):
-    # Before 2.6 it is not there; Debian's 1.13 cannot even import its older kin with Python 3.11.
+    # Not available before 2.6; Debian's 1.13 cannot even import its predecessor with Python 3.11.
     fully_shard = None
 
 
@@ -32,7 +32,7 @@ def shard(model: Model, ranks: Ranks, dtype: torch.dtype) -> None:
 
 @contextmanager
 def unsharded(model: Model, sharded: bool) -> Iterator[None]:
-    """Gathers all weights once, for many passes without a backward one; no rank then waits for another."""
+    """Gathers all weights once, for many forward passes; then no rank waits for another."""
     if not sharded:
         yield
         return
@@ -50,9 +50,11 @@ def unsharded(model: Model, sharded: bool) -> Iterator[None]:
 
 @contextmanager
 def without_backward(model: Model, sharded: bool) -> Iterator[None]:
-    """For passes without a backward one: what they gathered is let go of, or the next pass would find it, weights changed or not.
+    """For forward-only passes: frees gathered weights, which the next pass would otherwise reuse
+    even if they have changed.
 
-    FSDP keeps the outermost weights after a pass, for the backward pass that usually follows and frees them.
+    FSDP keeps the outermost weights after a pass, for the backward pass that usually follows and
+    frees them.
     """
     try:
         yield

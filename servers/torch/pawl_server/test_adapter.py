@@ -1,4 +1,4 @@
-"""Adapters on disk: read once and not twice, with an adapter and without, by us and by PEFT."""
+"""Adapters on disk: merged exactly once, with an adapter and without, by us and by PEFT."""
 import importlib.util
 import json
 import tempfile
@@ -35,7 +35,7 @@ class AdapterTest(unittest.TestCase):
         self.addCleanup(base.cleanup)
         self.addCleanup(root.cleanup)
         self.root = Path(root.name)
-        # Weights on disk, because that is what PEFT and transformers read.
+        # Weights on disk, because PEFT and transformers read them.
         tiny_engine(base.name).save(self.root / "base", optimizer=False)
         self.plain = score(tiny_engine(str(self.root / "base")))
         self.engine = tiny_engine(str(self.root / "base"), lora_rank=4)
@@ -48,20 +48,20 @@ class AdapterTest(unittest.TestCase):
     def close(self, a, b):
         torch.testing.assert_close(a, b, rtol=0, atol=2e-5)
 
-    def test_counts_once_however_it_is_opened(self):
+    def test_is_applied_once_however_it_is_opened(self):
         for rank in (4, 0):
             engine = tiny_engine(str(self.folder), lora_rank=rank)
             self.close(score(engine), self.learnt)
             engine.load(self.folder, optimizer=True)
             self.close(score(engine), self.learnt)
-            # Saved again and again it stays what it is.
+            # Saving repeatedly does not change it.
             engine.save(self.root / "again", optimizer=False)
             self.close(score(tiny_engine(str(self.root / "again"))), self.learnt)
         base, saved = (SafetensorsFile(folder / "model.safetensors") for folder in (self.root / "base", self.folder))
         for name in base.shapes:
             self.assertTrue(torch.equal(base.read(name), saved.read(name)), name)
 
-    def test_goes_on_from_a_checkpoint_as_if_nothing_had_happened(self):
+    def test_resumes_from_a_checkpoint_as_if_nothing_had_happened(self):
         other = tiny_engine(str(self.folder), lora_rank=4)
         other.load(self.folder, optimizer=True)
         learn(self.engine), learn(other)
@@ -71,7 +71,7 @@ class AdapterTest(unittest.TestCase):
         self.engine.save(self.root / "merged", optimizer=False, merged=True)
         self.assertEqual(sorted(p.name for p in (self.root / "merged").iterdir()), ["config.json", "model.safetensors"])
         self.close(score(tiny_engine(str(self.root / "merged"))), self.learnt)
-        # A new adapter on it starts as it is.
+        # A new adapter on it starts without a change.
         self.close(score(tiny_engine(str(self.root / "merged"), lora_rank=2)), self.learnt)
         with self.assertRaisesRegex(RequestError, "save them with optimizer: false"):
             self.engine.save(self.root / "no", optimizer=True, merged=True)
@@ -80,17 +80,17 @@ class AdapterTest(unittest.TestCase):
         self.engine.load(self.root / "base", optimizer=True)
         self.close(score(self.engine), self.plain)
 
-    def test_a_reference_stays_on_its_weights(self):
+    def test_a_reference_keeps_its_base_weights(self):
         start = tiny_engine(str(self.root / "base"), lora_rank=4)
         start.snapshot_reference()
         start.load(self.folder, optimizer=False)
         self.close(score(start), self.learnt)
         self.close(score(start, reference=True), self.plain)
         self.engine.save(self.root / "merged", optimizer=False, merged=True)
-        with self.assertRaisesRegex(RequestError, "others than the reference was taken on"):
+        with self.assertRaisesRegex(RequestError, "differ from those of the reference"):
             start.load(self.root / "merged", optimizer=False)
 
-    def test_checkpoints_from_before_are_read_as_they_were_meant(self):
+    def test_old_checkpoints_are_read_correctly(self):
         old = self.root / "old"
         self.engine.save(old, optimizer=True)
         for name in ("adapter_config.json", "adapter_model.safetensors"):
@@ -99,7 +99,7 @@ class AdapterTest(unittest.TestCase):
         pieces = [piece for parts in weights.pieces.values() for piece in parts]
         merged = [(p.name, _merged(weights, p.parameter, 4)[p.begin : p.end].clone()) for p in pieces]
         write_safetensors(old / "model.safetensors", [(n, tuple(v.shape), lambda v=v: v) for n, v in merged])
-        with self.assertRaisesRegex(RequestError, "its weights hold the adapter, so start a new run"):
+        with self.assertRaisesRegex(RequestError, "its weights include the adapter, so start a new run"):
             tiny_engine(str(old), lora_rank=4).load(old, optimizer=True)
         ours = [(name, tuple(p.shape), lambda p=p: p) for name, p in weights.masters.items()]
         write_safetensors(old / "adapter.safetensors", ours)
@@ -110,8 +110,8 @@ class AdapterTest(unittest.TestCase):
         learn(self.engine), learn(other)
         self.close(score(other), score(self.engine))
 
-    def test_what_does_not_fit_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "has rank 4, and one of rank 2 is asked for"):
+    def test_what_does_not_fit_is_rejected(self):
+        with self.assertRaisesRegex(ValueError, "has rank 4, but rank 2 was requested"):
             tiny_engine(str(self.folder), lora_rank=2)
         file = self.folder / "adapter_config.json"
         fields = json.loads(file.read_text())
@@ -126,7 +126,7 @@ class AdapterTest(unittest.TestCase):
         from transformers import AutoModelForCausalLM
 
         base = AutoModelForCausalLM.from_pretrained(self.root / "base", dtype=torch.float32)
-        # By itself, transformers follows the adapter's configuration to the weights beside it.
+        # By itself, transformers follows the adapter's configuration to the weights next to it.
         for theirs in (PeftModel.from_pretrained(base, self.folder), AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32)):
             self.assertTrue(any("lora_A" in name for name, _ in theirs.named_parameters()))
             self.close(self.theirs(theirs), self.learnt)
@@ -150,7 +150,7 @@ class AdapterTest(unittest.TestCase):
             if shared:
                 self.close(score(tiny_engine(str(folder), lora_rank=2)), expected)
             else:
-                with self.assertRaisesRegex(ValueError, "have each a lora_A of their own"):
+                with self.assertRaisesRegex(ValueError, "each have their own lora_A"):
                     tiny_engine(str(folder), lora_rank=2)
 
     def theirs(self, model) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The engine: what it computes against plain PyTorch, and that sampling, saving and adapters agree with it."""
+"""The engine against plain PyTorch, and that sampling, saving and adapters agree with it."""
 import importlib.util
 import os
 import tempfile
@@ -120,7 +120,7 @@ class EngineTest(unittest.TestCase):
     def test_fewer_rows_at_a_time_give_the_same_samples(self):
         engine = tiny_engine(self.folder.name)
         requests = [SampleRequest((1, 2, i), 3, 5, i) for i in range(3)]
-        few = Sampler(engine.model, torch.device("cpu"), torch.float32, recorded=False, rows=2)
+        few = Sampler(engine.model, torch.device("cpu"), torch.float32, cuda_graphs=False, rows=2)
         with torch.no_grad():
             found = [[row.tokens for row in group] for group in few.sample(requests)]
         self.assertEqual(found, [[row.tokens for row in group] for group in engine.sample(requests)])
@@ -144,7 +144,7 @@ class EngineTest(unittest.TestCase):
         self.assertEqual(tuple(ended.tokens[-2:]), stop)
         self.assertEqual(ended.tokens, free.tokens[: len(ended.tokens)])
 
-    def test_saved_and_loaded_goes_on_as_before(self):
+    def test_saved_and_loaded_continues_as_before(self):
         sequences = random_sequences((20, 30))
         for lora_rank in (0, 2):
             engine = tiny_engine(self.folder.name, lora_rank=lora_rank, value_head=True)

@@ -1,4 +1,4 @@
-"""Objectives from JSON: their values, their derivatives at kinks, and what is refused."""
+"""Objectives from JSON: their values, their derivatives at kinks, and what is rejected."""
 import math
 import unittest
 
@@ -46,7 +46,7 @@ class ExpressionTest(unittest.TestCase):
         ratio = {"op": "exp", "x": {"op": "sub", "x": X, "y": {"op": "input", "name": "old"}}}
         self.assertEqual(len(objective({"op": "add", "x": ratio, "y": ratio}).nodes), 5)
 
-    def test_refusals(self):
+    def test_rejections(self):
         deep = X
         for _ in range(200):
             deep = {"op": "neg", "x": deep}

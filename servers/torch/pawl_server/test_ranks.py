@@ -1,4 +1,6 @@
-"""Two processes give what one gives; a checkpoint of two is gone on from by one; a lost rank ends them all."""
+"""Two processes give the same results as one; one can resume a checkpoint of two; a lost rank ends
+them all.
+"""
 import json
 import os
 import signal
@@ -25,7 +27,9 @@ HAS_TORCHRUN = int(torch.__version__.split(".")[0]) >= 2
 
 
 def two_ranks(*arguments: str) -> list[subprocess.Popen[str]]:
-    """Two processes as torchrun starts them; Debian's torchrun of 1.13 does not run with Python 3.11."""
+    """Two processes as started by torchrun; Debian's torchrun of 1.13 does not run with Python
+    3.11.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -43,7 +47,9 @@ def two_ranks(*arguments: str) -> list[subprocess.Popen[str]]:
 
 
 def updates(engine, count):
-    """Some updates, with fewer sequences than ranks in one of them; what they gave, and what was scored around them."""
+    """Some updates, one with fewer sequences than ranks; their results, and the scores before and
+    after.
+    """
     found = []
     engine.snapshot_reference()
     for step in range(count):
@@ -68,10 +74,10 @@ class RanksTest(unittest.TestCase):
         self.addCleanup(self.model.cleanup)
         self.addCleanup(self.root.cleanup)
 
-    def test_two_ranks_give_what_one_gives(self):
+    def test_two_ranks_give_the_same_as_one(self):
         self.compare("sharded")
 
-    def test_two_ranks_with_whole_models_give_what_one_gives(self):
+    def test_two_ranks_with_whole_models_give_the_same_as_one(self):
         self.compare("whole")
 
     def compare(self, way):

@@ -1,4 +1,6 @@
-"""Models that cannot be computed rightly are refused when they are opened, by name or by what they compute."""
+"""Models that cannot be computed correctly are rejected when they are opened, by name or by their
+numbers.
+"""
 import importlib.util
 import tempfile
 import unittest
@@ -16,7 +18,8 @@ from .testing import CONFIG, model_folder, tiny_engine
 SIZES = {k: v for k, v in CONFIG.items() if k not in ("architectures", "model_type", "num_hidden_layers")}
 LINEAR = {"linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 4, "linear_value_head_dim": 4}
 FULL = {"layer_types": ["full_attention"] * 4}
-# Configuration, what is special about it, the name it is refused by, and what its numbers show without that name.
+# Configuration, its special options, the name it is rejected by, and what its numbers show without
+# that name.
 HYBRIDS = (
     ("Qwen3_5TextConfig", LINEAR, r"linear_attention \(layers 0, 1, 2\)", "packed into one batch and each alone"),
     ("Lfm2Config", {"layer_types": ["conv", "full_attention"] * 2}, r"conv \(layers 0, 2\)", "packed into one batch and each alone"),
@@ -25,7 +28,7 @@ HYBRIDS = (
     ("MistralConfig", {"sliding_window": 8}, "a sliding window of 8 tokens", "not supported: attention with sliding_window"),
     ("Gemma2Config", {**FULL, "attn_logit_softcapping": None, "final_logit_softcapping": 2.0}, "final_logit_softcapping", "from transformers itself and here"),
 )
-# No layer of theirs has a name that says so.
+# None of their layers has a name that says so.
 ODD = (
     ("GraniteConfig", {"logits_scaling": 8.0}, "from transformers itself and here"),
     ("GPT2Config", {}, "when they are sampled and when they are scored"),
@@ -35,7 +38,7 @@ FINE = (("Qwen3Config", {}), ("MistralConfig", {"sliding_window": None}), ("Olmo
 
 
 def write(folder: Path, name: str, changes: dict) -> bool:
-    """A tiny model with random weights, where transformers knows it."""
+    """A tiny model with random weights, if transformers knows it."""
     import transformers
 
     kind = getattr(transformers, name, None)
@@ -55,7 +58,7 @@ class SelfCheckTest(unittest.TestCase):
     def setUp(self):
         torch.set_num_threads(1)
 
-    def test_a_model_of_ours_that_leaks_is_refused_with_the_size_of_it(self):
+    def test_our_own_model_that_leaks_is_rejected_with_the_difference(self):
         folder = model_folder()
         self.addCleanup(folder.cleanup)
         with mock.patch.object(PackedAttention, "__init__", lambda self, lengths, device: leak(self, lengths)):
@@ -66,19 +69,19 @@ class SelfCheckTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "when they are sampled and when they are scored"):
                 tiny_engine(folder.name)
 
-    def test_small_contexts_are_no_hindrance(self):
+    def test_small_contexts_work(self):
         for context in (1, 2, 3, 9):
             folder = model_folder(max_position_embeddings=context)
             self.addCleanup(folder.cleanup)
             self.assertEqual(tiny_engine(folder.name).config.max_context, context)
 
     @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
-    def test_layers_that_mix_tokens_otherwise_are_refused_by_name_and_by_their_numbers(self):
+    def test_layers_that_mix_tokens_differently_are_rejected_by_name_and_by_their_numbers(self):
         for name, changes, named, shown in HYBRIDS:
             with self.subTest(name), tempfile.TemporaryDirectory() as root:
                 if not write(Path(root), name, changes):
                     self.skipTest(f"transformers has no {name}")
-                # The configuration alone says it, so that a server does not even start.
+                # The configuration alone shows it, so a server does not even start.
                 with self.assertRaisesRegex(ValueError, f"config.json: not supported: .*{named}"):
                     read_config(Path(root))
                 with mock.patch.object(other_config, "_refuse_unknown", lambda *_: None):
@@ -86,7 +89,7 @@ class SelfCheckTest(unittest.TestCase):
                         tiny_engine(root)
 
     @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
-    def test_what_has_no_name_is_seen_in_the_numbers(self):
+    def test_unnamed_differences_show_in_the_numbers(self):
         for name, changes, shown in ODD:
             with self.subTest(name), tempfile.TemporaryDirectory() as root:
                 if not write(Path(root), name, changes):
@@ -95,7 +98,7 @@ class SelfCheckTest(unittest.TestCase):
                     tiny_engine(root)
 
     @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
-    def test_plain_decoders_pass_by_far(self):
+    def test_plain_decoders_pass_easily(self):
         for name, changes in FINE:
             with self.subTest(name), tempfile.TemporaryDirectory() as root:
                 if not write(Path(root), name, changes):
@@ -105,7 +108,7 @@ class SelfCheckTest(unittest.TestCase):
 
 
 def leak(attention: PackedAttention, lengths) -> None:
-    """All sequences as one: what attention that knows no borders would see."""
+    """All sequences as one: what attention without sequence borders would see."""
     width = -(-sum(lengths) // 64) * 64
     attention.shape, attention.places = (1, width), torch.arange(sum(lengths))
 

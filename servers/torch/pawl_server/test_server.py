@@ -1,4 +1,4 @@
-"""The server as a client meets it: futures, repeats, limits, keys, and paths that lead nowhere else."""
+"""The server as clients see it: futures, repeats, limits, keys, and paths that stay inside."""
 import http.client
 import json
 import os
@@ -26,7 +26,7 @@ SERVE = Path(__file__).parent.parent / "serve.py"
 
 
 class ProcessTest(unittest.TestCase):
-    def test_ends_with_its_standard_input_and_serves_without_a_model(self):
+    def test_exits_with_its_standard_input_and_serves_without_a_model(self):
         with tempfile.TemporaryDirectory() as root:
             process = subprocess.Popen(
                 [sys.executable, SERVE, "--checkpoints", root, "--until-stdin-closes"],
@@ -108,7 +108,7 @@ class ServerTest(unittest.TestCase):
         body = {"base_model": "tiny", "request_key": "once"}
         self.assertEqual(self.post("create_model", body), self.post("create_model", body))
 
-    def test_samples_come_back(self):
+    def test_samples_are_returned(self):
         request = {"prompt": [1, 2], "num_samples": 2, "sampling_params": {"max_tokens": 4, "seed": 1}}
         status, answer = self.result("sample_batch", {"model_id": self.model_id, "requests": [request, request]})
         self.assertEqual(status, 200)
@@ -120,7 +120,7 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(answer["sequences"], self.result("sample_batch", {"model_id": self.model_id, "requests": [request]})[1]["results"][0]["sequences"])
         self.assertEqual(len(answer["prompt_logprobs"]), 2)
 
-    def test_numbers_travel_in_base64(self):
+    def test_numbers_are_sent_in_base64(self):
         datum = {
             "model_input": {"base64": "AQAAAAAAAAACAAAAAAAAAA==", "dtype": "int64", "shape": [2]},
             "loss_fn_inputs": {"target_tokens": [2, 3], "mask": [0, 1]},
@@ -141,7 +141,7 @@ class ServerTest(unittest.TestCase):
         plain, cool = score(), score(temperatures=[1, 0.5, 1])
         self.assertEqual([plain[0], plain[2]], [cool[0], cool[2]])
         self.assertNotAlmostEqual(plain[1], cool[1], places=3)
-        # Where nothing is wanted, nothing is divided.
+        # Entries that are not targets are not scaled.
         self.assertEqual(score(temperatures=[0, 1, 1], mask=[0, 1, 1])[1:], plain[1:])
 
     def test_nothing_is_answered_without_the_key(self):
@@ -152,7 +152,7 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(self.send("POST", "/api/v1/create_session", "{}", key="", Authorization=f"Bearer {KEY}")[0], 200)
         self.assertEqual(self.send("GET", "/healthz", key="")[0], 200)
 
-    def test_malformed_requests_are_told_so_and_do_no_harm(self):
+    def test_malformed_requests_are_rejected_and_harmless(self):
         before = self.forward_backward()
         good = {"model_id": self.model_id}
         datum = lambda **changes: {"data": [{"model_input": [1, 2], "loss_fn_inputs": {"target_tokens": [2, 3], "weights": [1, 1], **changes}}], "loss_fn": "cross_entropy"}
@@ -167,7 +167,7 @@ class ServerTest(unittest.TestCase):
             ("forward_backward", {**good, "forward_backward_input": {**datum(), "loss_fn": "import os"}}, "unknown loss"),
             ("forward_backward", {**good, "forward_backward_input": datum(temperatures=[1])}, "1 temperatures; expected one each"),
             ("forward_backward", {**good, "forward_backward_input": datum(temperatures=[1, 0])}, "token 2 of sequence 0 has 0.0; expected a finite number above 0"),
-            ("forward_backward", {**good, "forward_backward_input": {**datum(), "loss_fn": "objective", "loss_fn_config": {"objective": {"loss": {"op": "input", "name": "temperatures"}, "metrics": {}}}}}, "call it otherwise"),
+            ("forward_backward", {**good, "forward_backward_input": {**datum(), "loss_fn": "objective", "loss_fn_config": {"objective": {"loss": {"op": "input", "name": "temperatures"}, "metrics": {}}}}}, "rename it"),
             ("optim_step", {**good, "adam_params": {"learning_rate": -1}}, "learningRate must be a number between 0 and 100"),
             ("optim_step", good, "adam_params: expected dict, found nothing"),
             ("asample", {**good, "prompt": [], "sampling_params": {"max_tokens": 1}}, "empty"),
@@ -185,7 +185,8 @@ class ServerTest(unittest.TestCase):
         for data in (b"{", b"[]", b'{"a": NaN}', b"[" * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b"\xff"):
             self.assertEqual(self.send("POST", "/api/v1/create_session", data)[0], 400, data[:20])
         self.assertEqual(self.send("POST", "/api/v1/create_session", b"{}", **{"Content-Type": "text/plain"})[0], 415)
-        # The larger one does not fit into the buffers between client and server, so the answer must outlast it.
+        # The larger one does not fit into the buffers between client and server, so the answer must
+        # outlast it.
         for size in (2**20 + 1, 2**26):
             self.assertEqual(self.send("POST", "/api/v1/create_session", b" " * size)[0], 413)
         for length in ("abc", "-1"):
@@ -209,7 +210,7 @@ class ServerTest(unittest.TestCase):
             self.assertEqual(self.send("GET", f"/api/v1/files/{path}")[0], 400, path)
         self.assertEqual(self.post("delete_weights", {"path": "../a"})[0], 400)
 
-    def test_a_checkpoint_travels(self):
+    def test_a_checkpoint_can_be_downloaded_and_uploaded(self):
         self.assertEqual(self.result("save_weights", {"model_id": self.model_id, "path": "run/one"})[0], 200)
         names = ("config.json", "model.safetensors", "optimizer.safetensors")
         files = {name: self.send("GET", f"/api/v1/files/run/one/{name}") for name in names}
@@ -228,7 +229,7 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(self.post("delete_weights", {"path": "run/one"}), (200, {"deleted": True}))
         self.assertEqual(self.post("delete_weights", {"path": "run/one"}), (200, {"deleted": False}))
 
-    def test_a_damaged_checkpoint_is_refused(self):
+    def test_a_damaged_checkpoint_is_rejected(self):
         self.result("save_weights", {"model_id": self.model_id, "path": "good"})
         file = Path(self.root.name) / "good" / "model.safetensors"
         data = file.read_bytes()

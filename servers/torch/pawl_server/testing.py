@@ -1,4 +1,4 @@
-"""What tests share: a tiny model, an engine for it, and sequences."""
+"""Shared by tests: a tiny model, an engine for it, and sequences."""
 from __future__ import annotations
 
 import json
@@ -46,7 +46,7 @@ def tiny_engine(
 
 
 def random_sequences(lengths: Sequence[int], seed: int = 0, mask: Optional[float] = 0.7) -> Sequences:
-    """Random tokens; about this share of them is wanted."""
+    """Random tokens, of which about this share are targets."""
     generator = torch.Generator().manual_seed(seed)
     total = sum(lengths)
     ids = torch.randint(CONFIG["vocab_size"], (total,), generator=generator)

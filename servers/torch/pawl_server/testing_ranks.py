@@ -1,4 +1,4 @@
-"""One rank of the job that test_ranks.py starts: updates, samples, a checkpoint, and more updates."""
+"""One rank of the job started by test_ranks.py: updates, samples, a checkpoint, and more updates."""
 import json
 import os
 import sys
@@ -24,5 +24,6 @@ if __name__ == "__main__":
     if ranks.first:
         print(json.dumps(found), flush=True)
     ranks.gather("finished")
-    # As the server ends: gloo's threads may still hold tensors, and freeing those in an interpreter that shuts down aborts.
+    # As when the server exits: gloo's threads may still hold tensors, and freeing them while the
+    # interpreter shuts down aborts.
     os._exit(0)

@@ -1,8 +1,7 @@
 """The trained weights: 32-bit masters, their gradients, and AdamW.
 
-On one GPU the model computes in bfloat16 with copies of the masters, and gradients are collected in 32 bits;
-sampling reads the very same copies. In 32 bits, and where FSDP shards and casts by itself, a parameter is
-its own master.
+On one GPU the model computes in bfloat16 with copies of the masters, and gradients are accumulated in 32 bits;
+sampling reads the same copies. In 32 bits, and if FSDP shards and casts, a parameter is its own master.
 """
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ AnyModel = Union[Model, OtherModel]
 
 
 class AdamParams(NamedTuple):
-    """Settings of one step."""
+    """Settings of one optimiser step."""
 
     learning_rate: float
     beta1: float = 0.9
@@ -33,11 +32,11 @@ class AdamParams(NamedTuple):
 
 
 class Weights:
-    """All parameters of a model by name, and what is needed to train those that are trained."""
+    """All parameters of a model by name, and the state needed to train the trainable ones."""
 
     def __init__(self, model: AnyModel, ranks: Ranks, sharded: bool) -> None:
         self.ranks, self.sharded = ranks, sharded
-        # The tensors of a checkpoint that each parameter consists of.
+        # The checkpoint tensors that each parameter consists of.
         self.pieces: dict[str, list[Piece]] = defaultdict(list)
         for piece in model.pieces():
             self.pieces[piece.parameter].append(piece)
@@ -53,11 +52,11 @@ class Weights:
         self.adam = self._optimizer()
 
     def pieces_of(self, name: str) -> list[Piece]:
-        """The checkpoint's tensors of a parameter; an adapter's has its own name."""
+        """The checkpoint's tensors of a parameter; an adapter's parameter has its own name."""
         return self.pieces.get(name) or [Piece(name, name, 0, self.parameters[name].shape[0])]
 
     def _optimizer(self) -> torch.optim.Optimizer:
-        # Weight decay spares vectors: norms and biases.
+        # Weight decay skips vectors: norms and biases.
         groups = [{"params": [p for p in self.masters.values() if (p.dim() > 1) == matrix]} for matrix in (True, False)]
         groups = [group for group in groups if group["params"]]
         try:
@@ -75,19 +74,21 @@ class Weights:
 
     @property
     def gradients(self) -> dict[str, Tensor]:
-        """Gradients so far; none where there was no backward pass."""
+        """The accumulated gradients; none if there was no backward pass."""
         if self.collected:
             return self.collected
         return {name: p.grad for name, p in self.trained.items() if p.grad is not None}
 
     def clear(self) -> None:
-        """Forgets the gradients."""
+        """Clears the gradients."""
         self.collected = {}
         for p in self.trained.values():
             p.grad = None
 
     def gradient_norm(self) -> float:
-        """The global norm of the accumulated gradient, summed over ranks first; an error where it is not finite."""
+        """The global norm of the accumulated gradient, summed over ranks first; raises if it is not
+        finite.
+        """
         gradients = self.gradients
         if not gradients:
             raise RequestError("there is no gradient yet; call forward_backward first")
@@ -102,7 +103,7 @@ class Weights:
             if not math.isfinite(square):
                 self.clear()
                 raise RequestError(
-                    f"the gradient of {self.pieces_of(name)[0].name} is not finite; the gradient is cleared and the weights are as before"
+                    f"the gradient of {self.pieces_of(name)[0].name} is not finite; the gradient was cleared and the weights are unchanged"
                 )
         return math.sqrt(sum(found.values()))
 
@@ -139,12 +140,12 @@ class Weights:
             place(value, self.parameters[name])
 
     def snapshot(self) -> dict[str, Tensor]:
-        """A copy of the numbers the model computes with, as far as they are trained."""
+        """A copy of the trained part of the weights that the model computes with."""
         return {name: local(p.detach()).clone() for name, p in self.trained.items()}
 
     @torch.no_grad()
     def exchange(self, snapshot: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Computes with a snapshot from now on, and returns one of what was there."""
+        """Switches to a snapshot, and returns a snapshot of the previous weights."""
         before = self.snapshot()
         for name, p in self.trained.items():
             local(p.detach()).copy_(snapshot[name])
@@ -164,7 +165,7 @@ class Weights:
 
     @torch.no_grad()
     def assign_moments(self, moments: Mapping[str, tuple[Tensor, Tensor]], steps: int) -> None:
-        """Replaces Adam's state; parameters that have none start afresh."""
+        """Replaces Adam's state; parameters without one are reset."""
         self.adam.state.clear()
         fused = bool(self.adam.defaults.get("fused"))
         for name, (first, second) in moments.items():
@@ -177,12 +178,12 @@ class Weights:
 
 
 def local(tensor: Tensor) -> Tensor:
-    """This rank's part of a sharded tensor; any other tensor itself."""
+    """This rank's part of a sharded tensor; any other tensor is returned unchanged."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """The full tensor, gathered from all ranks where it is sharded."""
+    """The full tensor, gathered from all ranks if it is sharded."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 

@@ -22,10 +22,10 @@ function textbook(
 }
 
 describe("AdamW", () => {
-  it("is the textbook's, over several pieces, and decays matrices but not vectors", async () => {
+  it("matches the textbook over several chunks, and decays matrices but not vectors", async () => {
     const sessions = createSessions(2);
     const noise = createRandom(3).next;
-    // Both sides of the border take two pieces.
+    // Both parts take two chunks.
     const [size, matrixSize, begin] = [140_003, 70_001, 5];
     const start = randomFloats([size], noise);
     const steps = [1, 2, 3].map(() => randomFloats([size], noise));
@@ -57,7 +57,7 @@ describe("AdamW", () => {
     await sessions.dispose();
   });
 
-  it("measures an array, and sees what is not finite", async () => {
+  it("computes the norm of an array, and detects what is not finite", async () => {
     const sessions = createSessions(2);
     const array = new Float32Array(100_000).fill(2);
     expect(await squaredNorm(sessions, array)).toBe(400_000);
@@ -76,7 +76,7 @@ describe("AdamW", () => {
     await sessions.dispose();
   });
 
-  it("refuses settings that could ruin the weights", () => {
+  it("rejects settings that could ruin the weights", () => {
     expect(() => checkAdamParams({ learningRate: Number.POSITIVE_INFINITY })).toThrow(
       /learningRate/,
     );

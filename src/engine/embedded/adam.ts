@@ -1,14 +1,17 @@
-/** AdamW, and the sums over parameters it needs, as graphs run over pieces of one array that holds all tensors. */
+/**
+ * AdamW and the sums over parameters it needs, as graphs that run over chunks of one array of all
+ * tensors.
+ */
 import { type AdamParams, EngineError } from "../engine.js";
 import { addInput, createGraph, emit, type Tensor } from "./graph.js";
 import { elementwise, unary } from "./ops.js";
 import { finishProgram, type Program } from "./program.js";
 import { type Feed, type Feeds, floats, type Sessions } from "./sessions.js";
 
-/** Numbers per piece: enough that calls cost little, few enough that what a piece needs stays in cache. */
-const PIECE = 65_536;
+/** Numbers per chunk: enough that calls cost little, few enough that a chunk stays in cache. */
+const CHUNK = 65_536;
 
-/** Threads that have met stay awake for a while, on cores that the replicas need. */
+/** More threads would spin for a while after each call, on cores that the replicas need. */
 const ALONE = { threads: 1 };
 
 const SCALARS = ["keep", "rate", "keepFirst", "keepSecond", "toFirst", "toRoot", "eps"] as const;
@@ -21,13 +24,13 @@ export interface AdamArrays {
   readonly second: Float32Array;
 }
 
-/** Where an optimiser step has an effect: from `begin` on, with weight decay before `matrixSize`. */
+/** What an optimiser step changes: from `begin` on, with weight decay before `matrixSize`. */
 export interface AdamRange {
   readonly begin: number;
   readonly matrixSize: number;
 }
 
-/** Refuses settings under which the weights could become anything but finite numbers. */
+/** Rejects settings under which the weights could become NaN or infinite. */
 export function checkAdamParams(params: AdamParams): void {
   const check = (name: keyof AdamParams, low: number, high: number, fallback: number) => {
     const value = params[name] ?? fallback;
@@ -45,7 +48,8 @@ export function checkAdamParams(params: AdamParams): void {
 const DEFAULTS = { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01 } as const;
 
 /**
- * Updates parameters and moments in place. Weight decay is decoupled and spares vectors (norms, biases).
+ * Updates parameters and moments in place. Weight decay is decoupled and skips vectors (norms,
+ * biases).
  *
  * Finite gradients and checked settings keep all results finite, so nothing can fail half-way.
  */
@@ -58,7 +62,7 @@ export async function adamStep(
   const update = await sessions.get("adam", adamProgram, ALONE);
   const { beta1 = DEFAULTS.beta1, beta2 = DEFAULTS.beta2, eps = DEFAULTS.eps } = params;
   const decay = params.learningRate * (params.weightDecay ?? DEFAULTS.weightDecay);
-  // The scale of the gradient and the bias corrections are folded into the factors that are there anyway.
+  // The gradient's scale and the bias corrections are folded into factors that are needed anyway.
   const root = Math.sqrt(1 - beta2);
   const correction = Math.sqrt(1 - beta2 ** params.optimSteps);
   const scalars = {
@@ -74,13 +78,13 @@ export async function adamStep(
     { from: matrixSize, to: arrays.parameters.length, keep: 1 },
   ]) {
     const shared = scalarFeeds({ ...scalars, keep });
-    const pieces = (array: Float32Array) => piecesOf(array.subarray(from, to));
+    const chunks = (array: Float32Array) => chunksOf(array.subarray(from, to));
     const [gradients, first, second] = [
-      pieces(arrays.gradients),
-      pieces(arrays.first),
-      pieces(arrays.second),
+      chunks(arrays.gradients),
+      chunks(arrays.first),
+      chunks(arrays.second),
     ];
-    for (const [i, parameter] of pieces(arrays.parameters).entries()) {
+    for (const [i, parameter] of chunks(arrays.parameters).entries()) {
       const changed = { parameter, first: first[i]!, second: second[i]! };
       await update.run({ ...shared, ...changed, gradient: gradients[i]! }, changed);
     }
@@ -93,14 +97,14 @@ function scalarFeeds(values: Readonly<Record<(typeof SCALARS)[number], number>>)
   );
 }
 
-function piecesOf(array: Float32Array): readonly Feed[] {
-  return Array.from({ length: Math.ceil(array.length / PIECE) }, (_, i) => {
-    const piece = array.subarray(i * PIECE, (i + 1) * PIECE);
-    return floats(piece, [piece.length]);
+function chunksOf(array: Float32Array): readonly Feed[] {
+  return Array.from({ length: Math.ceil(array.length / CHUNK) }, (_, i) => {
+    const chunk = array.subarray(i * CHUNK, (i + 1) * CHUNK);
+    return floats(chunk, [chunk.length]);
   });
 }
 
-/** Each result may lie where its input does, because only its first operator reads that. */
+/** Each result may overwrite its input, because only the first operator reads it. */
 function adamProgram(): Program {
   const graph = createGraph();
   const vector = (name: string) => addInput(graph, name, "float32", ["n"]);
@@ -137,11 +141,11 @@ function adamProgram(): Program {
   );
 }
 
-/** The square of an array's norm, which is not finite where a number, or its square, is not. */
+/** The squared norm of an array, which is not finite if a number or its square is not. */
 export async function squaredNorm(sessions: Sessions, array: Float32Array): Promise<number> {
   const norm = await sessions.get("norm", normProgram, ALONE);
   let sum = 0;
-  for (const piece of piecesOf(array)) sum += (await norm.run({ x: piece })).get("norm")![0]!;
+  for (const chunk of chunksOf(array)) sum += (await norm.run({ x: chunk })).get("norm")![0]!;
   return sum;
 }
 
@@ -157,7 +161,7 @@ function normProgram(): Program {
   return finishProgram(graph, new Map([["norm", norm]]));
 }
 
-/** Adds an array to one of its size, in place. */
+/** Adds an array to another of the same size, in place. */
 export async function addArray(
   sessions: Sessions,
   sum: Float32Array,

@@ -14,7 +14,7 @@ export interface BatchRow {
   stopReason: Sample["stopReason"] | undefined;
 }
 
-/** A row that has no token yet: sample number `index` of its request. */
+/** A row without tokens yet: sample number `index` of its request. */
 export function startRow(request: SampleRequest, index: number): BatchRow {
   return {
     request,
@@ -26,7 +26,7 @@ export function startRow(request: SampleRequest, index: number): BatchRow {
   };
 }
 
-/** What has become of a row that has stopped. */
+/** The result of a row that has stopped. */
 export function toSample(row: BatchRow): Sample {
   const { tokens, logprobs, sampledLogprobs } = row;
   return { tokens, logprobs, sampledLogprobs, stopReason: row.stopReason! };
@@ -37,7 +37,9 @@ export function positionOf(row: BatchRow): number {
   return row.request.prompt.length + row.tokens.length - 1;
 }
 
-/** Draws a row's next token from entry `at` of the distribution, and sees whether the row stops. */
+/**
+ * Draws a row's next token from entry `at` of the distribution, and checks whether the row stops.
+ */
 export function drawToken(
   row: BatchRow,
   next: Distribution,

@@ -1,17 +1,17 @@
-/** Which samples a replica makes together: batches, and the KV caches they can go on in. */
+/** Which samples a replica draws together: batches, and the KV caches they can continue in. */
 import type { SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import type { BatchRow } from "./batch-row.js";
 import { compactRows, type KvCache, type KvRow } from "./kv-cache.js";
 import type { PrefixCache } from "./prefix-cache.js";
 
-/** Rows decoded together, and prompt tokens cached together, at most. */
+/** Maximum number of rows decoded together, and of prompt tokens cached together. */
 export const MAX_ROWS = 256;
 const MAX_PROMPT_TOKENS = 65_536;
-/** Tokens a row that may go on has capacity for beside those it is known to need: a few turns. */
+/** Spare capacity, in tokens, of a row that may be continued: enough for a few turns. */
 export const SPARE_TOKENS = 64;
 
-/** Samples of one prompt to be made together. */
+/** Samples of one prompt to be drawn together. */
 export interface SampleTask {
   readonly request: SampleRequest;
   /** Which of the request's samples: the first one, and how many. */
@@ -19,7 +19,7 @@ export interface SampleTask {
   readonly count: number;
   /** The cached prefix of the prompt in this replica: its handle, and how many of its tokens. */
   readonly prefix?: { readonly handle: number; readonly tokens: number } | undefined;
-  /** Under which handle to cache the row, for a prompt that continues it. */
+  /** Handle under which to cache the row, for a prompt that continues it. */
   readonly cacheAs?: number | undefined;
 }
 
@@ -31,21 +31,24 @@ export interface Group {
   readonly prefix: KvRow | undefined;
 }
 
-/** Groups sampled together, in the order of the rows of the KV cache that holds their prefixes already. */
+/**
+ * Groups sampled together, in the order of the rows of the KV cache that already holds their
+ * prefixes.
+ */
 export interface Batch {
   readonly groups: readonly Group[];
   readonly kv?: KvCache | undefined;
 }
 
-/** Tokens a group's row will have at most. */
+/** Maximum number of tokens that a group's row will have. */
 export function tokensNeeded({ task: { request } }: Group): number {
   return request.prompt.length + request.maxTokens;
 }
 
 /**
- * Groups that are most of the rows of a KV cache go on in its memory, and its other rows are evicted: rows were put
- * together because they were asked for together, so that what is not asked for with the others has likely ended.
- * The rest is left.
+ * Groups that make up most rows of a KV cache continue in its memory, and its other rows are
+ * evicted: rows were batched because they were requested together, so a row that is not requested
+ * with the others has probably ended. The remaining groups are returned.
  */
 export function reuseCaches(
   config: ModelConfig,
@@ -70,7 +73,9 @@ export function reuseCaches(
   return { batches, rest: groups.filter((group) => !placed.has(group)) };
 }
 
-/** Batches of prompts of similar length, and of as many samples each, so that little is padded. */
+/**
+ * Batches of prompts with similar lengths and equal sample counts, so that there is little padding.
+ */
 export function formBatches(groups: readonly Group[]): readonly Batch[] {
   const order = [...groups].sort((a, b) => byLength(a.task, b.task));
   const batches: Group[][] = [];

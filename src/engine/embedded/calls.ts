@@ -1,9 +1,9 @@
-/** Calls to a worker thread and back: one message for each call, one for its answer. */
+/** Calls to a worker thread: one message per call, one per answer. */
 import { fileURLToPath } from "node:url";
 import { type MessagePort, Worker } from "node:worker_threads";
 import { EngineError } from "../engine.js";
 
-/** Buffers that move to the other side instead of being copied. */
+/** Buffers that are transferred instead of copied. */
 export type Moved = readonly ArrayBufferLike[];
 
 interface Call {
@@ -13,13 +13,13 @@ interface Call {
 }
 
 interface Reply {
-  /** That of the call. */
+  /** The id of the call. */
   readonly id: number;
   readonly result?: unknown;
   readonly error?: {
     readonly message: string;
     readonly stack: string | undefined;
-    /** Whether it is an `EngineError`, told to the user as it is. */
+    /** Whether it is an `EngineError`, which is shown to the user unchanged. */
     readonly expected: boolean;
   };
 }
@@ -27,12 +27,12 @@ interface Reply {
 /** The calling side of a worker thread. */
 export interface Caller {
   call(method: string, args: readonly unknown[], moved?: Moved): Promise<unknown>;
-  /** Whether the thread is gone, so that calls only fail. */
+  /** Whether the thread has ended, so that all calls fail. */
   readonly ended: boolean;
   end(): Promise<void>;
 }
 
-/** Starts the worker of that file, beside this one, for calls. */
+/** Starts the worker in the named file, next to this one. */
 export function startCaller(file: string, workerData: unknown): Caller {
   const worker = startWorker(file, workerData);
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -53,7 +53,7 @@ export function startCaller(file: string, workerData: unknown): Caller {
   worker.on("error", (error) =>
     end(new EngineError(`the engine's thread failed: ${String(error)}`, { cause: error })),
   );
-  worker.on("exit", () => end(new EngineError("the engine was disposed of, or its thread ended")));
+  worker.on("exit", () => end(new EngineError("the engine was disposed, or its thread ended")));
   return {
     call: (method, args, moved = []) => {
       if (ended !== undefined) return Promise.reject(ended);
@@ -76,13 +76,13 @@ export function startCaller(file: string, workerData: unknown): Caller {
   };
 }
 
-/** What a call gives, and which of its buffers may move. */
+/** The result of a call, and which of its buffers may be transferred. */
 export interface Answer {
   readonly result: unknown;
   readonly moved?: Moved;
 }
 
-/** The answering side: carries out one call after another. */
+/** The answering side: executes one call after another. */
 export function serve(
   port: MessagePort,
   perform: (method: string, args: readonly unknown[]) => Promise<Answer>,
@@ -112,7 +112,7 @@ function toError({ message, stack, expected }: NonNullable<Reply["error"]>): Err
   return error;
 }
 
-/** Starts a worker: compiled, or from its TypeScript source when this file is run from source. */
+/** Starts a worker: compiled, or from its TypeScript source if this file runs from source. */
 function startWorker(name: string, workerData: unknown): Worker {
   const compiled = import.meta.url.endsWith(".js");
   const file = new URL(compiled ? `./${name}.js` : `./${name}.ts`, import.meta.url);

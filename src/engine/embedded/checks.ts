@@ -1,4 +1,4 @@
-/** What is refused before anything is computed, with the place and the fix. */
+/** What is rejected before anything is computed, with the place and the fix. */
 import {
   EngineError,
   type SampleRequest,
@@ -12,7 +12,7 @@ export interface Limits {
   readonly maxContext: number;
 }
 
-/** Refuses sequences that are empty, too long or hold something that is no token id. */
+/** Rejects sequences that are empty, too long or contain something that is not a token id. */
 export function checkSequences(sequences: readonly TargetSequence[], limits: Limits): void {
   sequences.forEach((sequence, i) => {
     const where = `sequence ${i}`;
@@ -26,7 +26,10 @@ export function checkSequences(sequences: readonly TargetSequence[], limits: Lim
   });
 }
 
-/** Refuses temperatures that logits cannot be divided by; those of tokens that are no targets are not looked at. */
+/**
+ * Rejects temperatures that logits cannot be divided by; those of tokens that are not targets are
+ * ignored.
+ */
 function checkTemperatures({ ids, targets, temperatures }: TargetSequence, where: string): void {
   if (temperatures === undefined) return;
   if (temperatures.length !== ids.length)
@@ -42,7 +45,9 @@ function checkTemperatures({ ids, targets, temperatures }: TargetSequence, where
   }
 }
 
-/** Refuses training sequences that lack an input of the objective, or have it for too few tokens. */
+/**
+ * Rejects training sequences that lack an input of the objective, or have it for too few tokens.
+ */
 export function checkInputs(sequences: readonly TrainSequence[], names: readonly string[]): void {
   sequences.forEach((sequence, i) => {
     for (const name of names) {
@@ -59,7 +64,7 @@ export function checkInputs(sequences: readonly TrainSequence[], names: readonly
   });
 }
 
-/** Refuses sampling requests that could not be carried out. */
+/** Rejects sampling requests that could not be carried out. */
 export function checkRequests(requests: readonly SampleRequest[], limits: Limits): void {
   requests.forEach((request, i) => {
     const where = `request ${i}`;

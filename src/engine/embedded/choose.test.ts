@@ -35,7 +35,7 @@ describe("the choice of a token", () => {
     });
   });
 
-  it("takes the last possible token where rounding leaves the sum under one", () => {
+  it("takes the last possible token if rounding leaves the sum below one", () => {
     const short = Float32Array.of(0.5, 0.4999, 0);
     const random = { ...createRandom(0), next: () => 0.99999 };
     expect(chooseToken(short, { maxTokens: 1 }, random).token).toBe(1);

@@ -1,4 +1,7 @@
-/** The choice of one token from a distribution: temperature is applied before, cuts and the draw here. */
+/**
+ * Chooses one token from a distribution: temperature has been applied already; truncation and the
+ * draw happen here.
+ */
 
 import type { Random } from "../../random.js";
 import type { SamplingOptions } from "../engine.js";
@@ -35,7 +38,7 @@ function draw(probabilities: Float32Array, uniform: number): Choice {
     sum += probabilities[i]!;
     if (sum > uniform) return { token: i, sampledLogprob: Math.log(probabilities[i]!) };
   }
-  // Rounding may leave the sum a little under one: then it is the last possible token.
+  // Rounding may leave the sum slightly below one: then it is the last possible token.
   const last = probabilities.findLastIndex((p) => p > 0);
   return { token: last, sampledLogprob: Math.log(probabilities[last]!) };
 }

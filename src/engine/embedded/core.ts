@@ -1,4 +1,4 @@
-/** The embedded engine itself, as it lives in its worker thread: a model, and what can be done with it. */
+/** The embedded engine itself, as it runs in its worker thread: a model and its operations. */
 import { copyFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Capabilities, type Engine, EngineError } from "../engine.js";
@@ -23,9 +23,9 @@ export type ModelSource =
 
 export interface EmbeddedOptions {
   readonly model: ModelSource;
-  /** Seed of the first weights, where they are not loaded. Default 0. */
+  /** Seed of the initial weights, if they are not loaded. Default 0. */
   readonly seed?: number;
-  /** Default: as many as there are cores. The same number of threads gives the same numbers. */
+  /** Default: the number of cores. The same number of threads gives the same numbers. */
   readonly threads?: number;
   /** Adds a value head, for objectives and results that use values. */
   readonly valueHead?: boolean;
@@ -35,7 +35,7 @@ export interface EmbeddedOptions {
 export type Core = Omit<Engine, "capabilities"> & { capabilities(): Capabilities };
 
 const OPTIMIZER_FILE = "optimizer.safetensors";
-/** Files of a checkpoint that are not ours but belong to it: they are carried along. */
+/** Other files that belong to a checkpoint: they are copied along. */
 const COMPANIONS = [
   "tokenizer.json",
   "tokenizer_config.json",
@@ -44,7 +44,7 @@ const COMPANIONS = [
   "generation_config.json",
 ];
 
-/** A model with everything that depends on it. */
+/** A model and everything that depends on it. */
 interface Model {
   readonly config: ModelConfig;
   readonly parameters: FlatTensors;
@@ -58,7 +58,7 @@ interface Model {
   reference: WeightSet | undefined;
 }
 
-/** Creates the model and returns what can be done with it. */
+/** Creates the model and returns its operations. */
 export async function createCore(options: EmbeddedOptions, threads: number): Promise<Core> {
   const valueHead = options.valueHead ?? false;
   let model = await firstModel(options, threads, valueHead);
@@ -96,13 +96,13 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       snapshots += 1;
       model.reference = { name: "reference", version: snapshots, arrays };
     },
-    // There are no adapters here, so all that is saved is merged.
+    // There are no adapters here, so whatever is saved is merged already.
     save: (folder, { optimizer = true, merged = false } = {}) =>
       saveModel(model, folder, optimizer && !merged),
     load: async (folder) => {
       const loaded = await loadModel(folder, threads, valueHead);
       await disposeModel(model);
-      // The reference outlives the weights it was taken from, unless it no longer fits.
+      // The reference outlives the weights it was copied from, unless it no longer fits.
       if (sameTensors(model.config, loaded.config)) loaded.reference = model.reference;
       model = loaded;
     },
@@ -160,7 +160,7 @@ function assemble(
 async function loadModel(folder: string, threads: number, valueHead: boolean): Promise<Model> {
   const checkpoint = await openCheckpoint(folder);
   const { config } = checkpoint;
-  // A value head is there exactly when it is wanted, and where there was none it starts at zero.
+  // The value head exists exactly when it is wanted; a new one starts at zero.
   const parameters = flatTensors(config, valueHead);
   for (const { name } of checkpoint.tensors)
     parameters.tensors.get(name)?.set(await checkpoint.read(name));
@@ -175,13 +175,13 @@ async function saveModel(model: Model, folder: string, optimizer: boolean): Prom
     [...tensors].map(
       ([name, data]) => [prefix + name, { shape: shapes.get(name)!, data }] as const,
     );
-  // An optimiser state of other weights would be worse than none if we stop half-way.
+  // If we stop half-way, the optimiser state of other weights would be worse than none.
   await rm(join(folder, OPTIMIZER_FILE), { force: true });
   await writeCheckpoint(folder, config, new Map(described(parameters)));
   if (optimizer)
     await writeSafetensors(
       join(folder, OPTIMIZER_FILE),
-      // Before the first optimiser step they are zero, as they are for a checkpoint that lacks them.
+      // Before the first optimiser step they are zero, as for a checkpoint without them.
       new Map(
         moments.optimSteps === 0
           ? []
@@ -195,7 +195,7 @@ async function saveModel(model: Model, folder: string, optimizer: boolean): Prom
       await copyFile(join(model.folder, file), join(folder, file));
 }
 
-/** Fills moments that are zero with those of a checkpoint, where it has them. */
+/** Fills zero moments with those of a checkpoint, if it has any. */
 async function loadMoments(folder: string, moments: Moments): Promise<Moments> {
   const path = join(folder, OPTIMIZER_FILE);
   if (!(await exists(path))) return moments;
@@ -210,7 +210,8 @@ async function loadMoments(folder: string, moments: Moments): Promise<Moments> {
           `${path}: ${stored} has ${data.length} numbers; the weight has ${into.length}`,
         );
       into.set(data);
-      // Those of an adapter, which is read merged, are of no use here; without any, the count starts again too.
+      // An adapter is read merged, so its moments are useless here; without moments the step count
+      // restarts too.
       moments.optimSteps = Number(file.metadata.steps ?? 0);
     }
   return moments;

@@ -1,9 +1,10 @@
 /**
- * The KV cache of a batch being decoded: that of each prompt, shared by its rows, and each row's own.
+ * The KV cache of a batch being decoded: one for each prompt, shared by its rows, and one for each
+ * row's own tokens.
  *
- * A prompt's keys are stored with positions last, [headSize, positions], so that a score row is a plain
- * product. The rows' own keys and values are stored with positions first, so that a new token is appended
- * by one copy and nothing but what is there is computed.
+ * A prompt's keys are stored with positions last, [headSize, positions], so that a row of scores is
+ * a plain product. The rows' own keys and values are stored with positions first, so that appending
+ * a token is one copy and no padding is computed.
  */
 import type { ModelConfig } from "../weights/model-config.js";
 import { appendTokens, type KvCache } from "./kv-cache.js";
@@ -20,11 +21,11 @@ export interface KeptGroup {
 export interface DecodeCache {
   /** The caches and their masks as graph inputs. */
   feeds(): Feeds;
-  /** Takes the new token's keys and values out of a decode step's results. */
+  /** Takes the new token's keys and values from a decode step's results. */
   append(results: ReadonlyMap<string, Float32Array>): void;
-  /** A cache of only the given groups, which come in order, and rows; this one is used no more. */
+  /** A cache of only the given groups (in order) and rows; this one must not be used any more. */
   compact(groups: readonly KeptGroup[]): DecodeCache;
-  /** Appends the own tokens of row r of group g to its prompt in a KV cache, at the row given. */
+  /** Appends the own tokens of row r of group g to its prompt in a KV cache, at the given row. */
   writeBack(g: number, r: number, into: KvCache, row: number): void;
 }
 
@@ -33,21 +34,21 @@ interface Content {
   readonly promptKeys: readonly Float32Array[];
   readonly promptValues: readonly Float32Array[];
   readonly promptLength: number;
-  /** Tokens of each group's prompt; what lies behind them is padding. */
+  /** Tokens of each group's prompt; everything after them is padding. */
   readonly tokens: ArrayLike<number>;
   /** Rows in each group. */
   readonly count: number;
   readonly ownKeys: readonly Float32Array[];
   readonly ownValues: readonly Float32Array[];
-  /** Tokens of its own that every row has. */
+  /** Number of own tokens, which is the same for every row. */
   readonly used: number;
 }
 
 const FIRST_CAPACITY = 16;
 
 /**
- * Memory for the prompts of rows that were moved together, used again by every cache: taking new memory each time
- * costs more than the copy. One cache at a time may use it.
+ * Memory for the prompts of rows that were moved together, reused by every cache: allocating each
+ * time costs more than the copy. Only one cache at a time may use it.
  */
 export type Scratch = (which: "keys" | "values", layer: number, length: number) => Float32Array;
 
@@ -77,7 +78,7 @@ export function createDecodeCache(
     promptKeys: kv.keys,
     promptValues: kv.values,
     promptLength: kv.capacity,
-    // Copied, because rows of the KV cache go on when they have stopped here.
+    // Copied, because rows of the KV cache may be continued after they have stopped here.
     tokens: kv.tokens.slice(),
     count,
     ownKeys: empty(),
@@ -96,7 +97,7 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
   let { ownKeys, ownValues, used } = content;
   return {
     feeds: () => {
-      // There is no tensor of no tokens: before the first one, an empty one is masked.
+      // Tensors cannot be empty: before the first token, a masked placeholder is used.
       const shown = Math.max(1, used);
       const feeds: Feeds = {
         promptMask: floats(promptMask, [groups, 1, 1, promptLength]),
@@ -145,7 +146,7 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
       const ownRows = Array.from({ length: capacity }, (_, s) =>
         keptRows.map((r) => s * rows + r),
       ).flat();
-      // Rows move towards the beginning, so that they may already lie where they are moved to.
+      // Rows move towards the beginning, so a row may already be in its place.
       const together = (which: "keys" | "values", arrays: readonly Float32Array[]) =>
         arrays.map((array, i) =>
           pickBlocks(array, keptGroups, prompt, scratch(which, i, keptGroups.length * prompt)),
@@ -181,7 +182,7 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
   };
 }
 
-/** A mask [rows, length] that lets attention see only so many tokens of each row. */
+/** A mask [rows, length] that lets attention see only the given number of tokens of each row. */
 export function maskBehind(tokens: ArrayLike<number>, length: number): Float32Array {
   const mask = new Float32Array(tokens.length * length);
   for (let r = 0; r < tokens.length; r++)

@@ -30,7 +30,7 @@ describe("the embedded engine conforms", () => {
   for (const { name, run } of conformanceChecks)
     it(name, async () => {
       await run(() => createEmbeddedEngine(options));
-      // A check throws where the engine does not conform.
+      // A check throws if the engine does not conform.
       expect(name).toBeTruthy();
     });
 });
@@ -50,7 +50,7 @@ async function weightsAfter(engine: Engine, updates: number): Promise<Buffer> {
 }
 
 describe("the embedded engine", () => {
-  it("gives the same weights after 20 updates, byte for byte, also beside another engine", async () => {
+  it("gives the same weights after 20 updates, byte for byte, even next to another engine", async () => {
     const one = await createEmbeddedEngine(options);
     const alone = await weightsAfter(one, 20);
     await one.dispose();
@@ -74,7 +74,7 @@ describe("the embedded engine", () => {
     expect(starts[2]).not.toEqual(starts[0]);
   });
 
-  it("trains a value head where it has one, and says so where it has none", async () => {
+  it("trains its value head, and says so if it has none", async () => {
     const error = sub(value, 1);
     const squared: Objective = { loss: mul(error, error), metrics: { value } };
     const critic = await createEmbeddedEngine({ ...options, valueHead: true });
@@ -108,7 +108,7 @@ describe("the embedded engine", () => {
     expect(Math.abs(sizes[2]! - 20)).toBeLessThan(2);
   });
 
-  it("refuses calls after it was disposed of, and may be disposed of twice", async () => {
+  it("rejects calls after it was disposed, and can be disposed twice", async () => {
     const engine = await createEmbeddedEngine(options);
     await engine.dispose();
     await engine.dispose();
@@ -121,7 +121,7 @@ describe("the embedded engine", () => {
     );
   });
 
-  it("gives native memory back when it is disposed of", async () => {
+  it("frees native memory when it is disposed", async () => {
     const cycle = async () => {
       const engine = await createEmbeddedEngine({
         model: { preset: "tiny", vocabularySize: 512 },
@@ -136,7 +136,7 @@ describe("the embedded engine", () => {
     const before = process.memoryUsage().rss;
     for (let i = 0; i < 4; i++) await cycle();
     const grown = (process.memoryUsage().rss - before) / 2 ** 20;
-    // One engine holds about 50 MiB here; four that leaked would hold four times that.
+    // One engine holds about 50 MiB here; four leaked ones would hold four times that.
     expect(grown).toBeLessThan(100);
   });
 });

@@ -1,4 +1,4 @@
-/** The embedded engine as others see it: an `Engine` whose work is done in a worker thread. */
+/** The embedded engine as callers see it: an `Engine` that works in a worker thread. */
 import { availableParallelism } from "node:os";
 import type { Capabilities, Engine, SampleRequest, TargetSequence } from "../engine.js";
 import { startCaller } from "./calls.js";
@@ -53,7 +53,7 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
   };
 }
 
-/** Copies, because a view would drag its whole buffer over to the worker. */
+/** Copies, because transferring a view would take its whole buffer to the worker. */
 function numbers(values: ArrayLike<number>): Float64Array {
   return Float64Array.from(values);
 }

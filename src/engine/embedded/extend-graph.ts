@@ -25,7 +25,7 @@ import {
 } from "./sampling-graphs.js";
 import { attentionScale, embed, finish, finishLayer, project, weight } from "./transformer.js";
 
-/** Reads the new tokens of every row and tells the distribution of the next token of each. */
+/** Reads the new tokens of every row and returns the next-token distribution of each. */
 export function extendProgram(config: ModelConfig, stored?: StoredWeights): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, stored);
@@ -75,7 +75,7 @@ function attendPast(
     addInput(graph, name, "float32", ["rows", kvHeads, 1, ...shape]);
   const pastKeys = past(cacheNames.promptKeys(index), headSize, "past");
   const pastValues = past(cacheNames.promptValues(index), "past", headSize);
-  // Heads that share keys and values lie side by side along an axis of their own.
+  // Heads that share keys and values lie next to each other along their own axis.
   const shaped = (width: string | number): Shape => ["rows", kvHeads, times, "length", width];
   const shared = (x: Tensor, ...shape: readonly (string | number)[]) =>
     reshape(x, ["rows", kvHeads, 1, ...shape]);

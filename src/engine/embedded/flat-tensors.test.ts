@@ -24,7 +24,7 @@ it("lays out the value head, then matrices, then vectors, without gaps", () => {
   expect([...flat.tensors.keys()]).toEqual([...shapes.keys()]);
 });
 
-it("views the data it is given, and refuses data of another size", () => {
+it("views the given data, and rejects data of another size", () => {
   const { data, valueHeadSize } = flatTensors(config, false);
   const again = flatTensors(config, false, data.fill(7));
   expect(again.tensors.get("model.norm.weight")![0]).toBe(7);

@@ -1,19 +1,24 @@
-/** The tensors of a model in one array, so that arithmetic over all of them takes few calls, whatever they are. */
+/** All tensors of a model in one array, so that arithmetic over all of them takes few calls. */
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 
-/** One array, and where the tensors lie in it: the value head if there is one, the other matrices, the vectors. */
+/**
+ * One array, and where the tensors lie in it: the value head if there is one, other matrices, then
+ * vectors.
+ */
 export interface FlatTensors {
   readonly data: Float32Array;
-  /** Views of the data by name, in the order of the model's arithmetic. */
+  /** Views of the data by name, in the order the model uses them. */
   readonly tensors: ReadonlyMap<string, Float32Array>;
-  /** Numbers of the value head, which comes first because training may leave it out. */
+  /** Size of the value head, which comes first because training may leave it out. */
   readonly valueHeadSize: number;
-  /** Numbers of all matrices; norms and biases lie behind them. */
+  /** Size of all matrices; norms and biases follow them. */
   readonly matrixSize: number;
 }
 
-/** The tensors of a model, with or without its value head: new and zero, or as they lie in the data given. */
+/**
+ * The tensors of a model, with or without its value head: new and zero, or views of the given data.
+ */
 export function flatTensors(
   config: ModelConfig,
   valueHead: boolean,
@@ -56,7 +61,7 @@ export function flatTensors(
   };
 }
 
-/** Copies of the tensors given, of which a value head that is not wanted is left out. */
+/** Copies of the given tensors, without the value head if it is not wanted. */
 export function flatCopy(
   config: ModelConfig,
   valueHead: boolean,

@@ -15,7 +15,7 @@ const weightsOf = (seed: number, version: number): WeightSet => ({
   arrays: initialWeights(config, seed),
 });
 
-it("gives a model too large to store its weights in graphs the same samples", async () => {
+it("draws the same samples when a model is too large to store its weights in graphs", async () => {
   const sessions = [createSessions(1), createSessions(1)] as const;
   const storing = createGenerator(config, sessions[0], { maxCachedBytes: 2 ** 20 });
   const feeding = createGenerator(config, sessions[1], {
@@ -45,7 +45,7 @@ it("gives a model too large to store its weights in graphs the same samples", as
           });
         });
       });
-      // The next turn continues what was kept, by graphs of its own.
+      // The next turn continues what was kept, with other graphs.
       tasks = tasks.flatMap((task, g) => {
         if (task.cacheAs === undefined) return [];
         const read = [...Array.from(task.request.prompt), ...fed[g]![0]!.tokens];

@@ -2,16 +2,16 @@
  * Sampling in one replica. The life of a batch row:
  *
  * 1. The router (`router.ts`) looks its prompt up in the prefix index and sends it to the replica that
- *    has the longest prefix cached, or to the one with least to do.
+ *    has the longest prefix cached, or to the least loaded one.
  * 2. Prompts of similar length become a batch (`batching.ts`). Rows whose prefixes lie in one KV cache
  *    and are most of its rows stay there together; its other rows are evicted.
- * 3. Prefill (`prefill.ts`): whole prompts, or behind a cached prefix only the suffix. Their keys and
- *    values are a KV cache (`kv-cache.ts`), which all samples of a prompt share.
+ * 3. Prefill (`prefill.ts`): whole prompts, or only the suffix after a cached prefix. Their keys and
+ *    values form a KV cache (`kv-cache.ts`), which all samples of a prompt share.
  * 4. Decode: each decode step draws one token for every row. A row's own keys and values grow in the
  *    decode cache (`decode-cache.ts`).
  * 5. A row stops at a stop sequence or at its length. When few enough rows are left, the batch is
- *    compacted, so that finished rows are not computed any longer.
- * 6. If its request says that a later prompt continues it, its own tokens are written back behind its
+ *    compacted, so that finished rows are no longer computed.
+ * 6. If its request says that a later prompt continues it, its own tokens are written back after its
  *    prompt, and the row is kept in the prefix cache (`prefix-cache.ts`) until it is continued, until
  *    space is short, or until the weights change.
  */
@@ -53,27 +53,30 @@ import { rotaryTables } from "./tables.js";
 import type { WeightSet } from "./weight-set.js";
 
 /**
- * Models up to this size, in bytes, are compiled with their weights inside whenever these have changed:
- * products with stored weights are up to twice as fast, and a training run samples much between updates.
+ * Models up to this size, in bytes, are compiled with their weights inside whenever the weights
+ * change: products with stored weights are up to twice as fast, and training samples a lot between
+ * updates.
  */
 const MAX_STORED_BYTES = 2 ** 28;
-/** A batch is compacted when at most this share of its rows is still going. */
+/** A batch is compacted when at most this share of its rows is still running. */
 const COMPACT_BELOW = 0.6;
 export interface Generator {
   /** The samples of each task. */
   sample(tasks: readonly SampleTask[], weights: WeightSet): Promise<readonly (readonly Sample[])[]>;
-  /** Evicts what was prefilled with other weights than these. */
+  /** Evicts what was prefilled with different weights. */
   evictOlder(version: number): void;
 }
 
 export interface GeneratorOptions {
-  /** Bytes of keys and values in its prefix cache at most. */
+  /** Maximum bytes of keys and values in its prefix cache. */
   readonly maxCachedBytes: number;
-  /** Bytes of weights it stores in graphs at most. */
+  /** Maximum bytes of weights it stores in graphs. */
   readonly maxStoredBytes?: number;
 }
 
-/** A generator that keeps compiled graphs among the sessions; smaller models store their weights there. */
+/**
+ * A generator that keeps compiled graphs in the sessions; small models store their weights there.
+ */
 export function createGenerator(
   config: ModelConfig,
   sessions: Sessions,
@@ -127,7 +130,7 @@ export function createGenerator(
   };
 }
 
-/** Samples a batch and tells which rows are to be kept, by handle. */
+/** Samples a batch and returns which rows to keep, by handle. */
 async function sampleBatch(
   model: CompiledModel,
   batch: Batch,
@@ -173,7 +176,10 @@ async function sampleBatch(
   }
 }
 
-/** Prefills the prompts of a batch; `home` is the KV cache with capacity for rows to be continued. */
+/**
+ * Prefills the prompts of a batch; `home` is the KV cache with capacity for rows that will be
+ * continued.
+ */
 async function prefillBatch(
   model: CompiledModel,
   { groups, kv }: Batch,
@@ -206,8 +212,8 @@ function gridFeeds(grid: readonly Group[], rows: readonly BatchRow[]): Feeds {
 }
 
 /**
- * The rows that are still going, compacted when that makes the grid enough smaller; undefined when
- * none is left. Groups keep equal numbers of rows, so a finished row may stay as filling.
+ * The rows that are still running, compacted if that shrinks the grid enough; undefined if none is
+ * left. Groups keep equal numbers of rows, so a finished row may stay as padding.
  */
 function compactBatch(
   grid: readonly Group[],

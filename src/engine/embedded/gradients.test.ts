@@ -156,7 +156,7 @@ describe("derivatives agree with finite differences", () => {
 });
 
 describe("gradients", () => {
-  it("add to what was accumulated before", async () => {
+  it("are added to those accumulated before", async () => {
     const inputs: readonly TestInput[] = [
       { shape: [2, 2], data: Float32Array.of(1, 2, 3, 4) },
       { shape: [1, 2], data: Float32Array.of(5, 6) },
@@ -170,7 +170,7 @@ describe("gradients", () => {
     expect([...sum!]).toEqual([100 + 134, 200 + 190]);
   });
 
-  it("do not lose sums where many tokens share one row", async () => {
+  it("do not lose sums if many tokens share one row", async () => {
     const count = 20_000;
     const inputs: readonly TestInput[] = [
       { shape: [2, 4], data: new Float32Array(8) },

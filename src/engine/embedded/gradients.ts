@@ -11,7 +11,8 @@ import {
 /**
  * Emits the gradients of Σ output · seed with respect to the given tensors, and returns them.
  *
- * A sum may start from an accumulator; without one, a tensor that nothing depends on has no gradient.
+ * A sum may start from an accumulator; without one, a tensor that does not affect the output has no
+ * gradient.
  */
 export function differentiate(
   graph: Graph,
@@ -78,7 +79,7 @@ function product(tensor: Tensor, a: Tensor, b: Tensor, sum: Tensor | undefined):
   });
 }
 
-/** ScatterND would be faster, but it loses sums when two threads meet at one row. */
+/** ScatterND would be faster, but it loses sums when two threads write to the same row. */
 function scatterRows(sum: Tensor, ids: Tensor, rows: Tensor): Tensor {
   const column = emit({
     op: "Reshape",

@@ -10,11 +10,11 @@ import { finishGraph } from "./scan.js";
 export interface TestInput {
   readonly shape: readonly number[];
   readonly data: Float32Array | Int32Array;
-  /** Not differentiated, although its numbers are floats. */
+  /** Not differentiated, although it holds floats. */
   readonly constant?: true;
 }
 
-/** Builds and runs a graph once; the results are in the order the builder gives them. */
+/** Builds and runs a graph once; results come in the order the builder returns them. */
 export async function runGraph(
   inputs: readonly TestInput[],
   build: (graph: Graph, inputs: readonly Tensor[]) => readonly Tensor[],
@@ -37,7 +37,7 @@ async function compileGraph(
     addInput(graph, `in${i}`, typeOf(input), input.shape as Shape),
   );
   const outputs = build(graph, declared).map((tensor) =>
-    // A graph may not return one of its inputs as it is.
+    // A graph cannot return one of its inputs unchanged.
     emit({ op: "Identity", inputs: [tensor], type: tensor.type, shape: tensor.shape }),
   );
   const session = await ort.InferenceSession.create(encodeModel(finishGraph(graph, outputs)), {
@@ -115,7 +115,7 @@ export async function gradientError(
   return worst;
 }
 
-/** Numbers in [-1, 1) in a shape. */
+/** Numbers in [-1, 1) of the given shape. */
 export function randomFloats(shape: readonly number[], noise: () => number): Float32Array {
   return Float32Array.from(
     { length: shape.reduce((product, size) => product * size, 1) },

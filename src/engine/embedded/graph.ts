@@ -1,10 +1,10 @@
 /**
- * A tensor graph under construction: ONNX operators with shapes, and the record that lets it be
- * differentiated.
+ * A tensor graph under construction: ONNX operators with shapes, and the record needed to
+ * differentiate it.
  *
- * A dimension is a number, or a name where the size is known only when the graph runs, so that one
- * compiled graph serves every batch. Bodies of scans are graphs of their own that may use the tensors
- * of the graph around them.
+ * A dimension is a number, or a name if the size is known only when the graph runs, so that one
+ * compiled graph serves every batch. Bodies of scans are graphs of their own that may use the
+ * tensors of the graph around them.
  */
 import type { Attribute, ElementType, OnnxConstant, OnnxNode } from "./onnx.js";
 
@@ -19,12 +19,12 @@ export interface Tensor {
   readonly shape: Shape;
 }
 
-/** Where operations put the gradients of their inputs. */
+/** Collects the gradients of operations' inputs. */
 export interface Gradients {
-  /** Whether anybody needs the gradient of this tensor; what nobody needs is not computed. */
+  /** Whether the gradient of this tensor is needed; if not, it is not computed. */
   wants(tensor: Tensor): boolean;
   add(tensor: Tensor, gradient: Tensor): void;
-  /** Adds aᵀ b, for a [n, rows] and b [n, columns], in the matrix product itself. */
+  /** Adds aᵀ b, for a [n, rows] and b [n, columns], in a single matrix product. */
   addProduct(tensor: Tensor, a: Tensor, b: Tensor): void;
   /** Adds rows [n, columns] to the rows of the tensor's gradient that `ids` [n] names. */
   addRows(tensor: Tensor, ids: Tensor, rows: Tensor): void;
@@ -34,7 +34,7 @@ export interface Gradients {
 export interface Operation {
   readonly inputs: readonly Tensor[];
   readonly outputs: readonly Tensor[];
-  /** Adds its share to the gradients of its inputs, given those of its outputs (absent: zero). */
+  /** Adds its share to the gradients of its inputs, given those of its outputs (missing: zero). */
   readonly backward: (gradients: Gradients, ...outputs: readonly (Tensor | undefined)[]) => void;
 }
 
@@ -47,13 +47,13 @@ export interface Graph {
   readonly inputs: Tensor[];
   /** Differentiable operations, in order of execution. */
   readonly operations: Operation[];
-  /** For each named dimension, the tensor and axis that tell its size when the graph runs. */
+  /** For each named dimension, the tensor and axis that give its size when the graph runs. */
   readonly sizes: Map<string, { readonly tensor: Tensor; readonly axis: number }>;
-  /** Shared with the bodies inside, because names must be unique over all of them. */
+  /** Shared with nested bodies, because names must be unique across all of them. */
   readonly counter: { next: number };
 }
 
-/** An empty graph; with a parent, the body of one of its scans. */
+/** An empty graph; with a parent, it is the body of one of the parent's scans. */
 export function createGraph(parent?: Graph): Graph {
   return {
     parent,
@@ -67,7 +67,7 @@ export function createGraph(parent?: Graph): Graph {
   };
 }
 
-/** Declares a graph input; its named dimensions become known by it. */
+/** Declares a graph input, which defines its named dimensions. */
 export function addInput(graph: Graph, name: string, type: ElementType, shape: Shape): Tensor {
   const tensor: Tensor = { graph, name, type, shape };
   graph.inputs.push(tensor);
@@ -77,7 +77,7 @@ export function addInput(graph: Graph, name: string, type: ElementType, shape: S
   return tensor;
 }
 
-/** What an operator is called, and the types and shapes it gives. */
+/** An operator's name, and the types and shapes of its outputs. */
 export interface Emission {
   readonly op: string;
   readonly domain?: "com.microsoft";
@@ -87,11 +87,11 @@ export interface Emission {
   readonly type?: ElementType;
   /** Shapes of outputs after the first. */
   readonly more?: readonly Shape[];
-  /** Where to put it when its inputs do not tell. */
+  /** The graph to put it in, if its inputs do not determine it. */
   readonly graph?: Graph;
 }
 
-/** Appends an operator to the innermost graph among its inputs' and returns its first output. */
+/** Appends an operator to the innermost graph of its inputs and returns its first output. */
 export function emit(emission: Emission): Tensor {
   return emitAll(emission)[0]!;
 }
@@ -119,7 +119,7 @@ export function record(operation: Operation): void {
   graph.operations.push(operation);
 }
 
-/** A name no other tensor of the graph has. */
+/** A name that no other tensor of the graph has. */
 export function freshName(graph: Graph, hint: string): string {
   graph.counter.next += 1;
   return `${hint}_${graph.counter.next}`;
@@ -146,7 +146,9 @@ export function intVector(graph: Graph, values: readonly number[]): Tensor {
   return constant(graph, "int64", [values.length], new Uint8Array(data.buffer));
 }
 
-/** Numbers stored in the model under a name; products with them are prepared when it is compiled. */
+/**
+ * Numbers stored in the model under a name; products with them are optimised when it is compiled.
+ */
 export function addStored(
   graph: Graph,
   name: string,
@@ -182,7 +184,7 @@ export function shapeTensor(graph: Graph, shape: Shape): Tensor {
       graph,
       shape.map((size) => (typeof size === "string" ? -1 : size)),
     );
-  // One dimension that no input tells may be left to be inferred.
+  // One dimension that no input gives may be left to be inferred.
   const parts = shape.map((size) =>
     typeof size === "number" || !graph.sizes.has(size)
       ? intVector(graph, [typeof size === "number" ? size : -1])
@@ -218,7 +220,7 @@ function innermost(tensors: readonly Tensor[], given?: Graph): Graph {
   return graphs.reduce((deepest, graph) => (graph.depth > deepest.depth ? graph : deepest));
 }
 
-/** The shape of an elementwise result of two operands, as numpy broadcasts. */
+/** The shape of an elementwise result of two operands, by numpy's broadcasting rules. */
 export function broadcastShapes(a: Shape, b: Shape): Shape {
   const rank = Math.max(a.length, b.length);
   return Array.from({ length: rank }, (_, i) => {

@@ -1,10 +1,10 @@
-/** Models from scratch: preset sizes, and their first weights from a seed. */
+/** Models from scratch: preset sizes, and initial weights from a seed. */
 
 import { createRandom } from "../../random.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { tensorSpecs } from "../weights/tensor-names.js";
 
-/** Sizes to start from; about 0.6, 4 and 20 million parameters at a vocabulary of 512. */
+/** Preset sizes: about 0.6, 4 and 20 million parameters with a vocabulary of 512. */
 export const PRESETS = {
   tiny: { hiddenSize: 160, layers: 2, heads: 4, mlpSize: 320 },
   small: { hiddenSize: 256, layers: 5, heads: 4, mlpSize: 704 },
@@ -13,7 +13,7 @@ export const PRESETS = {
 
 export type PresetName = keyof typeof PRESETS;
 
-/** The configuration of a preset size for a vocabulary. */
+/** The configuration of a preset size with a given vocabulary. */
 export function presetConfig(
   preset: PresetName,
   vocabularySize: number,
@@ -36,14 +36,18 @@ export function presetConfig(
   };
 }
 
-/** Deviation of first weights times √width: 0.02 at the width of 600, larger in narrow models. */
+/**
+ * Standard deviation of the initial weights times √width: 0.02 at a width of 600, larger in narrow
+ * models.
+ */
 const DEVIATION = 0.5;
 
 /**
- * First weights: normal with deviation 0.5 / √width, the projections that end a residual branch smaller by √(2
- * layers) so that the residual stream keeps its scale; norms one, biases and the value head zero. Keys start equal
- * to queries, so that at first a token attends to tokens like itself (mimetic initialisation: Trockman & Kolter 2023,
- * arXiv 2305.09828): whether the thing one sees is the thing that is asked for is learnt sooner, and with every seed.
+ * Initial weights: normal with standard deviation 0.5 / √width, smaller by √(2 layers) in the
+ * projections that end a residual branch, so that the residual stream keeps its scale; norms are
+ * one, biases and the value head zero. Keys start equal to queries, so that a token first attends
+ * to tokens like itself (mimetic initialisation: Trockman & Kolter 2023, arXiv 2305.09828): the
+ * model then learns sooner, and with every seed, to recognise the object it was asked for.
  */
 export function initialWeights(
   config: ModelConfig,
@@ -62,7 +66,6 @@ export function initialWeights(
       return [name, data];
     }),
   );
-  // A query then meets its own token's key first.
   for (const [name, data] of weights)
     if (name.endsWith("k_proj.weight"))
       data.set(weights.get(name.replace("k_proj", "q_proj"))!.subarray(0, data.length));

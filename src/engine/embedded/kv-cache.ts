@@ -1,6 +1,6 @@
 /**
- * A KV cache: keys and values of rows prefilled together, with capacity behind each row for what it is
- * continued with. As long as the same rows go on together, nothing but new tokens is ever copied.
+ * A KV cache: keys and values of rows prefilled together, with spare capacity after each row for
+ * its continuation. As long as the same rows continue together, only new tokens are copied.
  */
 import type { ModelConfig } from "../weights/model-config.js";
 import { layersOf } from "./sampling-graphs.js";
@@ -9,23 +9,23 @@ import { layersOf } from "./sampling-graphs.js";
 export interface KvCache {
   readonly keys: readonly Float32Array[];
   readonly values: readonly Float32Array[];
-  /** Tokens a row has capacity for. */
+  /** Capacity of a row in tokens. */
   readonly capacity: number;
-  /** Tokens each row has read; what lies behind them means nothing. */
+  /** Tokens read by each row; what follows them is undefined. */
   readonly tokens: Int32Array;
 }
 
-/** A row of a KV cache, of which the first tokens are used. */
+/** A row of a KV cache, of which the first `tokens` tokens are used. */
 export interface KvRow {
   readonly kv: KvCache;
   readonly row: number;
   readonly tokens: number;
 }
 
-/** Tokens for which a new KV cache takes memory beside its capacity: what grows into it stays where it is. */
+/** Extra tokens that a new KV cache allocates beyond its capacity, so that it can grow in place. */
 const GROWTH = 128;
 
-/** A new KV cache of copies of these rows. */
+/** A new KV cache with copies of these rows. */
 export function copyRows(config: ModelConfig, rows: readonly KvRow[], capacity: number): KvCache {
   const { kvHeads, headSize } = config;
   const width = rows.length * kvHeads * headSize;
@@ -53,9 +53,9 @@ export function copyRows(config: ModelConfig, rows: readonly KvRow[], capacity: 
 }
 
 /**
- * Some rows of a KV cache as one of their own, with at least so much capacity: in the same memory where
- * that is enough, so that the other rows are lost. Rows stay in their places, but for those at the end, which fill the gaps; `order`
- * tells which row has come to which place.
+ * Some rows of a KV cache as a KV cache of their own, with at least the given capacity. It uses the
+ * same memory if that is enough; the other rows are then lost. Rows keep their places, except that
+ * rows at the end fill the gaps; `order` says which row is now in which place.
  */
 export function compactRows(
   config: ModelConfig,
@@ -76,7 +76,7 @@ export function compactRows(
     });
     const all = new Float32Array(array.buffer, array.byteOffset, width * grown);
     if (grown === kv.capacity) return all;
-    // From the end, so that nothing is written over that is still to be moved.
+    // From the end, so that nothing is overwritten before it is moved.
     for (let b = rows.length * blocks - 1; b > 0; b--) {
       const from = b * kv.capacity * blockWidth;
       const count = order[Math.floor(b / blocks)]!.tokens * blockWidth;
@@ -97,7 +97,7 @@ export function compactRows(
 
 const BYTES = Float32Array.BYTES_PER_ELEMENT;
 
-/** The rows by place: those in the first places stay, those behind fill the gaps among them. */
+/** The rows by place: those in the first places stay, later ones fill the gaps between them. */
 function fillGaps(rows: readonly KvRow[]): readonly KvRow[] {
   const order = new Array<KvRow | undefined>(rows.length).fill(undefined);
   for (const row of rows) if (row.row < rows.length) order[row.row] = row;
@@ -110,7 +110,7 @@ export interface Strides {
   readonly start: number;
   readonly head: number;
   readonly token: number;
-  /** From one number of a head to its next. */
+  /** Distance between consecutive numbers of a head. */
   readonly next: number;
 }
 
@@ -123,7 +123,7 @@ export interface NewTokens {
   readonly valueAt: Strides;
 }
 
-/** Writes new tokens of a row behind those it has, for one layer; `tokens` is left as it is. */
+/** Writes new tokens of a row after those it has, for one layer; `tokens` is not updated. */
 export function appendTokens(
   config: ModelConfig,
   { kv, row }: Omit<KvRow, "tokens">,
@@ -146,7 +146,7 @@ export function appendTokens(
 
 type Place = Omit<Strides, "head">;
 
-/** Copies the numbers of one head of so many tokens. */
+/** Copies the numbers of one head for the given number of tokens. */
 function move(
   from: Float32Array,
   source: Place,

@@ -1,6 +1,6 @@
 /**
- * The parts of a transformer that deserve a derivative of their own, written in as few passes over memory
- * as ONNX operators allow: outside the matrix products, training is bound by those passes.
+ * The parts of a transformer with hand-written derivatives, in as few passes over memory as ONNX
+ * operators allow: outside the matrix products, training is bound by those passes.
  */
 import {
   emit,
@@ -32,7 +32,8 @@ export function rmsNorm(x: Tensor, weight: Tensor, epsilon: number): Tensor {
     outputs: [y],
     backward: (gradients, gradient) => {
       const product = elementwise("Mul", gradient!, x);
-      // Sums over rows and columns are products with vectors: reductions along columns are slow.
+      // Sums over rows and columns are written as products with vectors: column reductions are
+      // slow.
       if (gradients.wants(weight)) {
         const rows = emit({ op: "Transpose", inputs: [inverse], shape: [1, column[0]!] });
         const sums = emit({ op: "MatMul", inputs: [rows, product], shape: [1, width] });
@@ -79,7 +80,7 @@ export function rotate(x: Tensor, positions: Tensor, tables: RotaryTables, heads
   record({
     inputs: [x],
     outputs: [y],
-    // A rotation is undone, and its gradient carried back, by the opposite one.
+    // The opposite rotation undoes a rotation and carries its gradient back.
     backward: (gradients, gradient) =>
       gradients.add(x, rotary(gradient!, unary("Neg", tables.sin))),
   });
@@ -89,8 +90,8 @@ export function rotate(x: Tensor, positions: Tensor, tables: RotaryTables, heads
 /**
  * softmax(scale · q kᵀ + mask) v for q, k, v [rows, heads, length, size].
  *
- * There is a mask for each block of queries, in order. Nothing after a block can be seen from it, so mask i of n
- * is [rows, 1, length / n, length (i + 1) / n] and scores beyond it are never computed.
+ * There is one mask for each block of queries, in order. A block cannot see anything after it, so
+ * mask i of n is [rows, 1, length / n, length (i + 1) / n] and scores beyond it are never computed.
  */
 export function attention(
   q: Tensor,
@@ -185,17 +186,18 @@ export function swiglu(gate: Tensor, up: Tensor): Tensor {
   return y;
 }
 
-/** What the output head tells of each target token, as columns [n, 1]. */
+/** Results of the output head for each target token, as columns [n, 1]. */
 export interface Predictions {
   readonly logprob: Tensor;
   readonly entropy?: Tensor;
 }
 
 /**
- * Log-probability of each target id [n, 1] under softmax(hidden weightᵀ), and the distribution's entropy.
+ * Log-probability of each target id [n, 1] under softmax(hidden weightᵀ), and the distribution's
+ * entropy.
  *
- * Only the softmax itself and, for the entropy, one more product pass over [n, vocabulary]: the gradient
- * is folded into the two matrix products that follow it.
+ * Only the softmax itself and, for the entropy, one more product go over [n, vocabulary]: the
+ * gradient is folded into the two matrix products that follow.
  */
 export function predict(
   hidden: Tensor,
@@ -260,7 +262,7 @@ export function predict(
   return entropy === undefined ? { logprob } : { logprob, entropy };
 }
 
-/** The number in the shape of a tensor. */
+/** A constant in the shape of a tensor. */
 function filled(like: Tensor, value: number): Tensor {
   const size = emit({ op: "Shape", inputs: [like], type: "int64", shape: [like.shape.length] });
   return emit({
@@ -270,7 +272,10 @@ function filled(like: Tensor, value: number): Tensor {
   });
 }
 
-/** log Σ exp along the last axis from the softmax: the largest logit less the log of its probability. */
+/**
+ * log Σ exp along the last axis, from the softmax: the largest logit minus the log of its
+ * probability.
+ */
 export function logSumExp(logits: Tensor, probabilities: Tensor): Tensor {
   const column = [logits.shape[0]!, 1];
   const largest = sumAxes(logits, [1], column, true, "ReduceMax");
@@ -305,7 +310,7 @@ export function causalMask(queries: Tensor, keys: Tensor): Tensor {
   });
 }
 
-/** The masks of causal attention in so many blocks, from positions [rows, length]. */
+/** The masks of causal attention for the given number of blocks, from positions [rows, length]. */
 export function blockMasks(positions: Tensor, count: number): readonly Tensor[] {
   const length = positions.shape[1]!;
   const blocks = splitAxis(positions, 1, count);

@@ -42,7 +42,7 @@ import { together } from "./replicas.js";
 import type { Sessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
 
-/** The optimiser's state: both moments of every weight, and how many optimiser steps they have seen. */
+/** The optimiser's state: both moments of every weight, and the number of optimiser steps taken. */
 export interface Moments {
   readonly first: FlatTensors;
   readonly second: FlatTensors;
@@ -72,16 +72,19 @@ export interface Learner {
 }
 
 /**
- * Size of the widest activation of a micro-batch, in numbers, from which follows how many tokens are computed at
- * a time: few enough to stay in cache, enough to keep the products and the sums of gradients cheap.
+ * Size of the widest activation of a micro-batch, in numbers. It determines how many tokens are
+ * computed at a time: few enough to stay in cache, enough to keep products and gradient sums cheap.
  */
 const MICRO_BATCH_NUMBERS = 2 ** 20;
 const MAX_TOKENS = 1024;
-/** Each of several replicas holds a micro-batch's activations at the same time; for one thread this is large enough. */
+/** The same with several replicas, which all hold a micro-batch's activations at the same time. */
 const MAX_REPLICA_TOKENS = 512;
-/** What a micro-batch costs beside its tokens, in tokens: its operators' own time, and reading and writing the sums. */
+/**
+ * Fixed cost of a micro-batch, in tokens: operator overhead, and reading and writing the gradient
+ * sums.
+ */
 const MICRO_BATCH_COST = 32;
-/** Programs kept; objectives change rarely. */
+/** Maximum number of programs kept; objectives change rarely. */
 const KEPT = 24;
 /** Upper bound of logits held at a time, for large vocabularies. */
 const MAX_LOGITS = 2 ** 24;
@@ -119,7 +122,7 @@ export function createLearner(
     microBatchCost: MICRO_BATCH_COST,
     replicas: replicas.length,
   };
-  /** What a micro-batch's graph is built for, and what it is fed besides an objective's inputs. */
+  /** What a micro-batch's graph is built for, and its inputs besides those of the objective. */
   const shapeOf = (sequences: readonly TargetSequence[], packed: PackedMicroBatch) => {
     const inverses = inverseTemperatures(packed, sequences);
     const shape = { blocks: attentionBlocks(packed.length), tempered: inverses !== undefined };
@@ -127,7 +130,10 @@ export function createLearner(
     if (inverses !== undefined) feeds[INVERSE_TEMPERATURES] = columnFeed(inverses);
     return { shape, feeds };
   };
-  /** Computes all sequences, every replica its share of the micro-batches; they come back with their results. */
+  /**
+   * Computes all sequences, split into micro-batches among the replicas; returns micro-batches with
+   * their results.
+   */
   const runMicroBatches = async (
     sequences: readonly TargetSequence[],
     work: Omit<Job, "microBatches">,
@@ -147,14 +153,14 @@ export function createLearner(
       gradients: done.flatMap(({ gradients: sums }) => sums ?? []),
     };
   };
-  /** The norm of gradients, which are no longer kept: they are applied, dropped or refused. */
+  /** The norm of the gradients, which are then cleared: applied, discarded or rejected. */
   const normOf = async ({ sums }: Gradients) => {
     gradients = undefined;
     const square = await squaredNorm(sessions, sums.data);
     if (Number.isFinite(square)) return Math.sqrt(square);
     const name = await largestTensor(sessions, sums.tensors);
     throw new EngineError(
-      `the gradient of ${name} is not finite (NaN or infinity): the optimiser step was refused, its gradients were dropped and the weights are as before; look for a loss that divides by zero or takes the logarithm of it, or lower the learning rate`,
+      `the gradient of ${name} is not finite (NaN or infinity): the optimiser step was refused, its gradients were discarded and the weights are unchanged; look for a loss that divides by zero or takes the logarithm of zero, or lower the learning rate`,
     );
   };
   return {
@@ -235,7 +241,7 @@ export function createLearner(
           metrics[name]! += sumOfTargets(packed, found.get(metricName(name))!, `metric ${name}`);
         scatterTargets(packed, found.get("logprob")!, logprobs);
       }
-      // Only now: a call that fails leaves the gradients as they were.
+      // Only now, so that a failed call leaves the gradients unchanged.
       const [start, ...rest] = gradients === undefined ? sums : [gradients.sums.data, ...sums];
       for (const array of rest) await addArray(sessions, start!, array);
       gradients = {
@@ -280,13 +286,16 @@ export function createLearner(
   };
 }
 
-/** What has been accumulated: sums over all weights, and which of them were trained. */
+/** Accumulated gradients: sums over all weights, and which of the weights were trained. */
 interface Gradients {
   readonly sums: FlatTensors;
   readonly trained: ReadonlySet<string>;
 }
 
-/** The first tensor that is not finite; where only the squares of all of them are too large, one that has its share. */
+/**
+ * The first tensor that is not finite; if only the sum of squares overflows, one that contributes
+ * to it.
+ */
 async function largestTensor(
   sessions: Sessions,
   tensors: FlatTensors["tensors"],
@@ -296,19 +305,19 @@ async function largestTensor(
   return undefined;
 }
 
-/** Cost of attending to one more token, relative to the rest of the work on a token. */
+/** Cost of attending to one more token, relative to the rest of a token's cost. */
 function attentionCost(config: ModelConfig): number {
   const width = config.heads * config.headSize;
   const perLayer =
     config.hiddenSize * (2 * width + 2 * config.kvHeads * config.headSize + 3 * config.mlpSize);
-  // Two products, and passes over the scores that take about as long again.
+  // Two products, and passes over the scores that take about as long.
   return (2 * 2 * width) / perLayer;
 }
 
 function requireValueHead(quantities: readonly Quantity[], hasValues: boolean): void {
   if (quantities.includes("value") && !hasValues)
     throw new EngineError(
-      "values were asked for, but this model has no value head; create the engine with valueHead: true",
+      "values were requested, but this model has no value head; create the engine with valueHead: true",
     );
 }
 

@@ -16,7 +16,7 @@ import { compileObjective } from "./objective-graph.js";
 
 type Token = typeof anyToken extends fc.Arbitrary<infer T> ? T : never;
 
-/** The value in single precision, step by step, as the graph computes it. */
+/** The value in single precision, computed in the same order as the graph. */
 function evaluateSingle(expr: Expr, { quantities, inputs }: Token): number {
   const single = Math.fround;
   return interpret<number>(expr, {
@@ -34,7 +34,7 @@ function column(values: readonly number[]): TestInput {
   return { shape: [values.length, 1], data: Float32Array.from(values) };
 }
 
-/** What the compiled objective gives: loss, a metric that is the same, and the three derivatives. */
+/** The results of a compiled objective: loss, a metric equal to it, and the three derivatives. */
 async function compiled(expr: Expr, tokens: readonly Token[]) {
   const objective: Objective = { loss: expr, metrics: { same: expr } };
   const names = ["a", "b"] as const;
@@ -52,7 +52,7 @@ async function compiled(expr: Expr, tokens: readonly Token[]) {
         >,
         new Map(names.map((name, i) => [name, tensors[QUANTITIES.length + i]!])),
       );
-      // The derivative by a quantity that the loss does not use is zero and is not computed.
+      // The derivative with respect to an unused quantity is zero and is not computed.
       const seeds = QUANTITIES.map((name) => result.seeds.get(name));
       return [result.loss, ...result.metrics, ...seeds.filter((seed) => seed !== undefined)];
     },
@@ -60,7 +60,7 @@ async function compiled(expr: Expr, tokens: readonly Token[]) {
 }
 
 describe("compiled objectives", () => {
-  it("have the values and derivatives that expressions have as numbers", async () => {
+  it("have the same values and derivatives as interpreted expressions", async () => {
     let compared = 0;
     await fc.assert(
       fc.asyncProperty(
@@ -75,7 +75,7 @@ describe("compiled objectives", () => {
             tokens.forEach((token, t) => {
               const exact = evaluate(expression, token.quantities, token.inputs);
               const single = evaluateSingle(expression, token);
-              // Where single precision itself goes astray, nothing can be compared.
+              // If single precision itself breaks down, nothing can be compared.
               if (!(Math.abs(single - exact) <= 1e-5 * (1 + Math.abs(exact)))) return;
               compared += 1;
               const error = Math.abs(results[i]![t]! - exact) / (1 + Math.abs(exact));
@@ -88,7 +88,7 @@ describe("compiled objectives", () => {
     expect(compared).toBeGreaterThan(500);
   });
 
-  it("are columns, also where an expression is a plain number or an input", async () => {
+  it("are columns, even if an expression is a plain number or an input", async () => {
     const token = { quantities: { logprob: -1, value: 0, entropy: 0 }, inputs: { a: 3, b: 0 } };
     const number: Expr = { op: "const", value: 2 };
     expect(await compiled(number, [token, token])).toEqual([

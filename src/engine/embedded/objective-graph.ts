@@ -19,10 +19,10 @@ export interface CompiledObjective {
   readonly seeds: ReadonlyMap<Quantity, Tensor>;
 }
 
-/** The columns of quantities a graph has computed; log-probabilities are always among them. */
+/** Columns of quantities that a graph has computed; log-probabilities are always included. */
 export type Quantities = Readonly<Partial<Record<Quantity, Tensor>> & Record<"logprob", Tensor>>;
 
-/** The quantities of the model that an objective reads, in its loss or in a metric. */
+/** The model quantities that an objective reads, in its loss or in a metric. */
 export function quantitiesRead(objective: Objective): readonly Quantity[] {
   return quantitiesOf(objective.loss, ...Object.values(objective.metrics));
 }
@@ -41,7 +41,8 @@ export function compileObjective(
   ];
   const { logprob } = quantities;
   const size = emit({ op: "Shape", inputs: [logprob], type: "int64", shape: [2] });
-  // A result is a column even where it is a plain number, and a tensor of its own even where it is an input.
+  // A result is always a column, even if it is a plain number, and a new tensor, even if it is an
+  // input.
   const columns = interpretAll(expressions, graphAlgebra(quantities, inputs)).map((column) =>
     emit({ op: "Expand", inputs: [column, size], shape: logprob.shape }),
   );

@@ -1,13 +1,14 @@
 /**
- * Writes ONNX models: the handful of protobuf messages a graph needs, and nothing else of protobuf.
+ * Writes ONNX models: the few protobuf messages a graph needs, and nothing else of protobuf.
  *
- * Field numbers are those of onnx.proto (IR version 9, the ai.onnx and com.microsoft operator sets).
+ * Field numbers are those of onnx.proto (IR version 9, the ai.onnx and com.microsoft operator
+ * sets).
  */
 
-/** Element types a tensor here may have. */
+/** Element types of tensors. */
 export type ElementType = "float32" | "int32" | "int64" | "bool";
 
-/** What an attribute of an operator may be. */
+/** Possible values of an operator's attribute. */
 export type Attribute =
   | { readonly float: number }
   | { readonly int: number }
@@ -58,7 +59,9 @@ const elementCodes: Readonly<Record<ElementType, number>> = {
 const opset = 21;
 const irVersion = 9;
 
-/** Encoded bytes in pieces, joined once at the end: weights stored in a model are copied only then. */
+/**
+ * Encoded bytes in chunks, joined once at the end: weights stored in a model are copied only then.
+ */
 type Bytes = readonly Uint8Array[];
 
 /** Encodes a graph as the bytes of an ONNX model file. */
@@ -91,7 +94,8 @@ function encodeNode(node: OnnxNode): Bytes {
   return [
     ...node.inputs.flatMap((name) => bytesField(1, text(name))),
     ...node.outputs.flatMap((name) => bytesField(2, text(name))),
-    // The first output is unique in its graph, so it names the operator in profiles and errors too.
+    // The first output is unique in its graph, so it also names the operator in profiles and
+    // errors.
     ...bytesField(3, text(node.outputs[0] ?? node.op)),
     ...bytesField(4, text(node.op)),
     ...Object.entries(node.attributes).flatMap(([name, value]) =>
@@ -147,7 +151,7 @@ function floatField(field: number, value: number): Bytes {
 
 function varint(value: number): Uint8Array {
   const bytes: number[] = [];
-  // Negative numbers are written as 64-bit two's complement, as protobuf's int64 asks.
+  // Negative numbers are written as 64-bit two's complement, as protobuf's int64 requires.
   let rest = BigInt.asUintN(64, BigInt(value));
   while (rest > 127n) {
     bytes.push(Number(rest & 127n) | 128);

@@ -16,7 +16,7 @@ import {
 
 const MICROSOFT = "com.microsoft";
 
-/** Elementwise a ∘ b without a derivative, for use in derivatives. */
+/** Elementwise a ∘ b without a derivative, for use inside derivatives. */
 export function elementwise(op: "Add" | "Sub" | "Mul" | "Div", a: Tensor, b: Tensor): Tensor {
   return emit({ op, inputs: [a, b], shape: broadcastShapes(a.shape, b.shape) });
 }
@@ -156,7 +156,10 @@ export function selectNumbers(x: Tensor, rows: Tensor): Tensor {
   return emit({ op: "Gather", inputs: [x, rows], type: x.type, shape });
 }
 
-/** The rows [n] in which one of the columns [rows, 1] is not zero; the first row always, so that there is one. */
+/**
+ * The rows [n] in which one of the columns [rows, 1] is not zero; always includes the first row, so
+ * that there is one.
+ */
 export function rowsWithNumbers(columns: readonly Tensor[]): Tensor {
   const [first, ...rest] = columns.map((column) => unary("Abs", column)) as [Tensor, ...Tensor[]];
   const size = rest.reduce((sum, column) => elementwise("Add", sum, column), first);
@@ -187,7 +190,7 @@ export function rowsWithNumbers(columns: readonly Tensor[]): Tensor {
   });
 }
 
-/** Rows of x [n, d]; an index may repeat only where the gradient of its rows is zero. */
+/** Rows of x [n, d]; an index may repeat only if the gradient of its rows is zero. */
 export function selectRows(x: Tensor, index: Tensor): Tensor {
   const rows = selectNumbers(x, index);
   record({
@@ -230,13 +233,13 @@ export function repeatHeads(x: Tensor, times: number): Tensor {
   return y;
 }
 
-/** So many nths of a size, which may be known only when the graph runs. */
+/** A fraction of a size, which may be known only when the graph runs. */
 export function part(size: Dimension, times: number, count: number): Dimension {
   if (times === count) return size;
   return typeof size === "number" ? (size * times) / count : `${times}/${count} ${size}`;
 }
 
-/** Equal parts of x along an axis, of the given size each, without a derivative. */
+/** Splits x along an axis into `count` equal parts, without a derivative. */
 export function splitAxis(
   x: Tensor,
   axis: number,
@@ -255,7 +258,7 @@ export function splitAxis(
   });
 }
 
-/** The parts one after another along an axis, of the given size together, without a derivative. */
+/** Concatenates parts along an axis, without a derivative; `size` is their total. */
 export function concatAxis(parts: readonly Tensor[], axis: number, size: Dimension): Tensor {
   const [first] = parts as readonly [Tensor, ...Tensor[]];
   if (parts.length === 1) return first;
@@ -268,7 +271,7 @@ export function concatAxis(parts: readonly Tensor[], axis: number, size: Dimensi
   });
 }
 
-/** Σ over the axes. */
+/** Sum over the given axes. */
 export function sumAxes(
   x: Tensor,
   axes: readonly number[],
@@ -284,7 +287,7 @@ export function sumAxes(
   });
 }
 
-/** Sums a gradient over the axes along which an operand of that shape was broadcast. */
+/** Sums a gradient over the axes along which an operand of the given shape was broadcast. */
 function reduceTo(gradient: Tensor, shape: Shape): Tensor {
   if (sameShape(gradient.shape, shape)) return gradient;
   const extra = gradient.shape.length - shape.length;
@@ -296,7 +299,7 @@ function reduceTo(gradient: Tensor, shape: Shape): Tensor {
   return extra === 0 ? sum : reshaped(sum, shape);
 }
 
-/** x with the number added, or multiplied, without a derivative. */
+/** Adds a number to x, or multiplies it, without a derivative. */
 export function withNumber(op: "Add" | "Mul", x: Tensor, value: number): Tensor {
   return elementwise(op, x, floatConstant(x.graph, value));
 }
@@ -305,7 +308,7 @@ export function unary(op: string, x: Tensor): Tensor {
   return emit({ op, inputs: [x], shape: x.shape });
 }
 
-/** Some operators take 64-bit indices only. */
+/** Some operators only take 64-bit indices. */
 export function asInt64(x: Tensor): Tensor {
   return emit({
     op: "Cast",

@@ -1,11 +1,14 @@
-/** The typed arrays of a micro-batch, as the graphs of `program.ts` take them, and their results taken apart. */
+/**
+ * The typed arrays of a micro-batch, as the graphs of `program.ts` take them, and the inverse for
+ * results.
+ */
 import type { TargetSequence } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import type { MicroBatch } from "./packing.js";
 import { type Feed, type Feeds, floats, integers } from "./sessions.js";
 import { rotaryTables } from "./tables.js";
 
-/** A micro-batch ready to be computed. */
+/** A micro-batch that is ready to compute. */
 export interface PackedMicroBatch {
   readonly length: number;
   readonly rows: number;
@@ -19,7 +22,10 @@ export interface PackedMicroBatch {
   readonly tokenOf: Int32Array;
 }
 
-/** How many tokens of a sequence are computed: the last one predicts nothing. Without a target, none. */
+/**
+ * How many tokens of a sequence are computed: the last one predicts nothing. None if there is no
+ * target.
+ */
 export function computedLength(sequence: TargetSequence): number {
   return countTargets(sequence) === 0 ? 0 : sequence.ids.length - 1;
 }
@@ -64,7 +70,7 @@ export function layOut(
   return { length, rows, ids, predictors, targets, sequenceOf, tokenOf };
 }
 
-/** What each target's logits are multiplied by; undefined where that is 1 for all of them. */
+/** The factor of each target's logits; undefined if it is 1 for all of them. */
 export function inverseTemperatures(
   packed: PackedMicroBatch,
   sequences: readonly TargetSequence[],

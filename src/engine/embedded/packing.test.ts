@@ -5,7 +5,10 @@ import { attentionBlocks, packSequences, wastedShare } from "./packing.js";
 
 const options = { tokensPerMicroBatch: 1024, attentionCost: 0.001, microBatchCost: 32 };
 
-/** Lengths as rollouts have them: a prompt of about 45 tokens, an action of 3 or 4, an observation of 11. */
+/**
+ * Typical lengths in rollouts: a prompt of about 45 tokens, an action of 3 or 4, an observation of
+ * 11.
+ */
 function rolloutLengths(count: number, seed: number, spread: number): readonly number[] {
   const random = createRandom(seed);
   return Array.from({ length: count }, () =>
@@ -14,7 +17,7 @@ function rolloutLengths(count: number, seed: number, spread: number): readonly n
 }
 
 describe("packing", () => {
-  it("computes every sequence once, in a micro-batch that has room for it, whatever the replicas", () => {
+  it("computes every sequence once, in a micro-batch that is long enough, for any number of replicas", () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 300 }), { minLength: 1, maxLength: 120 }),
@@ -39,7 +42,7 @@ describe("packing", () => {
     );
   });
 
-  it("wastes less than a tenth on rollouts, whatever their spread and number", () => {
+  it("wastes less than a tenth on rollouts, of any spread and number", () => {
     for (const spread of [0, 4, 10, 25])
       for (const count of [128, 512, 4000]) {
         const lengths = rolloutLengths(count, spread + count, spread);
@@ -47,12 +50,12 @@ describe("packing", () => {
       }
   });
 
-  it("wastes less than a tenth where few sequences are very long", () => {
+  it("wastes less than a tenth if few sequences are very long", () => {
     const lengths = [...rolloutLengths(2000, 1, 5), 900, 850, 700, 640, 610];
     expect(wastedShare(lengths, packSequences(lengths, options))).toBeLessThan(0.1);
   });
 
-  it("fills micro-batches where sequences are equal", () => {
+  it("fills micro-batches if sequences have equal lengths", () => {
     const [share] = packSequences(new Array(64).fill(256), options);
     expect(share!.map(({ length, sequences }) => [length, sequences.length])).toEqual(
       new Array(16).fill([256, 4]),

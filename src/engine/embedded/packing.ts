@@ -1,45 +1,50 @@
 /**
- * Divides sequences of different lengths into micro-batches: rows of similar length that are computed together.
+ * Divides sequences of different lengths into micro-batches: rows of similar length that are
+ * computed together.
  *
- * Every micro-batch has a length of its own, and its rows are padded to it at their end, where causality alone hides
- * the padding. Sorted by length, neighbours differ little, so little is padded; and no row holds two sequences,
- * so no score between them is ever computed. How many rows a micro-batch takes is chosen by estimated cost.
+ * Every micro-batch has its own length. Its rows are padded at the end, where causality alone hides
+ * the padding. Neighbours sorted by length differ little, so there is little padding; and no row
+ * holds two sequences, so no scores between sequences are computed. The number of rows in a
+ * micro-batch is chosen by estimated cost.
  */
 
 /** Rows computed together, one sequence each, padded to one length. */
 export interface MicroBatch {
   readonly length: number;
-  /** Which sequences, the longest first. */
+  /** The sequences in it, longest first. */
   readonly sequences: readonly number[];
 }
 
 export interface PackingOptions {
-  /** How many tokens are computed at a time, if one row is not longer. */
+  /** How many tokens are computed at a time, unless a single row is longer. */
   readonly tokensPerMicroBatch: number;
-  /** Cost of one more token of row length, in units of the cost of a token without attention. */
+  /** Cost of a token for each token of row length, relative to a token without attention. */
   readonly attentionCost: number;
-  /** Cost of a micro-batch that has no tokens, in the same units. */
+  /** Fixed cost of a micro-batch, in the same units. */
   readonly microBatchCost: number;
-  /** Among how many replicas the micro-batches are shared. Default 1. */
+  /** Number of replicas that share the micro-batches. Default 1. */
   readonly replicas?: number;
 }
 
-/** Into how many blocks attention divides rows of a length: the later keys of most blocks are not computed. */
+/** How many blocks attention splits rows of a length into: most blocks then skip the later keys. */
 export function attentionBlocks(length: number): number {
   if (length < 64) return 1;
   return length < 512 ? 2 : 4;
 }
 
-/** The length with a little padding, so that it divides into its blocks. */
+/** The length, padded so that it divides evenly into its blocks. */
 function divisible(length: number): number {
   const blocks = attentionBlocks(length);
   return Math.ceil(length / blocks) * blocks;
 }
 
-/** Shares of the largest micro-batch to try: smaller micro-batches can be dealt out to the replicas more evenly. */
+/**
+ * Fractions of the largest micro-batch to try: smaller micro-batches can be spread over the
+ * replicas more evenly.
+ */
 const SIZE_SHARES = [1, 3 / 4, 1 / 2, 1 / 3, 1 / 4];
 
-/** The micro-batches of each replica; every sequence that is not empty appears exactly once. */
+/** The micro-batches of each replica; every non-empty sequence appears exactly once. */
 export function packSequences(
   lengths: readonly number[],
   options: PackingOptions,
@@ -73,14 +78,18 @@ function costOf(length: number, rows: number, options: PackingOptions): number {
   return options.microBatchCost + rows * length * (1 + options.attentionCost * seen);
 }
 
-/** The cheapest division of sorted sequences into micro-batches of at most so many tokens. */
+/**
+ * The cheapest division of sorted sequences into micro-batches of at most the given number of
+ * tokens.
+ */
 function cutMicroBatches(
   order: readonly number[],
   lengths: readonly number[],
   options: PackingOptions,
   tokens: number,
 ): readonly MicroBatch[] {
-  // cheapest[i] is the least cost of the first i sequences, whose last micro-batch begins at from[i].
+  // cheapest[i] is the lowest cost of the first i sequences, whose last micro-batch begins at
+  // from[i].
   const cheapest = new Float64Array(order.length + 1).fill(Number.POSITIVE_INFINITY);
   const from = new Int32Array(order.length + 1);
   cheapest[0] = 0;
@@ -102,7 +111,7 @@ function cutMicroBatches(
   return microBatches;
 }
 
-/** Deals micro-batches out, the costliest first, each to the replica that has least to do. */
+/** Distributes micro-batches, most expensive first, each to the least loaded replica. */
 function dealOut(microBatches: readonly MicroBatch[], replicas: number, options: PackingOptions) {
   const shares = Array.from({ length: replicas }, (): MicroBatch[] => []);
   const busy = new Float64Array(replicas);

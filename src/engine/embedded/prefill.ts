@@ -1,4 +1,4 @@
-/** Prefill: whole prompts, or only the suffixes behind a cached prefix. */
+/** Prefill: whole prompts, or only the suffixes after a cached prefix. */
 import type { SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { maskBehind } from "./decode-cache.js";
@@ -10,7 +10,7 @@ import { rotaryTables } from "./tables.js";
 /** Prompt tokens prefilled at a time: few enough to stay in cache. */
 const TOKENS_PER_CHUNK = 512;
 
-/** The next token's distribution for every row. */
+/** The next-token distribution of every row. */
 export interface Distribution {
   readonly probabilities: Float32Array;
   readonly logSum: Float32Array;
@@ -23,10 +23,10 @@ export interface Prefilled {
   readonly kv: KvCache;
 }
 
-/** The graphs of sampling, and the weights to run them with. */
+/** The sampling graphs, and the weights to run them with. */
 export interface CompiledModel {
   readonly config: ModelConfig;
-  /** The weights, where the compiled graphs take them as inputs. */
+  /** The weights, if the compiled graphs take them as inputs. */
   readonly weights: Feeds;
   compile(program: "prefill" | "extend" | "decode"): Promise<Compiled>;
 }
@@ -40,7 +40,7 @@ export function distributionOf(results: ReadonlyMap<string, Float32Array>): Dist
   };
 }
 
-/** 1 / temperature; taking the most probable token needs no temperature. */
+/** 1 / temperature; greedy decoding needs no temperature. */
 export function inverseTemperature({ temperature = 1 }: SampleRequest): number {
   return temperature === 0 ? 1 : 1 / temperature;
 }
@@ -136,7 +136,7 @@ export async function prefillSuffixes(
   return { next, kv };
 }
 
-/** Computes the new tokens of some rows of a KV cache, beginning with row `from`. */
+/** Computes the new tokens of some rows of a KV cache, starting at row `from`. */
 async function runExtend(
   { config, weights, compile }: CompiledModel,
   requests: readonly SampleRequest[],
@@ -154,7 +154,7 @@ async function runExtend(
     const known = tokens[r]!;
     for (let i = 0; i < length; i++) {
       ids[r * length + i] = prompt[known + i] ?? 0;
-      // Padding comes after everything, so that causality alone hides it.
+      // Padding comes last, so causality alone hides it.
       positions[r * length + i] = known + i;
     }
     lastTokens[r] = r * length + prompt.length - known - 1;

@@ -2,13 +2,13 @@ import { expect, it } from "vitest";
 import type { KvCache } from "./kv-cache.js";
 import { createPrefixCache } from "./prefix-cache.js";
 
-/** A KV cache of 80 bytes with so many rows. */
+/** A KV cache of 80 bytes with the given number of rows. */
 function kvOf(rows: number): KvCache {
   const half = () => [new Float32Array(10)];
   return { keys: half(), values: half(), capacity: 5, tokens: new Int32Array(rows) };
 }
 
-it("hands rows over once, and evicts the oldest cache where capacity is short", () => {
+it("returns rows once, and evicts the oldest cache when it is full", () => {
   const prefixes = createPrefixCache(200);
   const [one, two, three] = [kvOf(2), kvOf(1), kvOf(1)];
   prefixes.put(1, { kv: one, row: 0, tokens: 3 });
@@ -19,7 +19,7 @@ it("hands rows over once, and evicts the oldest cache where capacity is short", 
   prefixes.put(4, { kv: three, row: 0, tokens: 1 });
   expect(prefixes.take(1)).toBeUndefined();
   expect([prefixes.take(3)?.kv, prefixes.take(4)?.kv]).toEqual([two, three]);
-  // Caches that nobody wants any more take no capacity.
+  // Caches without wanted rows take no space.
   prefixes.put(5, { kv: one, row: 0, tokens: 1 });
   prefixes.put(6, { kv: two, row: 0, tokens: 1 });
   expect(prefixes.take(5)?.kv).toBe(one);

@@ -1,17 +1,17 @@
 /** The prefix cache of one replica: KV caches of rows that a later prompt may continue, by handle. */
 import type { KvCache, KvRow } from "./kv-cache.js";
 
-/** Keeps KV caches as long as one of their rows is wanted and there is capacity. */
+/** Keeps a KV cache as long as one of its rows is wanted and there is space. */
 export interface PrefixCache {
   put(handle: number, row: KvRow): void;
-  /** The row, which is no longer kept; undefined if it was evicted. */
+  /** Removes and returns the row; undefined if it was evicted. */
   take(handle: number): KvRow | undefined;
   /** Evicts all rows of a KV cache. */
   evict(kv: KvCache): void;
   clear(): void;
 }
 
-/** An empty prefixes of so many bytes at most; the oldest is evicted first. */
+/** An empty prefix cache of at most this many bytes; the oldest KV cache is evicted first. */
 export function createPrefixCache(maxBytes: number): PrefixCache {
   const caches = new Map<KvCache, Map<number, KvRow>>();
   const kvOf = new Map<number, KvCache>();
@@ -52,7 +52,7 @@ export function createPrefixCache(maxBytes: number): PrefixCache {
   };
 }
 
-/** What its rows take; memory to grow into costs nothing until it is used. */
+/** Bytes taken by its rows; memory to grow into costs nothing until it is used. */
 function sizeOf({ keys, values }: KvCache): number {
   return [...keys, ...values].reduce((sum, array) => sum + array.byteLength, 0);
 }

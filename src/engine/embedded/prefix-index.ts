@@ -1,18 +1,21 @@
 /** The index of the prefix cache: which replica holds the KV cache of which tokens. */
 
-/** Rows in the index at most; the oldest is evicted first. */
+/** Maximum number of rows in the index; the oldest is evicted first. */
 const MAX_ROWS = 4096;
-/** Rows are found by their first tokens; a shorter one is prefilled again faster than it is looked for. */
+/**
+ * Rows are looked up by their first tokens; prefilling a shorter one again is faster than looking
+ * it up.
+ */
 const SIGNATURE = 16;
 
-/** Tokens, and where their keys and values are: in which replica, and under which number. */
+/** Tokens, and where their keys and values are: which replica, and which handle. */
 export interface CachedPrefix {
   readonly ids: readonly number[];
   readonly replica: number;
   readonly handle: number;
 }
 
-/** A cached prefix of a prompt: so many tokens of a row. */
+/** A cached prefix of a prompt: the first tokens of a row. */
 export interface PrefixMatch extends Omit<CachedPrefix, "ids"> {
   readonly tokens: number;
 }
@@ -21,10 +24,11 @@ export interface PrefixMatch extends Omit<CachedPrefix, "ids"> {
 export interface PrefixIndex {
   insert(row: CachedPrefix): void;
   /**
-   * For each prompt, the longest cached prefix, which is handed over and leaves the index.
+   * For each prompt, the longest cached prefix, which is removed from the index.
    *
-   * A prompt that goes on from a whole row gets it; then the others get what is left: text that is written out and
-   * read in again can have other tokens at its end, so that a prompt leaves its row some tokens before the row ends.
+   * A prompt that continues a whole row gets that row first; the other prompts get what is left.
+   * Text that is decoded and encoded again can have different tokens at its end, so a prompt may
+   * diverge from its row some tokens before the row ends.
    */
   match(prompts: readonly (ArrayLike<number> | undefined)[]): readonly (PrefixMatch | undefined)[];
   /** Evicts everything, because the weights have changed. */
@@ -82,7 +86,10 @@ function signatureOf(ids: ArrayLike<number>): string {
   return Array.from({ length: SIGNATURE }, (_, i) => ids[i]).join();
 }
 
-/** How many tokens a row shares with the beginning of a prompt, which has at least one more. */
+/**
+ * How many tokens a row shares with the beginning of a prompt; at least one prompt token is left
+ * over.
+ */
 function commonPrefix(prompt: ArrayLike<number>, ids: readonly number[]): number {
   const most = Math.min(ids.length, prompt.length - 1);
   let count = 0;

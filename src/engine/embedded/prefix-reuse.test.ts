@@ -29,7 +29,7 @@ afterAll(() => engine.dispose());
 const random = createRandom(1);
 const draw = (count: number) => Array.from({ length: count }, () => random.int(40));
 
-it("goes on from what was read before, with the results of reading everything again", async () => {
+it("reuses a cached prefix, with the same results as a full prefill", async () => {
   let prompts = Array.from({ length: 7 }, (_, row) => draw(15 + row));
   for (let turn = 0; turn < 4; turn++) {
     const requests = (continued: boolean): SampleRequest[] =>
@@ -41,7 +41,7 @@ it("goes on from what was read before, with the results of reading everything ag
         stop: [[7], [8]],
         seed: 100 * turn + row,
       }));
-    // Asked without the hint first, so that nothing is remembered for it.
+    // Sampled without the hint first, so that nothing is cached for it.
     const plain = (await engine.sample(requests(false))).map(([sample]) => sample!);
     const continued = (await engine.sample(requests(true))).map(([sample]) => sample!);
     continued.forEach((sample, row) => {
@@ -58,7 +58,7 @@ it("goes on from what was read before, with the results of reading everything ag
   }
 });
 
-it("goes on in the same memory when rows end and others grow past their room", async () => {
+it("continues in the same memory when rows end and others outgrow their capacity", async () => {
   let prompts = Array.from({ length: 9 }, (_, row) => draw(17 + row));
   for (let turn = 0; prompts.length > 0; turn++) {
     const ask = async (continued: boolean) => {
@@ -73,7 +73,8 @@ it("goes on in the same memory when rows end and others grow past their room", a
         expect(value).toBeCloseTo(plain[row]!.logprobs[i]!, 5);
       });
     });
-    // Rows end in the middle and at the end; in later turns most do at once, and then the last one does.
+    // Rows end in the middle and at the end; in later turns most end at once, and then the last
+    // one.
     const ended = turn < 4 ? [(3 * turn) % prompts.length] : [0, 1, 2];
     prompts = prompts.flatMap((prompt, row) =>
       ended.includes(row) ? [] : [[...prompt, ...plain[row]!.tokens, ...draw(20 + 12 * row)]],
@@ -81,7 +82,7 @@ it("goes on in the same memory when rows end and others grow past their room", a
   }
 });
 
-it("forgets when the weights change", async () => {
+it("evicts everything when the weights change", async () => {
   const prompt = draw(20);
   const ask = async (ids: number[], continued: boolean) => {
     const request = { prompt: ids, continued, maxTokens: 3, temperature: 0, seed: 0 };
@@ -96,17 +97,17 @@ it("forgets when the weights change", async () => {
   expect((await ask(ids, true)).logprobs).toEqual((await ask(ids, false)).logprobs);
 });
 
-it("goes on from the tokens that are the same, where a prompt was written anew at its end", async () => {
+it("reuses the common prefix if a prompt's end was tokenized differently", async () => {
   const prompts = Array.from({ length: 5 }, (_, row) => draw(20 + row));
   const ask = (ids: readonly (readonly number[])[], continued: boolean) =>
     engine.sample(ids.map((prompt, seed) => ({ prompt, continued, maxTokens: 6, seed })));
   const first = await ask(prompts, true);
-  const anew = prompts.map((prompt, row) => [
+  const retokenized = prompts.map((prompt, row) => [
     ...prompt,
     ...first[row]![0]!.tokens.slice(0, row),
     ...draw(9),
   ]);
-  const [plain, continued] = [await ask(anew, false), await ask(anew, true)];
+  const [plain, continued] = [await ask(retokenized, false), await ask(retokenized, true)];
   continued.forEach(([sample], row) => {
     expect(sample!.tokens).toEqual(plain[row]![0]!.tokens);
     sample!.logprobs.forEach((value, i) => {
@@ -115,7 +116,7 @@ it("goes on from the tokens that are the same, where a prompt was written anew a
   });
 });
 
-it("finds the longest cached prefix, hands it over once, and keeps to its size", () => {
+it("finds the longest cached prefix, returns it once, and stays within its size", () => {
   const prefixes = createPrefixIndex();
   const row = (ids: number[], handle = 0) => ({ ids, replica: 0, handle });
   const matched = (...prompts: number[][]) => prefixes.match(prompts).map((found) => found?.tokens);
@@ -129,7 +130,7 @@ it("finds the longest cached prefix, hands it over once, and keeps to its size",
   expect(matched([...long, 1, 2])).toEqual([undefined]);
   prefixes.insert(row([...long, 1]));
   prefixes.insert(row([...long, 2]));
-  // The one that goes on from all of a row has it, although another came first.
+  // The prompt that continues a whole row gets it, although another came first.
   expect(matched([...long, 3, 3], [...long, 1, 3])).toEqual([30, 31]);
   prefixes.insert(row(long));
   expect(matched([...long.slice(0, 16), ...long])).toEqual([undefined]);

@@ -23,7 +23,7 @@ import {
   outputWeight,
 } from "./transformer.js";
 
-/** A compiled graph: its model file, and under which tensor name each result is found. */
+/** A compiled graph: its model file, and the tensor name of each result. */
 export interface Program {
   readonly model: Uint8Array;
   readonly results: ReadonlyMap<string, string>;
@@ -63,18 +63,23 @@ export function trainedWeights(names: readonly string[], objective: Objective): 
   return names.filter((name) => values || name !== VALUE_HEAD);
 }
 
-/** What a graph is built for besides what it computes. */
+/** Parameters of a graph besides what it computes. */
 export interface MicroBatchShape {
-  /** Attention divides rows into so many blocks. */
+  /** The number of blocks that attention splits rows into. */
   readonly blocks: number;
-  /** Targets have inverse temperatures, as another input; without them their logits are as they are. */
+  /**
+   * Targets have inverse temperatures, as another input; without them their logits are not scaled.
+   */
   readonly tempered: boolean;
 }
 
 /** Name of the targets' inverse temperatures among a graph's inputs. */
 export const INVERSE_TEMPERATURES = "inverseTemperatures";
 
-/** Scores the rows of a micro-batch: log-probabilities of the targets and what else is asked for. */
+/**
+ * Scores the rows of a micro-batch: log-probabilities of the targets and the other requested
+ * quantities.
+ */
 export function forwardProgram(
   config: ModelConfig,
   quantities: readonly Quantity[],
@@ -169,7 +174,7 @@ function declarePacked(graph: Graph): Packed {
   };
 }
 
-/** What the last layer's attention leaves of every token: all that a target depends on. */
+/** The state of every token after the last layer's attention: all that a target depends on. */
 interface States {
   /** [tokens, hiddenSize] */
   readonly x: Tensor;
@@ -192,7 +197,7 @@ interface Targets {
   readonly predictors: Tensor;
   /** [targets, 1] */
   readonly ids: Tensor;
-  /** [targets, 1]: what their logits are multiplied by; absent: 1. */
+  /** [targets, 1]: the factor of their logits (default: 1). */
   readonly inverseTemperatures?: Tensor;
 }
 
@@ -207,7 +212,9 @@ function declareTargets(
   return { ...places, inverseTemperatures: inverses };
 }
 
-/** The wanted quantities of some targets, as columns: of the last layer, nothing else is finished. */
+/**
+ * The requested quantities of some targets, as columns: the last layer is finished only for these.
+ */
 function score(
   context: Context,
   { x, attended }: States,
@@ -217,7 +224,7 @@ function score(
   const last = context.config.layers - 1;
   const rows = [selectRows(x, predictors), selectRows(attended, predictors)] as const;
   const hidden = finish(context, finishLayer(context, last, ...rows));
-  // Logits are linear in the hidden states, which are far narrower: so those are scaled.
+  // Logits are linear in the hidden states, which are much narrower, so we scale those.
   const scaled = inverseTemperatures === undefined ? hidden : multiply(hidden, inverseTemperatures);
   return {
     ...predict(scaled, outputWeight(context), ids, { entropy: quantities.includes("entropy") }),
@@ -226,8 +233,8 @@ function score(
 }
 
 /**
- * Where to go back from if many targets have no gradient: those that have one are scored once more, so that
- * nothing is computed backwards for the others.
+ * Where the backward pass starts if many targets have no gradient: those with one are scored again,
+ * so that nothing is computed backwards for the others.
  */
 function sparseSeeds(
   context: Context,

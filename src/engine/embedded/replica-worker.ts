@@ -1,4 +1,4 @@
-/** The worker thread of a replica: the same replica, with weights copied from shared memory. */
+/** The worker thread of a replica, with weights copied from shared memory. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { SampleTask } from "./batching.js";
 import { serve } from "./calls.js";

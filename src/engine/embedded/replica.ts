@@ -1,10 +1,10 @@
 /**
- * A replica of the model: one share of the processor, which computes pieces of work one after another.
+ * A replica of the model: one share of the processor, which runs jobs one after another.
  *
- * A small model is computed by several replicas of one thread each, on different sequences (data
- * parallelism): threads that share every operator wait for each other after each, and pass what they
- * compute from core to core. A large one has one replica with all threads, because every replica keeps
- * weights and sums of gradients of its own.
+ * A small model runs on several single-threaded replicas, on different sequences (data
+ * parallelism): threads that share every operator wait for each other after each one, and pass
+ * results from core to core. A large model has one replica with all threads, because every replica
+ * keeps its own weights and gradient sums.
  */
 
 import type { Sample } from "../engine.js";
@@ -17,9 +17,9 @@ import { gradientName, type Program, sumName } from "./program.js";
 import { type Feeds, floats, type Results, type Sessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
 
-/** A graph to run, and what it takes besides weights and sums. */
+/** A graph to run, and its inputs besides weights and sums. */
 export interface MicroBatchRun {
-  /** Names the program: the same key is compiled once. */
+  /** Identifies the program, which is compiled once per key. */
   readonly key: string;
   readonly program: Program;
   readonly feeds: Feeds;
@@ -29,17 +29,20 @@ export interface MicroBatchRun {
 export interface Job {
   readonly microBatches: readonly MicroBatchRun[];
   readonly weights: WeightSet;
-  /** The weights they take. */
+  /** The weights they read. */
   readonly weightNames: readonly string[];
-  /** The weights whose gradients they add up. */
+  /** The weights whose gradients they accumulate. */
   readonly trained: readonly string[];
 }
 
-/** What came of a job. */
+/** The result of a job. */
 export interface JobResult {
   /** By micro-batch. */
   readonly results: readonly Results[];
-  /** Gradients summed over the micro-batches, as `FlatTensors` lie; zero for what is not trained, absent if nothing is. */
+  /**
+   * Gradients summed over the micro-batches, laid out as in `FlatTensors`; zero for weights that
+   * are not trained, undefined if none is.
+   */
   readonly gradients: Float32Array | undefined;
 }
 
@@ -49,17 +52,17 @@ export interface Replica {
   dispose(): Promise<void>;
 }
 
-/** What a replica in a thread of its own starts from. */
+/** What a replica in its own thread starts from. */
 export interface ReplicaStart {
   readonly config: ModelConfig;
   /** How many replicas there are. */
   readonly replicas: number;
 }
 
-/** Bytes of keys and values that all replicas together keep at most. */
+/** Maximum bytes of keys and values kept by all replicas together. */
 const MAX_CACHED_BYTES = 2 ** 29;
 
-/** A replica in the thread that calls it, one of so many. */
+/** A replica in the calling thread, one of `replicas`. */
 export function createReplica(config: ModelConfig, sessions: Sessions, replicas = 1): Replica {
   const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
   const generator = createGenerator(config, sessions, {
@@ -67,14 +70,14 @@ export function createReplica(config: ModelConfig, sessions: Sessions, replicas 
   });
   return {
     run: async ({ microBatches, weights, weightNames, trained }) => {
-      // Room for learning, where no cached prefix is of use any more.
+      // Learning needs the memory, and the cached prefixes are no longer useful.
       if (weights.name === "policy") generator.evictOlder(weights.version);
       const feed = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
       const given: Feeds = {};
       for (const name of weightNames) given[name] = feed(name, weights.arrays.get(name)!);
       const gradients =
         trained.length === 0 ? undefined : flatTensors(config, weights.arrays.has(VALUE_HEAD));
-      // Each micro-batch reads the sums so far and writes the new ones to the same place.
+      // Each micro-batch reads the sums so far and overwrites them with the new ones.
       const into: Feeds = {};
       for (const name of trained) {
         const sum = feed(name, gradients!.tensors.get(name)!);

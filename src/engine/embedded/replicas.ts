@@ -6,12 +6,16 @@ import type { Sessions } from "./sessions.js";
 import { createMirror, type Mirror } from "./weight-set.js";
 
 /**
- * Models up to this size, in bytes, have a replica for every thread: 8 million parameters. The products of
- * larger ones are wide enough for threads to share, and would not leave room for several copies.
+ * Models up to this size, in bytes, have one replica per thread: 8 million parameters. The products
+ * of larger models are wide enough for threads to share, and several copies would need too much
+ * memory.
  */
 const MAX_REPLICA_BYTES = 2 ** 25;
 
-/** The replicas for a model of so many bytes: one here with all threads, or one thread each, started when first needed. */
+/**
+ * The replicas for a model of the given size in bytes: one here with all threads, or one per
+ * thread, started when first needed.
+ */
 export function createReplicas(
   config: ModelConfig,
   bytes: number,
@@ -44,7 +48,10 @@ function threadReplica(start: ReplicaStart, mirror: Mirror): Replica {
   };
 }
 
-/** Waits for all replicas, so that none is still at work when one has failed; then throws what it threw. */
+/**
+ * Waits for all replicas, so that none is still working when one has failed; then rethrows its
+ * error.
+ */
 export async function together<T>(work: readonly Promise<T>[]): Promise<readonly T[]> {
   const ends = await Promise.allSettled(work);
   return ends.map((end) => {

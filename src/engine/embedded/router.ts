@@ -1,4 +1,7 @@
-/** Shares sampling requests among the replicas: a prompt goes to the replica that has its prefix cached. */
+/**
+ * Distributes sampling requests over the replicas: a prompt goes to the replica that has its prefix
+ * cached.
+ */
 
 import type { Sample, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
@@ -15,7 +18,7 @@ export interface Router {
   evictAll(): void;
 }
 
-/** A router that always uses the weights as they are when it is called. */
+/** A router that always uses the current weights. */
 export function createRouter(
   config: ModelConfig,
   replicas: readonly Replica[],
@@ -27,7 +30,7 @@ export function createRouter(
     sample: async (requests) => {
       checkRequests(requests, config);
       const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
-      // A prompt with more samples than one replica should have is read once in each.
+      // A prompt with more samples than one replica should get is prefilled once in each.
       const most = Math.min(MAX_ROWS, Math.ceil(total / replicas.length));
       const kept = requests.map(({ continued = false, count = 1 }) => continued && count === 1);
       const matched = prefixes.match(
@@ -71,14 +74,17 @@ export function createRouter(
   };
 }
 
-/** A task, the request it belongs to, and the replica it must go to because that has read its beginning. */
+/** A task, its request, and the replica it must go to because its prefix is cached there. */
 interface PlacedTask {
   readonly index: number;
   readonly replica: number | undefined;
   readonly task: SampleTask;
 }
 
-/** The tasks of each replica: those that must go there, and of the others, dealt out in order of size, equal shares. */
+/**
+ * The tasks of each replica: those that must go there, and an equal share of the others, dealt out
+ * by size.
+ */
 function shareTasks(
   tasks: readonly PlacedTask[],
   replicas: number,
@@ -96,7 +102,7 @@ function shareTasks(
   return shares;
 }
 
-/** Parts of at most so many. */
+/** Chunks of at most the given size. */
 function divide(
   count: number,
   most: number,

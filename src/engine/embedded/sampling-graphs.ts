@@ -1,9 +1,10 @@
 /**
- * The graphs of sampling: prefill computes the prompts once, a decode step adds one token to every row.
+ * The sampling graphs: prefill computes the prompts once, a decode step adds one token to every
+ * row.
  *
- * A prompt's keys and values come out of prefill once and are shared by all samples of that prompt; each
- * row's own tokens have a small cache of their own. Neither cache is ever a result of decode, because
- * results are copied: decode returns only the new token's keys and values.
+ * A prompt's keys and values are computed once by prefill and shared by all samples of that prompt;
+ * each row's own tokens have a small cache of their own. Neither cache is a result of decode,
+ * because results are copied: decode returns only the new token's keys and values.
  */
 import type { ModelConfig } from "../weights/model-config.js";
 import { layerNames } from "../weights/tensor-names.js";
@@ -46,7 +47,7 @@ import {
   weight,
 } from "./transformer.js";
 
-/** Weights to store in the graph; without them, they are inputs. */
+/** Weights to store in the graph; if undefined, they are inputs. */
 export type StoredWeights = ReadonlyMap<string, Float32Array>;
 
 /** Names of the caches among inputs and results, by layer. */
@@ -59,7 +60,7 @@ export const cacheNames = {
   newValues: (index: number) => `newValues:${index}`,
 } as const;
 
-/** Reads prompts and tells the distribution of the next token of each. */
+/** Reads prompts and returns the next-token distribution of each. */
 export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, stored);
@@ -91,7 +92,8 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
     const [residual, attended] = lastAttention(context, x, positions, wide, ends, caches);
     return { states: [], outputs: [residual, attended, ...caches] };
   });
-  // What is left concerns one token of each prompt: all of them at once, not chunk by chunk.
+  // The rest concerns one token per prompt, so it is done for all prompts at once, not chunk by
+  // chunk.
   const [residual, attended] = outputs
     .slice(0, 2)
     .map((tensor) => reshape(tensor, ["prompts", tensor.shape.at(-1)!]));
@@ -106,8 +108,8 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
 }
 
 /**
- * The residual stream and the last layer's attention at the end of each prompt: elsewhere, only keys and
- * values of that layer are needed.
+ * The residual stream and the last layer's attention at the end of each prompt: for other tokens,
+ * only the keys and values of that layer are needed.
  */
 function lastAttention(
   context: Context,
@@ -143,13 +145,15 @@ function lastAttention(
   return [selectRows(x, ends.tokens), reshape(attended, [rows!, config.heads * config.headSize])];
 }
 
-/** Queries of one position [rows, heads, 1, size] by the key-value head they share. */
+/** Queries of one position [rows, heads, 1, size], grouped by the key-value head they share. */
 function grouped(q: Tensor, config: ModelConfig): Tensor {
   const { kvHeads, heads, headSize } = config;
   return reshape(q, [q.shape[0]!, kvHeads, heads / kvHeads, headSize]);
 }
 
-/** Adds one token to every row of a grid [groups, count] and tells the distribution of the next. */
+/**
+ * Adds one token to every row of a grid [groups, count] and returns the next-token distributions.
+ */
 export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Program {
   const graph = createGraph();
   const context = declareContext(graph, config, stored);
@@ -195,7 +199,7 @@ function attendCaches(
 ): Tensor {
   const { kvHeads, headSize } = config;
   const times = config.heads / kvHeads;
-  // Scaled here and not in the products: those of a single row are faster plain.
+  // Scaled here and not in the products, which are faster without a scale for a single row.
   const q = withNumber("Mul", now.q, attentionScale(config));
   const declare = (name: string, ...shape: (string | number)[]) =>
     addInput(graph, name, "float32", shape);
@@ -209,7 +213,7 @@ function attendCaches(
   );
   const ownKeys = declare(cacheNames.ownKeys(index), "own", "batch", kvHeads, headSize);
   const ownValues = declare(cacheNames.ownValues(index), "own", "batch", kvHeads, headSize);
-  // Rows of a group are the rows of one matrix, so that a shared prompt is read once for all of them.
+  // Rows of a group are the rows of one matrix, so a shared prompt is read once for all of them.
   const byGroup = (x: Tensor, width: string | number) =>
     reshape(transpose(reshape(x, ["groups", "count", kvHeads, times, width]), [0, 2, 1, 3, 4]), [
       "groups",
@@ -263,7 +267,7 @@ function attendCaches(
   return reshape(sum, ["batch", config.heads * headSize]);
 }
 
-/** Results that describe the next token's distribution, in the order `distribution` gives them. */
+/** Results that describe the next-token distribution, in the order `distribution` returns them. */
 const DISTRIBUTION = ["probabilities", "logSum", "plainLogSum"] as const;
 
 /** Probabilities at the row's temperature, and log Σ exp of the logits with and without it. */
@@ -274,7 +278,7 @@ function distribution(context: Context, hidden: Tensor, inverse: Tensor): readon
   return [probabilities, logSumExp(tempered, probabilities), logSumExp(logits, softmax(logits))];
 }
 
-/** The next token's distribution after some hidden states, as results by name. */
+/** The next-token distribution for some hidden states, as results by name. */
 export function distributionResults(
   context: Context,
   hidden: Tensor,
@@ -284,7 +288,7 @@ export function distributionResults(
   return DISTRIBUTION.map((name, i) => [name, told[i]!]);
 }
 
-/** The model's inputs in a graph of sampling. */
+/** The model's inputs in a sampling graph. */
 export function declareContext(
   graph: Graph,
   config: ModelConfig,

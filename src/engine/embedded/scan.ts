@@ -2,18 +2,18 @@
 import { addInput, createGraph, emit, freshName, type Graph, type Tensor } from "./graph.js";
 import type { OnnxGraph, OnnxValue } from "./onnx.js";
 
-/** What a scan's body makes of one item. */
+/** The results of a scan's body for one item. */
 export interface ScanResult {
-  /** The states after this item, in the order they were given. */
+  /** The states after this item, in the given order. */
   readonly states: readonly Tensor[];
   /** Collected over all items along a new first axis. */
   readonly outputs: readonly Tensor[];
 }
 
 /**
- * Appends a scan over items [n, …]; n need not be known before the graph runs.
+ * Appends a scan over items [n, …]; n may be known only when the graph runs.
  *
- * One run over many small items keeps every activation in the processor's cache, where one large batch
+ * One run over many small items keeps every activation in the processor's cache; one large batch
  * would stream all of them through memory.
  */
 export function scan(
@@ -28,7 +28,7 @@ export function scan(
   const bodyStates = states.map((tensor) => declare(tensor, 0));
   const bodyItems = items.map((tensor) => declare(tensor, 1));
   const made = build(body, bodyStates, bodyItems);
-  // A body may not return its own input as it is.
+  // A body cannot return its own input unchanged.
   const next = made.states.map((tensor) =>
     body.inputs.includes(tensor) ? copyOf(tensor) : tensor,
   );
@@ -59,7 +59,7 @@ function copyOf(tensor: Tensor): Tensor {
   return emit({ op: "Identity", inputs: [tensor], type: tensor.type, shape: tensor.shape });
 }
 
-/** The graph as it is written to a model, with the given tensors as its results. */
+/** The graph in the form that is written to a model, with the given tensors as its results. */
 export function finishGraph(graph: Graph, outputs: readonly Tensor[]): OnnxGraph {
   return {
     name: `graph_${graph.depth}`,

@@ -10,7 +10,7 @@ import { finishProgram } from "./program.js";
 import { createReplica, type Replica } from "./replica.js";
 import { createSessions, floats } from "./sessions.js";
 
-it("says when memory runs out, and computes on", async () => {
+it("reports that memory ran out, and keeps working", async () => {
   const sessions = createSessions(1);
   const compiled = await sessions.get("outer", () => {
     const graph = createGraph();
@@ -31,7 +31,7 @@ it("says when memory runs out, and computes on", async () => {
   await sessions.dispose();
 });
 
-it("keeps weights and gradients as they were when a replica fails", async () => {
+it("leaves weights and gradients unchanged when a replica fails", async () => {
   const config = presetConfig("tiny", 16);
   const parameters = flatCopy(config, false, initialWeights(config, 1));
   const sessions = createSessions(1);

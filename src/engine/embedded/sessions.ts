@@ -1,10 +1,10 @@
-/** Compiled graphs, made when first needed and kept: one for each kind of work and objective. */
+/** Compiled graphs, created when first needed and kept: one for each kind of work and objective. */
 import "../../no-telemetry.js";
 import * as ort from "onnxruntime-node";
 import { EngineError } from "../engine.js";
 import type { Program } from "./program.js";
 
-/** Numbers as a graph takes them; plain, so that they can be sent to another thread. */
+/** Numbers as a graph takes them; plain data, so that they can be sent to another thread. */
 export interface Feed {
   readonly type: "float32" | "int32";
   readonly data: Float32Array | Int32Array;
@@ -14,33 +14,33 @@ export interface Feed {
 /** Tensors by name, as a graph takes them. */
 export type Feeds = Record<string, Feed>;
 
-/** What a graph gives, by the names its program told. */
+/** A graph's results, by the names that its program defines. */
 export type Results = ReadonlyMap<string, Float32Array>;
 
 /** A compiled graph. */
 export interface Compiled {
   /**
-   * Runs it; results come back under the names the program gave them. Those named in `into` are written there
-   * instead, which may be where an input lies, if the operator that reads that input is done with a number when it
-   * writes the result's.
+   * Runs it; results are returned under the names the program gave them. Those named in `into` are
+   * written there instead. That may be an input's memory, if the operator that reads the input has
+   * read each number before it writes the result.
    */
   run(feeds: Feeds, into?: Feeds): Promise<Results>;
 }
 
 export interface SessionOptions {
-  /** Fewer threads than the rest. */
+  /** Use fewer threads than the rest. */
   readonly threads?: number;
-  /** A graph of another version is dropped and built anew: it holds weights that are no more. */
+  /** A graph of another version is dropped and rebuilt: it holds outdated weights. */
   readonly version?: number;
 }
 
 export interface Sessions {
-  /** The graph of that key, built if it is not there. */
+  /** The graph with that key, built if missing. */
   get(key: string, build: () => Program, options?: SessionOptions): Promise<Compiled>;
   dispose(): Promise<void>;
 }
 
-/** Objectives change rarely; what an old one compiled to is dropped when this many are held. */
+/** Objectives change rarely; the least recently used graph is dropped when this many are held. */
 const KEPT = 24;
 
 /** An empty cache of compiled graphs that run on the given number of threads. */
@@ -50,7 +50,7 @@ export function createSessions(threads: number): Sessions {
     get: async (key, build, options) => {
       const found = sessions.get(key);
       const known = found?.version === options?.version ? found : undefined;
-      // Moved to the end: the first one is the one that was not used for longest.
+      // Moved to the end, so that the first one is the least recently used.
       sessions.delete(key);
       if (known === undefined) await found?.session.release();
       const entry = known ?? (await compile(build(), threads, options));
@@ -85,13 +85,13 @@ async function compile(
     interOpNumThreads: 1,
     executionMode: "sequential",
     graphOptimizationLevel: "all",
-    // Shapes differ from run to run, so a plan made for one of them would only cost memory.
+    // Shapes differ from run to run, so a memory plan for one of them would only waste memory.
     enableMemPattern: false,
     // Masked attention weights underflow, and arithmetic on denormal numbers is ten times slower.
     extra: { session: { set_denormal_as_zero: "1" } },
     logSeverityLevel: 3,
   });
-  // The model itself is not kept: it may hold weights.
+  // The model itself is not kept, since it may hold weights.
   return { session, results: program.results, version: options.version };
 }
 

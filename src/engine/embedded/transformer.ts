@@ -1,8 +1,8 @@
 /**
  * The model, defined once: a decoder-only transformer of the Llama and Qwen2 family.
  *
- * Training, scoring, prefilling and decoding are built from the same pieces and differ only in which
- * positions they ask for and where keys and values come from.
+ * Training, scoring, prefill and decode are built from the same pieces. They differ only in which
+ * positions they compute and where keys and values come from.
  */
 import type { ModelConfig } from "../weights/model-config.js";
 import {
@@ -58,7 +58,7 @@ export function weight(weights: Weights, name: string): Tensor {
   return found;
 }
 
-/** Everything besides the tokens that the layers need. */
+/** Everything the layers need besides the tokens. */
 export interface Context {
   readonly config: ModelConfig;
   readonly weights: Weights;
@@ -74,9 +74,9 @@ export function embed(context: Context, ids: Tensor): Tensor {
 export interface PackedRows {
   /** [rows, length] */
   readonly positions: Tensor;
-  /** Of each block of queries, as `attention` takes them. */
+  /** One for each block of queries, as `attention` takes them. */
   readonly masks: readonly Tensor[];
-  /** Told the keys and values [rows, kvHeads, length, headSize], for a cache. */
+  /** Called with the keys and values [rows, kvHeads, length, headSize], for a cache. */
   readonly onKeysValues?: (keys: Tensor, values: Tensor) => void;
 }
 
@@ -85,7 +85,10 @@ export function layer(context: Context, index: number, x: Tensor, packed: Packed
   return finishLayer(context, index, x, attend(context, index, x, packed));
 }
 
-/** What attention gives in a layer over packed rows, for x [tokens, hiddenSize]: [tokens, heads · headSize]. */
+/**
+ * The attention output of a layer over packed rows, for x [tokens, hiddenSize]: [tokens, heads ·
+ * headSize].
+ */
 export function attend(context: Context, index: number, x: Tensor, packed: PackedRows): Tensor {
   const { config } = context;
   const names = layerNames(index);
@@ -130,7 +133,7 @@ export function mergeHeads(x: Tensor, tokens: Dimension): Tensor {
   return reshape(transpose(x, [0, 2, 1, 3]), [tokens, heads * size]);
 }
 
-/** What follows attention in a layer: output projection and MLP, each with its residual. */
+/** The rest of a layer after attention: output projection and MLP, each with its residual. */
 export function finishLayer(context: Context, index: number, x: Tensor, attended: Tensor): Tensor {
   const { config, weights } = context;
   const names = layerNames(index);
@@ -143,7 +146,7 @@ export function finishLayer(context: Context, index: number, x: Tensor, attended
   return add(middle, linear(gated, weight(weights, names.down)));
 }
 
-/** The final norm, after which come the heads. */
+/** The final norm, before the heads. */
 export function finish(context: Context, x: Tensor): Tensor {
   return rmsNorm(x, weight(context.weights, FINAL_NORM), context.config.normEps);
 }
@@ -153,7 +156,7 @@ export function outputWeight({ config, weights }: Context): Tensor {
   return weight(weights, config.tiedEmbeddings ? EMBEDDING : OUTPUT_HEAD);
 }
 
-/** The critic's value [n, 1] of finished hidden states. */
+/** The critic's value [n, 1] of the final hidden states. */
 export function criticValue(context: Context, hidden: Tensor): Tensor {
   return linear(hidden, weight(context.weights, VALUE_HEAD));
 }

@@ -1,19 +1,19 @@
-/** Weights as the replicas see them: which ones, and how to tell that they have changed. */
+/** Weights as the replicas see them, with a version that tells when they have changed. */
 
 /** Weights by tensor name. */
 export type Parameters = ReadonlyMap<string, Float32Array>;
 
-/** The weights of a call. */
+/** The weights used by a call. */
 export interface WeightSet {
   readonly name: "policy" | "reference";
-  /** Another number means other weights. */
+  /** A different number means different weights. */
   readonly version: number;
   readonly arrays: Parameters;
 }
 
-/** Keeps a copy of weights that other threads can read. */
+/** Keeps a copy of the weights that other threads can read. */
 export interface Mirror {
-  /** The set in shared memory; copied only when its version is new. */
+  /** The set in shared memory; copied only if its version is new. */
   share(weights: WeightSet): WeightSet;
 }
 
@@ -42,7 +42,7 @@ function allocated(arrays: Parameters): Parameters {
   );
 }
 
-/** Own copies of shared weights: ONNX Runtime does not read shared memory. */
+/** Private copies of shared weights: ONNX Runtime cannot read shared memory. */
 export function createCopies(): (weights: WeightSet) => WeightSet {
   const copies = new Map<string, WeightSet>();
   return (weights) => {

@@ -36,7 +36,7 @@ it("starts its worker from compiled JavaScript too", async () => {
       const [[sample]] = await engine.sample([{ prompt: [1, 2], maxTokens: 3, seed: 0 }]);
       console.log(JSON.stringify(sample.tokens));`;
     await writeFile(join(folder, "main.js"), script);
-    // The process ends by itself, although the engine was not disposed of: an idle one does not hold it.
+    // The process ends although the engine was not disposed: an idle engine does not keep it alive.
     const { stdout } = await run(process.execPath, ["main.js"], { cwd: folder, timeout: 20_000 });
     expect(JSON.parse(stdout)).toHaveLength(3);
   } finally {

@@ -1,4 +1,4 @@
-/** The worker thread of an embedded engine: carries out one call after another. */
+/** The worker thread of an embedded engine: executes one call after another. */
 import { parentPort, workerData } from "node:worker_threads";
 import { serve } from "./calls.js";
 import { type Core, createCore, type EmbeddedOptions } from "./core.js";
@@ -11,7 +11,7 @@ const { options, threads } = workerData as {
 };
 
 const core = createCore(options, threads);
-// Whoever calls first is told; until then it must not end the thread.
+// The first call reports the error; until then it must not end the thread.
 core.catch(() => undefined);
 
 serve(port, async (method, args) => {

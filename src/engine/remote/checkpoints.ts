@@ -1,10 +1,10 @@
 /**
  * Checkpoints of a model that lives on a server.
  *
- * Weights stay where they are: saving makes a checkpoint on the server's disk, and leaves a pointer to it in
- * the folder that was named. Loading follows the pointer, or sends the folder's own files to the server. Every
- * save has a path of its own, so that an old pointer never means new weights; a pointer also lists the paths
- * its siblings point to, so that what nobody points to any more is deleted from the server.
+ * Weights stay on the server: saving makes a checkpoint on the server's disk, and leaves a pointer
+ * to it in the given folder. Loading follows the pointer, or uploads the folder's own files. Every
+ * save has a path of its own, so that an old pointer never means new weights; a pointer also lists
+ * the paths its siblings point to, so that unreferenced checkpoints can be deleted from the server.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream, openAsBlob } from "node:fs";
@@ -21,18 +21,18 @@ export const POINTER_FILE = "remote.json";
 
 const pointerSchema = z.object({
   version: z.literal(1),
-  /** Where the checkpoint is, below the server's checkpoint folder. */
+  /** Path of the checkpoint in the server's checkpoint folder. */
   path: z.string().min(1),
-  /** Paths of this run that were pointed to when this one was saved, itself included. */
+  /** Paths that pointers of this run held when this one was saved, including its own. */
   live: z.array(z.string()),
 });
 
-/** What a pointer file says. */
+/** The content of a pointer file. */
 export type Pointer = z.output<typeof pointerSchema>;
 
-/** The file of a checkpoint that describes its model. */
+/** The file that describes a checkpoint's model. */
 export const CONFIG_FILE = "config.json";
-/** The files of a checkpoint, the one that says it is whole last. */
+/** The files of a checkpoint; the last one marks it as complete. */
 const FILES = [
   "model.safetensors",
   "optimizer.safetensors",
@@ -48,7 +48,7 @@ const FILES = [
 /** Those that hold weights, or belong to them. */
 const WEIGHTS = /\.safetensors$|^adapter_/;
 
-/** The pointer in a folder, or undefined where there is none. */
+/** The pointer in a folder, or undefined if there is none. */
 export async function readPointer(folder: string): Promise<Pointer | undefined> {
   const file = join(folder, POINTER_FILE);
   let text: string;
@@ -62,34 +62,35 @@ export async function readPointer(folder: string): Promise<Pointer | undefined> 
     return pointerSchema.parse(JSON.parse(text));
   } catch (error) {
     throw new EngineError(
-      `${file} is no pointer to a checkpoint on an engine server; go on from another checkpoint`,
+      `${file} is not a pointer to a checkpoint on an engine server; resume from another checkpoint`,
       { cause: error },
     );
   }
 }
 
-/** A path for a new checkpoint, and those that may go once it is there. */
+/** A path for a new checkpoint, and old ones to delete once it exists. */
 export interface PlannedSave {
   readonly path: string;
   readonly live: readonly string[];
   readonly gone: readonly string[];
 }
 
-/** Looks at the pointers beside the folder and decides where the next checkpoint goes. */
+/** Looks at the pointers next to the folder and decides where the next checkpoint goes. */
 export async function planSave(folder: string, flat: boolean): Promise<PlannedSave> {
-  // A second model inside each checkpoint (checkpoints/000003/critic) is beside those of the other checkpoints.
+  // A second model inside each checkpoint (checkpoints/000003/critic) is compared with those in the
+  // other checkpoints.
   const inner = basename(dirname(dirname(resolve(folder)))) === "checkpoints";
   const parent = inner ? dirname(dirname(resolve(folder))) : dirname(resolve(folder));
   const names = await readdir(parent).catch(() => []);
   const others = names
     .map((name) => join(parent, name, inner ? basename(folder) : ""))
     .filter((path) => path !== resolve(folder));
-  const beside = (await Promise.all(others.map(pointerIfAny))).filter(
+  const siblings = (await Promise.all(others.map(pointerIfAny))).filter(
     (found) => found !== undefined,
   );
   const own = await pointerIfAny(folder);
-  const known = new Set([...beside, ...(own ? [own] : [])].flatMap(({ live }) => live));
-  const pointedTo = beside.map(({ path }) => path);
+  const known = new Set([...siblings, ...(own ? [own] : [])].flatMap(({ live }) => live));
+  const pointedTo = siblings.map(({ path }) => path);
   const path = `${labelOf(parent)}${flat ? "-" : "/"}${randomUUID().slice(0, 13)}`;
   return {
     path,
@@ -98,7 +99,7 @@ export async function planSave(folder: string, flat: boolean): Promise<PlannedSa
   };
 }
 
-/** A name people recognise on the server's disk: that of the run. */
+/** A name that people recognise on the server's disk: that of the run. */
 function labelOf(parent: string): string {
   const run = basename(parent) === "checkpoints" ? dirname(parent) : parent;
   return (
@@ -112,7 +113,7 @@ async function pointerIfAny(folder: string): Promise<Pointer | undefined> {
   try {
     return await readPointer(folder);
   } catch (error) {
-    // A neighbour that is no folder, or a damaged pointer, keeps nothing alive.
+    // A neighbour that is not a folder, or a damaged pointer, keeps nothing alive.
     if (error instanceof EngineError) return undefined;
     throw error;
   }
@@ -125,21 +126,23 @@ export async function writePointer(folder: string, pointer: Omit<Pointer, "versi
   writeFileAtomicallySync(join(folder, POINTER_FILE), `${JSON.stringify(content)}\n`);
 }
 
-/** The path of a folder's checkpoint on the server: where its pointer says, or where its files were sent. */
+/**
+ * The path of a folder's checkpoint on the server: from its pointer, or after uploading its files.
+ */
 export async function onServer(
   transport: Transport,
   folder: string,
   pointer: Pointer | undefined,
 ): Promise<string> {
   if (pointer === undefined) return uploadCheckpoint(transport, folder);
-  // A server that lost its disk, or another server, is given the copy that is here.
+  // A server that lost its disk, or another server, gets the local copy.
   const copied =
     (await stat(join(folder, "model.safetensors")).catch(() => undefined)) !== undefined;
   if (!copied || (await exists(transport, `${pointer.path}/${CONFIG_FILE}`))) return pointer.path;
   return uploadCheckpoint(transport, folder);
 }
 
-/** Copies a checkpoint from the server, or its small files only. */
+/** Downloads a checkpoint from the server, or only its small files. */
 export async function downloadCheckpoint(
   transport: Transport,
   path: string,
@@ -157,7 +160,7 @@ export async function downloadCheckpoint(
   }
 }
 
-/** Sends a checkpoint folder to the server, unless it is there already; returns its path. */
+/** Uploads a checkpoint folder to the server, unless it is already there; returns its path. */
 async function uploadCheckpoint(transport: Transport, folder: string): Promise<string> {
   const present: { readonly name: string; readonly size: number }[] = [];
   for (const name of FILES) {
@@ -167,7 +170,7 @@ async function uploadCheckpoint(transport: Transport, folder: string): Promise<s
   for (const needed of [CONFIG_FILE, "model.safetensors"])
     if (!present.some(({ name }) => name === needed))
       throw new EngineError(
-        `${folder} holds no ${needed}: expected a checkpoint (config.json and model.safetensors in one file) or a pointer to one on an engine server (${POINTER_FILE})`,
+        `${folder} has no ${needed}: expected a checkpoint (config.json and model.safetensors in one file) or a pointer to one on an engine server (${POINTER_FILE})`,
       );
   const path = `uploads/${await fingerprint(folder, present)}`;
   if (await exists(transport, `${path}/${CONFIG_FILE}`)) return path;
@@ -176,7 +179,7 @@ async function uploadCheckpoint(transport: Transport, folder: string): Promise<s
   return path;
 }
 
-/** The name of an upload: the same for the same content. */
+/** The name of an upload, which depends only on its content. */
 async function fingerprint(
   folder: string,
   files: readonly { readonly name: string; readonly size: number }[],

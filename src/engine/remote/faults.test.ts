@@ -1,4 +1,4 @@
-/** What the client does when network and server do not behave. */
+/** How the client handles a failing network and server. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,12 +38,12 @@ async function serve(options: Partial<TestServerOptions> = {}): Promise<TestServ
 }
 
 function connect(url: string, options: Partial<RemoteOptions> = {}): Promise<Engine> {
-  // Long, because a busy machine is slow; what must give up soon says so.
+  // Long, because a busy machine is slow; tests of giving up set a shorter one.
   const quick = { backoffMs: 1, giveUpAfterMs: 30_000, environment: {} };
   return connectRemoteEngine({ url, ...quick, ...options });
 }
 
-/** The norm of the gradient that some calls leave behind. */
+/** The norm of the gradient that some calls accumulate. */
 async function normAfter(engine: Engine): Promise<number> {
   await engine.forwardBackward(toy, crossEntropy);
   await engine.optimStep({ learningRate: 1e-2 });
@@ -81,7 +81,7 @@ describe("on a bad network", () => {
     const engine = await connect(server.url, { folder: start });
     await engine.forwardBackward(toy, crossEntropy);
     await expect(engine.optimStep({ learningRate: 1e-3 })).rejects.toThrow(
-      /in the middle of optim_step .* whether it was carried out is not known/,
+      /during optim_step .* unknown whether it was executed/,
     );
     expect(server.counts.get("optim_step")).toBe(1);
     await engine.dispose();
@@ -89,7 +89,7 @@ describe("on a bad network", () => {
 });
 
 describe("a server that goes away", () => {
-  it("is waited for, then named", async () => {
+  it("is waited for, then named in an error", async () => {
     const server = await serve();
     const engine = await connect(server.url, { giveUpAfterMs: 100 });
     await open.pop()!.close();
@@ -99,7 +99,7 @@ describe("a server that goes away", () => {
     await engine.dispose();
   });
 
-  it("and comes back without the model is told from one that stays away", async () => {
+  it("and comes back without the model is reported as restarted", async () => {
     const server = await serve();
     const engine = await connect(server.url);
     await engine.forwardBackward(toy, crossEntropy);
@@ -107,14 +107,14 @@ describe("a server that goes away", () => {
     const port = Number(new URL(server.url).port);
     const waiting = engine.optimStep({ learningRate: 1e-3 });
     const refused = expect(waiting).rejects.toThrow(
-      /404: unknown model_id .*restarted.* go on from the last one/,
+      /404: unknown model_id .*restarted.* resume from the last one/,
     );
     await serve({ port });
     await refused;
     await engine.dispose();
   });
 
-  it("may be away for a moment", async () => {
+  it("may be unreachable for a moment", async () => {
     const away = new Set([3, 4, 5]);
     let calls = 0;
     const server = await serve({
@@ -127,20 +127,20 @@ describe("a server that goes away", () => {
     await engine.dispose();
   });
 
-  it("that never was is named with the way to start one", async () => {
+  it("that never existed is named, with the command to start one", async () => {
     await expect(connect("http://127.0.0.1:9", { connectMs: 100 })).rejects.toThrow(
       /127.0.0.1:9 does not answer.*pawl serve engine/,
     );
     await expect(connect("127.0.0.1:9")).rejects.toThrow(/expected one like http:/);
     await expect(connect("http://me:secret@127.0.0.1:9")).rejects.toThrow(
-      /must not carry a user name/,
+      /must not contain a user name/,
     );
   });
 });
 
 describe("keys", () => {
   const key = "tml-very-secret";
-  it("come from the environment and are asked for where they are missing", async () => {
+  it("come from the environment, and a missing one is asked for", async () => {
     const server = await serve({ key });
     await expect(connect(server.url)).rejects.toThrow(/401.*No key was sent: set PAWL_API_KEY/);
     for (const name of ["PAWL_API_KEY", "TINKER_API_KEY"]) {
@@ -150,7 +150,7 @@ describe("keys", () => {
     expect(server.requests.every(({ body }) => !body.includes(key))).toBe(true);
   });
 
-  it("are in no error, even where the server sends them back", async () => {
+  it("are in no error, even if the server sends them back", async () => {
     const fault = (path: string) =>
       path === "create_model" ? { status: 400, error: `bad key ${key}` } : undefined;
     const server = await serve({ key, fault });
@@ -162,7 +162,7 @@ describe("keys", () => {
   });
 });
 
-describe("what a server lacks is refused by name", () => {
+describe("what a server lacks is rejected by name", () => {
   it("a server that divides by the sum of the weights", async () => {
     const server = await serve({ extensions: false, normalises: true });
     await expect(connect(server.url, { folder: start })).rejects.toThrow(
@@ -183,7 +183,7 @@ describe("what a server lacks is refused by name", () => {
     expect(engine.capabilities).toMatchObject({ values: false, entropies: false });
     await expect(engine.forward([{ ids: [1, 2] }], { values: true })).rejects.toThrow(/value head/);
     await expect(engine.forward([{ ids: [1, 2] }], { entropies: true })).rejects.toThrow(
-      /no entropies/,
+      /not compute entropies/,
     );
     await expect(engine.discardGradients()).rejects.toThrow(/gradients.every to 0/);
     const sharp: Objective = { loss: mul(entropy, -0.01), metrics: {} };
@@ -192,14 +192,14 @@ describe("what a server lacks is refused by name", () => {
     );
     const stop = [[1, 2]];
     await expect(engine.sample([{ prompt: [1], maxTokens: 2, seed: 0, stop }])).rejects.toThrow(
-      /single tokens only/,
+      /only stops at single tokens/,
     );
     await engine.dispose();
   });
 });
 
 describe("checkpoints", () => {
-  it("are pointers to the server's; what nobody points to is deleted there", async () => {
+  it("are pointers to the server's; unreferenced ones are deleted there", async () => {
     const kept = join(folder, "kept");
     const server = await serve({ folder: kept });
     const engine = await connect(server.url, { folder: start });
@@ -214,7 +214,7 @@ describe("checkpoints", () => {
     ) as { path: string };
     expect(pointer.path).toMatch(/^my_run\/[0-9a-f-]+$/);
     expect(existsSync(join(kept, pointer.path, "optimizer.safetensors"))).toBe(true);
-    // The third save was made while the first was still pointed to; the fourth finds it gone.
+    // The third save was made while a pointer to the first existed; the fourth finds it gone.
     expect(readdirSync(join(kept, "my_run"))).toHaveLength(3);
     await engine.save(join(run, "checkpoints", "4"));
     expect(readdirSync(join(kept, "my_run"))).toHaveLength(3);
@@ -222,7 +222,7 @@ describe("checkpoints", () => {
     await engine.dispose();
   });
 
-  it("from elsewhere are sent once", async () => {
+  it("from elsewhere are uploaded once", async () => {
     const server = await serve({ folder: join(folder, "sent") });
     const uploads = () =>
       [...server.counts.keys()].filter((path) => path.endsWith("model.safetensors"));

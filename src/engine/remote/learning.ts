@@ -1,4 +1,4 @@
-/** Scoring and learning on a server: objectives in one pass where it takes them, in two where it does not. */
+/** Scoring and learning on a server: objectives in one pass if it supports them, in two if not. */
 import { z } from "zod";
 import { expressionsOf, type Objective } from "../../objectives/expression.js";
 import { inputsOf, quantitiesOf } from "../../objectives/expression-interpret.js";
@@ -20,16 +20,16 @@ export interface Learning {
   readonly server: string;
   readonly limits: () => Limits;
   readonly binary: boolean;
-  /** Whether the server takes objectives. */
+  /** Whether the server supports objectives. */
   readonly fused: boolean;
-  /** Whether it knows the extensions of a forward pass: which weights, entropies, values. */
+  /** Whether it supports the extensions of a forward pass: choice of weights, entropies, values. */
   readonly extended: boolean;
-  /** Whether it divides logits by temperatures. */
+  /** Whether it supports temperatures. */
   readonly temperatures: boolean;
   readonly values: () => boolean;
-  /** A call that changes nothing, to the policy's model or the reference's. */
+  /** A call that changes nothing, to the policy's or the reference's model. */
   read(path: string, body: object, weights: "policy" | "reference"): Promise<Result>;
-  /** A call that changes the model, carried out once. */
+  /** A call that changes the model, executed once. */
   change(path: string, body: object): Promise<Result>;
 }
 
@@ -44,7 +44,7 @@ const passResult = z.object({
   metrics: z.record(z.string(), z.unknown()).default({}),
 });
 
-/** Log-probabilities, and whatever else was asked for, of each sequence. */
+/** Log-probabilities, and whatever else was requested, of each sequence. */
 export async function forward(
   learning: Learning,
   sequences: readonly TargetSequence[],
@@ -55,7 +55,7 @@ export async function forward(
   if (values) requireValues(learning);
   const body = {
     forward_input: {
-      // A plain server wants weights for a loss that nobody looks at.
+      // A plain server requires weights for a loss that is not used.
       data: dataOf(
         learning,
         sequences,
@@ -86,7 +86,7 @@ export async function forward(
   });
 }
 
-/** One forward and one backward pass, or, on a server that takes no objectives, one more forward. */
+/** One forward and one backward pass; on a server without objectives, one more forward pass. */
 export async function forwardBackward(
   learning: Learning,
   sequences: readonly TrainSequence[],
@@ -164,7 +164,7 @@ async function backward(learning: Learning, sequences: readonly TargetSequence[]
   return { outputs, metrics };
 }
 
-/** The outputs by sequence; those of one token are not sent, so they have none. */
+/** The outputs by sequence; sequences of one token are not sent, so they have none. */
 async function pass(sequences: readonly TargetSequence[], run: () => Promise<Result>) {
   const sent = sequences.flatMap(({ ids }, i) => (ids.length < 2 ? [] : [i]));
   if (sent.length === 0) return [];
@@ -194,7 +194,7 @@ function dataOf<S extends TargetSequence>(
     });
 }
 
-/** Refuses any temperature but 1 on a server that knows no other. */
+/** Rejects temperatures other than 1 on a server that does not support them. */
 function checkTemperatures(
   { temperatures, server }: Learning,
   sequences: readonly TargetSequence[],
@@ -202,11 +202,11 @@ function checkTemperatures(
   const other = temperatures ? -1 : sequences.findIndex((one) => temperaturesOf(one) !== undefined);
   if (other >= 0)
     throw new EngineError(
-      `the engine server at ${server} computes log-probabilities at temperature 1 only, and sequence ${other} has others; set temperature to 1, or use our own server (pawl serve engine)`,
+      `the engine server at ${server} computes log-probabilities only at temperature 1, but sequence ${other} has others; set temperature to 1, or use our own server (pawl serve engine)`,
     );
 }
 
-/** The temperatures of a sequence's targets, 1 elsewhere; undefined where all are 1. */
+/** The temperatures of a sequence's targets, 1 elsewhere; undefined if all are 1. */
 function temperaturesOf(sequence: TargetSequence): Float32Array | undefined {
   const given = sequence.temperatures;
   if (given === undefined) return undefined;
@@ -217,11 +217,11 @@ function temperaturesOf(sequence: TargetSequence): Float32Array | undefined {
 function requireValues({ values, server }: Learning): void {
   if (!values())
     throw new EngineError(
-      `values were asked for, but the model on the engine server at ${server} has no value head; create it with valueHead: true`,
+      `values were requested, but the model on the engine server at ${server} has no value head; create it with valueHead: true`,
     );
 }
 
-/** JSON has no NaN, so it is found here, and named. */
+/** JSON has no NaN, so it is detected here, with its position. */
 function checkFinite(sequences: readonly TrainSequence[], names: readonly string[]): void {
   sequences.forEach((sequence, i) => {
     const mask = maskOf(sequence);

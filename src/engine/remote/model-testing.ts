@@ -1,4 +1,4 @@
-/** A small model with everything: shared key-value heads, biases, a head of its own. */
+/** A small model with every option: shared key-value heads, biases, an untied output head. */
 import { createCore, type EmbeddedOptions } from "../embedded/core.js";
 import type { Engine } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
@@ -18,7 +18,7 @@ const config: ModelConfig = {
   qkvBias: true,
 };
 
-/** How an embedded engine is made with it. */
+/** Options of an embedded engine with this model. */
 export const testModel: EmbeddedOptions = { model: { config }, seed: 1, threads: 1 };
 
 /** Writes it as a checkpoint folder. */
@@ -28,7 +28,7 @@ export async function writeTestModel(folder: string): Promise<void> {
   await engine.dispose();
 }
 
-/** An engine in this thread: small models start sooner without one of their own. */
+/** An engine in this thread: small models start sooner without a worker. */
 export async function inProcess(options: EmbeddedOptions): Promise<Engine> {
   const core = await createCore(options, 1);
   return {

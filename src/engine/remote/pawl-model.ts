@@ -1,4 +1,7 @@
-/** A model on a server of ours: it says what it can, takes objectives and files, and describes its model. */
+/**
+ * A model on our own server: it reports its capabilities, takes objectives and files, and describes
+ * its model.
+ */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { z } from "zod";
@@ -21,7 +24,7 @@ import {
 import { sampleBatch } from "./sampling.js";
 import { type Extensions, modelAbilities, parse, type Result, type Session } from "./server.js";
 
-/** Makes a model on the server, from a folder that is brought where there is one. */
+/** Creates a model on the server, from an uploaded folder if one is given. */
 export async function createPawlModel(
   session: Session,
   pawl: Extensions,
@@ -43,18 +46,18 @@ export async function createPawlModel(
   let capabilities = capabilitiesOf(session, pawl, result);
   if (valueHead && !capabilities.values)
     throw new EngineError(
-      `the engine server at ${transport.shownUrl} made a model without the value head it was asked for`,
+      `the engine server at ${transport.shownUrl} created a model without the requested value head`,
     );
 
   const calls = callsTo(session, modelId);
   const { change, ask } = calls;
-  // A server of ours may lack any of its extensions; then the plain calls do.
+  // Our server may lack any of its extensions; then the plain calls are used.
   const copy = copySampling(session, calls);
   const reference = secondModel(session, request);
   const saveMerged = async (into: string): Promise<void> => {
     if (!pawl.files)
       throw new EngineError(
-        `the engine server at ${transport.shownUrl} gives out no files, so its weights cannot be written to ${into}; export them there`,
+        `the engine server at ${transport.shownUrl} does not serve files, so its weights cannot be written to ${into}; export them on the server`,
       );
     const merged = { optimizer: false, merged: true };
     const path = await saveWeights(calls, `exports/${randomUUID()}`, merged);
@@ -96,7 +99,7 @@ export async function createPawlModel(
         path,
         live: plan.live.map((other) => (other === plan.path ? path : other)),
       });
-      // A model that is handed on has its tokenizer beside it; checkpoints in between need none.
+      // A model that is handed on needs its tokenizer; intermediate checkpoints do not.
       if (pawl.files && options.copy === true)
         await downloadCheckpoint(transport, path, into, "all");
       else if (pawl.files && !optimizer)
@@ -107,7 +110,7 @@ export async function createPawlModel(
       const pointer = await readPointer(from);
       if (pointer === undefined && !pawl.files)
         throw new EngineError(
-          `${from} holds no pointer to a checkpoint on the engine server, and that server takes no files`,
+          `${from} has no pointer to a checkpoint on the engine server, and that server does not accept files`,
         );
       const path = await onServer(transport, from, pointer);
       const loaded = await change("load_weights", { path, optimizer: true, type: "load_weights" });
@@ -121,11 +124,11 @@ export async function createPawlModel(
   };
 }
 
-/** What a model is made from, where that is a folder and not the served model. */
+/** What a model is created from, if that is a folder and not the served model. */
 async function sourceOf({ transport }: Session, pawl: Extensions, folder: string) {
   if (!pawl.files)
     throw new EngineError(
-      `the engine server at ${transport.shownUrl} takes no files, so the model in ${folder} cannot be sent to it; start the server with that model`,
+      `the engine server at ${transport.shownUrl} does not accept files, so the model in ${folder} cannot be uploaded; start the server with that model`,
     );
   const pointer = await readPointer(folder);
   return { base_model: `checkpoint:${await onServer(transport, folder, pointer)}` };

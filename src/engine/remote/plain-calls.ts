@@ -1,4 +1,7 @@
-/** What every server can, by calls of the plain protocol: a copy to sample from, a second model, saving. */
+/**
+ * What every server supports, with calls of the plain protocol: a copy to sample from, a second
+ * model, saving.
+ */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { EngineError, type Sample, type SampleRequest } from "../engine.js";
@@ -6,13 +9,13 @@ import type { ModelCalls } from "./remote-model.js";
 import { sampleEach } from "./sampling.js";
 import { parse, type Session } from "./server.js";
 
-/** Sampling from a copy of the weights, made anew when they have changed. */
+/** Sampling from a copy of the weights, which is renewed when they have changed. */
 export interface CopySampling {
   sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
   weightsChanged(): void;
 }
 
-/** Sampling by a call for each prompt. */
+/** Sampling with one call per prompt. */
 export function copySampling(session: Session, calls: ModelCalls): CopySampling {
   let source: object | undefined;
   return {
@@ -33,7 +36,7 @@ const samplingCopy = z.object({
   sampling_session_id: z.string().nullish(),
 });
 
-/** What `asample` names as its source: a fresh copy of the weights. */
+/** The source for `asample`: a fresh copy of the weights. */
 async function copyForSampling({ change }: ModelCalls): Promise<object> {
   const result = await change("save_weights_for_sampler", {
     path: `sampler-${randomUUID().slice(0, 13)}`,
@@ -47,16 +50,16 @@ async function copyForSampling({ change }: ModelCalls): Promise<object> {
   );
 }
 
-/** The reference as a second model, for a server that keeps none. */
+/** The reference as a second model, for a server that does not keep one. */
 export interface SecondModel {
-  /** Its id; refused where there is none yet. */
+  /** Its id; throws if there is none yet. */
   id(): string;
-  /** Makes it what was saved at a path. */
+  /** Loads weights that were saved at a path. */
   become(path: string): Promise<void>;
   unload(): Promise<void>;
 }
 
-/** No second model yet; made when it is first needed. */
+/** No second model yet; it is created when first needed. */
 export function secondModel(session: Session, request: object): SecondModel {
   let made: string | undefined;
   return {
@@ -75,7 +78,7 @@ export function secondModel(session: Session, request: object): SecondModel {
   };
 }
 
-/** Saves the weights on the server and returns where they are. */
+/** Saves the weights on the server and returns their path. */
 export async function saveWeights(
   { change }: ModelCalls,
   path: string,

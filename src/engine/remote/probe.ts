@@ -1,9 +1,10 @@
 /**
- * Whether a server sums weighted log-probabilities as they are, tried out with two tokens.
+ * Tests with two tokens whether a server sums weighted log-probabilities without normalising.
  *
- * Some servers divide a cross-entropy by the sum of its weights. With the signed weights of policy gradients
- * that is not a scale but nonsense (the sum may be 0 or negative), and nothing in the protocol says which it
- * is. So: weights 3 and −1, on a model made for this, and a look at the loss that is reported.
+ * Some servers divide a cross-entropy by the sum of its weights. With the signed weights of policy
+ * gradients that is not a scale but nonsense (the sum may be 0 or negative), and the protocol does
+ * not say which it is. So we send weights 3 and −1 to a model created for this, and look at the
+ * reported loss.
  */
 import { z } from "zod";
 import { EngineError } from "../engine.js";
@@ -22,7 +23,7 @@ const outputs = z.object({
   metrics: z.record(z.string(), z.unknown()).default({}),
 });
 
-/** Refuses a server that normalises, or that reports nothing to tell it by. */
+/** Rejects a server that normalises, or that reports nothing to tell by. */
 export async function probeSignedWeights(
   server: string,
   call: (path: string, body: object) => Promise<Result>,
@@ -43,10 +44,10 @@ export async function probeSignedWeights(
         : numbersOf(output!.elementwise_loss).reduce((sum, loss) => sum + loss, 0);
   if (reported === undefined)
     throw new EngineError(
-      `the engine server at ${server} reports neither metrics["loss:sum"] nor elementwise_loss, so whether it normalises weights cannot be told, and losses with weights of either sign cannot be trusted to it. Use our own server (pawl serve engine)`,
+      `the engine server at ${server} reports neither metrics["loss:sum"] nor elementwise_loss, so it may normalise weights, which distorts losses with weights of both signs. Use our own server (pawl serve engine)`,
     );
   if (Math.abs(reported - summed) <= TOLERANCE * Math.abs(summed)) return;
   throw new EngineError(
-    `the engine server at ${server} does not sum weighted log-probabilities: for weights 3 and -1 it reports a loss of ${reported}, expected ${summed}${Math.abs(reported - summed / 2) <= TOLERANCE * Math.abs(summed) ? " (it divides by the sum of the weights)" : ""}. Policy gradients have weights of either sign, which that distorts: choose another backend of that server, or our own (pawl serve engine)`,
+    `the engine server at ${server} does not sum weighted log-probabilities: for weights 3 and -1 it reports a loss of ${reported}, expected ${summed}${Math.abs(reported - summed / 2) <= TOLERANCE * Math.abs(summed) ? " (it divides by the sum of the weights)" : ""}. This distorts policy gradients, which have weights of both signs: choose another backend of that server, or use our own server (pawl serve engine)`,
   );
 }

@@ -1,18 +1,18 @@
-/** A server of the protocol as a process of its own, so that tests can kill it. Node alone is enough. */
+/** A protocol server in its own process, so that tests can kill it. It needs only Node. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { startTestServer, type TestServerOptions } from "./server-testing.js";
 
-/** What such a process is told, as JSON. */
+/** Options of such a process, as JSON. */
 export type ProcessOptions = Omit<TestServerOptions, "fault">;
 
 /** A server in another process. */
 export interface ServerProcess {
   readonly url: string;
-  /** Waits until the call has come this many times more. */
+  /** Waits until the call has been made this many more times. */
   called(path: string, times?: number): Promise<void>;
-  /** Ends it at once, whatever it is doing. */
+  /** Kills it at once, whatever it is doing. */
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export async function startServerProcess(options: ProcessOptions): Promise<Serve
   return watchServer(child, (line) => /^called (.*)$/.exec(line)?.[1]);
 }
 
-/** Follows what a server process prints: first where it listens, then whatever `callOf` finds calls in. */
+/** Follows what a server process prints: first its address, then the calls that `callOf` finds. */
 export async function watchServer(
   child: ChildProcess,
   callOf: (line: string) => string | undefined,
@@ -57,7 +57,7 @@ export async function watchServer(
   };
 }
 
-/** The process itself: serves until it is killed, and prints every call as it comes. */
+/** The process itself: serves until it is killed, and prints every call it receives. */
 export async function runServer(): Promise<void> {
   const options = JSON.parse(process.argv[1]!) as ProcessOptions;
   const { url } = await startTestServer({

@@ -18,7 +18,7 @@ const start = join(folder, "start");
 beforeAll(() => writeTestModel(start));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("a remote engine on a server of ours conforms", () => {
+describe("a remote engine on our own server conforms", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer({ model, folder: join(folder, "ours"), extensions: true });
@@ -31,14 +31,17 @@ describe("a remote engine on a server of ours conforms", () => {
     });
 });
 
-describe("a remote engine on a plain server conforms, as far as such a server goes", () => {
+describe("a remote engine on a plain server conforms, as far as such a server can", () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startTestServer({ model, folder: join(folder, "plain"), extensions: false });
   });
   afterAll(() => server.close());
-  /** The others drop gradients, ask for entropies, stop at two tokens, or see log-probabilities cut. */
-  const plain = /depend on its seed|of the whole|reference stays|saved and loaded/;
+  /**
+   * The others discard gradients, need entropies, stop at two tokens, or check truncated
+   * log-probabilities.
+   */
+  const plain = /depend on its seed|of the whole|reference does not change|saved and loaded/;
   for (const { name, run } of conformanceChecks.filter((check) => plain.test(check.name)))
     it(name, async () => {
       await run(() => connectRemoteEngine({ url: server.url, folder: start }));
@@ -46,7 +49,7 @@ describe("a remote engine on a plain server conforms, as far as such a server go
     });
 });
 
-/** A few updates with an objective that has kinks; the weights afterwards, seen through scores. */
+/** A few updates with an objective that has kinks; returns scores of the resulting weights. */
 async function learnt(engine: Engine) {
   const sequences = toy.map(({ ids }, i) => ({
     ids,
@@ -90,7 +93,7 @@ describe("temperatures", () => {
     );
   };
 
-  it("travel where they are not 1, and only for targets", () =>
+  it("are sent only if they are not 1, and only for targets", () =>
     withServer({}, async (engine, server) => {
       expect(engine.capabilities.temperatures).toBe(true);
       const cool = { ids, targets: [0, 1, 0, 1], temperatures: [9, 0.5, 9, 1] };
@@ -108,11 +111,11 @@ describe("temperatures", () => {
       );
     }));
 
-  it("are refused where the server knows none, but for 1", async () => {
+  it("other than 1 are rejected if the server does not support them", async () => {
     for (const options of [{ without: "temperatures" }, { extensions: false }])
       await withServer(options, async (engine) => {
         expect(engine.capabilities.temperatures).toBe(false);
-        const refused = /at temperature 1 only, and sequence 0 has others; set temperature to 1/;
+        const refused = /only at temperature 1, but sequence 0 has others; set temperature to 1/;
         const cool = { ids, temperatures: [1, 1, 0.7, 1], inputs: { weight: [0, 1, 1, 1] } };
         await expect(engine.forward([cool])).rejects.toThrow(refused);
         await expect(engine.forwardBackward([cool], crossEntropy)).rejects.toThrow(refused);
@@ -121,7 +124,7 @@ describe("temperatures", () => {
       });
   });
 
-  it("leave out what a plain server cannot tell of a tempered sample", () =>
+  it("leave out what a plain server does not return for a tempered sample", () =>
     withServer({ extensions: false }, async (engine) => {
       const draw = { prompt: ids, maxTokens: 3, seed: 1 };
       const [warm, cool, greedy] = await engine.sample([
@@ -136,7 +139,7 @@ describe("temperatures", () => {
 });
 
 describe("an objective gives the same update", () => {
-  it("fused on a server of ours, in two passes on a plain one, and embedded", async () => {
+  it("fused on our own server, in two passes on a plain one, and embedded", async () => {
     const notices: string[] = [];
     const embedded = await createEmbeddedEngine(model);
     const expected = await learnt(embedded);
@@ -156,6 +159,6 @@ describe("an objective gives the same update", () => {
       await engine.dispose();
       await server.close();
     }
-    expect(notices).toEqual([expect.stringMatching(/takes no objectives.*second forward/)]);
+    expect(notices).toEqual([expect.stringMatching(/does not support objectives.*second forward/)]);
   });
 });

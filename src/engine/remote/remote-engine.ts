@@ -1,4 +1,4 @@
-/** An engine on another machine: an `Engine` whose work a server does, over HTTP. */
+/** An engine on another machine: an `Engine` that runs on a server, over HTTP. */
 import { z } from "zod";
 import { keyFrom } from "../../http-client.js";
 import { checkAdamParams } from "../embedded/adam.js";
@@ -14,7 +14,7 @@ import { createTransport } from "./transport.js";
 const DEFAULT_ADAM = { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01 } as const;
 const KEY_VARIABLES = ["PAWL_API_KEY", "TINKER_API_KEY"];
 
-/** Connects to a server, sees what it can, and makes a model there. */
+/** Connects to a server, checks what it supports, and creates a model there. */
 export async function connectRemoteEngine(options: RemoteOptions): Promise<Engine> {
   const transport = createTransport({
     ...options,
@@ -39,7 +39,7 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
   const { learning } = model;
   let disposed = false;
   const live = <T>(work: () => Promise<T>): Promise<T> =>
-    disposed ? Promise.reject(new EngineError("the engine was disposed of")) : work();
+    disposed ? Promise.reject(new EngineError("the engine was disposed")) : work();
 
   return {
     get capabilities() {
@@ -54,7 +54,7 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
       live(async () => {
         if (wanted.entropies === true && !model.capabilities().entropies)
           throw new EngineError(
-            `the engine server at ${shownUrl} computes no entropies, which were asked for`,
+            `the engine server at ${shownUrl} does not compute entropies, which were requested`,
           );
         return forward(learning, sequences, wanted);
       }),
@@ -105,6 +105,6 @@ const optimMetrics = z.object({
 
 function gradNormOf(result: Result, path: string): OptimResult {
   const norm = parse(optimMetrics, result, path).metrics?.grad_norm;
-  // A plain server may not tell; not a number is what the run's metrics leave out.
+  // A plain server may not report it; NaN is left out of a run's metrics.
   return { gradNorm: typeof norm === "number" ? norm : Number.NaN };
 }

@@ -1,8 +1,8 @@
 /**
- * A model on a server: what `remote-engine.ts` asks of one, whichever kind of server it is.
+ * A model on a server: what `remote-engine.ts` needs from one, for either kind of server.
  *
- * There are two kinds. `pawl-model.ts` is for servers of ours, which say what they can beyond the plain
- * protocol; `tinker-model.ts` is for any other Tinker-compatible server.
+ * `pawl-model.ts` is for our own servers, which report what they support beyond the plain protocol;
+ * `tinker-model.ts` is for any other Tinker-compatible server.
  */
 import type { Capabilities, Sample, SampleRequest } from "../engine.js";
 import { EngineError } from "../engine.js";
@@ -10,36 +10,41 @@ import type { Learning } from "./learning.js";
 import type { Result, Session } from "./server.js";
 import type { TransportOptions } from "./transport.js";
 
-/** Which server, which model on it, and how long to wait for it. */
+/** Which server to use, which model on it, and how long to wait. */
 export interface RemoteOptions extends Omit<TransportOptions, "key"> {
   /**
-   * A checkpoint folder, which is sent to the server, or a folder with a pointer to a checkpoint that is
-   * already there. Absent: the model that the server serves.
+   * A checkpoint folder, which is uploaded to the server, or a folder with a pointer to a
+   * checkpoint that is already there. Default: the served model.
    */
   readonly folder?: string;
   /** The name of the model on a server that serves several. */
   readonly model?: string;
-  /** Rank of low-rank adapters to train instead of all weights; 0: all weights. Default 0. */
+  /** Rank of low-rank adapters to train; 0 trains all weights. Default 0. */
   readonly loraRank?: number;
-  /** Whether checkpoints are copied into their folders here, weights and all. Default false. */
+  /**
+   * Whether checkpoints are downloaded into their folders, including the weights. Default false.
+   */
   readonly copy?: boolean;
   readonly valueHead?: boolean;
   readonly seed?: number;
-  /** Where the key is looked up: PAWL_API_KEY, then TINKER_API_KEY. Default: the process's environment. */
+  /**
+   * Where to look up the key: PAWL_API_KEY, then TINKER_API_KEY. Default: the process's
+   * environment.
+   */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly heartbeatMs?: number;
   readonly connectMs?: number;
-  /** Told of what the server lacks and how it is made up for. */
+  /** Called with a message for each missing feature and its workaround. */
   readonly onNotice?: (message: string) => void;
 }
 
 /** A model on a server of either kind. */
 export interface RemoteModel {
   readonly learning: Learning;
-  /** They can change with the checkpoint that is loaded. */
+  /** Can change with the checkpoint that is loaded. */
   capabilities(): Capabilities;
   sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
-  /** To be called after an optimiser step: copies of the weights are those of before. */
+  /** To be called after an optimiser step: copies of the weights are outdated. */
   weightsChanged(): void;
   snapshotReference(): Promise<void>;
   save(
@@ -53,15 +58,15 @@ export interface RemoteModel {
 /** Calls to one model. */
 export interface ModelCalls {
   readonly id: string;
-  /** A call that changes the model, carried out once, in order. */
+  /** A call that changes the model, executed once, in order. */
   change(path: string, body?: object): Promise<Result>;
   /** A call that changes nothing. */
   ask(path: string, body: object): Promise<Result>;
-  /** How many changes there were. */
+  /** The number of changes so far. */
   changes(): number;
 }
 
-/** Calls to the model of that name; changes are numbered from 1. */
+/** Calls to the model with that id; changes are numbered from 1. */
 export function callsTo(session: Session, id: string): ModelCalls {
   let changes = 0;
   return {
@@ -75,7 +80,10 @@ export function callsTo(session: Session, id: string): ModelCalls {
   };
 }
 
-/** The name of the model to make; empty where one is brought to a server that was started without. */
+/**
+ * The name of the model to create; empty if one is uploaded to a server that was started without
+ * one.
+ */
 export function chooseModel(
   { server, transport }: Session,
   model: string | undefined,
@@ -88,19 +96,19 @@ export function chooseModel(
     );
   if (names.length === 0 && !brought)
     throw new EngineError(
-      `the engine server at ${transport.shownUrl} was started without a model: bring one (model.start: a preset or a folder), or start it with one (pawl serve engine --model FOLDER)`,
+      `the engine server at ${transport.shownUrl} was started without a model: provide one (model.start: a preset or a folder), or start it with one (pawl serve engine --model FOLDER)`,
     );
   if (model === undefined && names.length > 1)
     throw new EngineError(
-      `the engine server at ${transport.shownUrl} has ${names.length} models: say which with engine.model; it has: ${names.join(", ")}`,
+      `the engine server at ${transport.shownUrl} has ${names.length} models: choose one with engine.model; it has: ${names.join(", ")}`,
     );
   return model ?? names[0] ?? "";
 }
 
-/** Refuses what the configuration asks for and the server lacks. */
+/** Rejects what the configuration requires and the server lacks. */
 export function requireOf(session: Session, what: string, wanted: boolean, has: boolean): void {
   if (wanted && !has)
     throw new EngineError(
-      `the engine server at ${session.transport.shownUrl} has no ${what}, which the configuration asks for`,
+      `the engine server at ${session.transport.shownUrl} has no ${what}, which the configuration requires`,
     );
 }

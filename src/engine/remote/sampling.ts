@@ -1,4 +1,7 @@
-/** Sampling on a server: a whole batch of prompts in one call where it can, else one call per prompt. */
+/**
+ * Sampling on a server: a whole batch of prompts in one call if it can, otherwise one call per
+ * prompt.
+ */
 import { z } from "zod";
 import { EngineError, type Sample, type SampleRequest } from "../engine.js";
 import { knownSampledLogprobs } from "../sampled-logprobs.js";
@@ -47,7 +50,7 @@ export async function sampleEach(
       const stop = (request.stop ?? []).map((sequence) => {
         if (sequence.length !== 1)
           throw new EngineError(
-            `request ${i}: this engine server stops at single tokens only, and a stop sequence has ${sequence.length}; stop at one token, or use our own server (pawl serve engine)`,
+            `request ${i}: this engine server only stops at single tokens, but a stop sequence has ${sequence.length}; stop at one token, or use our own server (pawl serve engine)`,
           );
         return sequence[0]!;
       });
@@ -57,7 +60,7 @@ export async function sampleEach(
         num_samples: request.count ?? 1,
         sampling_params: {
           ...paramsOf(request),
-          // Samplers in use take 31 bits.
+          // Common samplers take seeds of 31 bits.
           seed: request.seed & 0x7fffffff,
           // The plain protocol writes "all tokens" as -1.
           top_k: request.topK || -1,

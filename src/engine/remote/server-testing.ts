@@ -1,6 +1,6 @@
 /**
- * A real HTTP server of the protocol, backed by embedded engines: what the client is tested against on a
- * machine with nothing but Node. It can pretend to lack the extensions, and to be on a bad network.
+ * A real HTTP server of the protocol, backed by embedded engines, for testing the client with Node
+ * alone. It can pretend to lack the extensions, and to be on a bad network.
  */
 import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -27,7 +27,7 @@ import {
 export type Fault =
   /** Close the connection before doing anything. */
   | "drop"
-  /** Do what was asked and close the connection instead of answering. */
+  /** Execute the call and close the connection instead of answering. */
   | "drop answer"
   | { readonly status: number; readonly error: string };
 
@@ -36,17 +36,17 @@ export interface TestServerOptions {
   readonly model: EmbeddedOptions;
   /** Where checkpoints go. */
   readonly folder: string;
-  /** Whether it is one of ours; else it knows the plain protocol only. */
+  /** Whether it is our own server; if not, it knows only the plain protocol. */
   readonly extensions: boolean;
-  /** An extension that it lacks all the same. */
+  /** An extension that it lacks nevertheless. */
   readonly without?: string;
-  /** A server that divides by the sum of the weights. */
+  /** Divides by the sum of the weights. */
   readonly normalises?: boolean;
   readonly key?: string;
   readonly port?: number;
   /** How long a poll waits, in milliseconds. */
   readonly pollMs?: number;
-  /** Asked before each request, with the call's name and how many of it came before. */
+  /** Called before each request, with the call's name and how many of them came before. */
   readonly fault?: (path: string, before: number) => Fault | undefined;
 }
 
@@ -68,7 +68,7 @@ interface Model {
   queue: Promise<unknown>;
 }
 
-/** A refusal with its status. */
+/** An error with its status. */
 class Refusal extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -79,7 +79,7 @@ class Refusal extends Error {
 
 const crossEntropy: Objective = { loss: mul(input("weights"), neg(logprob)), metrics: {} };
 
-/** Starts a server at a free port, or the one given. */
+/** Starts a server at a free port, or at the given one. */
 export async function startTestServer(options: TestServerOptions): Promise<TestServer> {
   const { extensions, folder } = options;
   const sessions = new Set<string>();
@@ -101,7 +101,9 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
     if (model === undefined) throw new Refusal(404, `unknown model_id ${String(body.model_id)}`);
     return model;
   };
-  /** Runs after what the model was asked before; a repeated `seq_id` is answered with the first's future. */
+  /**
+   * Runs after earlier calls to the model; a repeated `seq_id` gets the future of the first one.
+   */
   const queued = (body: Json, work: (engine: Engine) => Promise<Json>): Json => {
     const model = modelOf(body);
     const seq = extensions ? (body.seq_id as number | undefined) : undefined;
@@ -128,7 +130,7 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
     values: capabilities.values,
     lora: false,
   });
-  /** Written beside and renamed, so that it is there whole or not at all. */
+  /** Written to a temporary name and renamed, so that it exists completely or not at all. */
   const save = async (engine: Engine, path: string, optimizer: boolean) => {
     const temporary = `${path}.tmp`;
     await rm(temporary, { recursive: true, force: true });

@@ -1,11 +1,11 @@
-/** What a server says of itself, and a session with it: futures, heartbeats, models. */
+/** What a server reports about itself, and a session with it: futures, heartbeats, models. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { packageVersion } from "../../version.js";
 import { EngineError } from "../engine.js";
 import type { RequestOptions, Transport } from "./transport.js";
 
-/** What one model on a server of ours is and can. */
+/** What a model on our own server is and supports. */
 export const modelAbilities = z.object({
   vocabulary_size: z.int().min(1),
   max_context: z.int().min(1),
@@ -15,7 +15,6 @@ export const modelAbilities = z.object({
   lora: z.boolean().default(false),
 });
 
-/** What a server of ours understands beyond the plain protocol. */
 const extensions = z.object({
   version: z.literal(1),
   ...modelAbilities.partial().shape,
@@ -35,32 +34,32 @@ const serverCapabilities = z.object({
   pawl: extensions.optional(),
 });
 
-/** What a server of ours understands beyond the plain protocol. */
+/** What our own server supports beyond the plain protocol. */
 export type Extensions = z.output<typeof extensions>;
 
 /** The answer to `get_server_capabilities`. */
 export type ServerCapabilities = z.output<typeof serverCapabilities>;
 
-/** A conversation with a server, kept alive until it is closed. */
+/** A session with a server, kept alive until it is closed. */
 export interface Session {
   readonly transport: Transport;
   readonly server: ServerCapabilities;
-  /** Calls something that computes and waits for its result. */
+  /** Starts a computation and waits for its result. */
   call(path: string, body: object, options?: RequestOptions): Promise<Result>;
-  /** Makes a model; the result is that of its future. */
+  /** Creates a model; returns the result of its future. */
   createModel(body: object): Promise<{ readonly modelId: string; readonly result: Result }>;
   unloadModel(modelId: string): Promise<void>;
   close(): void;
 }
 
-/** A JSON object of which the caller says what it expects. */
+/** A JSON object whose fields the caller checks. */
 export type Result = Readonly<Record<string, unknown>>;
 
 const HEARTBEAT_MS = 10_000;
-/** A wrong address should be told at once; a server that is just starting gets a moment. */
+/** A wrong address should fail at once; a server that is just starting gets a moment. */
 const CONNECT_MS = 10_000;
 
-/** Asks the server what it can and opens a session. */
+/** Asks the server what it supports and opens a session. */
 export async function openSession(
   transport: Transport,
   options: { readonly heartbeatMs?: number; readonly connectMs?: number } = {},
@@ -77,7 +76,7 @@ export async function openSession(
   const closed = new AbortController();
   const alive = { signal: closed.signal, giveUpAfterMs: 0 };
   const timer = setInterval(() => {
-    // A heartbeat that fails is no news: the next call finds out, and tells what to do about it.
+    // A failed heartbeat can be ignored: the next call fails too, and says what to do about it.
     transport
       .post("session_heartbeat", { session_id, type: "session_heartbeat" }, alive)
       .catch(() => undefined);
@@ -88,7 +87,7 @@ export async function openSession(
   const resolve = async (path: string, requestId: unknown): Promise<Result> => {
     if (typeof requestId !== "string")
       throw new EngineError(
-        `the engine server at ${transport.shownUrl} answered ${path} without a request_id; is it one?`,
+        `the engine server at ${transport.shownUrl} answered ${path} without a request_id; is it an engine server?`,
       );
     for (;;) {
       const { status, body } = await transport.post(
@@ -96,9 +95,9 @@ export async function openSession(
         { request_id: requestId },
         { signal: closed.signal, accept: [408] },
       );
-      // Tinker says "not yet" in an answer of status 200, too.
+      // Tinker also says "not yet" in an answer with status 200.
       if (status === 408 || body.type === "try_again") continue;
-      // SkyRL and Tinker put failures into the result as well.
+      // SkyRL and Tinker also report failures in the result.
       if (typeof body.error === "string") throw new EngineError(body.error);
       return body;
     }
@@ -125,18 +124,19 @@ export async function openSession(
       try {
         await transport.post("unload_model", { model_id: modelId, type: "unload_model" }, alive);
       } catch (error) {
-        // Whoever is done with a model does not mind that its server is gone, or never had such a call.
+        // When we are done with a model, it does not matter if its server is gone or has no such
+        // call.
         if (!(error instanceof EngineError)) throw error;
       }
     },
     close() {
       clearInterval(timer);
-      closed.abort(new EngineError("the engine was disposed of"));
+      closed.abort(new EngineError("the engine was disposed"));
     },
   };
 }
 
-/** Reads an answer, or says which field of which call is not as expected. */
+/** Parses an answer, or throws an error that names the call and the unexpected field. */
 export function parse<S extends z.ZodType>(schema: S, body: unknown, call: string): z.output<S> {
   const read = schema.safeParse(body);
   if (read.success) return read.data;

@@ -1,6 +1,6 @@
 /**
  * A model on a plain Tinker-compatible server (SkyRL, Tinker): it takes no objectives, keeps no
- * reference, gives out no files and does not describe its model, which a folder here does instead.
+ * reference, serves no files and does not describe its model, so a local folder does that.
  */
 import { copyFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,10 +18,10 @@ import {
 } from "./remote-model.js";
 import type { Session } from "./server.js";
 
-/** Plain servers train adapters only, and want to know their rank. */
+/** Plain servers only train adapters, and require their rank. */
 const DEFAULT_RANK = 32;
 
-/** Sees whether the server computes as it must, and makes a model there. */
+/** Checks that the server computes correctly, and creates a model there. */
 export async function createTinkerModel(
   session: Session,
   options: RemoteOptions,
@@ -68,7 +68,7 @@ export async function createTinkerModel(
     async save(into, { optimizer, merged }) {
       if (merged)
         throw new EngineError(
-          `the engine server at ${transport.shownUrl} gives out no files, so its weights cannot be written to ${into}; export them there`,
+          `the engine server at ${transport.shownUrl} does not serve files, so its weights cannot be written to ${into}; export them on the server`,
         );
       const plan = await planSave(into, true);
       const path = await saveWeights(calls, plan.path);
@@ -76,7 +76,7 @@ export async function createTinkerModel(
         path,
         live: plan.live.map((other) => (other === plan.path ? path : other)),
       });
-      // A later connection needs the description of the model, which the server does not give.
+      // A later connection needs the description of the model, which the server does not provide.
       if (folder !== undefined && !optimizer)
         await copyFile(join(folder, CONFIG_FILE), join(into, CONFIG_FILE));
     },
@@ -84,7 +84,7 @@ export async function createTinkerModel(
       const found = await readPointer(from);
       if (found === undefined)
         throw new EngineError(
-          `${from} holds no pointer to a checkpoint on the engine server, and that server takes no files`,
+          `${from} has no pointer to a checkpoint on the engine server, and that server does not accept files`,
         );
       const path = await onServer(transport, from, found);
       await change("load_weights", { path, type: "load_weights" });
@@ -105,7 +105,7 @@ async function probe(session: Session, request: object, options: RemoteOptions):
   );
   await session.unloadModel(modelId);
   options.onNotice?.(
-    `the engine server at ${shownUrl} takes no objectives: every update needs a second forward pass`,
+    `the engine server at ${shownUrl} does not support objectives: every update needs a second forward pass`,
   );
 }
 
@@ -115,7 +115,7 @@ async function capabilitiesOf(
 ): Promise<Capabilities> {
   if (folder === undefined)
     throw new EngineError(
-      `the engine server at ${transport.shownUrl} does not tell its model's vocabulary and context: set model.start to a folder with that model's config.json and tokenizer.json`,
+      `the engine server at ${transport.shownUrl} does not report its model's vocabulary and context: set model.start to a folder with that model's config.json and tokenizer.json`,
     );
   const file = join(folder, CONFIG_FILE);
   const config = parseModelConfig(JSON.parse(await readFile(file, "utf8")), file);
@@ -130,7 +130,7 @@ async function capabilitiesOf(
     lora: true,
     discardGradients: false,
     temperatures: false,
-    // It does not say.
+    // It does not report this.
     sixteenBits: true,
   };
 }

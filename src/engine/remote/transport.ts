@@ -1,9 +1,9 @@
 /**
- * Requests to an engine server, made by the one HTTP client.
+ * Requests to an engine server, through the shared HTTP client.
  *
- * A failed connection and the answers 408, 429, 502, 503 and 504 are tried again until the server has
- * not answered at all for `giveUpAfterMs`. A request that may have arrived is repeated only where the
- * caller says that repeating does no harm. The key stays in this closure and out of every error.
+ * A failed connection and the answers 408, 429, 502, 503 and 504 are retried until the server has
+ * been silent for `giveUpAfterMs`. A request that may have arrived is repeated only if the caller
+ * says that repeating is harmless. The key stays in this closure and out of every error.
  */
 import { exchange, type Reply, readReply, redact, retryAfterOf } from "../../http-client.js";
 import { EngineError } from "../engine.js";
@@ -12,18 +12,18 @@ import { EngineError } from "../engine.js";
 export interface TransportOptions {
   readonly url: string;
   readonly key?: string | undefined;
-  /** How long the server may stay away, in milliseconds. Default a minute. */
+  /** How long the server may be silent, in milliseconds. Default: a minute. */
   readonly giveUpAfterMs?: number;
-  /** Wait before the first repetition; doubles each time up to a few seconds. Default 100. */
+  /** Delay before the first retry; doubles each time up to a few seconds. Default 100. */
   readonly backoffMs?: number;
 }
 
 /** How one request is made. */
 export interface RequestOptions {
-  /** Whether it may be sent again when it may have arrived; default true. */
+  /** Whether to retry it even if it may have arrived. Default true. */
   readonly repeatable?: boolean;
   readonly signal?: AbortSignal;
-  /** How long the server may stay away this time. */
+  /** Overrides the engine's `giveUpAfterMs` for this request. */
   readonly giveUpAfterMs?: number;
 }
 
@@ -33,20 +33,23 @@ export interface Answer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** What is asked of a server; every error is an `EngineError` that names the server. */
+/** Requests to a server; every error is an `EngineError` that names the server. */
 export interface Transport {
-  /** The server's address, fit to be shown. */
+  /** The server's address without secrets. */
   readonly shownUrl: string;
-  /** The JSON of a successful answer; `accept` lists further statuses that are answers and no errors. */
+  /** The JSON of a successful answer; `accept` lists further statuses that are not errors. */
   get(path: string, options?: RequestOptions): Promise<Answer>;
   post(
     path: string,
     body: unknown,
     options?: RequestOptions & { readonly accept?: readonly number[] },
   ): Promise<Answer>;
-  /** Sends a file, read from the disk as it goes; `open` gives its content anew for each attempt. */
+  /** Uploads a file, streamed from disk; `open` returns its content again for each attempt. */
   put(path: string, open: () => Promise<Blob>, options?: RequestOptions): Promise<void>;
-  /** Copies a file through `write`, which may be called again; false where the server has none by that name. */
+  /**
+   * Downloads a file through `write`, which may be called again; false if the server has no such
+   * file.
+   */
   download(
     path: string,
     write: (response: Response) => Promise<void>,
@@ -54,12 +57,12 @@ export interface Transport {
   ): Promise<boolean>;
 }
 
-/** The server was restarted, or freed the model: what it was asked about it no longer knows. */
+/** The server was restarted, or freed the model, and no longer knows what it was asked about. */
 export class ForgottenError extends EngineError {}
 
 const GIVE_UP_AFTER_MS = 60_000;
 const MAX_BACKOFF_MS = 5000;
-/** Longer than a server holds a long poll, shorter than a dead connection goes unnoticed. */
+/** Longer than a server holds a long poll, short enough to notice a dead connection. */
 const ANSWER_MS = 120_000;
 /** Checkpoints are large, and networks slow. */
 const FILE_MS = 6 * 3_600_000;
@@ -74,7 +77,7 @@ export function createTransport(options: TransportOptions): Transport {
   const auth: Record<string, string> =
     key === undefined ? {} : { "x-api-key": key, authorization: `Bearer ${key}` };
 
-  /** One answer, whatever its status, after as many attempts as there is time for. */
+  /** One answer with any status, after as many attempts as time allows. */
   const ask = (path: string, request: Ask): Promise<Reply> => {
     const { signal, repeatable = true, answerMs = ANSWER_MS, isAnswer = () => false } = request;
     const giveUpAfterMs = request.giveUpAfterMs ?? options.giveUpAfterMs ?? GIVE_UP_AFTER_MS;
@@ -95,8 +98,8 @@ export function createTransport(options: TransportOptions): Transport {
       failed: ({ reason, again, tries, awayMs, cause }) =>
         new EngineError(
           again
-            ? `the engine server at ${shownUrl} does not answer: ${path} failed ${tries} times in ${(awayMs / 1000).toFixed(1)} s, lastly with ${reason}. See whether it runs and whether the address is right (pawl serve engine starts one), then go on from the last checkpoint`
-            : `the connection to the engine server at ${shownUrl} broke in the middle of ${path} (${reason}), and ${repeatable ? "asking again does not help" : "this server does not recognise a repeated call: whether it was carried out is not known"}. Go on from the last checkpoint`,
+            ? `the engine server at ${shownUrl} does not answer: ${path} failed ${tries} times in ${(awayMs / 1000).toFixed(1)} s, most recently with ${reason}. Check that it is running and that the address is right (pawl serve engine starts one), then resume from the last checkpoint`
+            : `the connection to the engine server at ${shownUrl} broke during ${path} (${reason}), and ${repeatable ? "retrying does not help" : "this server does not recognise a repeated call, so it is unknown whether it was executed"}. Resume from the last checkpoint`,
           { cause },
         ),
     });
@@ -106,16 +109,16 @@ export function createTransport(options: TransportOptions): Transport {
     const text = errorOf(bytes, shown);
     if (status === 404)
       throw new ForgottenError(
-        `the engine server at ${shownUrl} answers ${path} with 404: ${text}. Either it was restarted, or it freed the model because it heard nothing from us for too long, or it has no such call. Its checkpoints are still there: go on from the last one`,
+        `the engine server at ${shownUrl} answers ${path} with 404: ${text}. Either it was restarted, or it freed the model because it received no heartbeat for too long, or it has no such call. Its checkpoints are still there: resume from the last one`,
       );
     if (status === 401 || status === 403)
       throw new EngineError(
-        `the engine server at ${shownUrl} refuses us (${status}: ${text}). ${key === undefined ? "No key was sent: set PAWL_API_KEY" : "The key that was sent is not one of its own: see PAWL_API_KEY"}`,
+        `the engine server at ${shownUrl} denies access (${status}: ${text}). ${key === undefined ? "No key was sent: set PAWL_API_KEY" : "It does not accept the key that was sent: check PAWL_API_KEY"}`,
       );
     if (status === 400 || status === 422) throw new EngineError(text);
     if (status >= 300 && status < 400)
       throw new EngineError(
-        `the engine server at ${shownUrl} answers ${path} with status ${status}, a redirection to ${shown(headers.get("location") ?? "nowhere")}: use the address it is really at`,
+        `the engine server at ${shownUrl} answers ${path} with status ${status}, a redirect to ${shown(headers.get("location") ?? "nowhere")}: use its final address`,
       );
     throw new EngineError(
       `the engine server at ${shownUrl} answers ${path} with status ${status}: ${text}`,
@@ -129,10 +132,10 @@ export function createTransport(options: TransportOptions): Transport {
       if (typeof body === "object" && body !== null && !Array.isArray(body))
         return { status, body: body as Answer["body"] };
     } catch {
-      // Told below, with what came instead.
+      // Reported below, together with what came instead.
     }
     throw new EngineError(
-      `what answers at ${shownUrl} is no engine server: ${path} gave ${JSON.stringify(shown(text).slice(0, 100))}, expected a JSON object`,
+      `the server at ${shownUrl} is not an engine server: ${path} returned ${JSON.stringify(shown(text).slice(0, 100))}, expected a JSON object`,
     );
   };
   const isGood = ({ status }: Reply) => status >= 200 && status < 300;
@@ -175,7 +178,7 @@ export function createTransport(options: TransportOptions): Transport {
   };
 }
 
-/** How a request is made, and which of its answers count whatever their status. */
+/** How to make a request, and which of its answers are accepted with any status. */
 interface Ask extends RequestOptions {
   readonly init: () => RequestInit | Promise<RequestInit>;
   readonly answerMs?: number;
@@ -187,16 +190,18 @@ function baseOf(url: string): URL {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !["http:", "https:"].includes(parsed.protocol))
     throw new EngineError(
-      `${JSON.stringify(url)} is no address of an engine server; expected one like http://127.0.0.1:8000`,
+      `${JSON.stringify(url)} is not the address of an engine server; expected one like http://127.0.0.1:8000`,
     );
   if (parsed.username !== "" || parsed.password !== "")
     throw new EngineError(
-      "the engine server's address must not carry a user name or password; put the key into PAWL_API_KEY",
+      "the engine server's address must not contain a user name or password; put the key in PAWL_API_KEY",
     );
   return parsed;
 }
 
-/** What a server says went wrong: `error` from ours, `detail` from SkyRL, otherwise the text itself. */
+/**
+ * The error message of a server: `error` from ours, `detail` from SkyRL, otherwise the text itself.
+ */
 function errorOf(bytes: Buffer, shown: (text: string) => string): string {
   const text = bytes.toString();
   let said: unknown = text;
@@ -204,7 +209,7 @@ function errorOf(bytes: Buffer, shown: (text: string) => string): string {
     const body = JSON.parse(text) as Readonly<Record<string, unknown>>;
     said = body.error ?? body.detail ?? text;
   } catch {
-    // A proxy's page: shown as it is.
+    // A proxy's page is shown as it is.
   }
   const line = shown(typeof said === "string" ? said : JSON.stringify(said));
   return line === "" ? "(empty answer)" : line.slice(0, 2000);

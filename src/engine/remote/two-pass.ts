@@ -1,8 +1,8 @@
 /**
- * An objective on a server that knows only cross-entropy: a forward pass, then w = −d loss / d log-prob
- * computed here, then cross-entropy with weights w, whose gradient is the objective's.
+ * An objective on a server that only knows cross-entropy: a forward pass, then w = −d loss / d
+ * log-prob computed here, then cross-entropy with weights w, whose gradient is the objective's.
  *
- * It costs a second forward pass, and works only for objectives of log-probabilities alone.
+ * This costs a second forward pass, and works only for objectives of log-probabilities alone.
  */
 import { type Expr, expressionsOf, type Objective } from "../../objectives/expression.js";
 import { derivative } from "../../objectives/expression-derivative.js";
@@ -11,19 +11,19 @@ import { inputsOf, quantitiesOf } from "../../objectives/expression-interpret.js
 import { type BackwardResult, EngineError, type TrainSequence } from "../engine.js";
 import { maskOf } from "./wire.js";
 
-/** What the second pass needs, and what the first already tells. */
+/** What the second pass needs, and the results already known from the first. */
 export interface FirstPass {
-  /** Per sequence and token: the weight of its log-probability; 0 where there is no target. */
+  /** Per sequence and token: the weight of its log-probability; 0 if it is not a target. */
   readonly weights: readonly Float32Array[];
   readonly result: BackwardResult;
 }
 
-/** Refuses objectives that read more than log-probabilities. */
+/** Rejects objectives that read more than log-probabilities. */
 export function checkTwoPass(objective: Objective, server: string): void {
   const others = quantitiesOf(...expressionsOf(objective)).filter((name) => name !== "logprob");
   if (others.length > 0)
     throw new EngineError(
-      `the objective reads ${others.join(" and ")}, which the engine server at ${server} cannot differentiate: it takes no objectives, only weights of log-probabilities. Use our own server (pawl serve engine), the embedded engine, or an objective without ${others.join(" and ")}`,
+      `the objective reads ${others.join(" and ")}, which the engine server at ${server} cannot differentiate: it does not support objectives, only weights of log-probabilities. Use our own server (pawl serve engine), the embedded engine, or an objective without ${others.join(" and ")}`,
     );
 }
 
@@ -53,7 +53,7 @@ export function firstPass(
       column.forEach((value, j) => {
         if (!Number.isFinite(value))
           throw new EngineError(
-            `${k === 0 ? "the loss" : `metric ${names[k - 1]}`} is ${value} at token ${at[j]} of sequence ${i}; look at its inputs there`,
+            `${k === 0 ? "the loss" : `metric ${names[k - 1]}`} is ${value} at token ${at[j]} of sequence ${i}; check its inputs there`,
           );
         sums[k]! += value;
       });

@@ -1,4 +1,7 @@
-/** The server's side of the wire, for the test server: requests into the engine's form, and answers out of it. */
+/**
+ * The server's side of the wire format, for the test server: requests to the engine's form, and
+ * results back.
+ */
 import type { Sample, TrainSequence } from "../engine.js";
 import { numbersOf, tensorOf } from "./wire.js";
 
@@ -22,7 +25,7 @@ export interface Asked {
   readonly sampling_params: Readonly<Record<string, unknown>>;
 }
 
-/** How to sample, in the engine's words. */
+/** The sampling parameters in the engine's form. */
 export function samplingOf(params: Asked["sampling_params"]) {
   const { max_tokens, seed, temperature, top_k, top_p } = params as Readonly<
     Record<string, number>
@@ -69,7 +72,7 @@ export function integersOf(tensor: Parameters<typeof numbersOf>[0]): readonly nu
   return Array.from(new Int32Array(bytes.buffer));
 }
 
-/** What a server does that divides by the sum of the weights. */
+/** The effect of a server that divides by the sum of the weights. */
 export function normalise(sequences: readonly TrainSequence[]): TrainSequence[] {
   const weights = sequences.map(({ inputs }) => Array.from(inputs.weights!));
   const total = weights.flat().reduce((sum, weight) => sum + weight, 0);

@@ -1,4 +1,4 @@
-/** Sequences and numbers as they cross the network; docs/engine-protocol.md says how. */
+/** The wire format of sequences and numbers, described in docs/engine-protocol.md. */
 import { z } from "zod";
 import { EngineError, type TargetSequence } from "../engine.js";
 
@@ -16,7 +16,7 @@ export type WireTensor =
   | { readonly data: readonly number[]; readonly dtype: string; readonly shape: readonly [number] }
   | { readonly base64: string; readonly dtype: string; readonly shape: readonly [number] };
 
-/** Turns numbers into tensors: as base64 where the server reads it, whole numbers then in 32 bits. */
+/** Turns numbers into tensors: base64 if the server supports it, with integers in 32 bits. */
 export function tensorOf(
   values: ArrayLike<number>,
   dtype: "float32" | "int64",
@@ -36,18 +36,18 @@ export function tensorOf(
   };
 }
 
-/** The numbers of a tensor that a server sent; null, which JSON has for NaN, becomes NaN. */
+/** The numbers of a tensor from a server; null, JSON's stand-in for NaN, becomes NaN. */
 export function numbersOf(sent: z.output<typeof tensor>): Float32Array {
   if ("base64" in sent) {
     const bytes = Buffer.from(sent.base64, "base64");
-    // Copied, because floats must begin at a multiple of four bytes.
+    // Copied, because floats must start at a multiple of four bytes.
     return new Float32Array(Uint8Array.from(bytes).buffer);
   }
   const values = "data" in sent ? sent.data : sent;
   return Float32Array.from(values, (value) => value ?? Number.NaN);
 }
 
-/** A sequence as the protocol has it. */
+/** A sequence in the protocol's form. */
 export interface Datum {
   readonly model_input: {
     readonly chunks: readonly [
@@ -57,7 +57,7 @@ export interface Datum {
   readonly loss_fn_inputs: Readonly<Record<string, WireTensor>>;
 }
 
-/** A datum with the given arrays, each with one entry per token of which the first is dropped. */
+/** A datum with the given arrays, each with one entry per token, of which the first is dropped. */
 export function datumOf(
   { ids }: TargetSequence,
   inputs: Readonly<Record<string, ArrayLike<number>>>,
@@ -79,21 +79,21 @@ export function datumOf(
   };
 }
 
-/** 1 on targets; the first token is never one. */
+/** 1 for targets; the first token is never one. */
 export function maskOf({ ids, targets }: TargetSequence): Uint8Array {
   const mask = new Uint8Array(ids.length);
   for (let i = 1; i < ids.length; i++) mask[i] = targets === undefined || targets[i] ? 1 : 0;
   return mask;
 }
 
-/** A server's array in the engine's form: one entry per token, 0 where there is no target. */
+/** A server's array in the engine's form: one entry per token, 0 if it is not a target. */
 export function perToken(
   sent: z.output<typeof tensor> | undefined,
   mask: Uint8Array,
   what: string,
 ): Float32Array {
   if (sent === undefined)
-    throw new EngineError(`the engine server sent no ${what}, which it was asked for`);
+    throw new EngineError(`the engine server did not send the requested ${what}`);
   const values = numbersOf(sent);
   if (values.length !== mask.length - 1)
     throw new EngineError(

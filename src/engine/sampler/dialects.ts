@@ -1,4 +1,4 @@
-/** What vLLM and SGLang are asked for, each in its own words: token ids in, token ids out, new weights. */
+/** The APIs of vLLM and SGLang that we use: token ids in, token ids out, new weights. */
 import { z } from "zod";
 import { EngineError } from "../engine.js";
 import type { Wire } from "./wire.js";
@@ -15,7 +15,7 @@ export interface Draw {
   readonly seed: number;
 }
 
-/** What was drawn, its stop token included, with the log-probability of each token. */
+/** A drawn sample, including its stop token, with the log-probability of each token. */
 export interface Drawn {
   readonly tokens: readonly number[];
   readonly logprobs: readonly number[];
@@ -24,13 +24,13 @@ export interface Drawn {
 /** A server that samples. */
 export interface SamplerServer {
   readonly name: string;
-  /** How to start it so that it tells the model's own log-probabilities, whatever the temperature. */
+  /** How to start it so that it returns the model's own log-probabilities at any temperature. */
   readonly ownLogprobs: string;
-  /** Longest sequence, in tokens, and how to make it longer. */
+  /** Maximum sequence length in tokens, and how to raise it. */
   readonly maxContext: number;
   readonly contextFlag: string;
   draw(draw: Draw): Promise<Drawn>;
-  /** Reads the weights of a folder and forgets what it had computed with others. */
+  /** Loads the weights in a folder and clears caches computed with the old ones. */
   reload(folder: string): Promise<void>;
 }
 
@@ -42,25 +42,25 @@ const modelList = z.object({
 const vllmVersion = z.object({ version: z.string() });
 const sglangModel = z.object({ model_path: z.string() });
 
-/** Finds out what answers, and refuses what cannot be told of new weights. */
+/** Detects which server it is, and rejects one that cannot reload weights. */
 export async function findServer(wire: Wire, model: string | undefined): Promise<SamplerServer> {
   const at = `at ${wire.shownUrl}`;
   const listed = await wire.look("/v1/models");
   if (listed.status === 401 || listed.status === 403)
     throw new EngineError(
-      `the sampler ${at} refuses us (status ${listed.status}): set PAWL_SAMPLER_API_KEY to the key it was started with`,
+      `the sampler ${at} denies access (status ${listed.status}): set PAWL_SAMPLER_API_KEY to the key it was started with`,
     );
   const models = modelList.safeParse(listed.json);
   if (!models.success)
     throw new EngineError(
-      `what answers ${at} is no sampler: GET /v1/models gave status ${listed.status} and no list of models; expected a vLLM or SGLang server`,
+      `the server ${at} is not a sampler: GET /v1/models returned status ${listed.status} and no list of models; expected a vLLM or SGLang server`,
     );
-  // Adapters are listed too, with the model they belong to.
+  // Adapters are listed too, with their base model.
   const bases = models.data.data.filter(({ parent }) => !parent);
   const named = bases.filter(({ id }) => model === undefined || id === model);
   if (named.length !== 1)
     throw new EngineError(
-      `the sampler ${at} has ${bases.map(({ id }) => id).join(", ") || "no model"}; ${model === undefined ? "name one of them with engine.samplerModel" : `engine.samplerModel names ${model}`}`,
+      `the sampler ${at} has ${bases.map(({ id }) => id).join(", ") || "no model"}; ${model === undefined ? "choose one of them with engine.samplerModel" : `engine.samplerModel names ${model}`}`,
     );
   const [{ id, max_model_len: length }] = named as [(typeof named)[number]];
   const known = { model: id, maxContext: length ?? Number.POSITIVE_INFINITY };
@@ -70,13 +70,13 @@ export async function findServer(wire: Wire, model: string | undefined): Promise
   const version = vllmVersion.safeParse((await wire.look("/version")).json);
   if (!version.success)
     throw new EngineError(
-      `what answers ${at} is neither vLLM (GET /version) nor SGLang (GET /model_info); a sampler must be one of them`,
+      `the server ${at} is neither vLLM (GET /version) nor SGLang (GET /model_info); a sampler must be one of them`,
     );
   const name = `vLLM ${version.data.version} ${at}`;
-  // Without a method it does nothing; it is only there in development mode.
+  // This call without a method does nothing; it exists only in development mode.
   if ([404, 405].includes((await wire.look("/collective_rpc", {})).status))
     throw new EngineError(
-      `${name} cannot be told to read new weights, so that it would sample with old ones: start it with VLLM_SERVER_DEV_MODE=1 in its environment, on a network that is your own`,
+      `${name} cannot reload weights, so it would sample with old ones: start it with VLLM_SERVER_DEV_MODE=1 in its environment, on a private network`,
     );
   return vllm(wire, name, known);
 }
@@ -86,13 +86,13 @@ interface Known {
   readonly maxContext: number;
 }
 
-/** What a checkpoint's generation_config.json would otherwise have a say in. */
+/** Overrides what a checkpoint's generation_config.json would otherwise set. */
 const NEUTRAL = {
   min_p: 0,
   repetition_penalty: 1,
   presence_penalty: 0,
   frequency_penalty: 0,
-  // Sampling stops where it is told to and nowhere else.
+  // Sampling stops only at the given stop sequences.
   ignore_eos: true,
   skip_special_tokens: false,
 } as const;

@@ -1,9 +1,10 @@
 /**
- * Whether a sampler that is told to read new weights does.
+ * Checks that a sampler really reloads its weights.
  *
- * It gets a copy of the weights whose output head is the same for every token, so that all tokens are equally
- * probable. Who tells another log-probability has kept the old head: of all weights the one that is kept in practice,
- * because it may be a second copy of the embedding (vLLM 0.32 on CPUs, where a model's head is its embedding).
+ * It gets a copy of the weights whose output head is the same for every token, so that all tokens
+ * are equally probable. If it returns another log-probability, it has kept the old head. In
+ * practice that is the weight that is kept, because it may be a second copy of the embedding (vLLM
+ * 0.32 on CPUs, with tied embeddings).
  */
 import { constants } from "node:fs";
 import { cp, open, rm } from "node:fs/promises";
@@ -16,10 +17,10 @@ import type { SamplerServer } from "./dialects.js";
 /** A file of floats of any length filled with this byte holds one small positive number throughout. */
 const FILLING = 0x3c;
 const CHUNK_BYTES = 1 << 24;
-/** Wide enough for 16-bit arithmetic, narrow enough for a head that was learnt for a moment. */
+/** Wide enough for 16-bit arithmetic, narrow enough to detect a head after very little training. */
 const TOLERANCE = 0.01;
 
-/** Throws where the sampler goes on with old weights; leaves it with weights of no use. */
+/** Throws if the sampler keeps old weights; leaves it with useless weights. */
 export async function checkReload(
   server: SamplerServer,
   weights: string,
@@ -38,15 +39,19 @@ export async function checkReload(
   const expected = -Math.log(vocabularySize);
   if (!(Math.abs(logprobs[0]! - expected) < TOLERANCE))
     throw new EngineError(
-      `${server.name} goes on with old weights, or with another vocabulary: it was given an output head by which each of ${vocabularySize} tokens has the log-probability ${expected.toFixed(3)}, and tells ${logprobs[0]}. On a CPU vLLM keeps the old head of a model whose head is its embedding (tie_word_embeddings): there, train a model with a head of its own`,
+      `${server.name} keeps old weights, or has a different vocabulary: it was given an output head under which each of ${vocabularySize} tokens has the log-probability ${expected.toFixed(3)}, but it returned ${logprobs[0]}. On a CPU, vLLM keeps the old head of a model with tied embeddings (tie_word_embeddings): train a model with an untied head there`,
     );
 }
 
-/** Makes all rows of the output head equal, in place; where the file has none, the embedding is the head. */
+/**
+ * Makes all rows of the output head equal, in place; if the file has no head, the embedding is the
+ * head.
+ */
 async function evenHead(file: string): Promise<void> {
   const { tensors } = await openSafetensors(file);
   const head = tensors.get(OUTPUT_HEAD) ?? tensors.get(EMBEDDING);
-  if (head === undefined) throw new EngineError(`${file} holds no ${OUTPUT_HEAD} or ${EMBEDDING}`);
+  if (head === undefined)
+    throw new EngineError(`${file} has neither ${OUTPUT_HEAD} nor ${EMBEDDING}`);
   const filling = Buffer.alloc(Math.min(CHUNK_BYTES, head.bytes), FILLING);
   const handle = await open(file, "r+");
   try {

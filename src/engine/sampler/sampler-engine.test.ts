@@ -34,8 +34,8 @@ for (const kind of ["vllm", "sglang"] as const)
     });
     afterAll(() => server.close());
 
-    // The others do not sample: they are the engine's own.
-    const samples = /sampled log|its seed|temperature 0|stop sequence|refused with/;
+    // The others do not sample, so the engine itself passes them.
+    const samples = /sampled log|its seed|temperature 0|stop sequence|rejected with/;
     for (const { name, run } of conformanceChecks.filter((check) => samples.test(check.name)))
       it(name, async () => {
         const before = server.calls.length;
@@ -65,7 +65,7 @@ for (const kind of ["vllm", "sglang"] as const)
       expect(readdirSync(folder)).toEqual([]);
     });
 
-    it("samples with old weights where it ignores new ones, which its log-probabilities show", async () => {
+    it("samples with old weights if it ignores new ones, as its log-probabilities show", async () => {
       const engine = await sampledBy(server.url);
       server.stale = true;
       await learn(engine, toy, 20);
@@ -81,7 +81,7 @@ for (const kind of ["vllm", "sglang"] as const)
   });
 
 describe("a sampler's log-probabilities of the distribution", () => {
-  it("are told where they follow from the model's own, and not made up", async () => {
+  it("are returned if they follow from the model's own, and otherwise left out", async () => {
     const server = await startStandIn({ kind: "vllm", model: testModel });
     const engine = await sampledBy(server.url);
     const request = { prompt: [1], maxTokens: 4, seed: 0 };
@@ -101,7 +101,7 @@ describe("a sampler's log-probabilities of the distribution", () => {
   });
 });
 
-describe("a sampler that cannot serve is refused by name", () => {
+describe("an unsuitable sampler is rejected by name", () => {
   let server: StandIn | undefined;
   afterEach(async () => {
     await server?.close();
@@ -115,35 +115,35 @@ describe("a sampler that cannot serve is refused by name", () => {
   const refused = async (options: Partial<StandInOptions>, reason: RegExp, more: object = {}) =>
     expect(start(options).then((url) => sampledBy(url, more))).rejects.toThrow(reason);
 
-  it("because nothing answers", async () => {
+  it("if nothing answers", async () => {
     await expect(sampledBy("http://127.0.0.1:9")).rejects.toThrow(
-      /no sampler answers at http:\/\/127.0.0.1:9 .*see whether it runs/,
+      /no sampler answers at http:\/\/127.0.0.1:9 .*check that it is running/,
     );
     await expect(sampledBy("http://me:secret@127.0.0.1:9")).rejects.toThrow(
-      /must not carry a user name or password; put the key into PAWL_SAMPLER_API_KEY/,
+      /must not contain a user name or password; put the key in PAWL_SAMPLER_API_KEY/,
     );
     await expect(sampledBy("ftp://somewhere")).rejects.toThrow(/such as http:/);
   });
 
-  it("because there is no folder for its weights", () =>
-    refused({}, /no folder .* can be made in .*absent.*name another with engine.samplerFolder/, {
+  it("if there is no folder for its weights", () =>
+    refused({}, /cannot create a folder .* in .*absent.*choose another with engine.samplerFolder/, {
       folder: join(folder, "absent"),
     }));
 
-  it("because vLLM was started without the calls for weights", () =>
+  it("if vLLM was started without the calls for weights", () =>
     refused({ development: false }, /^vLLM 0.32.0 at .* start it with VLLM_SERVER_DEV_MODE=1/));
 
-  it("because it goes on with old weights, or has another vocabulary than it says", async () => {
+  it("if it keeps old weights, or has another vocabulary than it reports", async () => {
     const url = await start({});
     server!.stale = true;
-    await expect(sampledBy(url)).rejects.toThrow(/vLLM .* goes on with old weights.*-3\.611, and/);
+    await expect(sampledBy(url)).rejects.toThrow(/vLLM .* keeps old weights.*-3\.611, but/);
     await server!.close();
     const kept = await start({ kind: "sglang" });
     server!.stale = true;
-    await expect(sampledBy(kept)).rejects.toThrow(/SGLang .* goes on with old weights/);
+    await expect(sampledBy(kept)).rejects.toThrow(/SGLang .* keeps old weights/);
   });
 
-  it("because its log-probabilities are not the model's own", async () => {
+  it("if its log-probabilities are not the model's own", async () => {
     await refused(
       { kind: "sglang", tempered: true },
       /^SGLang at .*expected the model's own: start it with SGLANG_RETURN_ORIGINAL_LOGPROB=1/,
@@ -152,15 +152,18 @@ describe("a sampler that cannot serve is refused by name", () => {
     await refused({ tempered: true }, /--logprobs-mode raw_logprobs/);
   });
 
-  it("because it is no sampler, or has another name for its model", async () => {
+  it("if it is not a sampler, or its model has another name", async () => {
     const change = () => ({ hello: "world" });
-    await refused({ change }, /no sampler: GET \/v1\/models gave status 200 and no list of models/);
+    await refused(
+      { change },
+      /not a sampler: GET \/v1\/models returned status 200 and no list of models/,
+    );
     await server!.close();
     const neither = (path: string, answer: object) => (path === "/version" ? {} : answer);
     await refused({ change: neither }, /neither vLLM .* nor SGLang/);
     await server!.close();
     const models = ["a", "b"];
-    await refused({ models }, /has a, b; name one of them with engine.samplerModel/);
+    await refused({ models }, /has a, b; choose one of them with engine.samplerModel/);
     await server!.close();
     await refused({ models }, /has a, b; engine.samplerModel names c/, { model: "c" });
     await server!.close();
@@ -169,7 +172,7 @@ describe("a sampler that cannot serve is refused by name", () => {
     await engine.dispose();
   });
 
-  it("because its context is shorter, or its model has another shape", async () => {
+  it("if its context is shorter, or its model has another shape", async () => {
     const { config } = testModel.model as { readonly config: object };
     const changed = (change: object) =>
       ({ ...testModel, model: { config: { ...config, ...change } } }) as StandInOptions["model"];
@@ -184,7 +187,7 @@ describe("a sampler that cannot serve is refused by name", () => {
     await refused({ kind: "sglang", model }, /update_weights_from_disk failed with.*status 400/);
   });
 
-  it("because it wants a key, which no error tells", async () => {
+  it("if it requires a key, which no error reveals", async () => {
     await refused({ key: "open sesame" }, /status 401.*PAWL_SAMPLER_API_KEY/);
     await server!.close();
     process.env.PAWL_SAMPLER_API_KEY = "the-key";
@@ -205,7 +208,7 @@ describe("a sampler that cannot serve is refused by name", () => {
   });
 });
 
-describe("an answer that is none is told", () => {
+describe("an invalid answer is reported", () => {
   const request = { prompt: [1], maxTokens: 4, seed: 0, stop: [[5]] };
   const choice = (tokens: readonly number[], logprobs: readonly (number | null)[]) => ({
     choices: [{ token_ids: tokens, logprobs: { token_logprobs: logprobs } }],
@@ -216,7 +219,11 @@ describe("an answer that is none is told", () => {
     ["null", choice([1, 2, 3, 4], [-1, null, -1, -1]), /logprobs\.token_logprobs\.1/],
     ["foreign tokens", choice([1, 2, 3, 99], [-1, -1, -1, -1]), /drew token 99.*model has 37/],
     ["few numbers", choice([1, 2, 3, 4], [-1]), /sent 4 tokens with log-probabilities \[-1\]/],
-    ["an early end", choice([1, 2], [-1, -1]), /ended a sample after 2 of 4 tokens.*no stop of/],
+    [
+      "an early end",
+      choice([1, 2], [-1, -1]),
+      /ended a sample after 2 of 4 tokens.*without one of our/,
+    ],
   ];
   for (const [name, wrong, reason] of cases)
     it(name, async () => {
@@ -233,12 +240,12 @@ describe("an answer that is none is told", () => {
       await server.close();
     });
 
-  it("and a server that is gone", async () => {
+  it("and so is a server that is gone", async () => {
     const server = await startStandIn({ kind: "vllm", model: testModel });
     const engine = await sampledBy(server.url);
     await server.close();
     await expect(engine.sample([request])).rejects.toThrow(
-      /completions failed 2 times, lastly with ECONNREFUSED.*goes on from its last checkpoint/,
+      /completions failed 2 times, most recently with ECONNREFUSED.*resume the run from its last checkpoint/,
     );
     await engine.dispose();
     expect(existsSync(folder)).toBe(true);

@@ -1,9 +1,10 @@
 /**
  * An engine that learns, with vLLM or SGLang to sample for it.
  *
- * Only `sample` goes to the server. When weights have changed, they are saved to a folder that both see, and the
- * server reads them before it samples again. Its numbers are not quite the engine's (other kernels, perhaps another
- * precision), which the capability `otherSampler` says, so that training can correct for it.
+ * Only `sample` goes to the server. When the weights have changed, they are saved to a folder that
+ * both can read, and the server loads them before it samples again. Its numbers differ slightly
+ * from the engine's (other kernels, perhaps another precision). The capability `otherSampler` says
+ * so, so that training can correct for it.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -20,17 +21,19 @@ import { createWire } from "./wire.js";
 /** Where the sampler is. */
 export interface SamplerOptions {
   readonly url: string;
-  /** Its model, where it has several. */
+  /** Its model, if it has several. */
   readonly model?: string;
-  /** A folder that the sampler sees under the same name; default: that for temporary files. */
+  /**
+   * A folder that the sampler sees under the same path. Default: the folder for temporary files.
+   */
   readonly folder?: string;
   readonly retry?: Partial<RetryPolicy>;
 }
 
-/** Requests under way at a time: more than servers batch by themselves, fewer than they have sockets. */
+/** Concurrent requests: more than servers batch, fewer than they have sockets. */
 const AT_A_TIME = 256;
 
-/** Lets a sampler sample for an engine; refuses one that does not fit, or cannot be told of new weights. */
+/** Lets a sampler sample for an engine; rejects one that does not fit, or cannot reload weights. */
 export async function withSampler(engine: Engine, options: SamplerOptions): Promise<Engine> {
   const server = await findServer(createWire(options.url, options.retry), options.model);
   const { maxContext, vocabularySize } = engine.capabilities;
@@ -49,7 +52,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
     await saveWeights();
     await server.reload(weights);
   };
-  /** Done when the server has the engine's weights. */
+  /** Resolves when the server has the engine's weights. */
   const upToDate = (): Promise<void> => {
     loaded ??= load().catch((error: unknown) => {
       loaded = undefined;
@@ -75,7 +78,8 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
   const result: Engine = {
     get capabilities() {
       const name = `${engine.capabilities.name}, sampled by ${server.name}`;
-      // It tells log-probabilities at temperature 1, so at another the correction cannot be computed.
+      // It returns log-probabilities at temperature 1, so at other temperatures the correction
+      // cannot be computed.
       return { ...engine.capabilities, name, otherSampler: true, temperatures: false };
     },
     async sample(requests) {
@@ -121,11 +125,12 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
 }
 
 /**
- * Refuses a server that tells log-probabilities of another distribution than the model's own, which the most probable
- * token gives away: its own is the same at all temperatures, and not 0 where nothing else can be drawn.
+ * Rejects a server that returns log-probabilities of another distribution than the model's own. The
+ * most probable token shows it: the model's own log-probability is the same at all temperatures,
+ * and not 0 if nothing else can be drawn.
  */
 async function checkLogprobs(server: SamplerServer, engine: Engine): Promise<void> {
-  // Top-k 1 would not do: SGLang then tells the model's own in any case.
+  // Top-k 1 would not work: SGLang then returns the model's own in any case.
   const draw = { prompt: [1], maxTokens: 1, topK: 0, topP: 1e-6, stopTokens: [], seed: 0 };
   const [cold, hot] = await Promise.all(
     [0.5, 2].map((temperature) => server.draw({ ...draw, temperature })),
@@ -135,11 +140,14 @@ async function checkLogprobs(server: SamplerServer, engine: Engine): Promise<voi
   const isCut = a === 0 && scored!.logprobs[1]! < -1e-3;
   if (isCut || Math.abs(a - b) > 1e-3)
     throw new EngineError(
-      `${server.name} tells log-probabilities of what it samples from (${a} and ${b} for the most probable token at temperatures 0.5 and 2), expected the model's own: start it with ${server.ownLogprobs}`,
+      `${server.name} returns log-probabilities of the distribution it samples from (${a} and ${b} for the most probable token at temperatures 0.5 and 2), expected the model's own: start it with ${server.ownLogprobs}`,
     );
 }
 
-/** What was drawn as a sample, ended at its first stop sequence; refuses what no such request can have given. */
+/**
+ * The answer as a sample, cut after its first stop sequence; rejects an answer that does not fit
+ * the request.
+ */
 function sampleOf(
   { tokens, logprobs }: Drawn,
   request: SampleRequest,
@@ -159,22 +167,24 @@ function sampleOf(
   const end = endOf(tokens, stop);
   if (end === undefined && tokens.length !== maxTokens)
     throw new EngineError(
-      `${name} ended a sample after ${tokens.length} of ${maxTokens} tokens and at no stop of ours: see its log, and whether a generation_config.json of its model names further stops`,
+      `${name} ended a sample after ${tokens.length} of ${maxTokens} tokens without one of our stop sequences: check its log, and whether its model's generation_config.json has further stop tokens`,
     );
   const own = logprobs.slice(0, end);
   const known = knownSampledLogprobs(request, own);
   return {
     tokens: tokens.slice(0, end),
     logprobs: own,
-    // A server tells the model's own only; what follows from them exactly is told, nothing else.
+    // A server only returns the model's own log-probabilities; we add only what follows exactly
+    // from them.
     ...(known && { sampledLogprobs: known }),
     stopReason: end === undefined ? "length" : "stop",
   };
 }
 
 /**
- * Where the first stop sequence ends, if there is one. Servers stop at single tokens by themselves; after longer
- * ones they go on, and what they add is cut off here: the same samples, at the price of some tokens.
+ * Where the first stop sequence ends, if there is one. Servers stop at single tokens by themselves;
+ * after longer stop sequences they continue, and the rest is cut off here: the same samples, at the
+ * cost of some tokens.
  */
 function endOf(
   tokens: readonly number[],
@@ -197,13 +207,13 @@ async function folderIn(parent: string): Promise<string> {
     return await mkdtemp(join(parent, "pawl-sampler-"));
   } catch (error) {
     throw new EngineError(
-      `no folder for the sampler's weights can be made in ${parent}: ${(error as Error).message}; name another with engine.samplerFolder`,
+      `cannot create a folder for the sampler's weights in ${parent}: ${(error as Error).message}; choose another with engine.samplerFolder`,
       { cause: error },
     );
   }
 }
 
-/** Runs all jobs, some at a time; after one that fails none is begun. */
+/** Runs all jobs with limited concurrency; after a failure, no further job is started. */
 async function runAll(jobs: readonly (() => Promise<void>)[], atATime: number): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {

@@ -1,8 +1,9 @@
 /**
- * For tests: a stand-in for the wire formats of vLLM and SGLang, with an embedded engine behind it.
+ * For tests: a stand-in with the wire formats of vLLM and SGLang, backed by an embedded engine.
  *
- * It answers the few calls that a sampler is asked, in the form that vLLM 0.32 and SGLang 0.5 have, and can be told
- * to misbehave. What it samples and its log-probabilities are real; how those servers compute is not tested by it.
+ * It answers the few calls that a sampler gets, in the form of vLLM 0.32 and SGLang 0.5, and can be
+ * made to misbehave. Its samples and log-probabilities are real; it does not test how those servers
+ * compute.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,7 +13,7 @@ import { inProcess } from "../remote/model-testing.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Which server it stands for, and what is wrong with it. */
+/** Which server it imitates, and what is wrong with it. */
 export interface StandInOptions {
   readonly kind: "vllm" | "sglang";
   readonly model: EmbeddedOptions;
@@ -20,9 +21,11 @@ export interface StandInOptions {
   readonly key?: string;
   /** Without development mode vLLM has no calls for weights. */
   readonly development?: boolean;
-  /** Tells log-probabilities of the distribution that was sampled from, as SGLang does by default. */
+  /**
+   * Returns log-probabilities of the distribution that was sampled from, as SGLang does by default.
+   */
   readonly tempered?: boolean;
-  /** Changes an answer on its way out; what it throws is the text of a 500. */
+  /** Changes an answer on its way out; an error it throws becomes the text of a 500. */
   readonly change?: (path: string, answer: Json) => unknown;
 }
 
@@ -31,7 +34,7 @@ export interface StandIn {
   readonly url: string;
   /** Calls so far, with their bodies. */
   readonly calls: readonly { readonly path: string; readonly body: Json }[];
-  /** While true, it says that it has read new weights and keeps the old ones. */
+  /** While true, it claims to have loaded new weights but keeps the old ones. */
   stale: boolean;
   close(): Promise<void>;
 }
@@ -56,14 +59,14 @@ export async function startStandIn(options: StandInOptions): Promise<StandIn> {
     const stop = (stopTokens as readonly number[]).map((id) => [id]);
     const [samples] = await engine.sample([{ ...request, stop }]);
     const sample: Sample = samples![0]!;
-    // SGLang tells the model's own where it takes the most probable token.
+    // SGLang returns the model's own for greedy decoding.
     const own = !tempered || (kind === "sglang" && (request.topK === 1 || !request.temperature));
     return { ...sample, logprobs: own ? sample.logprobs : sample.sampledLogprobs! };
   };
   const { parameters } = engine.capabilities;
   const load = async (folder: unknown): Promise<void> => {
     if (!standIn.stale) await engine.load(String(folder));
-    // Those servers read weights into the tensors they have.
+    // Those servers load weights into existing tensors.
     if (engine.capabilities.parameters !== parameters) throw new Error("size mismatch");
   };
   const number = (value: unknown): number => Number(value);

@@ -4,24 +4,27 @@ import { UserError } from "../../errors.js";
 import { exchange, keyFrom, postJson, type RetryPolicy } from "../../http-client.js";
 import { EngineError } from "../engine.js";
 
-/** Where the key is: a variable and no setting, so that it stands in no process list, manifest or log. */
+/**
+ * The key is in a variable and not a setting, so that it appears in no process list, manifest or
+ * log.
+ */
 export const KEY_VARIABLE = "PAWL_SAMPLER_API_KEY";
 
-/** What is asked of a server; every error is an `EngineError` that names it. */
+/** Requests to a server; every error is an `EngineError` that names it. */
 export interface Wire {
-  /** The server's address without the API's version, fit to be shown. */
+  /** The server's address without the API version and secrets. */
   readonly shownUrl: string;
-  /** Status and JSON of whatever answers, to find out who it is; POST where there is a body. */
+  /** Status and JSON of any answer, to detect the server; POST if there is a body. */
   look(path: string, body?: object): Promise<{ readonly status: number; readonly json: unknown }>;
-  /** Posts until there is an answer of this form, or nothing more is to be tried. */
+  /** Posts, with retries, until there is an answer of this form. */
   post<S extends z.ZodType>(path: string, body: object, schema: S): Promise<z.output<S>>;
 }
 
-/** Half a minute of further attempts; an answer may take as long as a batch of long samples does. */
+/** Retries for half a minute; an answer may take as long as a batch of long samples. */
 const RETRY: RetryPolicy = { timeoutMs: 280_000, retries: 5, backoffMs: 1000 };
 const LOOK_MS = 10_000;
 
-/** A wire to the server at this address, with the environment's key. */
+/** A connection to the server at this address, with the key from the environment. */
 export function createWire(
   url: string,
   retry: Partial<RetryPolicy> = {},
@@ -48,7 +51,7 @@ export function createWire(
         judge: ({ status, bytes }) => ({ value: { status, json: jsonOf(bytes.toString()) } }),
         failed: ({ reason }) =>
           new EngineError(
-            `no sampler answers at ${shownUrl} (${reason}): see whether it runs and whether engine.sampler is its address`,
+            `no sampler answers at ${shownUrl} (${reason}): check that it is running and that engine.sampler is its address`,
           ),
       }),
     async post(path, body, schema) {
@@ -58,7 +61,7 @@ export function createWire(
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
         throw new EngineError(
-          `the sampler does not do as it is asked: ${error.message}. See its log; a run goes on from its last checkpoint with --resume`,
+          `a request to the sampler failed: ${error.message}. Check its log; resume the run from its last checkpoint with --resume`,
         );
       }
     },
@@ -73,7 +76,7 @@ function baseOf(url: string): URL {
     );
   if (parsed.username !== "" || parsed.password !== "")
     throw new EngineError(
-      `engine.sampler must not carry a user name or password; put the key into ${KEY_VARIABLE}`,
+      `engine.sampler must not contain a user name or password; put the key in ${KEY_VARIABLE}`,
     );
   return new URL(parsed.origin + parsed.pathname.replace(/\/+$/, "").replace(/\/v1$/, ""));
 }
@@ -89,7 +92,7 @@ function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Whoever looks tells what it expected.
+    // The caller says what it expected.
     return undefined;
   }
 }

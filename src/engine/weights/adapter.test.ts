@@ -33,11 +33,11 @@ async function adapt(fields: object, shape: readonly [number, number] = [outputs
   writeFileSync(join(folder, ADAPTER_FILES[1]), JSON.stringify(fields));
 }
 
-/** By how much row and column of the adapted tensor should differ from the plain one. */
+/** How much row and column of the adapted tensor should differ from the plain one. */
 const expected = (row: number, column: number, scale: number) =>
   scale * [0, 1, 2].reduce((sum, k) => sum + up[row * rank + k]! * down[k * inputs + column]!, 0);
 
-describe("an adapter beside a checkpoint's weights", () => {
+describe("an adapter next to a checkpoint's weights", () => {
   for (const [fields, scale] of [
     [config, 12 / rank],
     [{ ...config, use_rslora: true }, 12 / Math.sqrt(rank)],
@@ -62,7 +62,7 @@ describe("an adapter beside a checkpoint's weights", () => {
       }
     });
 
-  it("is gone where other weights are written over it", async () => {
+  it("is removed when other weights are written over it", async () => {
     await adapt(config);
     const read = await openCheckpoint(folder);
     const tensors = new Map<string, { shape: readonly number[]; data: Float32Array }>();
@@ -74,7 +74,7 @@ describe("an adapter beside a checkpoint's weights", () => {
     expect(await again.read(tensor)).toEqual(tensors.get(tensor)!.data);
   });
 
-  it("is refused by name where it is of another kind, or of another model", async () => {
+  it("is rejected by name if it is of another kind, or of another model", async () => {
     const refused = (reason: RegExp) => expect(openCheckpoint(folder)).rejects.toThrow(reason);
     for (const [change, reason] of [
       [{ use_dora: true }, /adapter_config.json: use_dora is not as expected/],

@@ -1,8 +1,8 @@
 /**
- * Low-rank adapters beside a checkpoint's weights, in PEFT's layout; here they are read merged.
+ * Low-rank adapters next to a checkpoint's weights, in PEFT's layout; they are merged when read.
  *
- * Engine servers train them (`engine.loraRank`) and keep the weights below as they were: W + scale · B A, with B in
- * `lora_B.weight` and A in `lora_A.weight`.
+ * Engine servers train them (`engine.loraRank`) and keep the base weights unchanged: W + scale · B
+ * A, with B in `lora_B.weight` and A in `lora_A.weight`.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ const nothing = z.union([
   z.array(z.never()).length(0),
   z.record(z.string(), z.never()),
 ]);
-/** What would change the arithmetic and is not known here must be absent. */
+/** Options that would change the arithmetic and are not supported must be absent. */
 const fileSchema = z.looseObject({
   peft_type: z.literal("LORA"),
   r: z.int().min(1),
@@ -37,13 +37,13 @@ const fileSchema = z.looseObject({
   alpha_pattern: nothing.optional(),
 });
 
-/** An adapter, ready to be added to the weights beside it. */
+/** An adapter, ready to be merged into the weights. */
 export interface Adapter {
-  /** Adds what the adapter has for a tensor to its numbers, in place. */
+  /** Adds the adapter's change of a tensor to its numbers, in place. */
   addTo(name: string, data: Float32Array): Promise<void>;
 }
 
-/** The adapter of a checkpoint folder with these tensors; undefined where there is none. */
+/** The adapter of a checkpoint folder with these tensors; undefined if there is none. */
 export async function openAdapter(
   folder: string,
   tensors: readonly TensorSpec[],
@@ -92,7 +92,7 @@ function parseConfig(text: string, file: string): z.output<typeof fileSchema> {
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw new EngineError(
-    `${file}: ${issue!.path.join(".")} is not as expected of a plain LoRA adapter (${issue!.message}); merge it with PEFT, and open what comes of it`,
+    `${file}: ${issue!.path.join(".")} is not as expected of a plain LoRA adapter (${issue!.message}); merge it with PEFT, and open the merged model`,
   );
 }
 

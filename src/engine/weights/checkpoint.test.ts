@@ -57,14 +57,14 @@ async function refusal(): Promise<string> {
   return (error as Error).message.replaceAll(folder, "FOLDER");
 }
 
-/** Writes weights as they are, past the checks of writeCheckpoint. */
+/** Writes weights without the checks of writeCheckpoint. */
 async function writeUnchecked(tensors: ReadonlyMap<string, TensorData>) {
   await writeCheckpoint(folder, CONFIG, tensorsOf(CONFIG));
   await writeSafetensors(join(folder, "model.safetensors"), tensors);
 }
 
 describe("a checkpoint", () => {
-  it.each(["F32", "F16", "BF16"] as const)("survives the way out and in as %s", async (dtype) => {
+  it.each(["F32", "F16", "BF16"] as const)("survives a round trip as %s", async (dtype) => {
     for (const config of [CONFIG, { ...CONFIG, tiedEmbeddings: true, qkvBias: false }]) {
       const tensors = tensorsOf(config, { valueHead: dtype === "F32" });
       await writeCheckpoint(folder, config, tensors, { dtype });
@@ -106,14 +106,14 @@ describe("a checkpoint", () => {
     expect(await readBack()).toEqual(tensors);
 
     await writeIndex({ ...weightMap, [EMBEDDING]: "a-2.safetensors" });
-    expect(await refusal()).toMatch(/embed_tokens\.weight is said to be in a-2.safetensors, but/);
+    expect(await refusal()).toMatch(/embed_tokens\.weight should be in a-2.safetensors, but/);
     await writeIndex({ ...weightMap, [EMBEDDING]: "../a-1.safetensors" });
     expect(await refusal()).toMatch(/weight_map\.model\.embed_tokens\.weight.*in the same folder/);
     await writeIndex({ ...weightMap, [EMBEDDING]: "a-3.safetensors" });
     expect(await refusal()).toMatch(/a-3\.safetensors: cannot be opened/);
   });
 
-  it("may hold what follows from the rest", async () => {
+  it("may hold redundant tensors", async () => {
     const tied = { ...CONFIG, tiedEmbeddings: true };
     await writeCheckpoint(folder, tied, tensorsOf(tied));
     const inverse = `${layerNames(0).query.replace("q_proj.weight", "rotary_emb.inv_freq")}`;
@@ -128,7 +128,7 @@ describe("a checkpoint", () => {
     expect(await readBack()).toEqual(tensorsOf(tied));
   });
 
-  it("is refused with each wrong, missing or unexpected tensor named", async () => {
+  it("is rejected with each wrong, missing or unexpected tensor named", async () => {
     const tensors = tensorsOf(CONFIG);
     tensors.set(EMBEDDING, { shape: [6, 11], data: new Float32Array(66) });
     tensors.delete(layerNames(1).keyBias);
@@ -145,7 +145,7 @@ describe("a checkpoint", () => {
     await expect(writing).rejects.toThrow(/model\.layers\.2\.extra \[1\] is unexpected/);
   });
 
-  it("is refused with a dtype that is no float, and with many problems shortened", async () => {
+  it("is rejected with a dtype that is not a float, and with many problems shortened", async () => {
     await writeUnchecked(tensorsOf(CONFIG));
     const file = join(folder, "model.safetensors");
     const bytes = await readFile(file);
@@ -157,7 +157,7 @@ describe("a checkpoint", () => {
     expect(await refusal()).toMatch(/embed_tokens.*; and 19 more such problems$/);
   });
 
-  it("is refused when a number in it is not finite", async () => {
+  it("is rejected if a number in it is not finite", async () => {
     const tensors = tensorsOf(CONFIG);
     tensors.get(layerNames(0).up)!.data[3] = Number.NaN;
     await writeUnchecked(tensors);
@@ -168,7 +168,7 @@ describe("a checkpoint", () => {
     await expect(checkpoint.read("nothing")).rejects.toThrow(/tensor nothing is missing/);
   });
 
-  it("is refused without its files", async () => {
+  it("is rejected without its files", async () => {
     expect(await refusal()).toMatch(/config\.json: cannot be read: ENOENT/);
     await writeCheckpoint(folder, CONFIG, tensorsOf(CONFIG));
     await unlink(join(folder, "model.safetensors"));

@@ -1,4 +1,4 @@
-/** A checkpoint folder in Hugging Face's layout: config.json and one or several safetensors files. */
+/** A checkpoint folder in Hugging Face's layout: config.json and one or more safetensors files. */
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -20,17 +20,17 @@ const CONFIG_FILE = "config.json";
 const WEIGHTS_FILE = "model.safetensors";
 const INDEX_FILE = "model.safetensors.index.json";
 
-/** A checkpoint whose configuration and tensor headers have been read and found to agree. */
+/** A checkpoint whose configuration and tensor headers have been read and agree. */
 export interface Checkpoint {
   readonly folder: string;
   readonly config: ModelConfig;
-  /** The tensors it holds, in the order of the model's arithmetic. */
+  /** Its tensors, in the order the model uses them. */
   readonly tensors: readonly TensorSpec[];
-  /** Reads one tensor as 32-bit floats, an adapter merged into it; NaN or infinity in it is an error. */
+  /** Reads one tensor as 32-bit floats, with any adapter merged; NaN or infinity is an error. */
   read(name: string): Promise<Float32Array>;
 }
 
-/** Opens a checkpoint folder, and refuses it where its weights are not those of its model. */
+/** Opens a checkpoint folder; throws if its weights do not fit its model. */
 export async function openCheckpoint(folder: string): Promise<Checkpoint> {
   const configFile = join(folder, CONFIG_FILE);
   const config = parseModelConfig(await readJson(configFile), configFile);
@@ -69,7 +69,7 @@ export async function writeCheckpoint(
   const headers = [...tensors].map(([name, { shape }]) => [name, { dtype, shape }] as const);
   checkTensors(config, new Map(headers), folder);
   await mkdir(folder, { recursive: true });
-  // One of weights that were here before would be added to these.
+  // An old adapter in this folder would be added to the new weights.
   for (const file of ADAPTER_FILES) await rm(join(folder, file), { force: true });
   await writeSafetensors(join(folder, WEIGHTS_FILE), tensors, { dtype });
   const json = `${JSON.stringify({ ...formatModelConfig(config), torch_dtype: TORCH_DTYPES[dtype] }, null, 2)}\n`;
@@ -90,12 +90,12 @@ async function findTensors(folder: string): Promise<ReadonlyMap<string, Safetens
   const index = join(folder, INDEX_FILE);
   if (await exists(index)) return findShardedTensors(folder, index);
   throw new EngineError(
-    `${folder}: no weights: expected ${WEIGHTS_FILE} or ${INDEX_FILE} (a checkpoint in PyTorch's .bin format has to be converted to safetensors first)`,
+    `${folder}: no weights: expected ${WEIGHTS_FILE} or ${INDEX_FILE} (a checkpoint in PyTorch's .bin format must be converted to safetensors first)`,
   );
 }
 
 const indexSchema = z.looseObject({
-  // Plain names only: an index cannot point out of its folder.
+  // Plain names only, so that an index cannot point outside its folder.
   weight_map: z.record(z.string(), z.string().regex(/^[\w.-]+\.safetensors$/)),
 });
 
@@ -118,7 +118,7 @@ async function findShardedTensors(
     entries.map(([name, shard]) => {
       const source = shards.get(shard)!;
       if (!source.tensors.has(name))
-        throw new EngineError(`${index}: tensor ${name} is said to be in ${shard}, but is not`);
+        throw new EngineError(`${index}: tensor ${name} should be in ${shard}, but is not`);
       return [name, source];
     }),
   );

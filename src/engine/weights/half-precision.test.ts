@@ -48,7 +48,7 @@ describe.each([
   });
 });
 
-it("knows some halves by heart", () => {
+it("converts some known halves", () => {
   const values = new Float32Array(5);
   decodeFloat16(Uint16Array.of(0x3c00, 0xc000, 0x7bff, 0x0001, 0x3555), values);
   expect([...values]).toEqual([1, -2, 65504, 2 ** -24, 0.333251953125]);

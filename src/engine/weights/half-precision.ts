@@ -51,7 +51,7 @@ function float16Pattern(value: number): number {
   if (Number.isNaN(value)) return 0x7e00;
   const sign = (patternOf(value) >>> 16) & 0x8000;
   const size = Math.abs(value);
-  // 65520 is half way between the largest finite half, 65504, and what would be the next.
+  // 65520 is half-way between the largest finite half, 65504, and what would be the next.
   if (size >= 65520) return sign | 0x7c00;
   // Below 2^-14 patterns count multiples of 2^-24. Adding 1.5 · 2^52 rounds to an integer, ties to even.
   if (size < 2 ** -14) return sign | (size * 2 ** 24 + 1.5 * 2 ** 52 - 1.5 * 2 ** 52);

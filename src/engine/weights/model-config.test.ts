@@ -27,7 +27,10 @@ const anyConfig: fc.Arbitrary<ModelConfig> = fc
     ...tokens,
   }));
 
-/** A configuration with fields as transformers writes them for a Qwen2 model, some of no concern to us. */
+/**
+ * A configuration with the fields that transformers writes for a Qwen2 model, some of them
+ * irrelevant to us.
+ */
 const QWEN = {
   architectures: ["Qwen2ForCausalLM"],
   model_type: "qwen2",
@@ -60,7 +63,7 @@ function refusalOf(json: unknown): string {
 }
 
 describe("model configuration", () => {
-  it("survives the way out and in", () => {
+  it("survives a round trip", () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
         const json = JSON.parse(JSON.stringify(formatModelConfig(config)));
@@ -129,7 +132,7 @@ describe("model configuration", () => {
     expect(refusalOf({ ...QWEN, ...change })).toMatch(message);
   });
 
-  it("never fails on arbitrary JSON other than with its own error", () => {
+  it("fails on arbitrary JSON only with its own error", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (json) => {
         expect(refusalOf(json)).toMatch(/^config\.json: /);

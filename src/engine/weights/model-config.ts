@@ -22,7 +22,7 @@ export interface ModelConfig {
   readonly tiedEmbeddings: boolean;
   /** Query, key and value projections have a bias, as in Qwen2. */
   readonly qkvBias: boolean;
-  /** Carried along for other programs that read a checkpoint; the engine does not use them. */
+  /** Copied for other programs that read a checkpoint; the engine does not use them. */
   readonly bosTokenId?: number;
   readonly eosTokenIds?: readonly number[];
 }
@@ -31,7 +31,7 @@ const LLAMA = "LlamaForCausalLM";
 const QWEN2 = "Qwen2ForCausalLM";
 const SUPPORTED = `${LLAMA} and ${QWEN2}`;
 
-// Bounded, so that a nonsensical file is refused before anything is allocated for it.
+// Bounded, so that a nonsensical file is rejected before anything is allocated for it.
 const positive = z
   .int()
   .positive()
@@ -119,7 +119,7 @@ export function formatModelConfig(config: ModelConfig): Readonly<Record<string, 
   };
 }
 
-/** Refuses sizes that do not fit together; `origin` says in the error where they came from. */
+/** Rejects sizes that do not fit together; errors name `origin` as their source. */
 export function checkModelConfig(config: ModelConfig, origin: string): void {
   if (config.heads % config.kvHeads !== 0)
     throw new EngineError(
@@ -135,7 +135,7 @@ function architectureOf(json: unknown, file: string): string {
   const architectures = z.object({ architectures: z.array(z.string()).min(1) }).safeParse(json);
   if (!architectures.success)
     throw new EngineError(
-      `${file}: no "architectures", so it cannot be told what model this is; supported: ${SUPPORTED}`,
+      `${file}: no "architectures", so the kind of model is unknown; supported: ${SUPPORTED}`,
     );
   const found = architectures.data.architectures.find((name) => name === LLAMA || name === QWEN2);
   if (found === undefined)

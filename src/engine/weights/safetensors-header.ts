@@ -1,4 +1,4 @@
-/** The JSON header of a safetensors file, checked so that every tensor lies where it says. */
+/** The JSON header of a safetensors file, with a check that every tensor lies where it says. */
 import { z } from "zod";
 import { EngineError } from "../engine.js";
 
@@ -112,7 +112,7 @@ function checkLayout(
   file: string,
 ): void {
   const fileEnd = dataStart + dataBytes;
-  // Empty tensors first among those of one start: they take no room.
+  // Among tensors with the same start, empty ones come first: they take no space.
   const inOrder = [...tensors].sort(([, a], [, b]) => a.start - b.start || a.bytes - b.bytes);
   let end = dataStart;
   let previous = "the header";
@@ -136,10 +136,12 @@ function checkLayout(
     throw new EngineError(`${file}: ${fileEnd - end} bytes follow ${previous}, the last tensor`);
 }
 
-/** A key that some object of valid JSON text has twice; JSON.parse would keep the last silently. */
+/**
+ * A key that an object in valid JSON text has twice; JSON.parse would silently keep the last one.
+ */
 function findDuplicateKey(text: string): string | undefined {
   const open: Set<string>[] = [];
-  // By hand: a regular expression runs out of stack on strings of some megabytes.
+  // By hand: a regular expression runs out of stack on strings of several megabytes.
   for (let i = 0; i < text.length; i++) {
     if (text[i] === "{") open.push(new Set());
     else if (text[i] === "}") open.pop();

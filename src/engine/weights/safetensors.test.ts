@@ -23,7 +23,7 @@ async function readAll(path: string): Promise<Map<string, TensorData>> {
   return tensors;
 }
 
-/** The bytes of a file with this header, as text or as an object, and this much data. */
+/** The bytes of a file with this header, as text or as an object, and this many bytes of data. */
 function fileOf(header: string | object, dataBytes: number): Buffer {
   const json = Buffer.from(typeof header === "string" ? header : JSON.stringify(header));
   const prefix = Buffer.alloc(8);
@@ -61,7 +61,7 @@ const anyTensors = fc
   });
 
 describe("writeSafetensors and readTensor", () => {
-  it("give back every name, shape and bit", async () => {
+  it("preserve every name, shape and bit", async () => {
     await fc.assert(
       fc.asyncProperty(anyTensors, async (tensors) => {
         await writeSafetensors(file, tensors);
@@ -89,7 +89,7 @@ describe("writeSafetensors and readTensor", () => {
     expect(Buffer.from(back.buffer).equals(Buffer.from(data.buffer))).toBe(true);
   });
 
-  it("align the data and say the format that transformers asks for", async () => {
+  it("align the data and name the format that transformers requires", async () => {
     await writeSafetensors(file, new Map([["x", { shape: [1], data: Float32Array.of(1) }]]));
     const source = await openSafetensors(file);
     expect(source.tensors.get("x")!.start % 8).toBe(0);
@@ -112,7 +112,7 @@ describe("writeSafetensors and readTensor", () => {
     await expect(openSafetensors(folder)).rejects.toThrow(/not a file/);
   });
 
-  it("notice a file that shrinks after its header was read", async () => {
+  it("detect a file that shrinks after its header was read", async () => {
     await writeSafetensors(file, new Map([["x", { shape: [4], data: new Float32Array(4) }]]));
     const source = await openSafetensors(file);
     await writeFile(file, (await readFile(file)).subarray(0, -4));
@@ -122,7 +122,7 @@ describe("writeSafetensors and readTensor", () => {
   });
 });
 
-describe("openSafetensors refuses", () => {
+describe("openSafetensors rejects", () => {
   const f32 = (start: number, end: number) => ({
     dtype: "F32",
     shape: [(end - start) / 4],
@@ -166,7 +166,7 @@ describe("openSafetensors refuses", () => {
     expect(await refusalOf(fileOf({ a: f32(0, 4) }, 8))).toMatch(/4 bytes follow tensor a/);
   });
 
-  it("keys that come twice, also spelled differently", async () => {
+  it("duplicate keys, even if spelled differently", async () => {
     const entry = JSON.stringify(f32(0, 4));
     const twice = `{"a":${entry},  "\\u0061" :${entry}}`;
     expect(await refusalOf(fileOf(twice, 4))).toMatch(/the key a twice/);

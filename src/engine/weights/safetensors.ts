@@ -12,9 +12,9 @@ export interface SafetensorsFile {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** The reference implementation's limit; a larger number is a sign of a file of another kind. */
+/** The reference implementation's limit; a larger number means a different kind of file. */
 const MAX_HEADER_BYTES = 100_000_000;
-/** How much is read or converted at once: it bounds memory besides the tensors themselves. */
+/** Bytes read or converted at once, which bounds memory use beyond the tensors themselves. */
 const CHUNK_BYTES = 1 << 24;
 
 /** Reads and checks the header of a safetensors file. */
@@ -25,14 +25,14 @@ export async function openSafetensors(file: string): Promise<SafetensorsFile> {
     const { size } = stats;
     if (size < 8)
       throw new EngineError(
-        `${file}: no safetensors file: expected at least 8 bytes, found ${size}`,
+        `${file}: not a safetensors file: expected at least 8 bytes, found ${size}`,
       );
     const prefix = Buffer.alloc(8);
     await readFully(handle, prefix, 0, file);
     const length = Number(prefix.readBigUInt64LE());
     if (length > MAX_HEADER_BYTES || 8 + length > size)
       throw new EngineError(
-        `${file}: no safetensors file, or a truncated one: it announces a header of ${length} bytes, but the file has ${size} bytes (a header has at most ${MAX_HEADER_BYTES})`,
+        `${file}: not a safetensors file, or a truncated one: it announces a header of ${length} bytes, but the file has ${size} bytes (a header has at most ${MAX_HEADER_BYTES})`,
       );
     const header = Buffer.alloc(length);
     await readFully(handle, header, 8, file);
@@ -64,7 +64,7 @@ type Decoder = (
 ) => Promise<void>;
 
 const DECODERS: Readonly<Record<string, Decoder>> = {
-  // Typed arrays have the machine's byte order, which is the file's on every platform we run on.
+  // Typed arrays use the machine's byte order, which is the file's on every platform we support.
   F32: (handle, start, target, what) => readFully(handle, target, start, what),
   F16: halfDecoder(decodeFloat16),
   BF16: halfDecoder(decodeBfloat16),
@@ -87,18 +87,18 @@ export interface TensorData {
   readonly data: Float32Array;
 }
 
-/** The formats that tensors are written in. */
+/** The formats in which tensors can be written. */
 export type WeightsDtype = "F32" | "F16" | "BF16";
 
 /** How to write a safetensors file. */
 export interface WriteOptions {
   /** Default F32. */
   readonly dtype?: WeightsDtype;
-  /** Default `{ format: "pt" }`, without which Hugging Face's transformers refuses the file. */
+  /** Default `{ format: "pt" }`, without which Hugging Face's transformers rejects the file. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Writes tensors to a safetensors file, which appears whole or not at all. */
+/** Writes tensors to a safetensors file, which appears complete or not at all. */
 export async function writeSafetensors(
   file: string,
   tensors: ReadonlyMap<string, TensorData>,
@@ -121,7 +121,7 @@ export async function writeSafetensors(
   const json = Buffer.from(
     JSON.stringify(Object.fromEntries([["__metadata__", metadata], ...entries])),
   );
-  // Spaces up to a multiple of 8 align the tensors.
+  // Padding with spaces to a multiple of 8 aligns the tensors.
   const header = Buffer.alloc(8 + Math.ceil(json.length / 8) * 8, " ");
   header.writeBigUInt64LE(BigInt(header.length - 8));
   json.copy(header, 8);

@@ -2,7 +2,7 @@
 import { EngineError } from "../engine.js";
 import type { ModelConfig } from "./model-config.js";
 
-/** A tensor that a checkpoint of some model holds. */
+/** A tensor of a model's checkpoint. */
 export interface TensorSpec {
   readonly name: string;
   /** Linear layers are [outputs, inputs]. */
@@ -36,7 +36,7 @@ export function layerNames(layer: number) {
   } as const;
 }
 
-/** All tensors of a model, in the order of its arithmetic. */
+/** All tensors of a model, in the order the model uses them. */
 export function tensorSpecs(config: ModelConfig): readonly TensorSpec[] {
   const { hiddenSize, mlpSize, vocabularySize } = config;
   const queries = config.heads * config.headSize;
@@ -79,7 +79,7 @@ export interface TensorHeader {
 
 const MAX_PROBLEMS = 8;
 
-/** Refuses tensors that are not those of the model, naming each with what was expected and found. */
+/** Rejects tensors that are not those of the model, with what was expected and found for each. */
 export function checkTensors(
   config: ModelConfig,
   found: ReadonlyMap<string, TensorHeader>,
@@ -110,7 +110,7 @@ export function checkTensors(
   );
 }
 
-/** Tensors that other programs write although they follow from the rest. */
+/** Tensors that other programs write although they are redundant. */
 function isRedundant(name: string, config: ModelConfig): boolean {
   return (config.tiedEmbeddings && name === OUTPUT_HEAD) || name.endsWith(".rotary_emb.inv_freq");
 }

@@ -310,11 +310,11 @@ describe("question files", () => {
       { "nq-test.jsonl": [ask(1)], "corpus.jsonl": [passage], "b-corpus.jsonl": [passage] },
       /several corpora \(b-corpus\.jsonl, corpus\.jsonl\): choose one/,
     ],
-    ["an empty corpus", { "nq-test.jsonl": [ask(1)], "corpus.jsonl": [] }, /holds no passages/],
+    ["an empty corpus", { "nq-test.jsonl": [ask(1)], "corpus.jsonl": [] }, /has no passages/],
     [
       "a corrupt corpus",
       { "nq-test.jsonl": [ask(1)], "corpus.jsonl": [passage, "{oops"] },
-      /corpus\.jsonl, line 2 is no JSON/,
+      /corpus\.jsonl, line 2 is not JSON/,
     ],
   ])("a folder with %s is an error that says so", (name, files, message) => {
     const data = mkdtempSync(join(folder, `${name.replaceAll(" ", "-")}-`));
@@ -327,7 +327,7 @@ describe("question files", () => {
 
   it.each<[readonly unknown[], RegExp]>([
     [[], /holds no questions/],
-    [[ask(1), "nope"], /nq-test\.jsonl, line 2 is no JSON/],
+    [[ask(1), "nope"], /nq-test\.jsonl, line 2 is not JSON/],
     [[ask(1), ask(1)], /line 2 has the id of line 1, "test_1"/],
     [[{ ...ask(1), id: null }], /line 1 has no id/],
     [[{ ...ask(1), question: " " }], /line 1 has no question/],

@@ -151,7 +151,7 @@ describe("an official catalogue", () => {
     const data = folder(both);
     const open = () =>
       openOfficialCatalogue({ data, wishes: "synthetic", cache: file, keepIndexFrom: 0 });
-    expect(open).toThrow(/cannot be kept in .*a-file.*Set the option cache/);
+    expect(open).toThrow(/cannot be stored in .*a-file.*Set the option cache/);
   });
 
   it("uses only the first products if asked to", () => {

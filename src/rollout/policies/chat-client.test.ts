@@ -141,7 +141,7 @@ describe("a failing server is retried", () => {
     expect(server.received).toHaveLength(3);
     const hanging = await setUp([silent], { timeoutMs: 30, retries: 1 });
     expect(await failure(hanging.ask(messages, 1))).toMatch(
-      /failed 2 times, lastly with no answer within 30 ms/,
+      /failed 2 times, most recently with no answer within 30 ms/,
     );
   });
 });
@@ -164,12 +164,12 @@ describe("errors", () => {
   it("of a server that keeps failing give the number of attempts and the last error", async () => {
     const { server, ask } = await setUp([fails(500, "first"), fails(502, "")]);
     expect(await failure(ask(messages, 1))).toMatch(
-      /failed 4 times, lastly with status 502: \(empty body\)/,
+      /failed 4 times, most recently with status 502: \(empty body\)/,
     );
     expect(server.received).toHaveLength(4);
     const garbage = await setUp([fails(200, "<html>")], { retries: 0 });
     expect(await failure(garbage.ask(messages, 1))).toMatch(
-      /failed 1 time, lastly with status 200, but no JSON: <html>/,
+      /failed 1 time, most recently with status 200, but not JSON: <html>/,
     );
   });
 
@@ -193,7 +193,9 @@ describe("errors", () => {
     expect(() => createChatClient(settings, runtime)).toThrow(/key in OPENAI_API_KEY contains/);
     expect(() => createChatClient(settings, runtime)).not.toThrow(secret);
     const baseUrl = "http://me:password@localhost/v1";
-    expect(() => createChatClient({ ...settings, baseUrl })).toThrow(/must not carry a user name/);
+    expect(() => createChatClient({ ...settings, baseUrl })).toThrow(
+      /must not contain a user name/,
+    );
     expect(chatClientOptions.safeParse({ baseUrl: "localhost:80", model: "m" }).success).toBe(
       false,
     );
@@ -203,11 +205,11 @@ describe("errors", () => {
     const moved = await setUp([fails(308, "", { location: "https://elsewhere.test/v1" })]);
     expect(await failure(moved.ask(messages, 1))).toContain("Moved to https://elsewhere.test/v1");
     const patient = await setUp([fails(429, "", { "retry-after": "3600" })]);
-    expect(await failure(patient.ask(messages, 1))).toContain("asks to come back in 3600 s");
+    expect(await failure(patient.ask(messages, 1))).toContain("asks to retry in 3600 s");
     const gone = await setUp([says("x")], { retries: 1 });
     await gone.server.close();
     expect(await failure(gone.ask(messages, 1))).toMatch(
-      /failed 2 times, lastly with ECONNREFUSED/,
+      /failed 2 times, most recently with ECONNREFUSED/,
     );
   });
 });

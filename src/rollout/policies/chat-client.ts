@@ -1,7 +1,7 @@
 /**
- * A client for any OpenAI-compatible `/chat/completions` endpoint; `http-client.ts` says what is tried
- * again. The key is read from an environment variable, kept in this closure and taken out of every
- * error. The jitter of the back-off comes from the seed of the question.
+ * A client for any OpenAI-compatible `/chat/completions` endpoint; retries are explained in
+ * `http-client.ts`. The key is read from an environment variable, kept in this closure and removed
+ * from every error. The jitter of the back-off comes from the question's seed.
  */
 import { z } from "zod";
 import { UserError } from "../../errors.js";
@@ -14,28 +14,30 @@ import { limiter } from "./limiter.js";
 export const chatClientOptions = z.strictObject({
   baseUrl: z
     .url({ protocol: /^https?$/ })
-    .describe(
-      "address of the API up to and with its version, for example http://localhost:8000/v1",
-    ),
-  model: z.string().min(1).describe("name of the model, as the server knows it"),
+    .describe("base URL of the API, including its version, such as http://localhost:8000/v1"),
+  model: z.string().min(1).describe("model name on the server"),
   apiKeyVariable: z
     .string()
     .default("OPENAI_API_KEY")
-    .describe("environment variable that holds the key; unset: no key is sent"),
+    .describe("environment variable that holds the API key; no key is sent if it is unset"),
   temperature: z.number().min(0).default(0.4).describe("sampling temperature"),
-  maxTokens: z.int().min(1).default(512).describe("longest answer, in tokens"),
+  maxTokens: z.int().min(1).default(512).describe("maximum length of an answer in tokens"),
   extra: z
     .record(z.string(), z.unknown())
     .default({})
-    .describe("further fields of every request; null leaves a field out"),
-  concurrency: z.int().min(1).default(8).describe("requests under way at a time"),
-  timeoutMs: z.number().positive().default(120_000).describe("longest wait for one answer"),
-  retries: z.int().min(0).default(5).describe("further attempts after the first has failed"),
+    .describe("extra fields for every request, as JSON; null removes a field"),
+  concurrency: z.int().min(1).default(8).describe("maximum number of concurrent requests"),
+  timeoutMs: z
+    .number()
+    .positive()
+    .default(120_000)
+    .describe("time-out of a request in milliseconds"),
+  retries: z.int().min(0).default(5).describe("retries after a failed request"),
   backoffMs: z
     .number()
     .min(0)
     .default(500)
-    .describe("wait before the first further attempt; doubles each time, plus or minus half"),
+    .describe("delay before the first retry in milliseconds; doubles each time, ±50 %"),
 });
 
 /** Settings of the connection, with defaults filled in. */
@@ -48,12 +50,12 @@ export type ChatClient = (
   signal?: AbortSignal,
 ) => Promise<string>;
 
-/** What a client needs of the process, so that tests need not wait. */
+/** What a client needs from the process, so that tests need not wait. */
 export interface ChatRuntime extends Partial<HttpRuntime> {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** A problem with a chat endpoint, told to the user as it is. */
+/** A problem with a chat endpoint, shown to the user as it is. */
 export class ChatError extends UserError {
   override readonly name = "ChatError";
 }
@@ -72,7 +74,7 @@ export function createChatClient(
   const url = new URL(settings.baseUrl);
   if (url.username !== "" || url.password !== "") {
     throw new ChatError(
-      `baseUrl must not carry a user name or password. Put the key into ${settings.apiKeyVariable}.`,
+      `baseUrl must not contain a user name or password. Put the key in ${settings.apiKeyVariable}.`,
     );
   }
   url.pathname = `${url.pathname.replace(/\/+$/, "")}/chat/completions`;
@@ -114,7 +116,7 @@ export function createChatClient(
 function readAnswer(json: unknown): string {
   const result = completion.safeParse(json);
   if (!result.success) throw new Error(z.prettifyError(result.error));
-  // An answer cut off while the model still reasoned has no content: that is its answer.
+  // An answer that was cut off during reasoning has no content: it is still the answer.
   return result.data.choices[0]?.message.content ?? "";
 }
 
