@@ -1,4 +1,4 @@
-/** Small updates for tests: every token id says what it belongs to. */
+/** Small updates for tests: every token id shows what it belongs to. */
 import type { Episode, Group, Step } from "../rollout/episode.js";
 import type { Span } from "../text/sequence.js";
 
