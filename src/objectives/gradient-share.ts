@@ -9,15 +9,17 @@ import { derivative } from "./expression-derivative.js";
 import { evaluateTokens } from "./expression-evaluate.js";
 import { type WorldOptions, worldTokenLoss } from "./world.js";
 
-/** How a loss divides its gradient; both shares are 0 where there is no gradient at all. */
+/** How a loss divides its gradient; both shares are 0 if there is no gradient at all. */
 export interface GradientShare {
   readonly noisy: number;
   readonly meaningful: number;
-  /** The sum of the gradient sizes that the shares divide. */
+  /** The total gradient size that the shares divide. */
   readonly total: number;
 }
 
-/** The share of the gradient on noisy tokens and on the others, from the probability of each token. */
+/**
+ * The share of the gradient on noisy tokens and on the others, from the probability of each token.
+ */
 export function gradientShare(
   probabilities: ArrayLike<number>,
   isNoisy: ArrayLike<number | boolean>,

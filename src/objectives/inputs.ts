@@ -29,7 +29,7 @@ export const targetReturn = input("targetReturn");
 export const policyWeight = input("policyWeight");
 export const worldWeight = input("worldWeight");
 
-/** A loss times its weight; where that is 0 the loss is not even looked at, so it cannot bring in NaN. */
+/** A loss times its weight; if that is 0 the loss is not evaluated, so it cannot bring in NaN. */
 export function weighted(weight: Expr, loss: Expr): Expr {
   return select(weight, mul(weight, loss), 0);
 }
