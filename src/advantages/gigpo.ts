@@ -4,7 +4,7 @@
  *
  *   G_t    = r_t + γ·G_{t+1}, minus c·invalid_t if the penalty is inside              (GiGPO eq. 5)
  *   A^E_i  = GRPO of the scores s_i                                                  (GiGPO eq. 3)
- *   A^S_i  = (G_i − mean) / (std + 1e-6), or G_i − mean, among the steps of one anchor (GiGPO eq. 6, 7)
+ *   A^S_i  = (G_i − mean) / (std + 1e-6), or G_i − mean, over one anchor's steps   (GiGPO eq. 6, 7)
  *   A_i    = A^E_i + ω·A^S_i                                                         (GiGPO eq. 8)
  *
  * The anchor of a step is the text of the observation it acted on. A step that shares its anchor

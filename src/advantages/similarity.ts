@@ -82,7 +82,7 @@ function matchingCharacters(left: ComparableText, right: ComparableText, wanted:
   const a = left.characters;
   const b = right.characters;
   const { positions } = right;
-  // Entry j + 1 is the length of the common run that ends at b[j] and at the current, or last, a[i].
+  // Entry j + 1 is the length of the common run that ends at b[j] and at the current or last a[i].
   let runs = new Int32Array(b.length + 1);
   let previous = new Int32Array(b.length + 1);
   const waiting: Range[] = [[0, a.length, 0, b.length]];

@@ -4,8 +4,8 @@
  * At kinks the derivative is that of PyTorch's autograd, because our GPU server runs on it:
  * - min and max of equal operands: the mean of both derivatives;
  * - abs at 0: 0;
- * - comparisons and the condition of select: no derivative; select: the derivative of the branch taken;
- * - clamp at a bound: the derivative of x (a bound counts as inside); beyond a bound: of that bound.
+ * - comparisons and the condition of select: no derivative; select: that of the branch taken;
+ * - clamp at a bound: the derivative of x (bounds count as inside); beyond a bound: of that bound.
  *   Versions of torch.clamp disagree at the bounds, so a server should write
  *   where(high < maximum(x, low), high, where(x < low, low, x)).
  * The two differ only where a slope is infinite. The value of a branch not taken never matters

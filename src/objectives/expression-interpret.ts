@@ -8,7 +8,9 @@ import {
   type UnaryOp,
 } from "./expression.js";
 
-/** What each operation means, with results of type T: numbers, arrays, graph nodes, other expressions. */
+/**
+ * The meaning of each operation, with results of type T: numbers, arrays, graph nodes, expressions.
+ */
 export interface Algebra<T> {
   constant(value: number): T;
   input(name: string): T;

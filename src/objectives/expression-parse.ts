@@ -13,7 +13,7 @@ export const OBJECTIVE_LIMITS = { nodes: 4096, depth: 128, metrics: 128 } as con
 
 const METRIC_NAME = /^[A-Za-z][A-Za-z0-9_./-]{0,127}$/;
 
-/** The objective that a JSON value describes, or an error that names the place and what was expected. */
+/** The objective that a JSON value describes; errors name the place and what was expected. */
 export function parseObjective(json: unknown): Objective {
   const { loss, metrics } = fieldsOf(json, "objective", ["loss", "metrics"]);
   const budget = { nodes: OBJECTIVE_LIMITS.nodes };

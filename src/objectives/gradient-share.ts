@@ -1,9 +1,10 @@
 /**
  * Where a world-model loss puts its gradient: the diagnostic of PaW appendix A.4 (figure 2c).
  *
- * The size of a token's gradient is |d loss / d z|, z the logit of the target token. As d log p / d z =
- * 1 − p, it is |d loss / d log p|·(1 − p): 1 − p for CE, p·(1 − p) for MAE. Summed over noisy tokens
- * (random identifiers, brand names) and over the meaningful rest, divided by the sum over both.
+ * The size of a token's gradient is |d loss / d z|, where z is the logit of the target token. As d
+ * log p / d z = 1 − p, it is |d loss / d log p|·(1 − p): 1 − p for CE, p·(1 − p) for MAE. It is
+ * summed over noisy tokens (random identifiers, brand names) and over the meaningful rest, and
+ * divided by the sum over both.
  */
 import { derivative } from "./expression-derivative.js";
 import { evaluateTokens } from "./expression-evaluate.js";

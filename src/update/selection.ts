@@ -2,7 +2,7 @@
  * Selection: which transitions teach the world model, namely those where the policy was most
  * uncertain (PaW eq. 4).
  *
- *   S_α = Top_α(P; H),   the ⌈α·N⌉ transitions of the whole update with the largest action entropy H
+ *   S_α = Top_α(P; H),   the ⌈α·N⌉ transitions of the update with the largest action entropy H
  *
  *   sampled:  H = −(1/|a|) Σ q·log q, q the probability the policy gave each sampled action token
  *   full:     H = mean Shannon entropy of the distributions the action tokens were sampled from

@@ -15,7 +15,7 @@ export interface Transition {
   readonly step: number;
   readonly source: Episode;
   readonly sequence: Sequence;
-  /** The prompt is `[0, actionStart)`, the action `[actionStart, actionEnd)`, the observation the rest. */
+  /** Prompt: `[0, actionStart)`, action: `[actionStart, actionEnd)`, observation: the rest. */
   readonly actionStart: number;
   readonly actionEnd: number;
   /** The temperature the action was sampled at, which it is learnt at too. */

@@ -42,7 +42,7 @@ describe("pawOptions", () => {
     for (const setting of [...settingsOf(pawOptions), ...settingsOf(objectiveOptions)])
       expect(setting.description).not.toBe("");
     expect(() => pawOptions.parse({ alpha: 0 })).toThrow();
-    expect(() => pawOptions.parse({ lambda: 1 })).toThrow(/lambda/);
+    expect(() => pawOptions.parse({ balance: 1 })).toThrow(/balance/);
   });
 });
 
