@@ -1,6 +1,7 @@
 /**
- * The newcomer's check of CONTRIBUTING.md, tried: an advantage estimator and a world-model loss are a file each and
- * a line in a list. They are added to a copy of this package, which is then compiled, trained with and replayed.
+ * What CONTRIBUTING.md promises newcomers: an advantage estimator and a world-model loss are one
+ * file each and a line in a list. The test adds both to a copy of the package, compiles it, trains
+ * with them and replays the run.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -48,7 +49,7 @@ const pawl = (...args: string[]) =>
     encoding: "utf8",
   });
 
-/** Adds an import and one line behind an entry of a list. */
+/** Adds an import, and a line after an entry of a list. */
 function addLine(file: string, imported: string, after: string, line: string): void {
   const path = join(copy, file);
   const text = readFileSync(path, "utf8");
@@ -91,7 +92,7 @@ describe("a newcomer", () => {
     expect(`${estimator}${loss}`.trimEnd().split("\n").length + 4).toBeLessThan(40);
   });
 
-  it("finds both in the help, with their own settings", () => {
+  it("sees both in the help, with their own settings", () => {
     const { stdout } = pawl("train", "--help");
     expect(stdout).toContain("--advantage grpo|best|rloo|gigpo|ppo");
     expect(stdout).toMatch(/--advantage\.margin NUMBER +added to every advantage/);
@@ -113,7 +114,7 @@ describe("a newcomer", () => {
     const line = JSON.parse(
       readFileSync(join(copy, "run/metrics.jsonl"), "utf8").trim().split("\n").at(-1)!,
     ) as Record<string, number>;
-    // Nobody earns anything in two steps: s − max(s) is −0.1 at the least, for invalid actions.
+    // No episode earns a reward in two steps: s − max(s) is 0, or −0.1 for an invalid action.
     expect(line["policy.loss"]).toBeLessThanOrEqual(0.1 - 0.5 + 1e-6);
     expect(line["policy.loss"]).toBeGreaterThanOrEqual(-0.5 - 1e-6);
     expect(line["world.loss"]).toBeGreaterThan(0);
