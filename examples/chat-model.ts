@@ -1,8 +1,8 @@
 /**
  * Chat models: a policy behind an OpenAI-compatible endpoint, here with Reflexion prompting.
  *
- * So that the example runs anywhere, the endpoint is a stand-in on this machine that answers by rote;
- * put the address and the model of a real server in its place.
+ * So that the example runs anywhere, the endpoint is a stand-in on this machine that always gives
+ * the same answer; replace it with the address and the model of a real server.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

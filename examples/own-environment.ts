@@ -1,4 +1,4 @@
-/** An environment of your own: guess a number. Nothing more is needed to play, record or train in it. */
+/** Your own environment: guess a number. Nothing more is needed to play, record or train in it. */
 import * as pawl from "pawl";
 import { z } from "zod";
 

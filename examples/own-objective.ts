@@ -1,4 +1,4 @@
-/** Objectives: a loss of your own, written once, evaluated, differentiated, and sent as JSON. */
+/** Objectives: your own loss, written once, evaluated, differentiated, and sent as JSON. */
 import { derivative, evaluateExpression, expression, type Objective, parseObjective } from "pawl";
 
 const { clamp, exp, input, logprob, mul, neg, sub } = expression;

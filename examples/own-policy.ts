@@ -1,4 +1,4 @@
-/** A policy of your own: it tries what it has not tried yet, and falls back on chance. */
+/** Your own policy: it tries actions it has not tried yet, and otherwise acts at random. */
 import { createRandom, openEnvironment, type Policy, promptStyle, rollout } from "pawl";
 
 const curious: Policy = {

@@ -23,7 +23,7 @@ await recordRollout(
     groupSize: 2,
     seed: 7,
   },
-  { folder, config: { note: "an expert that strays at three steps in ten" } },
+  { folder, config: { note: "an expert that takes a random action in three steps out of ten" } },
 );
 
 const run = openRun(folder, (warning) => console.warn(warning));

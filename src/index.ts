@@ -196,9 +196,9 @@ export { synthesise, variantEpisodes } from "./worldmodel/synthesis.js";
 export { trainWorldModel, type WorldTrainOptions } from "./worldmodel/train.js";
 export type { Outcome, Trajectory, Turn } from "./worldmodel/trajectory.js";
 export {
-  exactForesight,
-  type Foresight,
-  modelForesight,
+  exactPredictor,
+  modelPredictor,
+  type OutcomePredictor,
   type VerifierCounts,
   verifiedPolicy,
 } from "./worldmodel/verifier.js";

@@ -1,7 +1,7 @@
 /**
- * Tests the newcomer's check of CONTRIBUTING.md: an advantage estimator and a world-model loss need
- * one file each and a line in a list. They are added to a copy of this package, which is then
- * compiled, trained and replayed.
+ * What CONTRIBUTING.md promises newcomers: an advantage estimator and a world-model loss are one
+ * file each and a line in a list. The test adds both to a copy of the package, compiles it, trains
+ * with them and replays the run.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -92,7 +92,7 @@ describe("a newcomer", () => {
     expect(`${estimator}${loss}`.trimEnd().split("\n").length + 4).toBeLessThan(40);
   });
 
-  it("finds both in the help, with their own settings", () => {
+  it("sees both in the help, with their own settings", () => {
     const { stdout } = pawl("train", "--help");
     expect(stdout).toContain("--advantage grpo|best|rloo|gigpo|ppo");
     expect(stdout).toMatch(/--advantage\.margin NUMBER +added to every advantage/);
@@ -114,7 +114,7 @@ describe("a newcomer", () => {
     const line = JSON.parse(
       readFileSync(join(copy, "run/metrics.jsonl"), "utf8").trim().split("\n").at(-1)!,
     ) as Record<string, number>;
-    // No reward is possible in two steps: s − max(s) is at least −0.1, for invalid actions.
+    // No episode earns a reward in two steps: s − max(s) is 0, or −0.1 for an invalid action.
     expect(line["policy.loss"]).toBeLessThanOrEqual(0.1 - 0.5 + 1e-6);
     expect(line["policy.loss"]).toBeGreaterThanOrEqual(-0.5 - 1e-6);
     expect(line["world.loss"]).toBeGreaterThan(0);

@@ -1,6 +1,4 @@
-/**
- * Training sends nothing that its user did not ask for, and leaves nothing outside its run folder.
- */
+/** Training sends nothing over the network, and leaves nothing outside its run folder. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +24,7 @@ function folders() {
   return { folder, home, environment };
 }
 
-it("training leaves nothing in the user's home, and no log of the runtime's uploader", () => {
+it("training leaves nothing in the home folder, and no log of ONNX Runtime's telemetry", () => {
   const { folder, home, environment } = folders();
   const ran = spawnSync(process.execPath, train(join(folder, "run")), {
     env: environment,

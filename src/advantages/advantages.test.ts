@@ -48,7 +48,7 @@ const advantagesOf = (group: Group, given: object) =>
   computeAdvantages([group], options(given)).advantages[0]!;
 
 describe("advantageOptions", () => {
-  it("default to GRPO as the reference implementation has it", () => {
+  it("default to GRPO as in the reference implementation", () => {
     expect(advantageOptions.parse(undefined)).toEqual({
       name: "grpo",
       per: "step",
@@ -61,7 +61,7 @@ describe("advantageOptions", () => {
     expect(options({ name: "ppo" })).toMatchObject({ gamma: 1, lambda: 1, scope: "response" });
   });
 
-  it("can be told one by one, with help", () => {
+  it("can be set one by one, with help", () => {
     const settings = settingsOf(advantageOptions, ["advantage"]);
     expect(settings[0]).toMatchObject({
       flag: "--advantage.name",
@@ -70,7 +70,7 @@ describe("advantageOptions", () => {
     for (const setting of settings) expect(setting.description).not.toBe("");
   });
 
-  it("refuse what an estimator does not know", () => {
+  it("reject settings that an estimator does not know", () => {
     expect(() => options({ name: "rloo", gamma: 1 })).toThrow(/gamma/);
     expect(() => options({ name: "ppo", per: "step" })).toThrow(/per/);
     expect(() => options({ name: "gigpo", similarity: 0 })).toThrow();
@@ -93,7 +93,7 @@ describe("limits of the settings", () => {
 });
 
 describe("computeAdvantages", () => {
-  it("keeps broken episodes out of the statistics, and their place in the table", () => {
+  it("keeps broken episodes out of the statistics, but in the table", () => {
     const sketches: Sketch[] = [{ rewards: [10] }, { rewards: [0, 0] }];
     const broken = { rewards: [1000], broken: true };
     for (const name of ["grpo", "rloo", "gigpo"]) {
@@ -104,7 +104,7 @@ describe("computeAdvantages", () => {
     expect(advantagesOf(groupOf(0, [broken]), { name: "grpo" })).toEqual([[]]);
   });
 
-  it("in a group of failures, a penalty inside is blown up, one after is not, none is 0", () => {
+  it("in a group of failures, an inside penalty is blown up, one after is not, none is 0", () => {
     const failures = groupOf(0, [{ rewards: [0, 0], invalid: [1] }, { rewards: [0, 0] }]);
     const invalid = (given: object) => advantagesOf(failures, { name: "grpo", ...given })[0]![1];
     expect(invalid({})).toBeCloseTo(-1.5, 3);
@@ -113,7 +113,7 @@ describe("computeAdvantages", () => {
     expect(invalid({ penalty: 0 })).toBe(0);
   });
 
-  it("RLOO over steps and over episodes, as recorded runs name them, is what it was", () => {
+  it("RLOO over steps and over episodes is as in recorded runs", () => {
     const group = groupOf(0, [{ rewards: [0, 10], invalid: [0] }, { rewards: [0] }]);
     const at = (per: string) => advantagesOf(group, { name: "rloo", per });
     // Scores 9.9, 10 and 0: mean 19.9 / 3, times 3/2; by episode 9.95 and 0, times 2.
@@ -126,7 +126,7 @@ describe("computeAdvantages", () => {
     });
   });
 
-  it("RLOO and GiGPO subtract a late penalty once", () => {
+  it("RLOO and GiGPO subtract an after penalty once", () => {
     const failures = groupOf(0, [{ rewards: [0, 0], invalid: [1] }, { rewards: [0, 0] }]);
     for (const name of ["rloo", "gigpo"]) {
       const given = { name, penaltyPlace: "after" };

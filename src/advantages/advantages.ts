@@ -1,4 +1,4 @@
-/** Advantages: how much better each step was than what was to be expected, by the estimator of choice. */
+/** Advantages: how much better each step was than expected, by the chosen estimator. */
 import { z } from "zod";
 import type { Episode, Group } from "../rollout/episode.js";
 import type { Advantages, Estimator, TokenNumbers } from "./estimator.js";
@@ -24,7 +24,9 @@ export const advantageOptions = z
 
 export type AdvantageOptions = z.output<typeof advantageOptions>;
 
-/** The advantages of all groups; an estimator with a critic needs its value of each action token. */
+/**
+ * The advantages of all groups; an estimator with a critic needs its value for each action token.
+ */
 export function computeAdvantages(
   groups: readonly Group[],
   options: AdvantageOptions,
@@ -34,26 +36,28 @@ export function computeAdvantages(
   return estimatorOf(options).estimate(whole, options, values);
 }
 
-/** Whether this estimator needs a critic's values; every episode is then a group of its own. */
+/** Whether this estimator needs a critic's values; every episode is then its own group. */
 export function usesCritic(options: Pick<AdvantageOptions, "name">): boolean {
   return estimatorOf(options).usesCritic;
 }
 
-/** The estimator that the settings name: its own schema has read them. */
+/** The estimator that the settings name; its own schema has parsed them. */
 function estimatorOf({ name }: Pick<AdvantageOptions, "name">): Estimator {
   return estimators.find((estimator) => nameOf(estimator) === name)! as unknown as Estimator;
 }
 
 const NO_STEPS: ScoredEpisode = { return: 0, rewards: [], valid: [] };
 
-/** What counts of an episode; nothing of a broken one, which says nothing about the policy. */
+/**
+ * The part of an episode that counts; nothing of a broken one, which says nothing about the policy.
+ */
 function scored(episode: Episode): ScoredEpisode {
   if (episode.stop === "broken") return NO_STEPS;
   const rewards = episode.steps.map((step) => step.reward);
   const odd = rewards.findIndex((reward) => !Number.isFinite(reward));
   if (odd >= 0)
     throw new Error(
-      `the reward of step ${odd} of attempt ${episode.attempt} at task ${episode.task.id} is ${rewards[odd]}; expected a finite number: mend the environment, or let it throw, so that the episode counts as broken`,
+      `the reward of step ${odd} of attempt ${episode.attempt} at task ${episode.task.id} is ${rewards[odd]}; expected a finite number: fix the environment, or let it throw, so that the episode counts as broken`,
     );
   return {
     return: episode.return,

@@ -1,9 +1,9 @@
 /**
  * Anchors: which observations of a group count as the same.
  *
- * Equal texts always do. Below a similarity of 1, texts are clustered greedily in order, as the reference
- * implementation does: a text joins the first cluster whose first member is similar enough, or starts a
- * cluster of its own.
+ * Equal texts always do. Below a similarity of 1, texts are clustered greedily in order, as in the
+ * reference implementation: a text joins the first cluster whose first member is similar enough, or
+ * starts a new cluster.
  */
 import type { Episode } from "../rollout/episode.js";
 import { type ComparableText, comparable, isSimilar } from "./similarity.js";
@@ -19,7 +19,7 @@ export function clusterTexts(texts: readonly string[], similarity: number): read
   const representatives: ComparableText[] = [];
   let count = 0;
   return texts.map((text) => {
-    // Clusters only ever grow at the end, so an equal text would be placed where its twin was.
+    // Clusters only grow at the end, so an equal text joins the same cluster as before.
     let cluster = clusterOf.get(text);
     if (cluster !== undefined) return cluster;
     if (similarity < 1) {

@@ -1,6 +1,6 @@
 /**
- * An advantage estimator: its settings, and how advantages follow from groups of episodes. One estimator a file;
- * `estimators.ts` lists them.
+ * An advantage estimator: its settings, and how advantages follow from groups of episodes. One file
+ * per estimator; `estimators.ts` lists them.
  */
 import { z } from "zod";
 import type { Group } from "../rollout/episode.js";
@@ -11,15 +11,15 @@ import type { StepTable } from "./statistics.js";
 /** One number per action token: groups × episodes × steps × tokens. */
 export type TokenNumbers = readonly (readonly TokenTable[])[];
 
-/** Advantages of all steps. A broken episode keeps its place, with no steps. */
+/** Advantages of all steps. A broken episode keeps its place, without steps. */
 export interface Advantages {
   /** Groups × episodes × steps: one number for all tokens of the action, or one for each. */
   readonly advantages: readonly (readonly (readonly (number | readonly number[])[])[])[];
-  /** What the critic should have said of each action token; with a critic only. */
+  /** The critic's target for each action token; only with a critic. */
   readonly returns?: TokenNumbers;
 }
 
-/** A group with what counts of its episodes; of a broken one, nothing does. */
+/** A group with the parts of its episodes that count; none of a broken one. */
 export interface ScoredGroup {
   readonly group: Group;
   readonly episodes: readonly ScoredEpisode[];
@@ -34,7 +34,10 @@ export const commonSettings = {
     .describe("subtract the penalty from the return before normalisation (inside), or after it"),
 };
 
-/** The discount's help. It lists settings that estimators share once, so it must name both defaults. */
+/**
+ * Help for the discount. Help shows a setting that estimators share once, so it must name both
+ * defaults.
+ */
 export const GAMMA_HELP = "γ: discount factor (default 0.95 with gigpo, 1 with ppo)";
 
 /** The settings of an estimator: its name, the common ones and its own. */
@@ -44,7 +47,9 @@ export type EstimatorSettings = z.ZodObject<{ readonly name: z.ZodLiteral<string
 /** An estimator. */
 export interface Estimator<S extends EstimatorSettings = EstimatorSettings> {
   readonly settings: S;
-  /** Whether it needs a critic's value of every action token; every episode is then a group of its own. */
+  /**
+   * Whether it needs a critic's value for every action token; every episode is then its own group.
+   */
   readonly usesCritic: boolean;
   /** The advantages of all groups. */
   estimate(
@@ -55,8 +60,8 @@ export interface Estimator<S extends EstimatorSettings = EstimatorSettings> {
 }
 
 /**
- * An estimator that looks at one group at a time: from the scores of its steps, episodes × steps, to their advantages.
- * A penalty that belongs after normalisation is subtracted here.
+ * An estimator that looks at one group at a time: from the scores of its steps, episodes × steps,
+ * to their advantages. A penalty after normalisation is subtracted here.
  */
 export function groupEstimator<S extends EstimatorSettings>(
   settings: S,

@@ -1,4 +1,4 @@
-/** GRPO, RLOO and GiGPO: worked examples, and what must hold for any group. */
+/** GRPO, RLOO and GiGPO: worked examples, and properties of any group. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { discountedReturns, type GigpoOptions, gigpo, stepAdvantages } from "./gigpo.js";
@@ -36,7 +36,7 @@ describe("scores", () => {
     { return: 0, rewards: [0], valid: [false] },
   ];
 
-  it("are the return less the penalty, the same for every step of an episode", () => {
+  it("are the return minus the penalty, the same for every step of an episode", () => {
     const at = (penaltyPlace: "inside" | "after", penalty = 0.1) =>
       scores(episodes, { penalty, penaltyPlace });
     expect(at("inside")).toEqual([[9.9, 10], [-0.1]]);
@@ -46,7 +46,7 @@ describe("scores", () => {
 });
 
 describe("worked examples", () => {
-  it("the mean of nothing is 0", () => {
+  it("the mean of an empty list is 0", () => {
     expect([mean([]), mean([5]), mean([1, 2, 6])]).toEqual([0, 5, 3]);
     expect([variance([]), variance([5]), variance([1, 3])]).toEqual([0, 0, 2]);
   });
@@ -74,7 +74,7 @@ describe("worked examples", () => {
     expectClose(rloo(table), [[8.5, 8.5], [-6.5, -6.5, -6.5], [-3, -1], []]);
     expect(rloo([[10, 9], [4]])).toEqual([[6, 5], [-5.5]]);
     expect(rloo([[3, 4], []])).toEqual([[3, 4], []]);
-    // The reference's leaves out one step of five: the episode's others stay in the baseline.
+    // The reference's leaves out one step of five: the episode's other steps stay in the baseline.
     expectClose(
       rloo(
         [
@@ -87,7 +87,7 @@ describe("worked examples", () => {
     );
   });
 
-  it("RLOO: what an episode earned is in nobody's baseline of its own", () => {
+  it("RLOO: an episode's own return is not in its baseline", () => {
     const others = [[4], [1, 3]];
     const own = (scores: readonly number[]) => rloo([scores, ...others])[0]!;
     for (const s of [0, 7, 100]) expectClose([own([s, s + 1])], [[s - 3, s - 2]]);
@@ -131,7 +131,7 @@ describe("worked examples", () => {
     ]);
   });
 
-  it("GiGPO: an anchor that is met twice in one episode counts twice", () => {
+  it("GiGPO: an anchor that occurs twice in one episode counts twice", () => {
     const returns = [[1, 2], [6]];
     const anchors = [["hall", "hall"], ["hall"]];
     expect(stepAdvantages(returns, anchors, { norm: "mean", similarity: 1 })).toEqual([
@@ -142,7 +142,7 @@ describe("worked examples", () => {
 });
 
 describe.each(Object.entries(ESTIMATORS))("%s", (_, estimate) => {
-  it("sums to 0 over what its statistics run over", () => {
+  it("sums to 0 over what its statistics are taken over", () => {
     fc.assert(
       fc.property(anyTable, anyUnit, (table, per) => {
         fc.pre(statisticsOver(table, per).length > 1);
@@ -153,7 +153,7 @@ describe.each(Object.entries(ESTIMATORS))("%s", (_, estimate) => {
     );
   });
 
-  it("gives exactly 0 where all scores are equal", () => {
+  it("gives exactly 0 if all scores are equal", () => {
     fc.assert(
       fc.property(anyTable, anyUnit, fc.double({ min: -10, max: 10, noNaN: true }), (t, per, s) => {
         const table = t.map((steps) => steps.map(() => s));
@@ -167,7 +167,7 @@ describe.each(Object.entries(ESTIMATORS))("%s", (_, estimate) => {
     );
   });
 
-  it("gives a value without company its score", () => {
+  it("gives a single value its own score", () => {
     expect(estimate([[3]], "step")).toEqual([[3]]);
     expect(estimate([[3, 4]], "episode")).toEqual([[3, 4]]);
     expect(estimate([[], [3], []], "step")).toEqual([[], [3], []]);
@@ -191,7 +191,7 @@ describe.each(Object.entries(ESTIMATORS))("%s", (_, estimate) => {
 describe("duplicating every episode", () => {
   const doubled = (table: StepTable) => [...table, ...table];
 
-  it("leaves mean-only GRPO as it is and shrinks RLOO towards it", () => {
+  it("leaves mean-only GRPO unchanged and shrinks RLOO towards it", () => {
     fc.assert(
       fc.property(anyTable, anyUnit, (table, per) => {
         const n = statisticsOver(table, per).length;
@@ -222,7 +222,7 @@ describe("scaling all scores", () => {
   const scale = (table: StepTable, factor: number) =>
     table.map((steps) => steps.map((s) => s * factor));
 
-  it("leaves GRPO as it is (but for the 1e-6) and scales RLOO", () => {
+  it("leaves GRPO unchanged (except for the 1e-6) and scales RLOO", () => {
     fc.assert(
       fc.property(anyTable, anyUnit, fc.integer({ min: 1, max: 50 }), (table, per, factor) => {
         fc.pre(variance(statisticsOver(table, per)) > 1e-2);
@@ -289,7 +289,7 @@ describe("gigpo", () => {
 });
 
 describe("statistics", () => {
-  it("are 0 of nothing and exact for equal values", () => {
+  it("are 0 for empty lists and exact for equal values", () => {
     expect([mean([]), variance([]), variance([5])]).toEqual([0, 0, 0]);
     expect(mean([0.1, 0.1, 0.1])).toBe(0.1);
     expect(variance([1, 2, 3, 4])).toBeCloseTo(5 / 3, 12);

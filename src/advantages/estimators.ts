@@ -1,4 +1,7 @@
-/** The advantage estimators. A new one is a file beside these and a line here (CONTRIBUTING.md). */
+/**
+ * The advantage estimators. To add one, write a file beside these and add a line here
+ * (CONTRIBUTING.md).
+ */
 import { gigpoEstimator } from "./gigpo.js";
 import { grpoEstimator } from "./grpo.js";
 import { ppoEstimator } from "./ppo.js";

@@ -9,7 +9,7 @@ const anyNumber = fc.integer({ min: -50, max: 50 }).map((n) => n / 10);
 const anyValues = fc.array(fc.array(anyNumber, { minLength: 1, maxLength: 4 }), { maxLength: 4 });
 
 describe("gae", () => {
-  it("inside a response with γ = λ = 1 is the score less the value", () => {
+  it("inside a response with γ = λ = 1 is the score minus the value", () => {
     const { advantages, returns } = gae([10, -0.1], [[4, 6], [1]], response);
     expect(advantages).toEqual([[6, 4], [-1.1]]);
     expect(returns).toEqual([[10, 10], [-0.10000000000000009]]);

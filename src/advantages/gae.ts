@@ -6,11 +6,12 @@
  *   A_i = δ_i + γλ·A_{i+1}
  *   value target = A_i + V_i
  *
- * `response`: each response is an episode of its own, whose last token earns the step's score s_i.
- * `episode`: the tokens of all responses of an episode in a row, where the last token of a response earns
- * the step's own reward. There γ and λ count turns, not tokens (within a response both are 1), so that
- * how far a reward reaches back does not depend on how wordy the policy is. After the last token comes
- * nothing, V = 0, also when a step limit cut the episode off, as in the reference implementation.
+ * `response`: each response is its own episode, whose last token earns the step's score s_i.
+ * `episode`: the tokens of all responses of an episode are concatenated, and the last token of a
+ * response earns the step's own reward. There γ and λ count turns, not tokens (within a response
+ * both are 1), so that how far a reward reaches back does not depend on how long the policy's
+ * responses are. After the last token V = 0, also when a step limit ended the episode, as in the
+ * reference implementation.
  */
 import { mean, variance } from "./statistics.js";
 
@@ -30,7 +31,7 @@ export interface EpisodeGae {
   readonly returns: TokenTable;
 }
 
-/** Advantages of one episode; `earned` is what the last token of each step earns. */
+/** Advantages of one episode; `earned` is the reward of the last token of each step. */
 export function gae(
   earned: readonly number[],
   values: TokenTable,

@@ -1,14 +1,14 @@
 /**
- * GiGPO: GRPO over episodes, plus the same idea among the steps that stood before the same observation
- * (Feng et al. 2025, arXiv 2505.10978).
+ * GiGPO: GRPO over episodes, plus the same comparison among steps with the same observation (Feng
+ * et al. 2025, arXiv 2505.10978).
  *
- *   G_t    = r_t + γ·G_{t+1}, less c·invalid_t where the penalty belongs inside      (GiGPO eq. 5)
+ *   G_t    = r_t + γ·G_{t+1}, minus c·invalid_t if the penalty is inside              (GiGPO eq. 5)
  *   A^E_i  = GRPO of the scores s_i                                                  (GiGPO eq. 3)
- *   A^S_i  = (G_i − mean) / (std + 1e-6), or G_i − mean, among the steps of one anchor (GiGPO eq. 6, 7)
+ *   A^S_i  = (G_i − mean) / (std + 1e-6), or G_i − mean, over one anchor's steps   (GiGPO eq. 6, 7)
  *   A_i    = A^E_i + ω·A^S_i                                                         (GiGPO eq. 8)
  *
- * The anchor of a step is the text of the observation it acted on. A step alone with its anchor has
- * A^S = 0. `norm` applies to both terms.
+ * The anchor of a step is the text of the observation it acted on. A step that shares its anchor
+ * with no other has A^S = 0. `norm` applies to both terms.
  */
 import { z } from "zod";
 import type { Episode } from "../rollout/episode.js";
@@ -37,7 +37,7 @@ export interface GigpoOptions {
 /** The steps of one group; all tables are episodes × steps. */
 export interface GigpoGroup {
   readonly scores: StepTable;
-  /** What each step leads to, from `discountedReturns`. */
+  /** The discounted return of each step, from `discountedReturns`. */
   readonly returns: StepTable;
   readonly anchors: readonly (readonly string[])[];
 }
@@ -69,7 +69,7 @@ export function stepAdvantages(
     [...members].map(([cluster, values]) => [cluster, normaliser(values, norm)]),
   );
   let i = 0;
-  // The mean of one value is that value, so a singleton gets 0 by itself.
+  // The mean of one value is that value, so a singleton gets 0.
   return returns.map((steps) => steps.map((value) => normalise.get(clusters[i++]!)!(value)));
 }
 

@@ -1,6 +1,7 @@
 /**
- * PPO's advantages: GAE over a critic's values (`gae.ts`), whitened over the whole update (Schulman et al. 2017, arXiv
- * 1707.06347). Nothing is compared within a group, so that every episode is one of its own.
+ * PPO's advantages: GAE over a critic's values (`gae.ts`), whitened over the whole update (Schulman
+ * et al. 2017, arXiv 1707.06347). Nothing is compared within a group, so every episode is its own
+ * group.
  */
 import { z } from "zod";
 import { commonSettings, type Estimator, GAMMA_HELP } from "./estimator.js";

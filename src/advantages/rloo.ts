@@ -1,14 +1,14 @@
 /**
- * RLOO: a step's score against what the others of its group earned, left one out (Kool et al. 2019; Ahmadian et
- * al. 2024, arXiv 2402.14740).
+ * RLOO: a step's score against what the others of its group earned, leaving one out (Kool et al.
+ * 2019; Ahmadian et al. 2024, arXiv 2402.14740).
  *
  *   `other-episodes`   A_it = s_it − mean over the other episodes j ≠ i of mean_t(s_jt)
  *   `step`, `episode`  A_i  = s_i − (1/(n−1)) Σ_{j≠i} s_j = (s_i − mean(s)) · n/(n−1)
  *
- * An episode's steps share its return, so what is left out must be the whole episode: only then is the baseline
- * independent of what the step did, and the estimate unbiased. `step` is what the reference implementation of PaW
- * has: it leaves out one step, and the episode's other steps stay in the baseline. A value without company has
- * no others: A = s.
+ * An episode's steps share its return, so the whole episode must be left out: only then is the
+ * baseline independent of what the step did, and the estimate unbiased. `step` is what the
+ * reference implementation of PaW does: it leaves out one step, and the episode's other steps stay
+ * in the baseline. A value without others has no baseline: A = s.
  */
 import { z } from "zod";
 import { commonSettings, groupEstimator } from "./estimator.js";
@@ -20,7 +20,7 @@ import {
   statisticsOver,
 } from "./statistics.js";
 
-/** What is left out of a step's baseline: its whole episode, or one value of so many. */
+/** What is left out of a step's baseline: its whole episode, or a single value. */
 export type LeftOut = "other-episodes" | StatisticsUnit;
 
 /** Advantages of one group's steps: episodes × steps. */
@@ -35,7 +35,7 @@ export function rloo(scores: StepTable, per: LeftOut = "other-episodes"): StepTa
 
 function againstOthers(scores: StepTable): StepTable {
   return scores.map((steps, e) => {
-    // Without others the mean is 0, and the score stays.
+    // Without others the mean is 0, and the score is unchanged.
     const baseline = mean(statisticsOver(scores.toSpliced(e, 1), "episode"));
     return steps.map((s) => s - baseline);
   });

@@ -1,19 +1,19 @@
 /**
- * Scores: what each step of an episode is worth before its group is looked at.
+ * Scores: what each step of an episode is worth before it is compared within its group.
  *
  *   s_i = R − c·invalid_i
  *
- * R is the undiscounted return of the episode, the same for each of its steps; c the penalty of an
- * invalid action. Inside a group where every episode fails, the penalty is the only thing that differs,
- * and division by the group's spread blows it up to unit size, however small c is. So it can also be
- * subtracted from the advantage, after normalisation; then s_i = R.
+ * R is the undiscounted return of the episode, the same for each of its steps; c is the penalty for
+ * an invalid action. In a group where every episode fails, the penalty is the only difference, and
+ * dividing by the group's standard deviation blows it up to unit size, however small c is. So it
+ * can also be subtracted from the advantage, after normalisation; then s_i = R.
  */
 import type { StepTable } from "./statistics.js";
 
-/** Where the penalty of an invalid action is subtracted: from the score, or from the advantage. */
+/** Where the penalty for an invalid action is subtracted: from the score, or from the advantage. */
 export type PenaltyPlace = "inside" | "after";
 
-/** The penalty of an invalid action. */
+/** The penalty for an invalid action. */
 export interface PenaltyOptions {
   /** c; 0 is no penalty. */
   readonly penalty: number;
@@ -33,7 +33,7 @@ export function penalties(episodes: readonly ScoredEpisode[], penalty: number): 
   return episodes.map(({ valid }) => valid.map((ok) => (ok ? 0 : penalty)));
 }
 
-/** The score of each step, with the penalty where it belongs inside: episodes × steps. */
+/** The score of each step, minus the penalty if it is inside: episodes × steps. */
 export function scores(episodes: readonly ScoredEpisode[], options: PenaltyOptions): StepTable {
   const fines = penalties(episodes, options.penalty);
   return episodes.map((episode, e) =>
@@ -45,7 +45,7 @@ export function scores(episodes: readonly ScoredEpisode[], options: PenaltyOptio
   );
 }
 
-/** What one episode's steps earn, less their penalties where those belong inside. */
+/** The rewards of one episode's steps, minus their penalties if those are inside. */
 export function subtractInside(
   earned: readonly number[],
   penalty: readonly number[],

@@ -41,7 +41,7 @@ describe("ratio", () => {
     [letters(260, 3), letters(240, 5), 0.004],
     [letters(240, 5), letters(260, 3), 0.004],
     ["ab".repeat(150), "ab".repeat(150), 1],
-    // A block goes on over characters that may not start one.
+    // A block may continue over characters that may not start one.
     [
       "abaabbbJPbbba",
       "abaabaaaabaaJbbaabaGbaaRbCbCbaaababaabaOababaabbbbaAaEaaAaababbaabbaaaOaabbaabaIbCAMaabSabBaaDaaKbbOaabaabaabbbJbKbaHbbHbNNabababCbaabbaTbKaGLNIbbaabDASJaabaaOEaaaaabbPbbbbaabaJaaabbaaababbbabbbAaaaSb",
@@ -51,7 +51,7 @@ describe("ratio", () => {
     expect(ratioOf(a, b)).toBe(expected);
   });
 
-  // From 200 characters on, one that occurs more than n/100 + 1 times starts no block.
+  // From 200 characters on, a character that occurs more than n/100 + 1 times starts no block.
   it.each([
     [199, 4, 0.01990049751243781],
     [200, 3, 0.019801980198019802],
@@ -106,7 +106,7 @@ describe("clusterTexts", () => {
     expect(clusterTexts(["aaaa", "aaab", "aabb"], 0.75)).toEqual([0, 0, 1]);
   });
 
-  it("does what comparing every text with every cluster does", () => {
+  it("gives the same as comparing every text with every cluster", () => {
     const anyText = fc.string({ unit: fc.constantFrom("a", "b"), maxLength: 6 });
     fc.assert(
       fc.property(

@@ -1,16 +1,16 @@
 /**
- * Similarity of texts: the ratio of Python's `difflib.SequenceMatcher(None, a, b).ratio()`, number for
- * number, because the reference implementation of GiGPO clusters observations by it.
+ * Similarity of texts: the ratio of Python's `difflib.SequenceMatcher(None, a, b).ratio()`,
+ * exactly, because the reference implementation of GiGPO clusters observations by it.
  *
  *   ratio = 2·M / (|a| + |b|)
  *
- * M counts the characters in matching blocks (Ratcliff and Obershelp): the longest common block, then the
- * same to its left and to its right. As in difflib ("autojunk"), where b has 200 characters or more, a
- * character that makes up more than 1 % of it can extend a block but not start one, so the ratio is not
- * symmetric. Lengths and characters are Unicode code points.
+ * M counts the characters in matching blocks (Ratcliff and Obershelp): the longest common block,
+ * then the same to its left and to its right. As in difflib ("autojunk"), if b has 200 characters
+ * or more, a character that makes up more than 1 % of it can extend a block but not start one, so
+ * the ratio is not symmetric. Lengths and characters are Unicode code points.
  */
 
-/** A text made ready for comparisons. */
+/** A text prepared for comparisons. */
 export interface ComparableText {
   readonly characters: Int32Array;
   /** How often each character occurs. */
@@ -19,7 +19,7 @@ export interface ComparableText {
   readonly positions: ReadonlyMap<number, readonly number[]>;
 }
 
-/** Makes a text ready for comparisons. */
+/** Prepares a text for comparisons. */
 export function comparable(text: string): ComparableText {
   const characters = codePoints(text);
   const positions = new Map<number, number[]>();
@@ -41,7 +41,7 @@ export function ratio(a: ComparableText, b: ComparableText): number {
   return ratioOf(matchingCharacters(a, b, 0), a, b);
 }
 
-/** Whether the ratio reaches the threshold; cheap upper bounds are asked first. */
+/** Whether the ratio reaches the threshold; cheap upper bounds are checked first. */
 export function isSimilar(a: ComparableText, b: ComparableText, threshold: number): boolean {
   const reaches = (matches: number) => ratioOf(matches, a, b) >= threshold;
   const wanted = (threshold * (a.characters.length + b.characters.length)) / 2 - 1;
@@ -63,13 +63,13 @@ function codePoints(text: string): Int32Array {
   for (let i = 0; i < text.length; i++) {
     const point = text.codePointAt(i)!;
     points[count++] = point;
-    // Beyond 16 bits a character takes two places of the string.
+    // A character beyond 16 bits takes two places in the string.
     if (point > 0xffff) i++;
   }
   return points.subarray(0, count);
 }
 
-/** Characters in common, order aside: no fewer than any matching blocks can hold. */
+/** Characters in common in any order: an upper bound on the characters in matching blocks. */
 function sharedCharacters(a: ComparableText, b: ComparableText): number {
   let shared = 0;
   for (const [character, count] of a.counts)
@@ -77,16 +77,16 @@ function sharedCharacters(a: ComparableText, b: ComparableText): number {
   return shared;
 }
 
-/** M: the number of characters in matching blocks; less than `wanted` as soon as M is known to be less. */
+/** M: the number of characters in matching blocks; stops early once M must be below `wanted`. */
 function matchingCharacters(left: ComparableText, right: ComparableText, wanted: number): number {
   const a = left.characters;
   const b = right.characters;
   const { positions } = right;
-  // Entry j + 1 is the length of the common run that ends at b[j] and at the current, or last, a[i].
+  // Entry j + 1 is the length of the common run that ends at b[j] and at the current or last a[i].
   let runs = new Int32Array(b.length + 1);
   let previous = new Int32Array(b.length + 1);
   const waiting: Range[] = [[0, a.length, 0, b.length]];
-  // What was found, and what may still be found in the ranges that wait.
+  // What was found, and what may still be found in the pending ranges.
   let possible = mostMatches(waiting[0]!);
   for (let range = waiting.pop(); range !== undefined; range = waiting.pop()) {
     const [aLow, aHigh, bLow, bHigh] = range;

@@ -1,16 +1,16 @@
-/** Mean and spread of the values of a group. */
+/** Mean and standard deviation of the values of a group. */
 import { z } from "zod";
 
 /** One number per step of one group: episodes × steps. A broken episode has no steps here. */
 export type StepTable = readonly (readonly number[])[];
 
 /**
- * What a group's statistics run over: every step, so that long episodes weigh more (as the reference
- * implementation does), or one value per episode, the mean over its steps.
+ * What a group's statistics are taken over: every step, so that long episodes weigh more (as in the
+ * reference implementation), or one value per episode, the mean over its steps.
  */
 export type StatisticsUnit = "step" | "episode";
 
-/** The setting of that. */
+/** The setting for it. */
 export const perSetting = z
   .enum(["step", "episode"])
   .default("step")
@@ -21,19 +21,19 @@ export const perSetting = z
 /** What a normalised value is divided by: the group's standard deviation, or nothing. */
 export type Normalisation = "mean-std" | "mean";
 
-/** Keeps the division finite where all values are equal; the reference implementation's number. */
+/** Keeps the division finite if all values are equal; from the reference implementation. */
 const EPSILON = 1e-6;
 
-/** The mean; 0 of nothing. */
+/** The mean; 0 for an empty list. */
 export function mean(values: readonly number[]): number {
   const origin = values[0] ?? 0;
   let total = 0;
-  // Measured from the first value, so that equal values have a spread of exactly 0.
+  // Relative to the first value, so that equal values have a variance of exactly 0.
   for (const value of values) total += value - origin;
   return origin + total / Math.max(values.length, 1);
 }
 
-/** The variance with the unbiased denominator n − 1; 0 of fewer than two values. */
+/** The variance with the unbiased denominator n − 1; 0 for fewer than two values. */
 export function variance(values: readonly number[]): number {
   if (values.length < 2) return 0;
   const center = mean(values);
@@ -42,14 +42,14 @@ export function variance(values: readonly number[]): number {
   return total / (values.length - 1);
 }
 
-/** The function that takes a value to its distance from the mean, in units of the spread. */
+/** A function from a value to its distance from the mean, in standard deviations. */
 export function normaliser(values: readonly number[], by: Normalisation): (x: number) => number {
   const center = mean(values);
   const scale = by === "mean" ? 1 : Math.sqrt(variance(values)) + EPSILON;
   return (x) => (x - center) / scale;
 }
 
-/** The values that a group's statistics run over; episodes without steps have none. */
+/** The values that a group's statistics are taken over; episodes without steps have none. */
 export function statisticsOver(table: StepTable, per: StatisticsUnit): readonly number[] {
   return per === "step" ? table.flat() : table.filter((steps) => steps.length > 0).map(mean);
 }

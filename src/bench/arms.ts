@@ -22,8 +22,7 @@ const OWN: Partial<Record<Algorithm, Changes>> = { rloo: { per: "step" } };
 /** The baseline arm. */
 export const PLAIN = "plain";
 /**
- * λ of every group in the arm `fixed`: the paper's ablation gives no number, and adaptive λ starts
- * near 1.
+ * λ of every group in the arm `fixed`, as in the paper's ablation without adaptive λ (PaW table 4).
  */
 const FIXED_LAMBDA = 1;
 

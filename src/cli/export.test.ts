@@ -66,7 +66,7 @@ it.each([
   [[], "pawl export needs a model and an output folder"],
   [[trained], "pawl export needs a model and an output folder"],
   [["nowhere", "--out", "x"], "nowhere holds no model"],
-  [[trained, "--out", "src"], "--out: src is not empty; name a folder that is new"],
+  [[trained, "--out", "src"], "--out: src is not empty; name a new folder"],
 ])("refuses %j", async (args, message) => {
   const { code, stderr } = await runCli(["export", ...args]);
   expect(stderr).toContain(message);

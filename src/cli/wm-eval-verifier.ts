@@ -9,8 +9,8 @@ import { maxTokensOption } from "../worldmodel/config.js";
 import { openPlayer } from "../worldmodel/players.js";
 import { loadWorldModel } from "../worldmodel/saved.js";
 import {
-  exactForesight,
-  modelForesight,
+  exactPredictor,
+  modelPredictor,
   type VerifierCounts,
   verifiedPolicy,
 } from "../worldmodel/verifier.js";
@@ -74,10 +74,10 @@ export const wmEvalVerifier = defineCommand({
     const player = await openPlayer(config.policy, environment, config);
     const rows: { budget: number; tally: Counts; counts: VerifierCounts }[] = [];
     try {
-      const foresight = world === undefined ? exactForesight : modelForesight(world.model);
+      const predictor = world === undefined ? exactPredictor : modelPredictor(world.model);
       for (const budget of config.budgets) {
         const { style } = player;
-        const { policy, counts } = verifiedPolicy(player.policy, { foresight, budget, style });
+        const { policy, counts } = verifiedPolicy(player.policy, { predictor, budget, style });
         const tally = await evaluate({
           environment,
           policy,

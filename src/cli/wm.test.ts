@@ -68,7 +68,7 @@ describe("pawl wm data", () => {
       ["--mix", "expert", "--out", "x"],
       'for example expert:500, epsilon=0.3:200 or runs/…:100, got "expert"',
     ],
-    [["--mix", "nobody:3", "--out", "x"], '"nobody" is no policy'],
+    [["--mix", "nobody:3", "--out", "x"], '"nobody" is not a policy'],
     [["--mix", "expert:1", "--out", "src"], "--out: src is not empty"],
     [["--from", "nowhere", "--out", "x"], "nowhere does not exist"],
   ])("refuses %j", async (args, message) => {

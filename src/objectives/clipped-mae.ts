@@ -3,8 +3,9 @@
  *
  *   m·(1 − p)       d/d log p = −m·p
  *
- * The mask m has no gradient, as comparisons have none. PaW eq. 7 keeps p ≤ ρ (`below`), what the model does not know
- * yet; the paper's §4.7 reads as if it kept the others, so there are also p ≥ ρ (`above`) and p ≤ 1 − ρ (`margin`).
+ * The mask m has no gradient, because comparisons have none. PaW eq. 7 keeps p ≤ ρ (`below`), what
+ * the model does not know yet; the paper's §4.7 reads as if it kept the others, so there are also p
+ * ≥ ρ (`above`) and p ≤ 1 − ρ (`margin`).
  */
 import { z } from "zod";
 import { type Expr, lessEqual, mul, sub } from "./expression.js";
@@ -18,7 +19,7 @@ const settings = {
     .describe("which tokens clipped MAE keeps: p ≤ ρ, p ≥ ρ, or p ≤ 1 − ρ"),
 };
 
-/** m: 1 where the token counts, else 0. */
+/** m: 1 if the token counts, else 0. */
 function kept({ mask, rho }: LossOptions<typeof settings>): Expr {
   switch (mask) {
     case "below":

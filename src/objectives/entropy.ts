@@ -1,6 +1,6 @@
 /**
- * A bonus for keeping options open: −c·H, H the Shannon entropy of the distribution an action token was
- * drawn from. Needs an engine that reports entropies as a differentiable quantity.
+ * An entropy bonus: −c·H, where H is the Shannon entropy of the distribution an action token was
+ * sampled from. Needs an engine that reports entropies as a differentiable quantity.
  */
 import { entropy, mul, type Objective } from "./expression.js";
 import { counted, policyWeight, weighted } from "./inputs.js";

@@ -1,16 +1,16 @@
 /**
- * Symbolic derivatives of expressions, found in one forward walk.
+ * Symbolic derivatives of expressions, computed in one forward walk.
  *
- * At kinks the derivative is what PyTorch's autograd gives, because our GPU server runs on it:
+ * At kinks the derivative is that of PyTorch's autograd, because our GPU server runs on it:
  * - min and max of equal operands: the mean of both derivatives;
  * - abs at 0: 0;
- * - comparisons and the condition of select: no derivative; select: the derivative of the branch taken;
- * - clamp at a border: the derivative of x (a border counts as inside); beyond a border: of that border.
- *   Versions of torch.clamp disagree about its borders, so a server should write
+ * - comparisons and the condition of select: no derivative; select: that of the branch taken;
+ * - clamp at a bound: the derivative of x (bounds count as inside); beyond a bound: of that bound.
+ *   Versions of torch.clamp disagree at the bounds, so a server should write
  *   where(high < maximum(x, low), high, where(x < low, low, x)).
- * There is a difference only where a slope is infinite. What a branch not taken holds never matters here,
- * though autograd makes NaN of 0 · ∞ (`select(less(0, x), log(x), 0)` at x = 0); conversely an infinite
- * slope applied to a branch not taken gives NaN here (`log(max(x, 0))` below 0).
+ * The two differ only where a slope is infinite. The value of a branch not taken never matters
+ * here, while autograd makes NaN of 0 · ∞ (`select(less(0, x), log(x), 0)` at x = 0); conversely an
+ * infinite slope applied to a branch not taken gives NaN here (`log(max(x, 0))` below 0).
  */
 import { type BinaryOp, constant, type Expr, type Quantity, type UnaryOp } from "./expression.js";
 import { type Algebra, interpret } from "./expression-interpret.js";
@@ -118,7 +118,8 @@ function extremeTangent(x: Dual, y: Dual, xWins: Expr, yWins: Expr): Expr {
 }
 
 function clampTangent(x: Dual, low: Dual, high: Dual): Expr {
-  // Where low and high cross, clamp gives high, so the upper border is asked first and of max(x, low).
+  // If low and high cross, clamp gives high, so the upper bound is checked first, against max(x,
+  // low).
   const raised = isStill(low) && isStill(high) ? x.value : max(x.value, low.value);
   return select(
     less(high.value, raised),

@@ -1,4 +1,4 @@
-/** The value of expressions as numbers: of one token, or of many at once. */
+/** Evaluates expressions to numbers: for one token, or for many at once. */
 import {
   type BinaryOp,
   type Expr,
@@ -10,7 +10,7 @@ import {
 } from "./expression.js";
 import { type Algebra, interpret, interpretAll } from "./expression-interpret.js";
 
-/** What an operation does to numbers; every other meaning of it is tested against this one. */
+/** What an operation does to numbers; all other implementations are tested against this one. */
 export const NUMERIC: {
   readonly unary: Readonly<Record<UnaryOp, (x: number) => number>>;
   readonly binary: Readonly<Record<BinaryOp, (x: number, y: number) => number>>;
@@ -90,7 +90,7 @@ export function evaluateObjective(
   };
 }
 
-/** A number stands for an array that is constant: no array is made for it. */
+/** A number stands for a constant array, so that no array is allocated for it. */
 type Column = number | ArrayLike<number>;
 
 function arrayAlgebra({ count, quantities, inputs }: TokenValues): Algebra<Column> {

@@ -1,4 +1,4 @@
-/** The one walk over expressions, from which evaluation, differentiation and compilation are made. */
+/** The one walk over expressions that evaluation, differentiation and compilation are built on. */
 import {
   type BinaryOp,
   type Expr,
@@ -8,7 +8,9 @@ import {
   type UnaryOp,
 } from "./expression.js";
 
-/** What each operation means, with results of type T: numbers, arrays, graph nodes, other expressions. */
+/**
+ * The meaning of each operation, with results of type T: numbers, arrays, graph nodes, expressions.
+ */
 export interface Algebra<T> {
   constant(value: number): T;
   input(name: string): T;
@@ -22,8 +24,9 @@ export interface Algebra<T> {
 /**
  * Folds several expressions with an algebra, calling it once for each distinct sub-expression.
  *
- * Sub-expressions are the same when they look the same, so `exp(logprob - old)` written five times, or in
- * the loss and again in a metric, is computed once. The walk keeps its own stack: depth costs no calls.
+ * Sub-expressions with the same structure are the same, so `exp(logprob - old)` written five times,
+ * or in the loss and again in a metric, is computed once. The walk keeps its own stack, so depth
+ * cannot overflow the call stack.
  */
 export function interpretAll<T>(expressions: readonly Expr[], algebra: Algebra<T>): readonly T[] {
   const results: T[] = [];

@@ -11,13 +11,13 @@ function messageOf(json: unknown): string {
     expect(error).toBeInstanceOf(ExpressionError);
     return (error as Error).message;
   }
-  throw new Error("expected the objective to be refused");
+  throw new Error("expected the objective to be rejected");
 }
 
 const refusalOf = (loss: unknown) => messageOf({ loss, metrics: {} });
 
 describe("parseObjective", () => {
-  it("reads back what JSON was made of", () => {
+  it("reads back its own JSON", () => {
     fc.assert(
       fc.property(anyExpression, anyExpression, (loss, metric) => {
         const objective = { loss, metrics: { metric } };
@@ -26,7 +26,7 @@ describe("parseObjective", () => {
     );
   });
 
-  it("never fails on arbitrary JSON other than with its own error", () => {
+  it("fails on arbitrary JSON only with its own error", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), fc.jsonValue({ maxDepth: 3 }), (loss, other) => {
         expect(messageOf({ loss, metrics: {} })).toMatch(/^loss/);
@@ -51,7 +51,7 @@ describe("parseObjective", () => {
     expect(messageOf({ loss: logprob })).toMatch(/^objective: field "metrics" is missing/);
     expect(messageOf(null)).toBe("objective: expected an object, found null");
     expect(messageOf({ loss: logprob, metrics: JSON.parse('{"__proto__": 1}') })).toMatch(
-      /^metrics: "__proto__" is no name/,
+      /^metrics: "__proto__" is not a valid metric name/,
     );
   });
 

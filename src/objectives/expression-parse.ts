@@ -1,4 +1,4 @@
-/** Reads objectives from JSON that somebody else wrote, and refuses what is malformed or too large. */
+/** Parses objectives from untrusted JSON, and rejects what is malformed or too large. */
 import {
   type Expr,
   ExpressionError,
@@ -8,12 +8,12 @@ import {
   type Op,
 } from "./expression.js";
 
-/** How large an objective may be. Losses in use have some 50 nodes, nested some 12 deep. */
+/** How large an objective may be. Losses in use have about 50 nodes, nested about 12 deep. */
 export const OBJECTIVE_LIMITS = { nodes: 4096, depth: 128, metrics: 128 } as const;
 
 const METRIC_NAME = /^[A-Za-z][A-Za-z0-9_./-]{0,127}$/;
 
-/** The objective that a JSON value describes, or an error that names the place and what was expected. */
+/** The objective that a JSON value describes; errors name the place and what was expected. */
 export function parseObjective(json: unknown): Objective {
   const { loss, metrics } = fieldsOf(json, "objective", ["loss", "metrics"]);
   const budget = { nodes: OBJECTIVE_LIMITS.nodes };
@@ -29,7 +29,7 @@ export function parseObjective(json: unknown): Objective {
       entries.map(([name, metric]) => {
         if (!METRIC_NAME.test(name))
           throw new ExpressionError(
-            `metrics: ${show(name)} is no name of a metric; expected a letter followed by at most 127 letters, digits or _ . / -`,
+            `metrics: ${show(name)} is not a valid metric name; expected a letter followed by at most 127 letters, digits or _ . / -`,
           );
         return [name, parseNode(metric, `metrics.${name}`, 1, budget)];
       }),
@@ -104,7 +104,7 @@ function recordOf(json: unknown, path: string): Readonly<Record<string, unknown>
   return json as Readonly<Record<string, unknown>>;
 }
 
-/** A value for an error text: short, and never a reason for another error. */
+/** A value for an error text: short, and never throws. */
 function show(value: unknown): string {
   if (Array.isArray(value)) return "an array";
   if (typeof value === "object" && value !== null) return "an object";

@@ -1,4 +1,6 @@
-/** Simplification by the rules of 0 and 1 and by folding constants; it keeps derivatives small. */
+/**
+ * Simplification by the rules of 0 and 1 and by folding constants, which keeps derivatives small.
+ */
 import {
   type BinaryOp,
   clamp,
@@ -11,12 +13,12 @@ import {
 import { NUMERIC } from "./expression-evaluate.js";
 import { type Algebra, interpret } from "./expression-interpret.js";
 
-/** An expression of the same value, wherever all its parts are finite, without needless operations. */
+/** An equivalent expression, if all its parts are finite, without needless operations. */
 export function simplify(expr: Expr): Expr {
   return interpret(expr, SIMPLIFYING);
 }
 
-/** Builds expressions like the plain builders, but simplified, from operands that are simplified. */
+/** Builds simplified expressions from simplified operands. */
 export const SIMPLIFYING: Algebra<Expr> = {
   constant,
   input,
@@ -27,7 +29,7 @@ export const SIMPLIFYING: Algebra<Expr> = {
   select: simplifySelect,
 };
 
-/** Whether an expression is a constant, and this one if a value is given. */
+/** Whether an expression is a constant, and equal to the value if one is given. */
 export function isConstant(
   expr: Expr,
   wanted?: number,
@@ -74,7 +76,7 @@ function simplifySelect(condition: Expr, x: Expr, y: Expr): Expr {
   return same ? x : select(condition, x, y);
 }
 
-/** The result of an operation on constants, or the operation itself where the result is not finite. */
+/** The result of an operation on constants, or the operation itself if the result is not finite. */
 function foldConstants(
   operation: Expr,
   operands: readonly Expr[],

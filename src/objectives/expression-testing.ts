@@ -16,7 +16,7 @@ import {
 const UNARY: readonly UnaryOp[] = ["neg", "exp", "log", "abs", "stopGradient"];
 const BINARY: readonly BinaryOp[] = ["add", "sub", "mul", "div", "min", "max", "less", "lessEqual"];
 
-// Evenly spread, unlike fc.double, which likes the neighbourhood of 0 and other extremes best.
+// Uniform, unlike fc.double, which prefers values near 0 and other extremes.
 const spread = fc.integer({ min: -3000, max: 3000 }).map((n) => n / 997);
 const anyNumber = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(-1, 0, 0.5, 1, 2) },

@@ -72,7 +72,7 @@ function trace(expr: Expr, token: Token, stopped?: readonly number[]) {
   return { result, branches: branches.join(" "), stops, largest };
 }
 
-/** How often an algebra is asked when an expression is interpreted. */
+/** How often an algebra is called when an expression is interpreted. */
 function countCalls(...expressions: readonly Expr[]): number {
   let calls = 0;
   const one = () => {
@@ -114,7 +114,7 @@ describe("builders", () => {
     expect(evaluate(sub(max(1, 5, 3), min(4, 2, 3)), {})).toBe(3);
   });
 
-  it("refuse constants that JSON cannot hold, and bad names", () => {
+  it("reject constants that JSON cannot hold, and bad names", () => {
     expect(() => mul(Number.POSITIVE_INFINITY, logprob)).toThrow(/finite number, but it is Inf/);
     expect(() => constant(Number.NaN)).toThrow(ExpressionError);
     expect(() => input("__proto__")).toThrow(/input's name must be/);
@@ -141,13 +141,13 @@ describe("sumObjectives", () => {
     expect(evaluateObjective(sumObjectives(), tokens)).toEqual({ loss: 0, metrics: {} });
   });
 
-  it("refuses two metrics of one name", () => {
+  it("rejects two metrics with the same name", () => {
     expect(() => sumObjectives(a, a)).toThrow(/metric "tokens"; rename one/);
   });
 });
 
 describe("interpret", () => {
-  it("computes what looks the same once, within and across expressions", () => {
+  it("computes equal sub-expressions once, within and across expressions", () => {
     const ratio = () => exp(sub(logprob, input("old")));
     expect(countCalls(ratio())).toBe(4);
     expect(countCalls(mul(ratio(), ratio()))).toBe(5);
@@ -156,7 +156,7 @@ describe("interpret", () => {
     expect(countCalls(add(input("a"), input("b"), 1, 1))).toBe(6);
   });
 
-  it("asks once for each distinct sub-expression", () => {
+  it("calls the algebra once for each distinct sub-expression", () => {
     fc.assert(
       fc.property(anyExpression, (expr) => {
         const distinct = new Set<string>();
@@ -180,7 +180,7 @@ describe("interpret", () => {
     ).toBe(2 ** 50);
   });
 
-  it("needs no stack for depth", () => {
+  it("needs no call stack for depth", () => {
     const deep = chain(30_000, (x) => add(mul(x, 1), 0.5));
     expect(evaluate(deep, { logprob: 0 })).toBe(15_000);
     expect(derivative(deep, "logprob")).toEqual(constant(1));
@@ -224,7 +224,7 @@ describe("evaluate", () => {
     );
   });
 
-  it("gives arrays of its own, and refuses arrays of another length", () => {
+  it("returns new arrays, and rejects arrays of another length", () => {
     const quantities = { logprob: Float64Array.of(-1, -2) };
     const [copy, two] = evaluateTokens([logprob, constant(2)], {
       count: 2,
@@ -241,7 +241,7 @@ describe("evaluate", () => {
 });
 
 describe("simplify", () => {
-  it("preserves the value where all parts are finite", () => {
+  it("preserves the value if all parts are finite", () => {
     fc.assert(
       fc.property(anyExpression, anyToken, (expr, token) => {
         const original = trace(expr, token);
@@ -287,7 +287,7 @@ describe("derivative", () => {
       const [coarse, fine] = [difference(2 * step), difference(step)];
       const smooth =
         at(2 * step).branches === here.branches && at(-2 * step).branches === here.branches;
-      // Two step sizes that disagree say that differences are no judge here.
+      // If two step sizes disagree, finite differences cannot be trusted here.
       if (!smooth || !(Math.abs(coarse - fine) < 1e-6 * (1 + Math.abs(fine)))) return;
       if (fine !== 0) judged += 1;
       const exact = evaluate(derivative(expr, quantity), token.quantities, token.inputs);
@@ -315,7 +315,7 @@ describe("derivative", () => {
     expect(slope(select(lessEqual(logprob, 1), mul(2, logprob), mul(3, logprob)), 1)).toBe(2);
   });
 
-  it("gives a clamp's border its derivative where it is in force", () => {
+  it("gives a clamp's bound its derivative where it applies", () => {
     const borders = clamp(input("a"), mul(2, logprob), mul(3, logprob));
     expect([0.1, 0.4, 1].map((x) => slope(borders, x))).toEqual([3, 0, 2]);
     // low and high crossed: high wins
@@ -334,7 +334,7 @@ describe("derivative", () => {
     expect(slope(min(logprob, div(1, sub(logprob, logprob))), 0.5)).toBe(1);
   });
 
-  it("stays small: one more operation or two for each operation", () => {
+  it("stays small: one or two more operations for each operation", () => {
     const ratio = exp(sub(logprob, input("old")));
     expect(derivative(ratio, "logprob")).toEqual(ratio);
     expect(derivative(neg(logprob), "logprob")).toEqual(constant(-1));

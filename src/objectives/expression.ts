@@ -1,10 +1,11 @@
 /**
- * The language objectives are written in: elementwise expressions over the quantities of one target token.
+ * The language of objectives: elementwise expressions over the quantities of one target token.
  *
- * An expression is a plain object and its own JSON form, so the one definition of a loss is evaluated and
- * differentiated in tests, compiled into the embedded engine's graph, and sent to a GPU server. There are
- * no loops, no names and no calls: every expression has a value, in time linear in its size. Numbers follow
- * IEEE 754 (0 / 0 is NaN, log 0 is -Infinity). A quantity or an input is one number per target token.
+ * An expression is a plain object and its own JSON form, so the one definition of a loss is
+ * evaluated and differentiated in tests, compiled into the embedded engine's graph, and sent to a
+ * GPU server. There are no loops, variables or calls: every expression has a value, computed in
+ * time linear in its size. Numbers follow IEEE 754 (0 / 0 is NaN, log 0 is -Infinity). A quantity
+ * or an input is one number per target token.
  */
 
 /** What the model produces for a target token, and what a loss is differentiated by. */
@@ -19,14 +20,14 @@ export type BinaryOp = "add" | "sub" | "mul" | "div" | "min" | "max" | "less" | 
 /** An expression; also its JSON form. */
 export type Expr =
   | { readonly op: "const"; readonly value: number }
-  /** A constant of each token that is known before the forward pass. */
+  /** A per-token constant that is known before the forward pass. */
   | { readonly op: "input"; readonly name: string }
   | { readonly op: Quantity }
   | { readonly op: UnaryOp; readonly x: Expr }
   | { readonly op: BinaryOp; readonly x: Expr; readonly y: Expr }
   /** min(max(x, low), high). */
   | { readonly op: "clamp"; readonly x: Expr; readonly low: Expr; readonly high: Expr }
-  /** x where the condition is not 0 (NaN is not 0), else y. */
+  /** x if the condition is not 0 (NaN is not 0), else y. */
   | { readonly op: "select"; readonly condition: Expr; readonly x: Expr; readonly y: Expr };
 
 export type Op = Expr["op"];
@@ -55,34 +56,37 @@ export const OPERANDS: Readonly<Record<Op, readonly string[]>> = {
   select: ["condition", "x", "y"],
 };
 
-/** A loss, and the metrics to report beside it; each is summed over all target tokens. */
+/** A loss, and the metrics to report with it; each is summed over all target tokens. */
 export interface Objective {
   readonly loss: Expr;
   readonly metrics: Readonly<Record<string, Expr>>;
-  /** Whether many targets are expected to have no gradient; an engine may go back from the others alone. */
+  /**
+   * Whether many targets are expected to have no gradient; an engine may skip them in the backward
+   * pass.
+   */
   readonly sparse?: boolean;
 }
 
-/** An expression or objective that is not well formed, told with the place and the fix. */
+/** An expression or objective that is not well formed; the message has the place and the fix. */
 export class ExpressionError extends Error {
   override readonly name = "ExpressionError";
 }
 
-/** What builders take: an expression, or a number that stands for a constant. */
+/** What builders take: an expression, or a number for a constant. */
 export type Operand = Expr | number;
 
-/** Names that inputs may have; narrow, because they become graph inputs and keys of Python dicts. */
+/** Valid names of inputs; narrow, because they become graph inputs and keys of Python dicts. */
 export const INPUT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-/** The same number for every token; finite, because JSON has no other. */
+/** The same number for every token; finite, because JSON has no other numbers. */
 export function constant(value: number): Expr {
   if (!Number.isFinite(value))
     throw new ExpressionError(`a constant must be a finite number, but it is ${value}`);
-  // JSON drops the sign of zero, so it has none here either.
+  // JSON drops the sign of zero, so it is dropped here too.
   return { op: "const", value: value === 0 ? 0 : value };
 }
 
-/** A constant of each token that is known before the forward pass, such as its advantage. */
+/** A per-token constant that is known before the forward pass, such as its advantage. */
 export function input(name: string): Expr {
   if (!INPUT_NAME.test(name))
     throw new ExpressionError(
@@ -91,11 +95,11 @@ export function input(name: string): Expr {
   return { op: "input", name };
 }
 
-/** Log-probability the model gives the target token. */
+/** The model's log-probability of the target token. */
 export const logprob: Expr = { op: "logprob" };
 /** The value head's output where the target token is predicted. */
 export const value: Expr = { op: "value" };
-/** Entropy of the whole distribution the target token is drawn from. */
+/** Entropy of the whole distribution that the target token is sampled from. */
 export const entropy: Expr = { op: "entropy" };
 
 function lift(operand: Operand): Expr {
@@ -132,17 +136,17 @@ export const div = binary("div");
 export const min = leftFold("min");
 /** The largest operand. */
 export const max = leftFold("max");
-/** 1 where x < y, else 0. */
+/** 1 if x < y, else 0. */
 export const less = binary("less");
-/** 1 where x ≤ y, else 0. */
+/** 1 if x ≤ y, else 0. */
 export const lessEqual = binary("lessEqual");
 
-/** x, but no less than `low` and no more than `high` (`high` wins where they cross). */
+/** x, but no less than `low` and no more than `high` (`high` wins if they cross). */
 export function clamp(x: Operand, low: Operand, high: Operand): Expr {
   return { op: "clamp", x: lift(x), low: lift(low), high: lift(high) };
 }
 
-/** x where the condition is not 0, else y; the branch not taken has no effect. */
+/** x if the condition is not 0, else y; the branch not taken has no effect. */
 export function select(condition: Operand, x: Operand, y: Operand): Expr {
   return { op: "select", condition: lift(condition), x: lift(x), y: lift(y) };
 }

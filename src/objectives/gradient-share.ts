@@ -1,23 +1,26 @@
 /**
  * Where a world-model loss puts its gradient: the diagnostic of PaW appendix A.4 (figure 2c).
  *
- * The size of a token's gradient is |d loss / d z|, z the logit of the target token. As d log p / d z =
- * 1 − p, it is |d loss / d log p|·(1 − p): 1 − p for CE, p·(1 − p) for MAE. Summed over noisy tokens
- * (random identifiers, brand names) and over the meaningful rest, divided by the sum over both.
+ * The size of a token's gradient is |d loss / d z|, where z is the logit of the target token. As d
+ * log p / d z = 1 − p, it is |d loss / d log p|·(1 − p): 1 − p for CE, p·(1 − p) for MAE. It is
+ * summed over noisy tokens (random identifiers, brand names) and over the meaningful rest, and
+ * divided by the sum over both.
  */
 import { derivative } from "./expression-derivative.js";
 import { evaluateTokens } from "./expression-evaluate.js";
 import { type WorldOptions, worldTokenLoss } from "./world.js";
 
-/** How a loss divides its gradient; both shares are 0 where there is no gradient at all. */
+/** How a loss divides its gradient; both shares are 0 if there is no gradient at all. */
 export interface GradientShare {
   readonly noisy: number;
   readonly meaningful: number;
-  /** The sum of the gradient sizes that the shares divide. */
+  /** The total gradient size that the shares divide. */
   readonly total: number;
 }
 
-/** The share of the gradient on noisy tokens and on the others, from the probability of each token. */
+/**
+ * The share of the gradient on noisy tokens and on the others, from the probability of each token.
+ */
 export function gradientShare(
   probabilities: ArrayLike<number>,
   isNoisy: ArrayLike<number | boolean>,

@@ -1,22 +1,22 @@
 /**
  * The constants that objectives name, one number per token, known before the forward pass.
  *
- * | input              | on tokens of | meaning                                                           |
- * |--------------------|--------------|-------------------------------------------------------------------|
- * | `advantage`        | actions      | how much better the action was than expected                      |
- * | `oldLogprob`       | actions      | log-probability under the policy that acted                       |
- * | `samplerLogprob`   | actions      | the same as another sampler computed it, where there is one       |
- * | `referenceLogprob` | actions      | log-probability under the frozen reference, for the KL penalty    |
- * | `oldValue`         | actions      | what the critic said before the update, for PPO                   |
- * | `targetReturn`     | actions      | what the critic should have said, for PPO                         |
- * | `policyWeight`     | actions      | share of the token in the policy's losses; 0 on all other tokens  |
- * | `worldWeight`      | observations | share of the token in the world model's loss; 0 on all others     |
+ * | input              | on tokens of | meaning                                                   |
+ * |--------------------|--------------|-----------------------------------------------------------|
+ * | `advantage`        | actions      | how much better the action was than expected              |
+ * | `oldLogprob`       | actions      | log-probability under the policy that acted               |
+ * | `samplerLogprob`   | actions      | the same, computed by a separate sampler, if there is one |
+ * | `referenceLogprob` | actions      | log-probability under the frozen reference, for KL        |
+ * | `oldValue`         | actions      | the critic's value before the update, for PPO             |
+ * | `targetReturn`     | actions      | the critic's target, for PPO                              |
+ * | `policyWeight`     | actions      | weight in the policy's losses; 0 on all other tokens      |
+ * | `worldWeight`      | observations | weight in the world model's loss; 0 on all other tokens   |
  *
- * A loss is summed over tokens, so every mean is in the weights (`weights.ts`), and a weight of 0 says that
- * the token is not the loss's business. All inputs are 0 on tokens they say nothing about.
+ * A loss is summed over tokens, so every mean is in the weights (`weights.ts`), and a weight of 0
+ * excludes the token from the loss. All inputs are 0 on tokens they do not apply to.
  *
- * Metrics are named `policy.…`, `world.…`: `….tokens` counts tokens, `….loss` is what the objective adds
- * to the loss, and all others are sums over tokens that `meanMetrics` divides by the count.
+ * Metrics are named `policy.…`, `world.…`: `….tokens` counts tokens, `….loss` is what the objective
+ * adds to the loss, and all others are sums over tokens that `meanMetrics` divides by the count.
  */
 import { type Expr, input, mul, type Operand, select } from "./expression.js";
 
@@ -29,7 +29,7 @@ export const targetReturn = input("targetReturn");
 export const policyWeight = input("policyWeight");
 export const worldWeight = input("worldWeight");
 
-/** A loss times its weight; where that is 0 the loss is not even looked at, so it cannot bring in NaN. */
+/** A loss times its weight; if that is 0 the loss is not evaluated, so it cannot bring in NaN. */
 export function weighted(weight: Expr, loss: Expr): Expr {
   return select(weight, mul(weight, loss), 0);
 }

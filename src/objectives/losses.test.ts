@@ -1,4 +1,6 @@
-/** Every objective against its closed form, its derivative against that and against finite differences. */
+/**
+ * Every objective against its closed form, and its derivative against that and finite differences.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { entropyObjective } from "./entropy.js";
@@ -30,7 +32,7 @@ function expectClose(actual: number, expected: number, tolerance = 1e-10) {
   expect(Math.abs(actual - expected)).toBeLessThanOrEqual(tolerance * (1 + Math.abs(expected)));
 }
 
-/** Compares the derivative with differences, except where a kink lies within the step. */
+/** Compares the derivative with finite differences, unless a kink lies within the interval. */
 function expectDifferences(objective: Objective, by: Quantity, at: Quantities, inputs: Inputs) {
   const h = 1e-5;
   const x = at[by]!;
@@ -78,7 +80,7 @@ describe("policyObjective", () => {
     expect(judged).toBeGreaterThan(50);
   });
 
-  it("reports ratio, clipped share and how far the policy moved", () => {
+  it("reports ratio, clipped fraction and how far the policy moved", () => {
     // Ratios 1, 2, 0.5, 4 with advantages 1, 1, −1, −1; the fifth token is an observation.
     const { metrics, loss } = evaluateObjective(objective, {
       count: 5,
@@ -99,7 +101,7 @@ describe("policyObjective", () => {
     expect(means["policy.moved"]).toBeCloseTo((-2 * Math.LN2) / 4, 12);
   });
 
-  it("weighs what another sampler drew by the truncated ratio of probabilities, in loss and slope", () => {
+  it("weights a separate sampler's tokens by the truncated probability ratio, in loss and slope", () => {
     const clip = { clipLow: 0.2, clipHigh: 0.3, dualClip: 3 };
     const corrected = policyObjective(clip, { importanceCap: 2 });
     fc.assert(
@@ -180,7 +182,7 @@ describe("klObjective", () => {
     );
   });
 
-  it("counts 10 and does not pull where the estimate would be larger", () => {
+  it("has a loss of 10 and no gradient if the estimate would be larger", () => {
     // exp(d) − d − 1 = 10 at d = 2.6107… and at d = −10.99998…
     for (const [inside, outside] of [
       [2.61, 2.612],
@@ -198,7 +200,7 @@ describe("klObjective", () => {
   it("clamps the difference at ±20, so that nothing overflows", () => {
     for (const difference of [-21, -19, 19, 21, 1000, -1000])
       expect(at(difference)).toEqual({ loss: 0.2, slope: 0, kl: 10 });
-    // Without its clamp exp would be infinite, and its slope 0 · ∞.
+    // Without the clamp exp would be infinite, and its slope 0 · ∞.
     for (const expr of [objective.loss, derivative(objective.loss, "logprob")])
       expect(
         evaluate(expr, { logprob: -2000 }, { referenceLogprob: -1, policyWeight: 1 }),
@@ -239,13 +241,13 @@ describe("valueObjective", () => {
     loss: lossOf(objective, { value: v }, { oldValue: old, targetReturn: target, policyWeight: 1 }),
   });
 
-  it("is half the squared error, with no pull beyond the clip", () => {
+  it("is half the squared error, without gradient beyond the clip", () => {
     expectClose(at(1.2, 1, 3).slope, 2 * (1.2 - 3));
     expectClose(at(1.2, 1, 3).loss, 1.8 ** 2);
-    // Moved 1 towards the target, of which 0.5 count: the loss is that of 1.5 and pulls no further.
+    // Moved 1 towards the target, of which 0.5 count: the loss is that of 1.5, without gradient.
     expectClose(at(2, 1, 3).slope, 0);
     expectClose(at(2, 1, 3).loss, 1.5 ** 2);
-    // Moved away from the target: pulled back in full.
+    // Moved away from the target: full gradient.
     expectClose(at(2, 1, 0).slope, 4);
   });
 
@@ -286,7 +288,7 @@ describe("worldObjective", () => {
     expect(judged).toBeGreaterThan(80);
   });
 
-  it("reports the clipped share and the mean probability of observation tokens", () => {
+  it("reports the clipped fraction and the mean probability of observation tokens", () => {
     const { metrics } = evaluateObjective(worldObjective(cases[2]![0]), {
       count: 4,
       quantities: { logprob: [0.1, 0.2, 0.6, 0.9].map(Math.log) },
@@ -323,14 +325,14 @@ describe("all together", () => {
     expect(quantitiesOf(...expressionsOf(all))).toHaveLength(3);
   });
 
-  it("leaves tokens without weight alone, even impossible ones", () => {
+  it("ignores tokens without weight, even impossible ones", () => {
     const at = { logprob: Number.NEGATIVE_INFINITY, value: 1, entropy: 1 };
     for (const expr of expressionsOf(all)) expect(evaluate(expr, at, nothing)).toBe(0);
     for (const by of ["logprob", "value", "entropy"] as const)
       expect(slopeOf(all, by, at, nothing)).toBe(0);
   });
 
-  it("an observation token feels the world model only, an action token the policy only", () => {
+  it("gives observation tokens the world model's gradient only, and action tokens the policy's only", () => {
     const at = { logprob: Math.log(0.1), value: 1, entropy: 1 };
     expectClose(slopeOf(all, "logprob", at, { ...nothing, worldWeight: 2 }), -0.2);
     const action = { advantage: 1, oldLogprob: at.logprob, referenceLogprob: at.logprob };
@@ -353,7 +355,7 @@ describe("gradientShare", () => {
     expect(gradientShare(probabilities, isNoisy, options("cmae")).noisy).toBe(1);
   });
 
-  it("is 0 where there is no gradient, also for impossible tokens", () => {
+  it("is 0 if there is no gradient, also for impossible tokens", () => {
     const nothing = { noisy: 0, meaningful: 0, total: 0 };
     expect(gradientShare([], [], options("ce"))).toEqual(nothing);
     expect(gradientShare([0, 1], [1, 0], options("mae"))).toEqual(nothing);

@@ -1,5 +1,5 @@
 /**
- * MAE of the observation's token: what its probability lacks (PaW eq. 6).
+ * MAE of the observation's token: the probability it lacks (PaW eq. 6).
  *
  *   1 − p           d/d log p = −p
  */

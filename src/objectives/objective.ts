@@ -1,4 +1,7 @@
-/** The whole objective of an update: the policy's losses, and the world model's where PaW is on (PaW eq. 3). */
+/**
+ * The whole objective of an update: the policy's losses, plus the world model's if PaW is on (PaW
+ * eq. 3).
+ */
 import { z } from "zod";
 import { entropyObjective } from "./entropy.js";
 import { type Objective, sumObjectives } from "./expression.js";
@@ -55,7 +58,10 @@ export const objectiveOptions = z
 
 export type ObjectiveOptions = z.output<typeof objectiveOptions>;
 
-/** The objective of an update. A coefficient of 0 leaves its term and its inputs out, as does no other sampler. */
+/**
+ * The objective of an update. A coefficient of 0 leaves out its term and inputs; so does having no
+ * separate sampler.
+ */
 export function updateObjective(
   options: ObjectiveOptions,
   paw: PawOptions,

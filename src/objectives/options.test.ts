@@ -35,7 +35,7 @@ describe("settings of objectives", () => {
     });
   });
 
-  it("weigh what another sampler drew only where there is one", () => {
+  it("weight a sampler's tokens only if there is a separate sampler", () => {
     const inputs = (sampler?: boolean) => {
       const more = { critic: false, ...(sampler !== undefined && { sampler }) };
       const options = objectiveOptions.parse({});
@@ -46,7 +46,7 @@ describe("settings of objectives", () => {
     expect(inputs()).not.toContain("samplerLogprob");
   });
 
-  it("leave a term and its inputs out where its weight is 0, or it is off", () => {
+  it("leave out a term and its inputs if its weight is 0, or it is off", () => {
     const readBy = (given: object, paw: object = {}, critic = false) => {
       const options = objectiveOptions.parse({ kl: 0, entropy: 0, ...given });
       const { loss } = updateObjective(options, pawOptions.parse({ loss: "off", ...paw }), {
@@ -64,7 +64,7 @@ describe("settings of objectives", () => {
     expect(readBy({}, { loss: "ce" })).toContain("worldWeight");
   });
 
-  it("count the tokens of supervised learning that weigh something", () => {
+  it("count the tokens of supervised learning with a weight above 0", () => {
     const values = {
       count: 3,
       quantities: { logprob: Float32Array.of(0, -1, -2) },

@@ -1,15 +1,17 @@
 /**
- * The clipped policy gradient with dual clip (Schulman et al. 2017, arXiv 1707.06347, PPO eq. 7; dual clip:
- * Ye et al. 2020, arXiv 1912.09729). PaW's L_RL (PaW eq. 1), as its baselines compute it.
+ * The clipped policy gradient with dual clip (Schulman et al. 2017, arXiv 1707.06347, PPO eq. 7;
+ * dual clip: Ye et al. 2020, arXiv 1912.09729). PaW's L_RL (PaW eq. 1), as its baselines compute
+ * it.
  *
  *   ratio = exp(log p − old log p)
  *   loss  = max(−A·ratio, −A·clamp(ratio, 1 − low, 1 + high)), and for A < 0 no more than −A·dual
  *
- * d loss / d log p = −A·ratio where nothing is clipped, else 0.
+ * d loss / d log p = −A·ratio if nothing is clipped, else 0.
  *
- * Where another sampler drew the actions, its probabilities are not quite those of the policy that learns. Each
- * token's loss is then multiplied by the truncated importance weight (Yao et al. 2025, "Your efficient RL framework
- * secretly brings you off-policy RL training"; truncated: Ionides 2008):
+ * If a separate sampler sampled the actions, its probabilities are not quite those of the policy
+ * that learns. Each token's loss is then multiplied by the truncated importance weight (Yao et al.
+ * 2025, "Your efficient RL framework secretly brings you off-policy RL training"; truncated:
+ * Ionides 2008):
  *
  *   weight = min(exp(old log p − sampler's log p), cap)
  */
@@ -38,24 +40,24 @@ import {
 
 /** How far one update may move the policy. */
 export interface ClipOptions {
-  /** The ratio counts down to 1 − clipLow … */
+  /** The ratio is clipped below at 1 − clipLow … */
   readonly clipLow: number;
-  /** … and up to 1 + clipHigh. */
+  /** … and above at 1 + clipHigh. */
   readonly clipHigh: number;
   /** A bad action's loss is at most this many times its advantage. */
   readonly dualClip: number;
 }
 
-/** How far to trust what another sampler drew. */
+/** How far to trust a separate sampler's tokens. */
 export interface ImportanceOptions {
-  /** Tokens weigh at most this much. */
+  /** Upper bound of a token's weight. */
   readonly importanceCap: number;
 }
 
-/** Beyond this the ratio is clipped anyway; the bound only keeps it from overflowing. */
+/** Beyond this the ratio is clipped anyway; the bound only prevents overflow. */
 const LARGEST_LOG_RATIO = 20;
 
-/** The clipped policy gradient over action tokens; with `importance`, over those of another sampler. */
+/** The clipped policy gradient over action tokens; with `importance`, over a separate sampler's. */
 export function policyObjective(
   { clipLow, clipHigh, dualClip }: ClipOptions,
   importance?: ImportanceOptions,
@@ -85,7 +87,10 @@ export function policyObjective(
   };
 }
 
-/** A loss of tokens that another sampler drew, each weighed by how much likelier the policy was to draw it. */
+/**
+ * The loss of a separate sampler's tokens, each weighted by how much likelier the policy was to
+ * sample it.
+ */
 function correct(loss: Expr, cap: number): Objective {
   const bound = clamp(sub(oldLogprob, samplerLogprob), -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO);
   const ratio = exp(bound);

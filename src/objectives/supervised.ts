@@ -1,5 +1,5 @@
 /**
- * Supervised learning: cross-entropy of tokens that are known to be right, each with its weight.
+ * Supervised learning: weighted cross-entropy of target tokens.
  *
  *   loss = −w·log p
  */
@@ -8,7 +8,9 @@ import { counted, weighted } from "./inputs.js";
 
 const weight = input("weight");
 
-/** Cross-entropy weighted by the input `weight`; sum to 1 over a batch to make it a mean. */
+/**
+ * Cross-entropy weighted by the input `weight`; it is a mean if the weights of a batch sum to 1.
+ */
 export const supervisedObjective: Objective = {
   loss: weighted(weight, neg(logprob)),
   metrics: {

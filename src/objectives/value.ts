@@ -1,11 +1,11 @@
 /**
- * The critic's loss, with the value kept near what it was before the update (Schulman et al. 2017, as
- * PPO's implementations clip it).
+ * The critic's loss, with the value clipped to near what it was before the update (Schulman et al.
+ * 2017, clipped as in PPO's implementations).
  *
  *   near = clamp(V, V_old − clip, V_old + clip)
  *   loss = c · ½ · max((V − R)², (near − R)²)
  *
- * d loss / d V = c·(V − R), or 0 where the clipped error is the larger one.
+ * d loss / d V = c·(V − R), or 0 if the clipped error is the larger one.
  */
 import { add, clamp, type Expr, less, max, mul, type Objective, sub, value } from "./expression.js";
 import { counted, oldValue, policyWeight, targetReturn, weighted } from "./inputs.js";

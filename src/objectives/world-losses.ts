@@ -1,4 +1,7 @@
-/** The world-model losses by name. A new one is a file beside these and a line here (CONTRIBUTING.md). */
+/**
+ * The world-model losses by name. To add one, write a file beside these and add a line here
+ * (CONTRIBUTING.md).
+ */
 import { clippedMae } from "./clipped-mae.js";
 import { crossEntropy } from "./cross-entropy.js";
 import { mae } from "./mae.js";

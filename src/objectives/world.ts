@@ -1,7 +1,7 @@
 /**
- * The world model's loss: predict the observation that an action caused, by the token loss of choice
- * (`world-losses.ts`). The mean over tokens and transitions (PaW eq. 9) and the balance λ (PaW eq. 11) are in
- * `worldWeight`.
+ * The world model's loss: predict the observation that an action caused, by the chosen token loss
+ * (`world-losses.ts`). The mean over tokens and transitions (PaW eq. 9) and the balance λ (PaW eq.
+ * 11) are in `worldWeight`.
  */
 import { type Expr, type Objective, sub } from "./expression.js";
 import { counted, weighted, worldWeight } from "./inputs.js";
@@ -10,7 +10,7 @@ import { type WorldOptions, worldLossOf } from "./world-losses.js";
 
 export type { WorldOptions } from "./world-losses.js";
 
-/** The loss of one observation token, before any weight. */
+/** The loss of one observation token, unweighted. */
 export function worldTokenLoss(options: WorldOptions): Expr {
   return worldLossOf(options).token(options);
 }
@@ -27,7 +27,7 @@ export function worldObjective(options: WorldOptions): Objective {
       "world.clipped": counted(worldWeight, sub(1, kept?.(options) ?? ALL)),
       "world.p": counted(worldWeight, p),
     },
-    // What a mask leaves out has no gradient: nearly everything, once a model knows its world.
+    // Masked tokens have no gradient: nearly all of them, once a model knows its world.
     ...(kept !== undefined && { sparse: true }),
   };
 }

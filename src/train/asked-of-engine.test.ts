@@ -1,4 +1,6 @@
-/** What training and evaluation ask of an engine: at which temperatures, of which tokens, of which weights. */
+/**
+ * What training and evaluation ask of an engine: which temperatures, which tokens, which weights.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Engine, TrainSequence } from "../engine/engine.js";
@@ -19,7 +21,7 @@ import { rwmlConfig } from "./rwml-config.js";
 import { tinyConfig } from "./testing.js";
 import { worldTexts } from "./world-text.js";
 
-/** Weights move far in an update, so that old and new ones cannot be taken for one another. */
+/** Weights move far in one update, so that old and new ones cannot be confused. */
 const config = tinyConfig({
   updates: 2,
   groups: 2,
@@ -46,7 +48,7 @@ const environment: Environment = {
 };
 let created = 0;
 let tokenizer: Tokenizer;
-/** Its weights stay those that every test begins with. */
+/** Its weights stay the ones that every test starts with. */
 let start: Engine;
 
 async function fresh(): Promise<Engine> {
@@ -66,7 +68,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => start.dispose());
 
-/** Numbers of the tokens that have a weight of that kind. */
+/** Counts the tokens that have a weight of that kind. */
 function at(
   sequences: readonly TrainSequence[],
   weight: "policyWeight" | "worldWeight",
@@ -86,7 +88,10 @@ const largestDifference = (a: readonly number[], b: readonly number[]) => {
 
 describe("RL at a temperature of 0.7", () => {
   let recorded: ReturnType<typeof recording>;
-  /** The last pass of each update is the one that is learnt from; those before it measure gradients. */
+  /**
+   * The last pass of each update is the one that is learnt from; the earlier ones measure
+   * gradients.
+   */
   const learnt = () => recorded.asked.passes.filter((_, i) => i % 4 === 3);
   beforeAll(async () => {
     created = 0;
@@ -103,7 +108,7 @@ describe("RL at a temperature of 0.7", () => {
   }, 240_000);
   afterAll(() => recorded.engine.dispose());
 
-  it("samples, scores, measures and learns there, and predicts observations at 1", () => {
+  it("samples, scores, measures and learns at it, and predicts observations at 1", () => {
     const { samples, forwards, passes } = recorded.asked;
     expect(samples.length).toBeGreaterThan(0);
     expect(new Set(samples.map(({ temperature }) => temperature))).toEqual(new Set([0.7]));
@@ -122,18 +127,18 @@ describe("RL at a temperature of 0.7", () => {
     expect(at(learnt()[0]!.sequences, "worldWeight", () => [])).not.toEqual([]);
   });
 
-  it("gives each action token the log-probability that it was drawn with", () => {
+  it("gives each action token the log-probability it was sampled with", () => {
     for (const { sequences, result } of learnt()) {
       const old = at(sequences, "policyWeight", ({ inputs }) => inputs.oldLogprob);
       const now = at(sequences, "policyWeight", (_, i) => result.logprobs[i]!);
       expect(largestDifference(old, now)).toBeLessThan(1e-4);
-      // One token off, they would be others.
+      // One token off, these values would differ.
       const shifted = at(sequences, "policyWeight", (_, i) => result.logprobs[i]!.subarray(1));
       expect(largestDifference(old, shifted)).toBeGreaterThan(0.01);
     }
   });
 
-  it("keeps near the frozen start, not near the weights as they are", async () => {
+  it("stays near the frozen start, not near the current weights", async () => {
     const { forwards } = recorded.asked;
     expect(forwards.map(({ options }) => options.weights)).toEqual(["reference", "reference"]);
     const { sequences, result } = learnt()[1]!;
@@ -146,8 +151,8 @@ describe("RL at a temperature of 0.7", () => {
   });
 });
 
-describe("actions whose log-probabilities at the temperature nobody told", () => {
-  it("are scored anew, at the temperature", async () => {
+describe("actions without log-probabilities at their temperature", () => {
+  it("are scored again, at that temperature", async () => {
     created = 0;
     const { engine, asked } = recording(start);
     const untold: Engine = {
@@ -157,7 +162,7 @@ describe("actions whose log-probabilities at the temperature nobody told", () =>
         (await engine.sample(requests)).map((samples) =>
           samples.map(({ sampledLogprobs: _, ...sample }) => sample),
         ),
-      // The weights are other tests' too.
+      // Other tests use these weights too.
       optimStep: () => engine.discardGradients(),
     };
     const done = async (): Promise<void> => undefined;
@@ -192,7 +197,7 @@ describe("evaluation", () => {
 });
 
 describe("RWML", () => {
-  /** Advantages by whether they are of predictions, at a weight of task rewards. */
+  /** Advantages by whether they belong to predictions, for a given weight of task rewards. */
   async function advantagesAt(weight: number) {
     created = 0;
     let rated = 0;
@@ -209,7 +214,7 @@ describe("RWML", () => {
       {
         engine: { ...engine, capabilities: start.capabilities, optimStep: engine.discardGradients },
         ...{ environment, tokenizer, style, firstUpdate: 0, optimizerSteps: 0 },
-        // Whatever was written is an answer, and no two are the same.
+        // Any text counts as an answer, and no two are the same.
         question: {
           ...question,
           read: (tokens) => ({ text: `answer ${tokens.join(" ")}`, response: "" }),
@@ -249,7 +254,7 @@ describe("RWML", () => {
     return { predictions, actions };
   }
 
-  it("weighs task rewards beside predictions, and learns at the temperature", async () => {
+  it("weighs task rewards against predictions, and learns at the temperature", async () => {
     await start.snapshotReference();
     const [plain, heavy] = [await advantagesAt(1), await advantagesAt(2.5)];
     for (const advantages of [plain.predictions, plain.actions])

@@ -1,4 +1,7 @@
-/** What breaks while training: the run goes on where it honestly can, and says what it left out. */
+/**
+ * What breaks while training: the run continues if it can do so honestly, and says what it left
+ * out.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Engine } from "../engine/engine.js";
@@ -32,7 +35,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => engine.dispose());
 
-/** One update in a world with something changed about each of its episodes. */
+/** One update in a world where something is changed about each of its episodes. */
 async function oneUpdate(
   change: (env: Env) => Partial<Env>,
   changedEngine: Engine = engine,
@@ -57,8 +60,8 @@ const episodesOf = ({ groups }: FinishedUpdate) => groups.flatMap((group) => gro
 const allFinite = (line: object): boolean => Object.values(line).every(Number.isFinite);
 
 describe("an update", () => {
-  it("with a group of broken episodes learns from the others, and tells", async () => {
-    // Whichever task is drawn first cannot be opened.
+  it("with a group of broken episodes learns from the others, and says so", async () => {
+    // The task that is sampled first cannot be opened.
     let broken: string | undefined;
     const done = await oneUpdate((env) => ({
       reset(task, seed) {
@@ -94,7 +97,7 @@ describe("an update", () => {
     expect(done.prepared.transitions.every(({ source }) => source.stop !== "broken")).toBe(true);
   });
 
-  it("in which every world throws is given up with the reason", async () => {
+  it("in which every world throws stops with the reason", async () => {
     const failing = oneUpdate(() => ({
       step() {
         throw new Error("the server went away");
@@ -117,7 +120,7 @@ describe("an update", () => {
     expect(describeLeftOut("update 1", episodesOf(done))).toBeUndefined();
   });
 
-  it("whose loss is NaN is refused with the reason, and leaves the weights as they were", async () => {
+  it("with a NaN loss is rejected with the reason, and leaves the weights unchanged", async () => {
     const sequence = { ids: [1, 2, 3] };
     const logprobs = async () => Array.from((await engine.forward([sequence]))[0]!.logprobs);
     const before = await logprobs();
@@ -134,7 +137,7 @@ describe("an update", () => {
 });
 
 describe("a run", () => {
-  it("without tasks to learn on or to be evaluated on is refused before it begins", () => {
+  it("without tasks to learn or evaluate on is refused before it starts", () => {
     const without = (empty: string): Environment => ({
       ...environment,
       tasks: (split) => (split === empty ? [] : environment.tasks(split)),

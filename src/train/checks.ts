@@ -1,4 +1,4 @@
-/** What cannot work is refused before there is a run, and not when its warm start is done. */
+/** Configurations that cannot work are refused before the run starts, not after its warm start. */
 import { EnvError, type Environment } from "../envs/env.js";
 import type { TrainConfig } from "./config.js";
 import { checkCorrections } from "./corrections.js";
@@ -7,7 +7,9 @@ import { evaluationTasks } from "./evaluate.js";
 import { checkGradientCap } from "./gradient-cap.js";
 import { checkGradientLength } from "./gradient-length.js";
 
-/** Throws where a configuration asks for tasks that are not there, or for gradients that cannot be. */
+/**
+ * Throws if a configuration asks for tasks that do not exist, or gradients that cannot be computed.
+ */
 export function checkConfig(config: TrainConfig, environment: Environment): void {
   checkGradientCap(config);
   checkCorrections(config.corrections, environment);

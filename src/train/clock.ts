@@ -1,12 +1,12 @@
 /** A clock for the phases of an update. */
 
-/** Seconds by phase, and the lap that ends one. */
+/** Seconds per phase, and a method that ends a phase. */
 export interface Clock<P extends string> {
   readonly laps: Readonly<Record<P, number>>;
   lap(phase: P): void;
 }
 
-/** Starts a clock; a phase lasts from the end of the one before. */
+/** Starts a clock; each phase starts when the previous one ends. */
 export function createClock<P extends string>(phases: readonly P[]): Clock<P> {
   const laps = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<P, number>;
   let last = performance.now();

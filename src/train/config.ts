@@ -15,7 +15,7 @@ import { sftOptions } from "./sft.js";
 
 const count = z.int().min(1);
 
-/** The model to train: one of a preset size from scratch, or a checkpoint. */
+/** The model to train: a preset size from scratch, or a checkpoint. */
 export const modelOptions = z
   .strictObject({
     start: z
@@ -29,7 +29,7 @@ export const modelOptions = z
   })
   .prefault({});
 
-/** Episodes to imitate before RL, so that a model from scratch speaks the format at all. */
+/** Episodes to imitate before RL, so that a model trained from scratch knows the output format. */
 const warmStartOptions = z
   .strictObject({
     episodes: z.int().min(0).default(0).describe("teacher episodes to imitate before RL (0: none)"),

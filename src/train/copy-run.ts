@@ -1,4 +1,4 @@
-/** A copy of a run, to go on with beside the one it is made of. */
+/** Copies a run, to resume the copy and leave the original alone. */
 import { cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
@@ -6,20 +6,20 @@ import { readManifest, writeManifest } from "../runs/manifest.js";
 import { explainIo, RunError } from "../runs/run-error.js";
 import { findLock } from "../runs/run-lock.js";
 
-/** Copies a run that nobody is writing to into a new or empty folder. */
+/** Copies a run that no process is writing to into a new or empty folder. */
 export function copyRun(from: string, to: string): void {
   const manifest = readManifest(from);
   const { owner } = findLock(from);
   if (owner !== undefined)
     throw new RunError(
-      `${from} is being written by process ${owner}: wait for it, or end it first`,
+      `${from} is being written by process ${owner}: wait for it to finish, or stop it first`,
     );
   if (existsSync(to) && readdirSync(to).length > 0)
     throw new RunError(`${to} is not empty: a copy of ${from} needs a folder of its own`);
   const pointer = pointers(from)[0];
   if (pointer !== undefined)
     throw new RunError(
-      `${from} cannot be copied: ${pointer} points to an engine server, which keeps weights for one run alone. Go on without --out.`,
+      `${from} cannot be copied: ${pointer} points to an engine server, which keeps weights for one run only. Resume without --out.`,
     );
   try {
     mkdirSync(dirname(to), { recursive: true });

@@ -21,7 +21,7 @@ const setup = { environment, style, stepLimit: 20, seed: 5 };
 const options = (changes: object) =>
   correctionOptions.parse({ episodes: 100, teacher: "seeker", ...changes });
 
-/** Attempts by chance: most fail. */
+/** Random attempts: most fail. */
 async function attempts(): Promise<readonly Group[]> {
   return rollout({
     environment,
@@ -37,7 +37,7 @@ async function attempts(): Promise<readonly Group[]> {
 const key = ({ group, attempt }: { group: number; attempt: number }) => `${group}.${attempt}`;
 
 describe("corrections", () => {
-  it("go the learner's way to some step, then the teacher's to the goal", async () => {
+  it("follow the learner up to some step, then the teacher to the goal", async () => {
     const groups = await attempts();
     const failed = groups.flatMap(({ episodes }) => episodes.filter(({ success }) => !success));
     expect(failed.length).toBeGreaterThan(10);
@@ -61,7 +61,7 @@ describe("corrections", () => {
     expect(solved / corrected.length).toBeGreaterThan(0.7);
   });
 
-  it("can be those of groups in which nobody succeeded, and no more than asked for", async () => {
+  it("can be limited to groups without a success, and to the number asked for", async () => {
     const groups = await attempts();
     const [first] = groups;
     const saved = [{ ...first!.episodes[0]!, success: true }, ...first!.episodes.slice(1)];
@@ -101,13 +101,13 @@ describe("corrections", () => {
       ),
     );
     expect(weights(made.sequences)).toBe(weights(own));
-    // What the engine cannot read is left out.
+    // Sequences too long for the engine are left out.
     expect(await correct(groups, options({ episodes: 4 }), { ...whole, maxTokens: 10 })).toBe(
       undefined,
     );
   });
 
-  it("need a teacher that is there", () => {
+  it("need a teacher that the environment has", () => {
     const { seeker: _, ...without } = environment;
     expect(() => checkCorrections(options({}), without)).toThrow(
       "corrections.teacher: household has no seeker to take over; name another teacher, or set corrections.episodes to 0",
@@ -115,7 +115,7 @@ describe("corrections", () => {
     expect(() => checkCorrections(options({ episodes: 0 }), without)).not.toThrow();
   });
 
-  it("are part of the update: recorded, and found again by replay", async () => {
+  it("are part of the update: recorded, and reproduced by replay", async () => {
     const folder = join(mkdtempSync(join(tmpdir(), "pawl-corrections-")), "run");
     const corrections = { episodes: 2, teacher: "seeker", weight: 0.5 };
     await trainRun(tinyConfig({ updates: 1, corrections }), { folder });

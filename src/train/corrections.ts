@@ -1,12 +1,14 @@
 /**
- * Corrections: a teacher takes over where the learner failed, and is imitated from there.
+ * Corrections: a teacher takes over where the learner failed, and the policy imitates it from
+ * there.
  *
- * In the manner of DAgger (Ross et al. 2011, arXiv 1011.0686): what a learner must know is what to do in the states that
- * its own mistakes lead to, and a teacher that plays alone never gets there. A group in which every attempt
- * fails has nothing to compare, so RL learns nothing from it; a correction does.
+ * Similar to DAgger (Ross et al. 2011, arXiv 1011.0686): a learner must know what to do in the
+ * states that its own mistakes lead to, and a teacher that plays alone never gets there. If every
+ * attempt of a group fails there is nothing to compare, so RL learns nothing from it; a correction
+ * does.
  *
- * Left out of the textbook: the teacher labels the states after the take-over only, not every state of the
- * episode, so that a correction stays one sequence that is read in one pass.
+ * Unlike textbook DAgger, the teacher labels only the states after it takes over, not every state
+ * of the episode, so that a correction stays one sequence that is read in one pass.
  */
 import { z } from "zod";
 import type { TrainSequence } from "../engine/engine.js";
@@ -54,7 +56,7 @@ export interface CorrectionSetup {
   readonly seed: number;
 }
 
-/** What a policy is to imitate beside its own update. */
+/** What a policy imitates in addition to its own update. */
 export interface Corrections {
   readonly episodes: number;
   /** With a `weight` per token: 1 on the teacher's actions, 0 elsewhere. */
@@ -63,7 +65,10 @@ export interface Corrections {
   readonly weight: number;
 }
 
-/** Lets the teacher take over some of the failed episodes; nothing where corrections are off or nothing failed. */
+/**
+ * Lets the teacher take over some failed episodes; undefined if corrections are off or nothing
+ * failed.
+ */
 export async function correct(
   groups: readonly Group[],
   options: CorrectionOptions,
@@ -81,8 +86,8 @@ const ACTIONS_OF_THE_TEACHER = { observationWeight: 0, randomActions: false } as
 const hasTarget = (weight: ArrayLike<number>): boolean => Array.from(weight).some((w) => w > 0);
 
 /**
- * Failed episodes as the teacher would have gone on from a random step of theirs. The learner's own steps
- * are marked as strayed: shown, and not imitated.
+ * Failed episodes, continued by the teacher from a random step. The learner's own steps are marked
+ * as random actions: part of the context, but not imitated.
  */
 export async function correctEpisodes(
   groups: readonly Group[],
@@ -127,7 +132,7 @@ export async function correctEpisodes(
 
 const isFailed = ({ success, stop }: Episode): boolean => !success && stop !== "broken";
 
-/** Refuses corrections by a teacher that the environment does not have. */
+/** Rejects a teacher that the environment does not have. */
 export function checkCorrections(
   { episodes, teacher }: CorrectionOptions,
   environment: Environment,

@@ -1,4 +1,4 @@
-/** A critic with weights of its own: what it learns, where it is kept, and what is refused. */
+/** A critic with its own weights: what it learns, where it is saved, and what is refused. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ const ppo = (changes: object = {}) =>
     ...changes,
   });
 
-/** What a run recorded, without what depends on the clock and the machine. */
+/** What a run recorded, except what depends on the clock and the machine. */
 function numbers(folder: string): readonly MetricsLine[] {
   return openRun(folder, fail)
     .metrics()
@@ -54,14 +54,14 @@ async function divergences(folder: string) {
 const holdsValueHead = (folder: string): boolean =>
   readFileSync(join(folder, "model.safetensors")).includes("value_head");
 
-describe("what a critic of its own learns", () => {
+describe("what a separate critic learns", () => {
   const MAX_RETURN = 10;
   const model = { preset: "tiny", vocabularySize: 16, maxContext: 32 } as const;
   const [won, lost] = [
     [1, 2, 3, 4],
     [5, 6, 7, 8, 9],
   ] as const;
-  /** Two sequences whose last two tokens and third token are actions, worth 10 and 0. */
+  /** Two sequences whose action tokens (the last two, and the third) are worth 10 and 0. */
   const update = (values: readonly ArrayLike<number>[]): Update => {
     const weights = [
       [0, 0, 0.25, 0.25],
@@ -81,7 +81,7 @@ describe("what a critic of its own learns", () => {
     return { sequences } as unknown as Update;
   };
 
-  it("are values in returns, from 0 to what the actions were worth", async () => {
+  it("are values in returns, from 0 to the actions' true worth", async () => {
     const config = ppo({ critic: { learningRate: 3e-3 }, optimizer: { warmup: 0 } });
     const critic = await openCritic(config, model, MAX_RETURN, { seed: 1 });
     const actions = [
@@ -99,7 +99,8 @@ describe("what a critic of its own learns", () => {
     const [high, low] = await critic.values(actions);
     for (const at of [2, 3]) expect(Math.abs(high![at]! - MAX_RETURN)).toBeLessThan(1);
     expect(Math.abs(low![2]!)).toBeLessThan(1);
-    // At first every value is 0: errors of 1, 1 and 0 in units of the largest return, about a mean of 2/3.
+    // Every value starts at 0: errors of 1, 1 and 0 in units of the largest return, around a mean
+    // of 2/3.
     expect(lines[0]!["critic.error"]).toBeCloseTo(2 / 3, 5);
     expect(lines[0]!["critic.loss"]).toBeCloseTo(0.01 * 0.5 * 0.5, 6);
     expect(lines[0]!["critic.explained"]).toBeCloseTo(1 - 2 / (2 / 3), 4);
@@ -127,7 +128,7 @@ describe("a run of PPO", () => {
     expect(await divergences(whole)).toEqual({ found: [], learnt: [true, true] });
   }, 240_000);
 
-  it("goes on after an interruption to the same numbers", async () => {
+  it("resumes after an interruption with the same numbers", async () => {
     const cut = join(parent, "cut");
     const controller = new AbortController();
     const interrupted = trainRun(ppo(), {
@@ -140,7 +141,7 @@ describe("a run of PPO", () => {
     expect(numbers(cut)).toEqual(numbers(whole));
   }, 240_000);
 
-  it("that was recorded before critics had weights of their own goes on with its head, and replays", async () => {
+  it("that was recorded before critics had their own weights resumes with its value head, and replays", async () => {
     const shared = ppo({ critic: { weights: "shared" } });
     const before = join(parent, "before");
     await trainRun({ ...shared, updates: 1 }, { folder: before });
@@ -151,7 +152,8 @@ describe("a run of PPO", () => {
     const content = { ...JSON.parse(readFileSync(manifest, "utf8")), config: old };
     writeFileSync(manifest, JSON.stringify(content));
     expect((await divergences(before)).found).toEqual([]);
-    // Its settings are read as they held then, and a critic of its own is another run.
+    // Its settings are read as they were at the time, and a separate critic would be a different
+    // run.
     const longer = { ...trainConfigOf(before), updates: 2 };
     expect(longer.critic.weights).toBe("shared");
     await expect(
@@ -161,7 +163,7 @@ describe("a run of PPO", () => {
     expect(numbers(before).at(-1)).toHaveProperty(["policy.value"]);
   }, 240_000);
 
-  it("has its critic beside the policy on an engine server, or on another, with the same numbers", async () => {
+  it("puts its critic on the policy's engine server, or on another, with the same numbers", async () => {
     const serve = (name: string) =>
       startTestServer({ model: testModel, folder: join(parent, name), extensions: true });
     const [server, other] = [await serve("server"), await serve("other")];
@@ -172,7 +174,7 @@ describe("a run of PPO", () => {
     for (const [i, line] of a.entries())
       for (const [name, value] of Object.entries(line))
         expect(b[i]![name], name).toBeCloseTo(value, 4);
-    // The reference, and of each of the two kept checkpoints the policy and its critic, with one save to spare each.
+    // The reference, plus policy and critic of both kept checkpoints, with one spare save each.
     expect(readdirSync(join(parent, "server", "there")).length).toBeLessThanOrEqual(7);
     const engine = { address: server.url, copy: true };
     const apart = ppo({ engine, critic: { engine: other.url }, updates: 1 });
@@ -185,7 +187,7 @@ describe("a run of PPO", () => {
 });
 
 describe("settings of a critic", () => {
-  it("are refused where there is none of its own, or it could not get its weights", () => {
+  it("are refused if there is no separate critic, or it could not get its weights", () => {
     const grpo = tinyConfig({ critic: { learningRate: 1e-3 } });
     expect(() => checkCritic(grpo)).toThrow(/critic.learningRate: there is no critic/);
     const shared = ppo({ critic: { weights: "shared", engine: "http://gpu:1", learningRate: 1 } });

@@ -1,10 +1,12 @@
 /**
- * PPO's critic with weights of its own: a second model that starts as the policy does, with a value head, and
- * learns nothing but values, at a learning rate of its own (the paper has 1e-5 beside the policy's 1e-6).
+ * PPO's critic with its own weights: a second model that starts from the policy's weights, with a
+ * value head, and learns only values, at its own learning rate (the paper uses 1e-5, with 1e-6 for
+ * the policy).
  *
- * Its head works in units of R_max, the largest return. A head that starts at 0 would else have to grow by the
- * size of the returns first, at a rate that is meant for weights, and the clip (`objective.valueClip`) would be a
- * share of the way that depends on the environment. Advantages and targets are in returns, as everywhere.
+ * Its head works in units of R_max, the largest return. Otherwise a head that starts at 0 would
+ * first have to grow to the size of the returns, at a learning rate meant for weights, and the
+ * effect of the clip (`objective.valueClip`) would depend on the environment. Advantages and
+ * targets are in returns, as everywhere else.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -48,7 +50,7 @@ export const criticOptions = z
   })
   .prefault({});
 
-/** What a run says of its critic. Runs recorded before critics had weights of their own say nothing. */
+/** A run's critic settings. Runs recorded before critics had their own weights have none. */
 export interface CriticConfig {
   readonly advantage: Pick<AdvantageOptions, "name">;
   readonly critic?: z.output<typeof criticOptions>;
@@ -59,34 +61,34 @@ export interface CriticConfig {
 
 /** The critic's folder in a checkpoint. */
 const FOLDER = "critic";
-/** 1e-5 to 1e-6 in the paper. */
+/** The paper's ratio: 1e-5 to 1e-6. */
 const RATE = 10;
 
-/** A critic with weights of its own. */
+/** A critic with its own weights. */
 export interface Critic {
   /** The value of each target token, in units of returns. */
   values(sequences: readonly TargetSequence[]): Promise<readonly Float32Array[]>;
-  /** Learns the update's value targets; what it says of them are numbers by name, in units of R_max. */
+  /** Learns the update's value targets; returns metrics by name, in units of R_max. */
   learn(update: Update, options: CriticLearnOptions): Promise<MetricsLine>;
-  /** Writes to, and reads from, a folder inside the policy's checkpoint. */
+  /** Writes to and reads from a folder inside the policy's checkpoint. */
   save(checkpoint: string): Promise<void>;
   load(checkpoint: string): Promise<void>;
-  /** Starts over from the weights that the policy starts from. */
+  /** Starts over from the policy's initial weights. */
   start(reference: string): Promise<void>;
   dispose(): Promise<void>;
 }
 
-/** How an update's values are learnt; the rest is the critic's own. */
+/** How an update's values are learnt; the critic decides the rest. */
 export type CriticLearnOptions = Omit<LearnOptions, "objective" | "optimizer">;
 
-/** Whether a run has a critic at all: its estimator asks for values. */
+/** Whether a run has a critic at all: its estimator needs values. */
 export function hasCritic({ advantage }: Pick<CriticConfig, "advantage">): boolean {
   return usesCritic(advantage);
 }
 
 /**
- * Whether a run's critic has weights of its own. A checkpoint without one was written before there were any: then
- * it is a head on the policy, whatever the settings say by now.
+ * Whether a run's critic has its own weights. A checkpoint without them was written before they
+ * existed: then the critic is a head on the policy, whatever the settings say now.
  */
 export function hasOwnCritic(
   { advantage, critic }: Pick<CriticConfig, "advantage" | "critic">,
@@ -96,22 +98,25 @@ export function hasOwnCritic(
   return checkpoint === undefined || existsSync(join(checkpoint, FOLDER));
 }
 
-/** Refuses settings of a critic that the configuration has none of, or that cannot get its weights. */
+/**
+ * Rejects critic settings if the configuration has no separate critic, or it cannot get its
+ * weights.
+ */
 export function checkCritic({ advantage, critic, engine }: CriticConfig): void {
   const given = (["learningRate", "engine"] as const).filter(
     (name) => critic?.[name] !== undefined,
   );
   if (given.length > 0 && !hasOwnCritic({ advantage, ...(critic && { critic }) }))
     throw new ConfigError(
-      `critic.${given.join(", critic.")}: there is no critic with weights of its own here; choose it with --advantage ppo --critic.weights own, or leave this out`,
+      `critic.${given.join(", critic.")}: there is no critic with its own weights here; choose one with --advantage ppo --critic.weights own, or leave this out`,
     );
   if (critic?.engine !== undefined && isRemote(engine) && !engine.copy)
     throw new ConfigError(
-      "critic.engine: the weights it starts from stay on the policy's engine server, where another cannot read them; set engine.copy",
+      "critic.engine: the weights it starts from stay on the policy's engine server, where another server cannot read them; set engine.copy",
     );
 }
 
-/** Starts a critic with the model that the policy starts from. */
+/** Starts a critic with the policy's initial model. */
 export async function openCritic(
   config: CriticConfig,
   model: EngineModel,
@@ -164,7 +169,7 @@ function createCritic(engine: Engine, config: CriticConfig, maxReturn: number): 
   };
 }
 
-/** The sequence up to its last action, with what values are learnt from, in units of R_max. */
+/** The sequence up to its last action, with the inputs of the value loss, in units of R_max. */
 function valueSequence({ ids, inputs, steps }: MergedSequence, maxReturn: number): MergedSequence {
   const { oldValue, targetReturn } = inputs;
   const all = Array.from(inputs.policyWeight!);
@@ -183,7 +188,7 @@ function valueSequence({ ids, inputs, steps }: MergedSequence, maxReturn: number
   };
 }
 
-/** How much of the targets' spread the values foresaw: 1 is all, 0 no more than their mean does. */
+/** Explained variance of the targets: 1 is all of it, 0 is no better than their mean. */
 function explained(sequences: readonly MergedSequence[]): number {
   let [count, sum, squares, errors] = [0, 0, 0, 0];
   for (const { targets, inputs } of sequences)

@@ -1,13 +1,13 @@
-/** What is drawn for an update: its seed and its tasks. */
+/** What is sampled for an update: its seed and its tasks. */
 import type { Environment, Task } from "../envs/env.js";
 import { createRandom, mixSeed } from "../random.js";
 
-/** The seed of all draws of an update. */
+/** The seed of everything that is sampled in an update. */
 export function updateSeed({ seed }: { readonly seed: number }, index: number): number {
   return mixSeed(seed, "update", index);
 }
 
-/** The tasks of an update: drawn without repeats, anew for each update. */
+/** The tasks of an update: sampled without replacement, independently for each update. */
 export function drawTasks(
   environment: Environment,
   options: { readonly split: string; readonly groups: number },

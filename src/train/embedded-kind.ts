@@ -31,7 +31,7 @@ function refuseRemoteOnly({ model, loraRank, copy }: EngineOptions): void {
   ];
   if (given.length > 0)
     throw new ConfigError(
-      `${given.join(", ")}: only an engine server has that; name one with --engine http://…, or leave it out`,
+      `${given.join(", ")}: only engine servers have this setting; name one with --engine http://…, or leave it out`,
     );
 }
 

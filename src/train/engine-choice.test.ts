@@ -10,7 +10,7 @@ const served = engineOptions.parse({
 });
 
 describe("engineFor", () => {
-  it("is the engine of the run where none is named, without what is for training", () => {
+  it("is the run's engine if none is named, without the settings for training only", () => {
     const engine = engineFor(served, engineChoice.parse({ threads: 2 }));
     expect(engine).toMatchObject({ address: "http://gpu:8000", model: "small", threads: 2 });
     expect(engine).toMatchObject({ copy: false, loraRank: 8 });
@@ -21,12 +21,12 @@ describe("engineFor", () => {
     expect(engine).toEqual(engineOptions.parse({}));
   });
 
-  it("on another server keeps the rank, which belongs to the weights, and no names", () => {
+  it("on another server keeps the rank, which belongs to the weights, but no names", () => {
     const engine = engineFor(served, { address: "http://other:8000" });
     expect(engine).toEqual(engineOptions.parse({ address: "http://other:8000", loraRank: 8 }));
   });
 
-  it("is embedded for a model that no run trained", () => {
+  it("is embedded for a model that was not trained by a run", () => {
     expect(engineFor(undefined)).toEqual(engineOptions.parse({}));
   });
 });

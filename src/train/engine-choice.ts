@@ -1,10 +1,12 @@
-/** Which engine reads a saved model: the one that is named, else that of the run that trained it. */
+/** Which engine reads a saved model: the named one, or else that of the run that trained it. */
 import type { z } from "zod";
 import { type EngineOptions, engineOptions, isRemote } from "./engines.js";
 
 const engine = engineOptions.unwrap();
 
-/** The engine of commands that only read models; what is not given is as in each model's own run. */
+/**
+ * The engine of commands that only read models; settings not given come from each model's own run.
+ */
 export const engineChoice = engine
   .pick({ threads: true, model: true })
   .extend({
@@ -17,14 +19,15 @@ export const engineChoice = engine
   })
   .prefault({});
 
-/** The settings of an engine, as far as they are given. */
+/** The engine settings that were given. */
 export type EngineChoice = z.output<typeof engineChoice>;
 
 /**
- * The engine to read a model with, given the settings of its run, if a run trained it.
+ * The engine to read a model with, given the settings of the run that trained it, if any.
  *
- * Of those, copies and samplers are for training alone. A server's models say nothing about another engine;
- * the rank of its adapters belongs to the weights and goes with them, except to this process, which has none.
+ * Copies and samplers are for training only. A server's model names mean nothing to another engine;
+ * the rank of its adapters belongs to the weights and is kept, except by the embedded engine, which
+ * has no adapters.
  */
 export function engineFor(
   recorded: EngineOptions | undefined,

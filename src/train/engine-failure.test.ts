@@ -1,4 +1,6 @@
-/** An engine that fails in the middle of an update: all of its episodes are learnt from, or none. */
+/**
+ * An engine that fails in the middle of an update: all of its episodes are learnt from, or none.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +31,7 @@ const settings = (url: string, changes: object = {}): TrainConfig =>
 
 const refuse: Fault = { status: 500, error: "out of memory" };
 
-/** Trains on a server whose sampling calls have these faults, numbered from 0. */
+/** Trains on a server whose sampling calls, numbered from 0, have these faults. */
 async function trainWith(
   name: string,
   fault: (call: number) => Fault | undefined,
@@ -53,7 +55,7 @@ async function trainWith(
 }
 
 describe("an engine that fails in the middle of an update", () => {
-  it("once: the call is repeated, and the update has all episodes, the same ones", async () => {
+  it("once: the call is repeated, and the update has the same episodes as without the failure", async () => {
     const calm = await trainWith("calm", () => undefined);
     const once = await trainWith("once", (call) => (call === 1 ? refuse : undefined));
     expect(calm.server.counts.get("sample_batch")).toBe(2);
@@ -65,7 +67,7 @@ describe("an engine that fails in the middle of an update", () => {
     }
     expect(once.actions).toEqual(calm.actions);
 
-    // For good: nothing is learnt from the episodes that were over, and the run can go on.
+    // For good: finished episodes of the update are not learnt from, and the run can be resumed.
     const always = await trainWith("always", (call) => (call >= 1 ? refuse : undefined));
     expect(always.failed?.message).toMatch(/the engine failed twice in a row: .*out of memory/);
     expect(always.run.manifest).toMatchObject({ status: "failed" });
@@ -77,7 +79,7 @@ describe("an engine that fails in the middle of an update", () => {
     for (const { server } of [calm, once, always]) await server.close();
   });
 
-  it("in an evaluation: no table of the tasks that were quick", async () => {
+  it("in an evaluation: no table of only the tasks that finished early", async () => {
     const evaluation = { every: 1, tasks: 2, splits: ["valid_seen"] };
     const { failed, run, server } = await trainWith(
       "evaluation",

@@ -1,4 +1,6 @@
-/** A kind of engine: how settings address it, and how it is started. One kind a file; `engines.ts` lists them. */
+/**
+ * A kind of engine: its settings and how it is started. One file per kind; `engines.ts` lists them.
+ */
 import { z } from "zod";
 import type { ModelSource } from "../engine/embedded/core.js";
 import type { Engine } from "../engine/engine.js";
@@ -47,10 +49,10 @@ export interface EngineOptions extends z.output<z.ZodObject<typeof engineSetting
   readonly address: string;
 }
 
-/** What a model starts from: as for the embedded engine, or the model that a server has. */
+/** What a model starts from: as for the embedded engine, or the server's own model. */
 export type EngineModel = ModelSource | { readonly served: true };
 
-/** What else an engine is told. */
+/** Further options for starting an engine. */
 export interface OpenEngineOptions {
   readonly seed?: number;
   readonly valueHead?: boolean;
@@ -59,12 +61,12 @@ export interface OpenEngineOptions {
 
 /** A kind of engine. */
 export interface EngineKind {
-  /** The addresses that mean it. */
+  /** The addresses that select it. */
   readonly address: z.ZodType<string>;
-  /** What help says of them. */
+  /** Its addresses, in help texts. */
   readonly help: string;
-  /** Whether it is a server, which may have a model of its own and keeps checkpoints where it runs. */
+  /** Whether it is a server, which may have its own model and keeps checkpoints where it runs. */
   readonly isRemote: boolean;
-  /** Starts it with this model; what it cannot do is refused. */
+  /** Starts it with this model; rejects what it cannot do. */
   open(options: EngineOptions, model: EngineModel, more: OpenEngineOptions): Promise<Engine>;
 }

@@ -16,7 +16,7 @@ const all: Capabilities = {
 };
 const needs = { values: true, entropies: true, discardGradients: true, temperatures: true };
 
-it("names everything that an engine lacks, with what to do about it", () => {
+it("names everything that an engine lacks, and what to do about it", () => {
   refuseMissing(needs, all);
   const nothing = { values: false, entropies: false, discardGradients: false, temperatures: false };
   refuseMissing(nothing, { ...all, ...nothing });

@@ -1,4 +1,7 @@
-/** The engine that a configuration means: in this process, or on a server; the rest of a run is the same. */
+/**
+ * Selects the engine of a configuration: embedded or on a server. The rest of a run does not depend
+ * on it.
+ */
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import type { Capabilities, Engine } from "../engine/engine.js";
@@ -15,7 +18,10 @@ import { serverKind } from "./server-kind.js";
 
 export type { EngineModel, EngineOptions, OpenEngineOptions } from "./engine-kind.js";
 
-/** The kinds of engines. A new one is a file beside these and a line here (CONTRIBUTING.md). */
+/**
+ * The kinds of engines. To add one, write a file beside these and add a line here
+ * (CONTRIBUTING.md).
+ */
 export const engineKinds: readonly EngineKind[] = [
   embeddedKind, // the default
   serverKind,
@@ -46,7 +52,7 @@ export function isRemote(options: Pick<EngineOptions, "address">): boolean {
   return kindOf(options).isRemote;
 }
 
-/** Starts the engine with this model, and lets the sampler sample for it where one is named. */
+/** Starts the engine with this model, and the sampler that samples for it, if one is named. */
 export async function openEngine(
   options: EngineOptions,
   model: EngineModel,
@@ -80,11 +86,11 @@ function refuseSamplerOnly(options: EngineOptions, { valueHead }: OpenEngineOpti
     );
   if (valueHead === true)
     throw new ConfigError(
-      "engine.sampler: samplers read no checkpoint with a critic in it; set critic.weights to own, or choose another advantage than ppo",
+      "engine.sampler: samplers cannot read a checkpoint with a critic in it; set critic.weights to own, or choose another advantage than ppo",
     );
 }
 
-/** What a configuration asks of an engine. */
+/** What a configuration needs from an engine. */
 export interface EngineNeeds {
   readonly values: boolean;
   readonly entropies: boolean;
@@ -92,7 +98,7 @@ export interface EngineNeeds {
   readonly temperatures: boolean;
 }
 
-/** Refuses, before a run starts, what the engine cannot do. */
+/** Rejects, before a run starts, what the engine cannot do. */
 export function refuseMissing(needs: Partial<EngineNeeds>, capabilities: Capabilities): void {
   const remedies: Readonly<Record<keyof EngineNeeds, string>> = {
     values: "it has no value head: set critic.weights to own, or choose another advantage than ppo",

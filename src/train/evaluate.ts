@@ -1,4 +1,4 @@
-/** Evaluation: a policy on a fixed list of tasks, each once. */
+/** Evaluation: a policy on a fixed list of tasks, each played once. */
 import type { Engine } from "../engine/engine.js";
 import { EnvError, type Environment, type Task } from "../envs/env.js";
 import type { Episode } from "../rollout/episode.js";
@@ -12,13 +12,13 @@ import type { Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
 import { evaluationMetrics } from "./metrics.js";
 
-/** What to evaluate, and on what. */
+/** What to evaluate, and on which tasks. */
 export interface EvaluationOptions {
   readonly environment: Environment;
   readonly policy: Policy;
   readonly style: PromptStyle;
   readonly split: string;
-  /** The first tasks of the split; default all of them. */
+  /** Number of tasks, from the start of the split; default: all. */
   readonly tasks?: number;
   readonly seed: number;
   readonly stepLimit?: number;
@@ -51,13 +51,15 @@ export interface EvaluatedModel {
   readonly engine: Engine;
 }
 
-/** How the evaluation of several splits is stopped, and who is told what was played. */
+/** How to stop the evaluation of several splits, and a callback for what was played. */
 export interface SplitsOptions {
   readonly signal?: AbortSignal;
   readonly onSplit?: (split: string, episodes: readonly Episode[]) => void;
 }
 
-/** The model on every split that the settings name, as metrics; nothing where evaluation is off. */
+/**
+ * Evaluates the model on every configured split, as metrics; returns nothing if evaluation is off.
+ */
 export async function evaluateSplits(
   { environment, style, tokenizer, engine }: EvaluatedModel,
   config: Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit">,
@@ -88,7 +90,10 @@ export async function evaluateSplits(
   return Object.assign({}, ...lines) as MetricsLine;
 }
 
-/** The first tasks of a split, or all of them; an empty list is an error, because no number would be honest. */
+/**
+ * The first tasks of a split, or all; an empty list is an error, because any number would be made
+ * up.
+ */
 export function evaluationTasks(
   environment: Environment,
   split: string,
@@ -103,7 +108,7 @@ export function evaluationTasks(
   return tasks;
 }
 
-/** The share of successes with its 95 % interval (Wilson 1927), which is honest at 0 and 1 too. */
+/** The success rate with its 95 % interval (Wilson 1927), which is also valid at 0 and 1. */
 export function successInterval({
   successes,
   episodes,

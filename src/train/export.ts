@@ -1,4 +1,6 @@
-/** A trained model as a plain checkpoint folder that other programs read: weights merged, and here. */
+/**
+ * Exports a trained model as a plain checkpoint folder for other programs, with adapters merged.
+ */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
@@ -9,14 +11,14 @@ import { type EngineChoice, engineFor } from "./engine-choice.js";
 import { openModel } from "./open-model.js";
 import type { SavedModel } from "./saved-model.js";
 
-/** Writes config.json, model.safetensors and the tokenizer's files to a folder that is new or empty. */
+/** Writes config.json, model.safetensors and the tokenizer's files to a new or empty folder. */
 export async function exportModel(
   model: SavedModel,
   folder: string,
   engine: EngineChoice = {},
 ): Promise<void> {
   if (existsSync(folder) && readdirSync(folder).length > 0)
-    throw new ConfigError(`--out: ${folder} is not empty; name a folder that is new`);
+    throw new ConfigError(`--out: ${folder} is not empty; name a new folder`);
   const tokenizer = await loadTokenizer(model.tokenizer);
   if (existsSync(join(model.weights, "model.safetensors")) && engine.address === undefined)
     await exportHere(model.weights, folder);
@@ -26,7 +28,7 @@ export async function exportModel(
 
 async function exportHere(weights: string, folder: string): Promise<void> {
   const { config, tensors, read } = await openCheckpoint(weights);
-  // A critic's head is ours alone: other programs refuse a file with tensors they do not know.
+  // The critic's head is specific to Pawl: other programs reject a file with unknown tensors.
   const plain = tensors.filter(({ name }) => name !== VALUE_HEAD);
   const data = new Map<string, { shape: readonly number[]; data: Float32Array }>();
   for (const { name, shape } of plain) data.set(name, { shape, data: await read(name) });
@@ -38,7 +40,7 @@ async function exportFromServer(
   folder: string,
   engine: EngineChoice,
 ): Promise<void> {
-  // Opened without an adapter of its own, a checkpoint's is merged.
+  // Opened without an adapter of its own, the engine merges the checkpoint's.
   const loaded = await openModel({
     start: { folder: model.weights, tokenizer: model.tokenizer },
     engine: { ...engineFor(model.config?.engine, engine), loraRank: 0 },

@@ -8,7 +8,7 @@ const measured = (policy: number, world: number) => ({
 });
 
 describe("the cap on the world model's gradient", () => {
-  it("shortens what is longer than allowed, and leaves the rest", () => {
+  it("shortens what is longer than allowed, and leaves the rest unchanged", () => {
     expect(nextGradientCap(0.5, {}, measured(2, 4))).toEqual({ running: 2, scale: 0.25 });
     expect(nextGradientCap(0.5, {}, measured(2, 1))).toEqual({ running: 2, scale: 1 });
     expect(nextGradientCap(undefined, {}, measured(2, 4))).toEqual({});
@@ -31,7 +31,7 @@ describe("the cap on the world model's gradient", () => {
     expect(nextGradientCap(1, {}, measured(0, 0))).toEqual({ running: 0, scale: 1 });
   });
 
-  it("is refused where gradients are not measured at every update", () => {
+  it("is refused unless gradients are measured at every update", () => {
     for (const every of [0, 10])
       expect(() => checkGradientCap({ paw: { gradientCap: 1 }, gradients: { every } })).toThrow(
         new RegExp(`paw\\.gradientCap.*gradients.every is ${every}; set it to 1`),

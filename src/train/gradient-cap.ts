@@ -1,7 +1,8 @@
 /**
- * A cap on the world model's gradient, relative to the policy's (`paw.gradientCap`; beyond the paper, off by
- * default). Both are those of the whole update, measured at every update (`gradients.ts`); the policy's is taken as
- * a running mean, because an update without signal has none of its own:
+ * A cap on the world model's gradient, relative to the policy's (`paw.gradientCap`; beyond the
+ * paper, off by default). Both are gradients of the whole update, measured at every update
+ * (`gradients.ts`); the policy's is a running mean, because an update without signal has no policy
+ * gradient:
  *
  *   g_u = 0.9·g_(u−1) + 0.1·‖∇ L_RL‖,   scale = min(1, cap·g_u / ‖∇ λ·L_WM‖),   λ_g ← scale·λ_g
  */
@@ -10,15 +11,15 @@ import type { GradientRelation } from "./gradients.js";
 
 const DECAY = 0.9;
 
-/** The cap as it stands after some updates. */
+/** The cap's state after some updates. */
 export interface GradientCap {
-  /** The running length of the policy's gradient; absent before the first was measured. */
+  /** The running norm of the policy's gradient; absent before the first measurement. */
   readonly running?: number;
-  /** What λ is multiplied with in this update; absent where there is no cap. */
+  /** What λ is multiplied by in this update; absent without a cap. */
   readonly scale?: number;
 }
 
-/** The cap at the next update, from what was measured there. */
+/** The cap at the next update, given its measured gradients. */
 export function nextGradientCap(
   cap: number | undefined,
   before: GradientCap,
@@ -36,7 +37,7 @@ function mean(running: number | undefined, now: number): number {
   return running === undefined ? now : DECAY * running + (1 - DECAY) * now;
 }
 
-/** Refuses a cap on what is not measured at every update. */
+/** Rejects a cap if gradients are not measured at every update. */
 export function checkGradientCap(config: {
   readonly paw: { readonly gradientCap?: number | undefined };
   readonly gradients: { readonly every: number };

@@ -30,28 +30,29 @@ const lengthOf = async (loss: "ce" | "cmae", { sequences }: typeof update): Prom
   return (await engine.discardGradients()).gradNorm;
 };
 
-describe("the world model's gradient at clipped MAE's length", () => {
-  it("is as long as that, measured on the whole update", async () => {
+describe("the world model's gradient at the norm of clipped MAE's", () => {
+  it("has that norm, measured on the whole update", async () => {
     const scale = await lengthScale(engine, update, ce);
     const wanted = await lengthOf("cmae", update);
-    // In an untrained model p is near 1 / 400, and so is the slope of 1 − p beside that of −log p.
+    // In an untrained model p is near 1 / 400, and so is the slope of 1 − p relative to that of
+    // −log p.
     expect(scale).toBeGreaterThan(1 / 4000);
     expect(scale).toBeLessThan(1 / 40);
     const scaled = await lengthOf("ce", scaleWorld(update, scale));
     expect(scaled / wanted).toBeCloseTo(1, 4);
-    // A part of the update has another length: half of its sequences would not do.
+    // Part of the update has a different norm: half of its sequences would not do.
     const half = { sequences: update.sequences.slice(0, 1) };
     expect(Math.abs((await lengthScale(engine, half, ce)) / scale - 1)).toBeGreaterThan(1e-3);
   });
 
-  it("is 0 where clipped MAE masks everything, and is left alone where there is nothing to scale", async () => {
+  it("is 0 if clipped MAE masks everything, and unchanged if there is nothing to scale", async () => {
     const scale = await lengthScale(engine, update, { ...ce, rho: 0 });
     expect(scale).toBe(0);
     expect(await lengthScale(engine, scaleWorld(update, 0), ce)).toBe(1);
     expect(await lengthScale(engine, { sequences: [] }, ce)).toBe(1);
   });
 
-  it("is refused where it would change nothing, and beside a cap", () => {
+  it("is refused if it would change nothing, and together with a cap", () => {
     const check = (paw: object) => () => checkGradientLength({ paw: pawOptions.parse(paw) });
     expect(check({ gradientLength: "cmae" })).toThrow(/paw\.loss is cmae; set that to ce or mae/);
     expect(check({ loss: "off", gradientLength: "cmae" })).toThrow(/paw\.loss is off/);

@@ -1,11 +1,12 @@
 /**
- * The world model's gradient at clipped MAE's length (`paw.gradientLength`; beyond the paper, for comparisons). Losses
- * differ in what they learn from and in how hard they pull; at the same length only the first is left:
+ * Scales the world model's gradient to the norm of clipped MAE's (`paw.gradientLength`; beyond the
+ * paper, for comparisons). Losses differ in what they learn from and in how large their gradients
+ * are; at the same norm only the first difference remains:
  *
  *   scale = ‖∇ λ·L_cmae‖ / ‖∇ λ·L_WM‖,   λ_g ← scale·λ_g
  *
- * Both are measured on the whole update before it is learnt, with the same transitions and weights. Its later
- * mini-batches are learnt at that scale too, though the weights have moved by then.
+ * Both are measured on the whole update before it is learnt, with the same transitions and weights.
+ * Later mini-batches use the same scale, although the weights have moved by then.
  */
 import { ConfigError } from "../config/config-error.js";
 import type { Engine } from "../engine/engine.js";
@@ -14,7 +15,7 @@ import type { PawOptions } from "../objectives/paw-options.js";
 import { worldObjective } from "../objectives/world.js";
 import type { Update } from "../update/update.js";
 
-/** What λ is multiplied with in this update; 1 where the loss has no gradient. Changes no weights. */
+/** What λ is multiplied by in this update; 1 if the loss has no gradient. Changes no weights. */
 export async function lengthScale(
   engine: Engine,
   { sequences }: Pick<Update, "sequences">,
@@ -29,7 +30,7 @@ export async function lengthScale(
   return own > 0 ? (await lengthOf(worldObjective({ ...paw, loss: "cmae" }))) / own : 1;
 }
 
-/** Refuses a length that the loss has anyway, and two lengths at once. */
+/** Rejects the setting if it would change nothing, or together with a cap. */
 export function checkGradientLength({ paw }: { readonly paw: PawOptions }): void {
   if (paw.gradientLength === undefined) return;
   if (paw.loss === "cmae" || paw.loss === "off")

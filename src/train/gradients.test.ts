@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => engine.dispose());
 
 const paw = pawOptions.parse({ loss: "ce", alpha: 1, lambda: 1 });
-/** Eight episodes of two steps; their advantages cancel in part, as those of a group do. */
+/** Eight episodes of two steps; their advantages partly cancel, as in a group. */
 const update: Update = prepareUpdate(
   groupsOf(
     [0, 1].map((g) =>
@@ -36,15 +36,15 @@ const terms = { critic: false, sampler: false };
 const policy = updateObjective(objective, { ...paw, loss: "off" }, terms);
 const world = worldObjective({ ...paw, loss: "ce" });
 
-/** The length of the gradient of the plain sum of losses over all of the update's sequences. */
+/** The norm of the gradient of the plain sum of losses over all of the update's sequences. */
 async function lengthOf(whole: Objective): Promise<number> {
   await engine.forwardBackward(update.sequences, whole);
   return (await engine.discardGradients()).gradNorm;
 }
 
 describe("the relation of two gradients", () => {
-  it("has cosine 1 where they point the same way, −1 where they oppose", async () => {
-    // Every token belongs to both, so that both are multiples of one gradient.
+  it("has cosine 1 if they point the same way, −1 if they oppose", async () => {
+    // Every token belongs to both, so both are multiples of the same gradient.
     const both: Update = {
       ...update,
       sequences: update.sequences.map((sequence) => {
@@ -71,14 +71,14 @@ describe("the relation of two gradients", () => {
     const [a, b] = [await lengthOf(policy), await lengthOf(world)];
     expect(found["gradient.policy"] / a).toBeCloseTo(1, 4);
     expect(found["gradient.world"] / b).toBeCloseTo(1, 4);
-    // The plain identity, good enough where neither is much longer.
+    // The plain identity, precise enough if neither is much longer.
     const sum = await lengthOf(updateObjective(objective, paw, terms));
     const cosine = (sum ** 2 - a ** 2 - b ** 2) / (2 * a * b);
     expect(found["gradient.cosine"]).toBeCloseTo(cosine, 3);
     expect(Math.abs(cosine)).toBeGreaterThan(1e-3);
   });
 
-  it("asks only for tokens that have a say, and for nothing where there are none", async () => {
+  it("asks only for tokens that contribute, and for nothing if there are none", async () => {
     const { engine: watched, asked } = recording(engine);
     await relateGradients(watched, update, { policy, world });
     const [actions, observations, all] = asked.passes.map(({ sequences }) => sequences);
@@ -107,7 +107,7 @@ describe("gradients are measured", () => {
     return (await measureGradients(engine, update, options, terms, index)) !== undefined;
   };
 
-  it("every so many updates, beginning with the first, and never without a world model", async () => {
+  it("every k updates, starting with the first, and never without a world model", async () => {
     expect([await due(3, 0), await due(3, 1), await due(3, 2), await due(3, 3)]).toEqual([
       true,
       false,

@@ -1,14 +1,16 @@
 /**
- * How the policy's and the world model's gradients relate: their lengths, and the cosine between them.
+ * How the policy's and the world model's gradients relate: their norms, and the cosine between
+ * them.
  *
- * Measured on a whole update, at the weights that acted and with the update's own weights of tokens
- * (`update/weights.ts`), before mini-batches are cut: the gradients of L_RL and of λ·L_WM in PaW eq. 11. The policy's
- * is that of everything but the world model's term: KL penalty, entropy bonus and a critic's loss too. On a part
- * of an update the lengths would be others: where signs differ, gradients of many sequences cancel.
+ * Measured on a whole update, at the weights that sampled it and with the update's own token
+ * weights (`update/weights.ts`), before it is split into mini-batches: the gradients of L_RL and of
+ * λ·L_WM in PaW eq. 11. The policy's gradient is that of everything except the world model's term:
+ * KL penalty, entropy bonus and a critic's loss too. On part of an update the norms would differ:
+ * gradients of different signs cancel over many sequences.
  *
- * Every length takes a backward pass of its own, over the tokens that have a say in it, so this is done every
- * k updates (`gradients.every`). The cosine follows from a third one, in which both are as long as one another,
- * because rounding would drown the shorter:
+ * Each norm takes its own backward pass, over the tokens that contribute to it, so this is done
+ * every k updates (`gradients.every`). The cosine follows from a third pass, in which both are
+ * scaled to the same norm, because rounding would otherwise drown the shorter one:
  *
  *   s = |a| / |b|,   |a + s·b|² = 2·|a|²·(1 + cos)
  */
@@ -33,21 +35,21 @@ export const gradientOptions = z
   })
   .prefault({});
 
-/** The settings that say what is measured, and when. */
+/** The settings of what is measured, and when. */
 export interface MeasuringOptions {
   readonly gradients: z.output<typeof gradientOptions>;
   readonly objective: ObjectiveOptions;
   readonly paw: PawOptions;
 }
 
-/** Lengths of the two gradients and the cosine of the angle between them; NaN where one is 0. */
+/** Norms of the two gradients and the cosine of the angle between them; NaN if one is 0. */
 export interface GradientRelation {
   readonly "gradient.policy": number;
   readonly "gradient.world": number;
   readonly "gradient.cosine": number;
 }
 
-/** Measures the gradients of an update where that is due and there are two; changes no weights. */
+/** Measures the gradients of an update if that is due and there are two; changes no weights. */
 export async function measureGradients(
   engine: Engine,
   update: Update,
@@ -64,7 +66,10 @@ export async function measureGradients(
   });
 }
 
-/** Relates the gradients of two objectives over a whole update, one of action and one of observation tokens. */
+/**
+ * Relates the gradients of two objectives over a whole update, one on action and one on observation
+ * tokens.
+ */
 export async function relateGradients(
   engine: Engine,
   update: Update,
@@ -89,7 +94,7 @@ export async function relateGradients(
   };
 }
 
-/** The sequences with the tokens of that weight as their only targets, up to the last of them. */
+/** The sequences with only the tokens of that weight as targets, cut after the last of them. */
 function only(weight: "policyWeight" | "worldWeight", update: Update): readonly TrainSequence[] {
   return update.sequences.flatMap((sequence) => {
     const weights = Array.from(sequence.inputs[weight] ?? []);

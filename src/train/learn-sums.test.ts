@@ -1,4 +1,4 @@
-/** What an update taught, out of what an engine says of each mini-batch. */
+/** The metrics of an update, from what an engine reports for each mini-batch. */
 import { expect, it } from "vitest";
 import type { Engine, TrainSequence } from "../engine/engine.js";
 import type { Update } from "../update/update.js";
@@ -53,6 +53,6 @@ it("sums tokens, and takes the mean of losses and norms over mini-batches", asyn
     "mismatch.mean": 0.5,
     "mismatch.max": 0.5,
   });
-  // The rate rises over four steps, of which one was before.
+  // The learning rate rises over four steps, one of which was taken before.
   expect(rates).toEqual([4, 6, 8]);
 });

@@ -13,14 +13,14 @@ const update = prepareUpdate(
   { advantages: groups.map((_, g) => [[g], [g + 0.5]]) },
   { paw: pawOptions.parse({ loss: "off" }), aggregation: "token-mean", maxReturn: 10 },
 );
-/** The advantages of each mini-batch's sequences: each is another, so they tell who is there. */
+/** The advantages of each mini-batch's sequences: all differ, so they identify the sequences. */
 const order = (seed: number) =>
   minibatches(update, { minibatch: 8, aggregation: "token-mean", seed }).map((batch) =>
     batch.map(({ inputs }) => Math.max(...Array.from(inputs.advantage!))),
   );
 
 describe("mini-batches", () => {
-  it("mix the groups: sequences are shuffled before they are cut", () => {
+  it("mix the groups: sequences are shuffled before they are split", () => {
     const inOrder = update.sequences.map(({ inputs }) =>
       Math.max(...Array.from(inputs.advantage!)),
     );
@@ -29,12 +29,12 @@ describe("mini-batches", () => {
     expect(batches.flat().sort((a, b) => a - b)).toEqual(inOrder);
     for (const [i, batch] of batches.entries()) {
       const [low, high] = [Math.min(...batch), Math.max(...batch)];
-      // Cut in order, a batch would be four neighbouring groups.
+      // Split in order, a batch would be four neighbouring groups.
       expect(high - low, `mini-batch ${i}`).toBeGreaterThan(6);
     }
   });
 
-  it("are the same for a seed and others for another", () => {
+  it("are the same for the same seed and differ for another", () => {
     expect(order(1)).toEqual(order(1));
     expect(order(1)).not.toEqual(order(2));
   });

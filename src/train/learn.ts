@@ -17,27 +17,32 @@ import { asMean } from "./sft.js";
 export interface LearnOptions {
   readonly objective: Objective;
   readonly aggregation: Aggregation;
-  /** Steps of episodes per optimiser step. */
+  /** Episode steps per optimiser step. */
   readonly minibatch: number;
   readonly optimizer: OptimizerOptions;
   /** Optimiser steps taken before this update, and in the whole run, for the schedule. */
   readonly stepsBefore: number;
   readonly stepsInAll: number;
   readonly seed: number;
-  /** What to imitate beside the update; shared out among its optimiser steps. */
+  /** What to imitate in addition to the update; divided among its optimiser steps. */
   readonly corrections?: Corrections;
-  /** The mean difference between sampling and learning above which nothing is learnt; absent: any is taken. */
+  /**
+   * Learn nothing if sampling and learning differ by more than this on average (default: no limit).
+   */
   readonly mismatchLimit?: number;
 }
 
-/** What an update taught, as means over its tokens and mini-batches. */
+/** What was learnt from an update, as means over its tokens and mini-batches. */
 export interface Learnt {
   readonly metrics: Readonly<Record<string, number>>;
   readonly optimizerSteps: number;
   readonly tokens: number;
 }
 
-/** Learns the update's sequences in random order. Steps that continue one another are learnt in one pass. */
+/**
+ * Learns the update's sequences in random order. Steps that continue one another are learnt in one
+ * pass.
+ */
 export async function learn(
   engine: Engine,
   update: Update,
@@ -54,7 +59,8 @@ export async function learn(
   for (const [index, batch] of batches.entries()) {
     const pass = await engine.forwardBackward(batch, options.objective);
     add(sums, pass);
-    // Without another sampler only the first batch tells: it is learnt with the weights that sampled it.
+    // Without a separate sampler only the first batch counts: it is learnt with the weights that
+    // sampled it.
     mismatch ??= mismatchOf(batch, pass);
     if (index === 0 && options.mismatchLimit !== undefined)
       refuseMismatch(mismatch, options.mismatchLimit, engine.capabilities);
@@ -69,7 +75,7 @@ export async function learn(
     gradNorm += result.gradNorm / batches.length;
     tokens += batch.reduce((total, { ids }) => total + ids.length, 0);
   }
-  // Each mini-batch's loss is a fair estimate of the update's, so the update's is their mean.
+  // Each mini-batch's loss is an unbiased estimate of the update's, so the update's is their mean.
   const metrics = meanMetrics(sums);
   for (const name of Object.keys(metrics)) {
     if (name.endsWith(".loss") || name === "loss") metrics[name]! /= batches.length;
@@ -79,7 +85,7 @@ export async function learn(
       ...metrics,
       ...mismatch,
       gradNorm,
-      // That of the last optimiser step.
+      // From the last optimiser step.
       learningRate: rate,
       ...correctionMetrics(options.corrections, imitation),
     },
@@ -88,7 +94,9 @@ export async function learn(
   };
 }
 
-/** The update's sequences in random order and in mini-batches, with weights for a step of each one's own. */
+/**
+ * The update's sequences in random order, as mini-batches with weights for one optimiser step each.
+ */
 export function minibatches(
   update: Update,
   { minibatch, aggregation, seed }: Pick<LearnOptions, "minibatch" | "aggregation" | "seed">,
@@ -96,7 +104,10 @@ export function minibatches(
   return minibatchWeights(cutBatches(shuffle(update.sequences, seed), minibatch), aggregation);
 }
 
-/** The corrections of each optimiser step; the weights of each share sum to that of the imitation loss. */
+/**
+ * The corrections of each optimiser step; the weights of each part sum to the imitation loss's
+ * weight.
+ */
 function correctionBatches(
   corrections: Corrections | undefined,
   count: number,
@@ -130,7 +141,7 @@ function shuffle<T>(items: readonly T[], seed: number): readonly T[] {
   return createRandom(seed).shuffle([...items]);
 }
 
-/** Batches of about as many steps each, never splitting a merged sequence. */
+/** Batches of roughly equal numbers of steps, never splitting a merged sequence. */
 function cutBatches(
   sequences: readonly MergedSequence[],
   minibatch: number,

@@ -1,14 +1,14 @@
 /**
- * The learner: what turns groups of episodes into new weights. RL, RWML and replay all learn through it.
+ * The learner: turns groups of episodes into new weights. RL, RWML and replay all learn through it.
  *
- * Its stages are called one after another by the loops (`rl.ts`, `rwml.ts`), which show the algorithm; here each
- * stage is given its settings:
+ * The loops (`rl.ts`, `rwml.ts`) call its stages one after another and show the algorithm; here
+ * each stage gets its settings:
  *
- *   score     what the engine, and a critic of its own, say of the actions
+ *   score     what the engine, and a separate critic, compute for the actions
  *   prepare   selection, balance and weights: sequences to train on (PaW eq. 4, 10, 11)
- *   measure   both gradients, and the world model's term scaled where it is capped
+ *   measure   both gradients; scales the world model's term if it is capped
  *   correct   what a teacher would have done in failed episodes
- *   learn     mini-batches, an optimiser step each
+ *   learn     mini-batches, one optimiser step each
  */
 import { type Advantages, usesCritic } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
@@ -32,12 +32,12 @@ import { type ScoredActions, scoreActions } from "./score.js";
 /** What learning works with. */
 export interface LearnerContext {
   readonly engine: Engine;
-  /** A critic with weights of its own; absent: a head on the policy's, where values are needed at all. */
+  /** A critic with its own weights; absent: a head on the policy, if values are needed at all. */
   readonly critic?: Critic | undefined;
   readonly environment: Environment;
   readonly tokenizer: Tokenizer;
   readonly style: PromptStyle;
-  /** Whether another program sampled the actions; default: what the engine says. */
+  /** Whether another program sampled the actions; default: what the engine reports. */
   readonly sampler?: boolean;
 }
 
@@ -55,16 +55,16 @@ export type LearnerOptions = Pick<
   | "mismatchLimit"
 >;
 
-/** An update whose gradients were looked at. */
+/** An update whose gradients were measured. */
 export interface MeasuredUpdate {
-  /** The update to learn, its world model's term scaled where that is capped. */
+  /** The update to learn, its world model's term scaled if it is capped. */
   readonly update: Update;
-  /** How both gradients relate, where both are there and measured. */
+  /** How both gradients relate, if there are two and they were measured. */
   readonly gradients: GradientRelation | undefined;
   readonly gradientCap: GradientCap;
 }
 
-/** Where an update stands in its run. */
+/** The position of an update in its run. */
 export interface UpdatePlace {
   readonly stepsBefore: number;
   readonly stepsInAll: number;
@@ -75,7 +75,7 @@ export interface UpdatePlace {
 /** What policy and critic learnt. */
 export interface Taught {
   readonly learnt: Learnt;
-  /** What a critic of its own says of its learning. */
+  /** Metrics of a separate critic. */
   readonly critic: MetricsLine | undefined;
 }
 
@@ -86,7 +86,7 @@ export interface Learner {
   /** Changes no weights. */
   measure(update: Update, index: number, before: GradientCap): Promise<MeasuredUpdate>;
   correct(groups: readonly Group[], seed: number): Promise<Corrections | undefined>;
-  /** Undefined where there is nothing to learn from. */
+  /** Undefined if there is nothing to learn from. */
   learn(update: Update, place: UpdatePlace): Promise<Taught | undefined>;
 }
 

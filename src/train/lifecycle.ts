@@ -1,8 +1,10 @@
 /**
- * The life of a training run, the same for RL, RWML and world models: begun or resumed, told about, checkpointed, ended.
+ * The life of a training run, shared by RL, RWML and world models: started or resumed, reported on,
+ * checkpointed, ended.
  *
- * What cannot work is refused before a run is begun. A run that goes on keeps what was recorded up to its checkpoint, and
- * makes the rest again. However a run ends, its engines are disposed of and its folder says how it ended.
+ * Whatever cannot work is refused before a run starts. A resumed run keeps what was recorded up to
+ * its checkpoint, and repeats the rest. However a run ends, its engines are disposed of and its
+ * folder says how it ended.
  */
 import { join } from "node:path";
 import type { SettingsTree } from "../config/settings-tree.js";
@@ -25,36 +27,36 @@ import { refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
 import { REFERENCE } from "./saved-model.js";
 import type { OptimizerOptions } from "./schedule.js";
 
-/** Where to train, and who is told of it. */
+/** Where to train, and callbacks. */
 export interface RunOptions {
   readonly folder: string;
-  /** Go on with the run that is in the folder. */
+  /** Resume the run that is in the folder. */
   readonly resume?: boolean;
-  /** How people gave a setting, for errors; default: its flag. */
+  /** Where a setting was given, for errors; default: its flag. */
   readonly placeOf?: ((path: readonly string[]) => string) | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProblem?: (message: string) => void;
   readonly onMetrics?: (line: MetricsLine) => void;
 }
 
-/** What every kind of training has among its settings. */
+/** Settings that every kind of training has. */
 interface RunConfig extends SettingsTree {
   readonly seed: number;
   readonly optimizer: OptimizerOptions;
 }
 
-/** What is special to a kind of run where it is begun or resumed. */
+/** How a kind of run differs when it is started or resumed. */
 export interface RunKind<C extends RunConfig> {
-  /** The command that makes it, as its manifest says. */
+  /** The command that makes it, as in its manifest. */
   readonly kind: string;
   /** The settings it was recorded with. */
   recorded(folder: string): C;
-  /** The setting that says how long it is. */
+  /** The setting for its length. */
   readonly length: "updates" | "epochs";
-  /** That setting's value, and how many of them a checkpoint has behind it. */
+  /** That setting's value, and how many of them are done at a checkpoint. */
   lengthOf(config: C): number;
   lengthDone(state: CheckpointState): number;
-  /** Optimiser steps of the whole run, judged by a checkpoint; for the learning rate. */
+  /** Optimiser steps of the whole run, extrapolated from a checkpoint; for the learning rate. */
   stepsInAll(config: C, state: CheckpointState): number;
   /** Groups of episodes that an update records. */
   readonly groupsPerUpdate: number;
@@ -63,12 +65,15 @@ export interface RunKind<C extends RunConfig> {
 const NOTHING_DONE: CheckpointState = { updates: 0, optimizerSteps: 0 };
 const ignore = (): void => undefined;
 
-/** The checkpoint to go on from, where a run is resumed and has one. */
+/** The checkpoint to resume from, if a run is resumed and has one. */
 export function resumedCheckpoint({ folder, resume }: RunOptions): Checkpoint | undefined {
   return resume === true ? latestCheckpoint(folder) : undefined;
 }
 
-/** Begins a run, or goes on with the one in the folder; a changed setting is recorded, told of or refused. */
+/**
+ * Starts a run, or resumes the one in the folder; a changed setting is recorded and reported, or
+ * refused.
+ */
 export function openTrainingRun<C extends RunConfig>(
   kind: RunKind<C>,
   config: C,
@@ -94,35 +99,37 @@ export function openTrainingRun<C extends RunConfig>(
   if (notice !== undefined) onProblem(notice);
   const keep = {
     episode: (episode: Episode) => episode.group < state.updates * kind.groupsPerUpdate,
-    // Without a checkpoint the line before the first update is made again too.
+    // Without a checkpoint the line before the first update is repeated too.
     metrics: (line: MetricsLine) => checkpoint !== undefined && line.update! < state.updates,
   };
   return resumeRun(folder, { keep, updates: state.updates, config, changed }, onProblem);
 }
 
-/** The settings by which a run is evaluated. */
+/** The settings of a run's evaluations. */
 type EvaluatedConfig = Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit" | "seed">;
 
-/** Groups that are numbered from `first` on. */
+/** Groups that are numbered starting at `first`. */
 export interface NumberedGroups {
   readonly groups: readonly Group[];
   readonly first: number;
 }
 
-/** A run that is under way. */
+/** A run in progress. */
 export interface RunningRun {
   readonly run: Run;
-  /** Disposes of it when the run ends, however that is. */
+  /** Disposes of it when the run ends, however it ends. */
   own<T extends { dispose(): Promise<void> }>(opened: T): T;
-  /** Records numbers and tells of them. */
+  /** Records metrics and reports them. */
   report(line: MetricsLine): void;
-  /** Records the groups of an update, numbered through the whole run, and tells which episodes broke. */
+  /**
+   * Records the groups of an update, numbered through the whole run, and reports broken episodes.
+   */
   recordEpisodes(where: string, ...parts: readonly NumberedGroups[]): void;
-  /** Evaluates the model on every split that the settings name, and tells which episodes broke. */
+  /** Evaluates the model on every configured split, and reports broken episodes. */
   evaluate(model: EvaluatedModel, config: EvaluatedConfig, index: number): Promise<MetricsLine>;
 }
 
-/** Works on a run until its end; what the work returns is its summary. */
+/** Runs the work until its end; what the work returns is the run's summary. */
 export async function conductRun(
   run: Run,
   options: RunOptions,
@@ -169,12 +176,12 @@ export async function conductRun(
   run.finish("done", summary === undefined ? {} : { summary });
 }
 
-/** Whether something that happens every so often, and at the end, is due when so much is done; 0 is never. */
+/** Whether something that happens every `every` updates, and at the end, is due now; 0 is never. */
 export function isDue(every: number, done: number, all: number): boolean {
   return every > 0 && (done % every === 0 || done === all);
 }
 
-/** Saves where training stands: all parts into one folder. */
+/** Saves the state of training: all parts into one folder. */
 export async function checkpointRun(
   { folder }: Run,
   state: CheckpointState,
@@ -185,7 +192,9 @@ export async function checkpointRun(
   });
 }
 
-/** Gives an engine the weights to train on: the start's as its reference where asked, then those of the checkpoint. */
+/**
+ * Loads the weights to train: the start's as its reference if needed, then those of the checkpoint.
+ */
 export async function loadWeights(
   engine: Engine,
   folder: string,
@@ -193,7 +202,7 @@ export async function loadWeights(
   { reference }: { readonly reference: boolean },
 ): Promise<void> {
   await engine.load(join(folder, REFERENCE));
-  // It takes as much memory as the weights.
+  // The reference takes as much memory as the weights.
   if (reference) await engine.snapshotReference();
   if (checkpoint !== undefined) await engine.load(checkpoint.folder);
 }

@@ -1,9 +1,9 @@
-/** The numbers of an update that a run records, by name. */
+/** The metrics of an update that a run records, by name. */
 import { createTally, rates, type Tally } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { FinishedUpdate } from "./rl-types.js";
 
-/** Everything the paper plots, and where the time went. */
+/** Everything the paper plots, and timings. */
 export function updateMetrics(done: FinishedUpdate): MetricsLine {
   const tally = createTally();
   for (const group of done.groups) for (const episode of group.episodes) tally.add(episode);
@@ -33,7 +33,7 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
   });
 }
 
-/** The numbers of an evaluation on one split. */
+/** The metrics of an evaluation on one split. */
 export function evaluationMetrics(split: string, tally: Tally): MetricsLine {
   const { success, meanReturn, meanSteps, invalid, score } = rates(tally.all);
   const name = `eval.${split}`;

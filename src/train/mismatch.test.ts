@@ -9,7 +9,7 @@ import { learn } from "./learn.js";
 import { mismatchLimit } from "./mismatch.js";
 import { optimizerOptions } from "./schedule.js";
 
-describe("what sampling recorded against what learning computes", () => {
+describe("log-probabilities of sampling against those of learning", () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await inProcess(testModel);
@@ -17,7 +17,7 @@ describe("what sampling recorded against what learning computes", () => {
   afterAll(() => engine.dispose());
 
   const ids = [1, 2, 3, 4, 5];
-  /** One sequence whose log-probabilities were recorded this far from the engine's. */
+  /** One sequence whose recorded log-probabilities are off from the engine's by this much. */
   const learnt = async (apart: number, limit?: number) => {
     const recorded = (await scores(engine, ids)).map((x) => x + apart);
     const ones = ids.map(() => 1);
@@ -35,7 +35,7 @@ describe("what sampling recorded against what learning computes", () => {
     });
   };
 
-  it("stops what would be learnt from other log-probabilities, and no weight has moved", async () => {
+  it("stops before learning from other log-probabilities, and no weight has moved", async () => {
     const before = await scores(engine, ids);
     await expect(learnt(0.01, 1e-3)).rejects.toThrow(
       /mismatch.mean is 0.0100 nats, above 0.001: for embedded,.*set mismatchLimit/,
@@ -43,7 +43,7 @@ describe("what sampling recorded against what learning computes", () => {
     expect(await scores(engine, ids)).toEqual(before);
   });
 
-  it("lets rounding pass, and whatever is allowed", async () => {
+  it("allows rounding, and anything up to the limit that is set", async () => {
     for (const [apart, limit] of [
       [1e-5, 1e-3],
       [0.01, 0.02],
@@ -52,7 +52,7 @@ describe("what sampling recorded against what learning computes", () => {
       expect((await learnt(apart, limit)).metrics["mismatch.mean"]).toBeCloseTo(apart, 4);
   });
 
-  it("has a limit by the engine's precision, unless a setting says otherwise", () => {
+  it("has a limit by the engine's precision, unless a setting overrides it", () => {
     expect(mismatchLimit({}, undefined)).toBe(1e-3);
     expect(mismatchLimit({ sixteenBits: true }, undefined)).toBe(0.1);
     expect(mismatchLimit({ otherSampler: true }, undefined)).toBe(0.1);

@@ -1,7 +1,7 @@
 /**
- * How far the log-probabilities that were recorded while sampling are from those that training computes with
- * the same weights. They would be equal in exact arithmetic; a sampler with other kernels, another precision
- * or old weights shows here, before it shows as a policy that does not learn.
+ * How far the log-probabilities recorded while sampling are from those that training computes with
+ * the same weights. In exact arithmetic they would be equal; a sampler with other kernels, another
+ * precision or old weights shows here before it shows as a policy that does not learn.
  */
 import {
   type BackwardResult,
@@ -16,13 +16,13 @@ export interface Mismatch {
   readonly "mismatch.max": number;
 }
 
-/** Compares what another sampler recorded for an update with what was computed for it again, where that is so. */
+/** Compares what a separate sampler recorded for an update with what was recomputed, if it was. */
 export function samplerMismatch(sequences: readonly TrainSequence[]): Mismatch | undefined {
   if (!sequences.some(({ inputs }) => "samplerLogprob" in inputs)) return undefined;
   return compare(sequences, ({ inputs }) => [inputs.samplerLogprob, inputs.oldLogprob]);
 }
 
-/** Compares a batch learnt before any weight has moved with what was recorded for it. */
+/** Compares a batch that is learnt before any weight has moved with what was recorded for it. */
 export function mismatchOf(
   batch: readonly TrainSequence[],
   { logprobs }: BackwardResult,
@@ -30,19 +30,19 @@ export function mismatchOf(
   return compare(batch, ({ inputs }, i) => [inputs.oldLogprob, logprobs[i]]);
 }
 
-/** What rounding explains, with room to spare: 32 bits leave some 1e-6 in the mean, 16 bits some 1e-2. */
+/** What rounding explains, with a margin: the mean is about 1e-6 in 32 bits, 1e-2 in 16 bits. */
 const LIMITS = { exact: 1e-3, rough: 0.1 } as const;
 
-/** The mean above which an engine's samples are not those of its weights. */
+/** The mean above which an engine's samples do not come from its weights. */
 export function mismatchLimit(
   { sixteenBits, otherSampler }: Pick<Capabilities, "sixteenBits" | "otherSampler">,
   set: number | undefined,
 ): number {
-  // A sampler's precision is its own affair, and mostly 16 bits.
+  // A sampler chooses its own precision, mostly 16 bits.
   return set ?? (sixteenBits || otherSampler ? LIMITS.rough : LIMITS.exact);
 }
 
-/** Stops a run, before it learns from them, at samples that are not those of the weights. */
+/** Stops a run before it learns from samples that do not come from its weights. */
 export function refuseMismatch(
   mismatch: Mismatch,
   limit: number,
@@ -55,7 +55,7 @@ export function refuseMismatch(
       ? "The sampler has other weights, or computes another model: see its log"
       : "It samples and learns with different arithmetic";
   throw new EngineError(
-    `mismatch.mean is ${mean.toPrecision(3)} nats, above ${limit}: for ${name}, the log-probabilities recorded while sampling are so far from those that learning computes with the same weights that rounding does not explain it, and what is learnt from them is not what was sampled. ${cause}. Nothing was learnt from this update. To go on nevertheless, set mismatchLimit (--mismatch-limit) higher`,
+    `mismatch.mean is ${mean.toPrecision(3)} nats, above ${limit}: for ${name}, the log-probabilities recorded while sampling differ from those that learning computes with the same weights by more than rounding explains, so learning from them would not follow what was sampled. ${cause}. Nothing was learnt from this update. To continue anyway, set mismatchLimit (--mismatch-limit) higher`,
   );
 }
 

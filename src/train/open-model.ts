@@ -1,8 +1,8 @@
 /**
- * From settings to a model that runs: its start, its tokenizer and its engine.
+ * From settings to a running model: its start, its tokenizer and its engine.
  *
- * This is the one place where training, RWML, world models and evaluation open a model, so that an engine,
- * its sampler, its adapters and what it cannot do are the same for all of them.
+ * This is the one place where training, RWML, world models and evaluation open a model, so that the
+ * engine, its sampler, its adapters and its limits are handled the same way in all of them.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -32,13 +32,16 @@ export type ModelStart =
 
 const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
 
-/** What the model starts from; a name that is no preset must be a run, or a folder with a checkpoint in it. */
+/**
+ * What the model starts from; a name that is not a preset must be a run, or a folder with a
+ * checkpoint.
+ */
 export function startOf(config: Pick<TrainConfig, "engine"> & StartSettings): ModelStart {
   const preset = PRESETS.find((name) => name === config.model.start);
   return preset === undefined ? savedStartOf(config) : { preset };
 }
 
-/** The same where only a model will do that has learnt something. */
+/** The same for commands that need a trained model. */
 export function savedStartOf(
   config: Pick<TrainConfig, "engine"> & StartSettings,
 ): Exclude<ModelStart, { preset: PresetName }> {
@@ -58,7 +61,7 @@ interface StartSettings {
   readonly model: { readonly start: string };
 }
 
-/** Where a run that has a checkpoint goes on: at its own copy of what it started from. */
+/** Where a run that has a checkpoint resumes: at its own copy of what it started from. */
 export function resumedStart(folder: string): ModelStart {
   return { folder: join(folder, REFERENCE), tokenizer: join(folder, TOKENIZER) };
 }
@@ -67,30 +70,30 @@ export function resumedStart(folder: string): ModelStart {
 export interface ModelToOpen {
   readonly start: ModelStart;
   readonly engine: EngineOptions;
-  /** A model from scratch has a tokenizer that is made for it, and this context. */
+  /** The context of a model from scratch, whose tokenizer is trained for it. */
   readonly scratch?: {
     readonly maxContext: number;
     tokenizer(): Tokenizer | Promise<Tokenizer>;
   };
-  /** The folder to save a server's own model to, which brings its tokenizer. */
+  /** The folder to save a server's own model to, together with its tokenizer. */
   readonly servedFolder?: string;
   readonly seed?: number;
   readonly valueHead?: boolean;
-  /** What the settings ask of the engine; one that cannot is refused. */
+  /** What the settings need from the engine; an engine that lacks it is rejected. */
   readonly needs?: Partial<EngineNeeds>;
   readonly onNotice?: ((message: string) => void) | undefined;
   readonly onPhase?: ((phase: "tokenizer" | "model") => void) | undefined;
 }
 
-/** A model that runs. */
+/** A running model. */
 export interface OpenModel {
   readonly engine: Engine;
   readonly tokenizer: Tokenizer;
-  /** What the engine was started from, for another one beside it. */
+  /** What the engine was started from, to start another one like it. */
   readonly source: EngineModel;
 }
 
-/** Opens a model; whoever opens it disposes of its engine. */
+/** Opens a model; the caller disposes of its engine. */
 export async function openModel(what: ModelToOpen): Promise<OpenModel> {
   const { start, seed, valueHead, onNotice } = what;
   what.onPhase?.("tokenizer");
@@ -112,7 +115,9 @@ export async function openModel(what: ModelToOpen): Promise<OpenModel> {
   }
 }
 
-/** Opens a model that is only read, by default with the engine of its run, which samples for itself. */
+/**
+ * Opens a model for reading only, by default with its run's engine and without a separate sampler.
+ */
 export function openSavedModel(
   { weights, tokenizer, config }: SavedModel,
   chosen: EngineChoice = {},
@@ -128,7 +133,10 @@ async function tokenizerOf({ start, scratch }: ModelToOpen): Promise<Tokenizer |
   return fromScratch(start, scratch).tokenizer();
 }
 
-/** A start as engines take it; a model from scratch needs to know its vocabulary and context. */
+/**
+ * A start as engines take it; a model from scratch also needs a vocabulary size and a context
+ * length.
+ */
 function sourceOf(
   start: ModelStart,
   tokenizer: Tokenizer | undefined,
@@ -142,11 +150,11 @@ function sourceOf(
 
 function fromScratch<S>({ preset }: { readonly preset: string }, scratch: S | undefined): S {
   if (scratch === undefined)
-    throw new ConfigError(`model.start ${preset}: a model is needed here that was trained before`);
+    throw new ConfigError(`model.start ${preset}: expected a trained model here, not a preset`);
   return scratch;
 }
 
-/** The tokenizer that a server's model comes with: a saved model has it beside its weights. */
+/** The tokenizer of a server's model: a saved model has it beside its weights. */
 async function servedTokenizer(engine: Engine, folder: string | undefined): Promise<Tokenizer> {
   if (folder === undefined)
     throw new ConfigError(

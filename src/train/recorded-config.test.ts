@@ -1,4 +1,4 @@
-/** Runs recorded before settings were renamed: read as meant, and said so. */
+/** Runs recorded before settings were renamed: read with their meaning, and a notice. */
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,13 +20,13 @@ function recorded(): string {
   return folder;
 }
 
-it("a run with today's names is read without a notice", () => {
+it("a run with current names is read without a notice", () => {
   const folder = recorded();
   expect(trainConfigOf(folder)).toEqual(config);
   expect(olderNamesNotice(folder)).toBeUndefined();
 });
 
-it("a run with the names and values of before is read as the same settings, with a notice", () => {
+it("a run with older names and values is read as the same settings, with a notice", () => {
   const folder = recorded();
   const path = join(folder, "manifest.json");
   const manifest = JSON.parse(readFileSync(path, "utf8"));

@@ -1,4 +1,7 @@
-/** The configuration that a training run was recorded with: read by today's schema, or refused with a word. */
+/**
+ * The configuration that a training run was recorded with: read by the current schema, or rejected
+ * with a message.
+ */
 import type { z } from "zod";
 import { olderNames, parseRecorded, type SettingHistory } from "../config/recorded.js";
 import { type SettingsTree, withValueAt } from "../config/settings-tree.js";
@@ -8,18 +11,19 @@ import { RunError } from "../runs/run-error.js";
 import { type TrainConfig, trainConfig } from "./config.js";
 import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
 
-/** A command that records runs, and its settings as they are now. */
+/** A command that records runs, and its current settings. */
 export interface RecordedCommand<S extends z.ZodObject> {
   readonly kind: string;
   readonly schema: (config: SettingsTree) => S;
   /**
-   * What has changed about its settings since runs were first recorded. A new setting whose default does what
-   * runs did before needs no line; one that does something else gets `before`; one that was taken out gets `gone`.
+   * How its settings have changed since runs were first recorded. A new setting whose default does
+   * what runs did before needs no entry; one with another default needs `before`; a removed one
+   * needs `gone`.
    */
   readonly history?: readonly SettingHistory[];
 }
 
-/** The settings of a run as a schema has them; `command` is what makes such runs. */
+/** The settings of a run according to a schema; `command` is what makes such runs. */
 export function recordedConfig<S extends z.ZodObject>(
   folder: string,
   { kind, config, versions }: Manifest,
@@ -39,7 +43,7 @@ export function recordedConfig<S extends z.ZodObject>(
 const kindOf = ({ env }: SettingsTree) =>
   findEnvKind(String((env as { name?: unknown } | undefined)?.name));
 
-/** Settings that every kind of training run has, and that were renamed since. */
+/** Settings that every kind of training run has, and that have been renamed. */
 export const RENAMED_ENGINE = [{ path: "engine.name", renamed: "engine.address" }] as const;
 const AGGREGATIONS = { tokens: "token-mean", paper: "group-mean" };
 const RENAMED_OBJECTIVE = [
@@ -50,10 +54,11 @@ const TRAIN = {
   kind: "train",
   schema: (config: SettingsTree) => trainConfig(kindOf(config)),
   history: [
-    // Gradients were measured on some sequences of every update: those numbers stand, and are not measured again.
+    // Gradients used to be measured on some sequences of every update: those numbers stay,
+    // unchecked.
     { path: "gradientSample", gone: true },
     { path: "gradients", before: { every: 0 } },
-    // PPO's critic was a head on the policy.
+    // PPO's critic used to be a head on the policy.
     { path: "critic", before: { weights: "shared" } },
     ...RENAMED_ENGINE,
     ...RENAMED_OBJECTIVE,
@@ -69,7 +74,7 @@ const RWML = {
   history: [...RENAMED_ENGINE, ...RENAMED_OBJECTIVE],
 } as const;
 
-/** A notice that a run has settings under older names, or nothing. */
+/** A notice that a run has settings with older names, if it does. */
 export function olderNamesNotice(run: string): string | undefined {
   const { kind, config } = readManifest(run);
   const history = [TRAIN, RWML].find((one) => one.kind === kind)?.history ?? RENAMED_ENGINE;
@@ -79,30 +84,32 @@ export function olderNamesNotice(run: string): string | undefined {
     : `${run} was recorded with settings that have been renamed since: ${names.join(", ")}`;
 }
 
-/** The settings of a run of `pawl train`, as they hold now. */
+/** The settings of a run of `pawl train`, under their current names. */
 export function trainConfigOf(run: string): TrainConfig {
   return recordedConfig(run, readManifest(run), TRAIN);
 }
 
-/** The settings of a run of `pawl rwml`, as they hold now. */
+/** The settings of a run of `pawl rwml`, under their current names. */
 export function rwmlConfigOf(run: string): RwmlConfig {
   return recordedConfig(run, readManifest(run), RWML);
 }
 
-/** What every kind of training run says of how its model acts. */
+/** The settings for acting that every kind of training run has. */
 export type ActingConfig = Pick<
   TrainConfig,
   "env" | "prompt" | "stepLimit" | "maxTokens" | "evaluation" | "engine"
 >;
 
-/** The settings by which a run's model acts; other kinds of runs have none. */
+/** The settings that a run's model acts with; other kinds of runs have none. */
 export function actingConfigOf(run: string): ActingConfig | undefined {
   const { kind } = readManifest(run);
   if (kind === "train") return trainConfigOf(run);
   return kind === "rwml" ? rwmlConfigOf(run) : undefined;
 }
 
-/** The settings that held at each update of a training run: what later resumes changed is taken back. */
+/**
+ * The settings in effect at each update of a training run: what later resumes changed is reverted.
+ */
 export function trainConfigsOf(run: string): (update: number) => TrainConfig {
   const manifest = readManifest(run);
   const resumes = manifest.resumes ?? [];
@@ -117,7 +124,7 @@ export function trainConfigsOf(run: string): (update: number) => TrainConfig {
   };
 }
 
-/** The recorded settings as they were when so many resumes had been. */
+/** The recorded settings as they were after this many resumes. */
 function configBefore({ config, resumes = [] }: Manifest, count: number): SettingsTree {
   let settings: SettingsTree = config;
   for (const { changed } of resumes.slice(count).reverse())

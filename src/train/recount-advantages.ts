@@ -1,8 +1,9 @@
 /**
- * Advantages by the textbook, for replay: written a second time, on purpose, from the papers' formulas and not from
- * `advantages/`, so that a mistake there does not agree with itself. See each estimator's file for its formula.
+ * Textbook advantages, for replay: written a second time on purpose, from the papers' formulas and
+ * not from `advantages/`, so that replay can catch a mistake there. Each estimator's file has its
+ * formula.
  *
- * Not here: an estimator that was added later, and GiGPO's similarity of texts. What is not here is undefined.
+ * Undefined for estimators that were added later, and for GiGPO's text similarity.
  */
 import type { AdvantageOptions, Advantages, TokenNumbers } from "../advantages/advantages.js";
 import type { Episode, Group } from "../rollout/episode.js";
@@ -12,12 +13,12 @@ interface StepScore {
   readonly episode: number;
   readonly step: number;
   readonly invalid: boolean;
-  /** The penalty that belongs inside. */
-  readonly fine: number;
+  /** The step's own penalty. */
+  readonly penalty: number;
   readonly score: number;
 }
 
-/** The advantages of all groups; undefined where there is no second way. */
+/** The advantages of all groups; undefined if there is no second implementation. */
 export function recountAdvantages(
   groups: readonly Group[],
   options: AdvantageOptions,
@@ -40,7 +41,7 @@ export function recountAdvantages(
   };
 }
 
-/** The advantages of a group's steps, one after another. */
+/** The advantages of a group's steps, in order. */
 function groupAdvantages(
   options: AdvantageOptions,
 ): ((group: Group) => readonly number[]) | undefined {
@@ -71,13 +72,13 @@ const deviation = (values: readonly number[]): number => {
 function stepsOf(group: Group, options: AdvantageOptions): readonly StepScore[] {
   return group.episodes.flatMap((episode, e) =>
     (isWhole(episode) ? episode.steps : []).map(({ valid }, step) => {
-      const fine = options.penaltyPlace === "inside" && !valid ? options.penalty : 0;
-      return { episode: e, step, invalid: !valid, fine, score: episode.return - fine };
+      const penalty = options.penaltyPlace === "inside" && !valid ? options.penalty : 0;
+      return { episode: e, step, invalid: !valid, penalty, score: episode.return - penalty };
     }),
   );
 }
 
-/** What statistics run over: all scores, or one of each episode. */
+/** What statistics run over: all scores, or one per episode. */
 function compared(steps: readonly StepScore[], per: string): readonly number[] {
   if (per === "step") return steps.map(({ score }) => score);
   const episodes = [...new Set(steps.map(({ episode }) => episode))];
@@ -104,7 +105,7 @@ function leaveOneOut(steps: readonly StepScore[], per: string): readonly number[
     });
   const values = compared(steps, per);
   if (values.length < 2) return steps.map(({ score }) => score);
-  // The mean of the others, of which the value itself is taken out.
+  // The mean of the others: the value itself is taken out.
   const [all, n] = [sum(values), values.length];
   return steps.map(({ score }) => score - (all - score) / (n - 1));
 }
@@ -112,9 +113,9 @@ function leaveOneOut(steps: readonly StepScore[], per: string): readonly number[
 function anchored(group: Group, options: GigpoOptions): readonly number[] {
   const spread = options.norm === "mean-std";
   const steps = stepsOf(group, options);
-  const later = steps.map(({ episode: e, step, fine }) => {
+  const later = steps.map(({ episode: e, step, penalty }) => {
     const rewards = group.episodes[e]!.steps.slice(step).map(({ reward }) => reward);
-    return sum(rewards.map((reward, k) => options.gamma ** k * reward)) - fine;
+    return sum(rewards.map((reward, k) => options.gamma ** k * reward)) - penalty;
   });
   const anchors = steps.map(({ episode: e, step }) => {
     const { firstObservation, steps: played } = group.episodes[e]!;
@@ -131,11 +132,11 @@ function anchored(group: Group, options: GigpoOptions): readonly number[] {
   });
 }
 
-/** One token of an action, in the order of an episode. */
+/** One action token, in episode order. */
 interface ValuedToken {
   readonly step: number;
   readonly value: number;
-  /** What the token earns: its step's last one does. */
+  /** The token's reward: only the last token of a step has one. */
   readonly reward: number;
   readonly isLast: boolean;
 }
@@ -152,9 +153,9 @@ function recountGae(
       const tokens = steps.flatMap(({ reward, valid }, step): readonly ValuedToken[] => {
         const fine = penaltyPlace === "inside" && !valid ? penalty : 0;
         const earned = (scope === "response" ? episode.return : reward) - fine;
-        const told = values[g]![e]![step]!;
-        return told.map((value, i) => {
-          const isLast = i === told.length - 1;
+        const valuesOfStep = values[g]![e]![step]!;
+        return valuesOfStep.map((value, i) => {
+          const isLast = i === valuesOfStep.length - 1;
           return { step, value, reward: isLast ? earned : 0, isLast };
         });
       });
@@ -162,7 +163,7 @@ function recountGae(
       for (let i = tokens.length - 1; i >= 0; i--) {
         const { value, reward, isLast } = tokens[i]!;
         const ends = i + 1 === tokens.length || (scope === "response" && isLast);
-        // Across turns, γ and λ count turns and not tokens.
+        // Across turns, γ and λ count turns, not tokens.
         const inside = scope === "episode" && !isLast;
         const [g1, l1] = inside ? [1, 1] : [gamma, lambda];
         const next = ends ? 0 : tokens[i + 1]!.value;

@@ -1,4 +1,6 @@
-/** The recount against what training computes: two ways to the same numbers, over random updates. */
+/**
+ * The recount against what training computes: two ways to the same numbers, over random updates.
+ */
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -58,7 +60,7 @@ const paws = fc.record({
 });
 
 describe("a recount", () => {
-  it("finds the numbers that training records, by another way", () => {
+  it("reproduces the numbers that training records, in another way", () => {
     fc.assert(
       fc.property(
         updates,
@@ -108,7 +110,7 @@ describe("a recount", () => {
     );
   });
 
-  it("finds a critic's advantages and returns", () => {
+  it("reproduces a critic's advantages and returns", () => {
     fc.assert(
       fc.property(
         updates,

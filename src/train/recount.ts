@@ -1,9 +1,10 @@
 /**
- * A recount: the numbers of an update by a second way, plainly, from its recorded episodes alone.
+ * A recount: an update's numbers computed a second way, plainly, from its recorded episodes alone.
  *
- * Nothing that training computes with is used here: not `advantages/`, `update/`, `objectives/` nor `metrics.ts`, of
- * which a replay would else only find that they agree with themselves. Everything is written as the paper has it, over
- * one flat list of steps, without regard to speed. What the record does not determine is left out.
+ * It uses nothing that training computes with (`advantages/`, `update/`, `objectives/`,
+ * `metrics.ts`); otherwise a replay would only show that they agree with themselves. Everything is
+ * written as in the paper, over one flat list of steps, without regard to speed. What the record
+ * does not determine is left out.
  */
 import type { Advantages } from "../advantages/advantages.js";
 import type { Episode, Group } from "../rollout/episode.js";
@@ -11,32 +12,35 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import { drawnLogprobs } from "../text/sequence.js";
 import type { TrainConfig } from "./config.js";
 
-/** What a recount needs to know beside the episodes. */
+/** What a recount needs in addition to the episodes. */
 export interface RecountOptions {
   readonly config: Pick<TrainConfig, "paw" | "objective" | "minibatch">;
-  /** R_max, and the longest sequence of the model. */
+  /** R_max, and the model's longest sequence. */
   readonly maxReturn: number;
   readonly maxTokens: number;
-  /** Whether each episode is a group of its own, as with a critic. */
+  /** Whether each episode is its own group, as with a critic. */
   readonly ownGroups: boolean;
-  /** What λ was multiplied with, where it was. */
+  /** What λ was multiplied by, if it was. */
   readonly scale: number | undefined;
-  /** Absent where they, or the ratios they are multiplied with, cannot be known: then there is no policy loss. */
+  /**
+   * Absent if they, or the ratios they are multiplied with, cannot be known: then there is no
+   * policy loss.
+   */
   readonly advantages: Advantages | undefined;
 }
 
-/** One step of a whole episode. */
+/** One step of an unbroken episode. */
 interface Row {
   readonly group: number;
   readonly attempt: number;
   readonly step: number;
-  /** The group that λ is of. */
+  /** The group whose λ applies. */
   readonly unit: number;
   readonly episode: Episode;
   readonly ids: readonly number[];
   readonly start: number;
   readonly end: number;
-  /** Undefined where the log-probabilities were not told. */
+  /** Undefined if the log-probabilities were not recorded. */
   readonly entropy: number | undefined;
 }
 
@@ -87,7 +91,7 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
   };
 }
 
-/** Success and its like: counted over whole episodes, and again for each type of task. */
+/** Success and related metrics: over unbroken episodes, and for each task type. */
 function ofEpisodes(groups: readonly Group[]): MetricsLine {
   const all = groups.flatMap((group) => group.episodes);
   const whole = all.filter(({ stop }) => stop !== "broken");
@@ -133,7 +137,7 @@ function rowsOf(groups: readonly Group[], units: readonly (readonly Episode[])[]
   );
 }
 
-/** PaW eq. 10 for each group, and none where its world-model term is left out. */
+/** PaW eq. 10 for each group, and none if its world-model term is left out. */
 function lambdasOf(
   units: readonly (readonly Episode[])[],
   groups: readonly Group[],
@@ -155,7 +159,7 @@ function lambdasOf(
   });
 }
 
-/** PaW eq. 4: the ⌈α·N⌉ steps of highest entropy, of equals the earlier. */
+/** PaW eq. 4: the ⌈α·N⌉ steps of highest entropy; of ties, the earlier. */
 function selectedRows(
   rows: readonly Row[],
   { config: { paw } }: RecountOptions,
@@ -173,7 +177,7 @@ function selectedRows(
       return row.ids.length > row.end && (isNew || !paw.dedupe);
     })
     .map((row, place) => ({ row, place }));
-  // 0.07 · 100 is a little more than 7 in binary.
+  // 0.07 · 100 is slightly more than 7 in binary.
   const count = Math.ceil(paw.alpha * pool.length - 1e-9);
   const byEntropy = pool.sort(
     (a, b) => (b.row.entropy ?? 0) - (a.row.entropy ?? 0) || a.place - b.place,
@@ -181,7 +185,9 @@ function selectedRows(
   return { pool: pool.length, rows: new Set(byEntropy.slice(0, count).map(({ row }) => row)) };
 }
 
-/** The tokens of a selected step that are read, and those of its observations, as far as they fit. */
+/**
+ * The tokens of a selected step that are read, and those of its observations, as far as they fit.
+ */
 function observationLengths(
   rows: readonly Row[],
   at: number,
@@ -200,7 +206,7 @@ function observationLengths(
   return { read, targets };
 }
 
-/** Tokens in all passes: a step that the next one's prompt begins with is read there. */
+/** Tokens in all passes: a step that is a prefix of the next step's prompt is read there. */
 function tokensRead(rows: readonly Row[], lengths: readonly number[]): number {
   return sum(
     rows.map(({ ids }, i) => {
@@ -215,8 +221,8 @@ function tokensRead(rows: readonly Row[], lengths: readonly number[]): number {
 }
 
 /**
- * L_RL (PaW eq. 1) of an update that is one mini-batch, before any weight has moved: every ratio is 1, nothing is
- * clipped, and what stays is minus the mean advantage.
+ * L_RL (PaW eq. 1) of an update with one mini-batch, before any weight has moved: every ratio is 1,
+ * nothing is clipped, and what remains is minus the mean advantage.
  */
 function policyLoss(
   rows: readonly Row[],

@@ -1,4 +1,6 @@
-/** The same run on an engine server: the same numbers, and what happens when that server is killed. */
+/**
+ * A run on an engine server: the same numbers as here, and what happens if that server is killed.
+ */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +25,7 @@ const fail = (message: string): never => {
   throw new Error(message);
 };
 
-/** What a run recorded, without what depends on the clock and the machine. */
+/** What a run recorded, except what depends on the clock and the machine. */
 function recorded(folder: string) {
   const run = openRun(folder, fail);
   const timeless = (line: MetricsLine) =>
@@ -42,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => server?.close());
 
 describe("a run on an engine server", () => {
-  it("is the run it would have been here", async () => {
+  it("gives the same numbers as here", async () => {
     const there = join(parent, "there");
     await trainRun(config({ address: server!.url }), { folder: there });
     const [a, b] = [recorded(here), recorded(there)];
@@ -65,9 +67,11 @@ describe("a run on an engine server", () => {
     await engine.dispose();
   });
 
-  it("copies its checkpoints where it is told to, so that they can be used here", async () => {
+  it("copies its checkpoints if told to, so that they can be used here", async () => {
     const copied = join(parent, "copied");
-    await trainRun(config({ address: server!.url, copy: true }, { updates: 1 }), { folder: copied });
+    await trainRun(config({ address: server!.url, copy: true }, { updates: 1 }), {
+      folder: copied,
+    });
     const { engine } = await openSavedModel(findSavedModel(copied), {
       address: "embedded",
       threads: 1,
@@ -77,7 +81,7 @@ describe("a run on an engine server", () => {
     await engine.dispose();
   });
 
-  it("on a plain server says that it takes two passes, and refuses what cannot be done", async () => {
+  it("on a plain server says that it takes two passes, and refuses what it cannot do", async () => {
     const start = join(here, "checkpoints", "000003");
     const plain = await startTestServer({
       model: { model: { folder: start }, threads: 1 },
@@ -115,7 +119,7 @@ describe("a run on an engine server", () => {
 
 describe("a server killed in the middle", () => {
   for (const call of ["forward_backward", "sample_batch", "save_weights"])
-    it(`of ${call}: the run says so, and resuming loses nothing but the update`, async () => {
+    it(`of ${call}: the run says so, and resuming loses only the update`, async () => {
       const folder = join(parent, `killed-${call}`);
       const options = { model: testModel, folder: `${folder}-server`, extensions: true };
       let process: ServerProcess = await startServerProcess(options);

@@ -1,7 +1,7 @@
-/** A replayed update beside its record. */
+/** Compares a replayed update with its record. */
 import type { MetricsLine } from "../runs/metrics-file.js";
 
-/** A number that did not come out as it was recorded; undefined where there is none. */
+/** A number that differs from its record; undefined if it is missing. */
 export interface Divergence {
   readonly update: number;
   readonly quantity: string;
@@ -9,33 +9,35 @@ export interface Divergence {
   readonly recomputed: number | undefined;
 }
 
-/** One update, computed again. */
+/** One recomputed update. */
 export interface ReplayedUpdate {
   readonly update: number;
   /** The quantities that were compared. */
   readonly compared: readonly string[];
-  /** Recorded, but not to be had from the record. */
+  /** Recorded, but not determined by the record. */
   readonly left: readonly string[];
   /** Whether the update was learnt again from its weights. */
   readonly learnt: boolean;
   readonly divergences: readonly Divergence[];
 }
 
-/** What came out, and which of it an engine had a hand in. */
+/** The recomputed numbers, and which of them an engine contributed to. */
 export interface Recomputed {
   readonly line: MetricsLine;
   readonly byEngine: (quantity: string) => boolean;
   readonly learnt: boolean;
 }
 
-/** Sums in another order differ in the last digits; nothing else may. */
+/** Summing in another order changes the last digits; nothing else may differ. */
 const EXACT = 1e-9;
 
-/** Whether a number is one of the update's, and not a time, a size in memory or an evaluation. */
+/**
+ * Whether a number belongs to the update, rather than being a time, a memory size or an evaluation.
+ */
 export const isComparable = (name: string): boolean =>
   !/^(seconds\.|memory\.|eval\.|update$)/.test(name);
 
-/** What differs between the record and what came out. */
+/** The differences between the record and the recomputed numbers. */
 export function compare(
   recorded: MetricsLine,
   { line, byEngine, learnt }: Recomputed,

@@ -33,7 +33,7 @@ describe("the replay of a run", () => {
   const run = join(parent, "run");
   beforeAll(() => trainRun(tinyConfig(), { folder: run }), 240_000);
 
-  it("finds the record's numbers again, and learns again where weights are kept", async () => {
+  it("reproduces the recorded numbers, and learns again if weights are kept", async () => {
     const updates = await replayed(run, true);
     expect(updates.flatMap((update) => update.divergences)).toEqual([]);
     expect(updates.map((update) => update.learnt)).toEqual([true, false, true]);
@@ -67,7 +67,7 @@ describe("the replay of a run", () => {
     expect(code).toBe(1);
   });
 
-  it("sees that advantages were computed by other settings", async () => {
+  it("notices that advantages were computed with other settings", async () => {
     const other = changed(run, "penalty", "manifest.json", (text) =>
       text.replace(/"penaltyPlace": "inside"/, '"penaltyPlace": "after"'),
     );
@@ -106,7 +106,7 @@ describe("the replay of a run", () => {
     );
   }, 240_000);
 
-  it("learns again at the temperature that was sampled at", async () => {
+  it("learns again at the sampling temperature", async () => {
     const folder = join(parent, "cold");
     const config = tinyConfig({
       ...{ temperature: 0.6, updates: 2, checkpointEvery: 2, evaluation: { every: 0 } },
@@ -125,17 +125,17 @@ describe("the replay of a run", () => {
     expect(updates[1]!.compared).toContain("policy.loss");
   }, 240_000);
 
-  it("leaves out gradients that were measured on a sample, as they once were", async () => {
+  it("leaves out gradients that were measured on a sample, as in older runs", async () => {
     const old = changed(run, "sampled", "manifest.json", (text) =>
       text.replace(/"gradients": \{[^}]*\}/, '"gradientSample": 8'),
     );
     const [update] = await replayed(old, true);
     expect(update!.learnt).toBe(true);
     expect(update!.divergences).toEqual([]);
-    // Nobody succeeded, so that there is no cosine.
+    // No episode succeeded, so there is no cosine.
     expect(update!.left).toEqual(["gradient.policy", "gradient.world"]);
   }, 240_000);
-  it("takes a scale to another loss's length as recorded, and learns the same with it", async () => {
+  it("uses the recorded scale to another loss's norm, and learns the same with it", async () => {
     const folder = join(parent, "length");
     const config = tinyConfig({
       paw: { loss: "ce", gradientLength: "cmae" },
@@ -153,12 +153,12 @@ describe("the replay of a run", () => {
     }
   });
 
-  it("computes a capped λ again from the recorded gradients, across a resumed run too", async () => {
+  it("recomputes a capped λ from the recorded gradients, across a resume too", async () => {
     const config = tinyConfig({
-      // A balance of 1 and a tight cap, so that the cap is what decides.
+      // λ of 1 and a tight cap, so that the cap decides.
       paw: { lambda: 1, loss: "ce", gradientCap: 0.01 },
       gradients: { every: 1 },
-      // The entropy's gradient is there even where no episode succeeds.
+      // The entropy has a gradient even if no episode succeeds.
       objective: { entropy: 0.01, kl: 0 },
       updates: 2,
       warmStart: { episodes: 0 },
@@ -202,7 +202,7 @@ describe("the replay of a run", () => {
     ]);
   }, 240_000);
 
-  it("refuses what is no training run", async () => {
+  it("rejects folders that are not training runs", async () => {
     const out = join(parent, "rollout");
     await runCli(["rollout", "--groups", "1", "--group-size", "1", "--out", out]);
     const { code, stderr } = await runCli(["replay", out]);

@@ -1,23 +1,24 @@
 /**
- * Replay: the numbers of every update, computed again from the recorded episodes and compared.
+ * Replay: recomputes the numbers of every update from the recorded episodes and compares them.
  *
- * By a second way, for every update (`recount.ts`, `recount-advantages.ts`): success, returns and counts, λ, selection,
- * action entropies, the tokens learnt, the advantages, and, where the update was learnt in one mini-batch, the
- * policy loss, which at ratio 1 depends on nothing but advantages and weights. None of it runs the code that
- * training ran.
+ * A second implementation (`recount.ts`, `recount-advantages.ts`) recomputes, for every update:
+ * success, returns and counts, λ, selection, action entropies, the tokens learnt, the advantages,
+ * and, if the update was one mini-batch, the policy loss, which at ratio 1 depends only on
+ * advantages and weights. None of it runs the code that training ran.
  *
- * Where the weights an update started from are still there (the start of RL, and a checkpoint of that very
- * moment), the update is also learnt again from the recorded tokens, on a copy, so that all losses, KL,
- * probabilities and gradients are compared. The advantages are the recount's there too, and the action entropy
- * is that of a forward pass over the recorded tokens, not of what was recorded while sampling. Shared with training, because
- * a second engine or optimiser would have to be written: sequences and their weights (`update/`), objectives,
- * mini-batches and the engine; the teacher of corrections; and estimators that the recount does not know.
+ * If the weights that an update started from are still there (the start of RL, or a checkpoint of
+ * that very moment), the update is also learnt again from the recorded tokens, on a copy, so that
+ * all losses, KL, probabilities and gradients are compared. The advantages are the recount's there
+ * too, and the action entropy comes from a forward pass over the recorded tokens, not from what was
+ * recorded while sampling. Some code is shared with training, because the alternative is a second
+ * engine or optimiser: sequences and their weights (`update/`), objectives, mini-batches and the
+ * engine; the teacher of corrections; and estimators that the recount does not know.
  *
- * Not compared: evaluations, of which the episodes are not recorded, times, memory, and gradients that were
- * measured on a sample, as they once were; a cap on λ is computed again from the recorded ones, and a scale to
- * another loss's length is taken as recorded. The advantages of a critic,
- * selection by full entropy, and actions whose log-probabilities at their temperature were not told need the
- * weights, so without them what depends on those is left out too.
+ * Not compared: evaluations, whose episodes are not recorded; times; memory; and gradients that
+ * were measured on a sample, as in older runs. A cap on λ is recomputed from the recorded
+ * gradients, and a scale to another loss's norm is taken as recorded. The advantages of a critic,
+ * selection by full entropy, and actions whose log-probabilities at their temperature were not
+ * recorded need the weights, so without weights everything that depends on them is left out too.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -51,9 +52,9 @@ import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
 
 /** How to replay. */
 export interface ReplayOptions {
-  /** Learn updates again where their weights are still there. */
+  /** Learn updates again if their weights are still there. */
   readonly losses: boolean;
-  /** How far what an engine computed may be off, relative to its size, or to 1 where it is smaller than 0.1. */
+  /** Tolerance for what an engine computed, relative to max(|recorded|, 0.1). */
   readonly tolerance: number;
   readonly signal?: AbortSignal;
 }
@@ -82,7 +83,8 @@ export async function* replayRun(
       for (; next < update; next++) if (lines.has(next)) yield withoutEpisodes(next);
       next = update + 1;
       const line = lines.get(update);
-      // A run that was killed may have recorded the episodes of its last update and not its numbers.
+      // A run that was killed may have recorded the episodes of its last update but not its
+      // metrics.
       if (line !== undefined) {
         yield compare(line, await replayer.recompute(update, groups), options);
       }
@@ -93,7 +95,7 @@ export async function* replayRun(
   }
 }
 
-/** Where the cap on the world model's gradient stood at each update. */
+/** The state of the cap on the world model's gradient at each update. */
 function capsOf(
   lines: ReadonlyMap<number | undefined, MetricsLine>,
   { paw: { gradientCap, gradientLength } }: TrainConfig,
@@ -102,7 +104,8 @@ function capsOf(
   let cap: GradientCap = {};
   for (let update = 0; lines.has(update); update++) {
     const line = lines.get(update)!;
-    // The scale to another loss's length needs the weights of that moment, so the recorded one is taken.
+    // The scale to another loss's norm needs the weights of that moment, so the recorded one is
+    // used.
     const scale = gradientLength === undefined ? undefined : line["world.scale"];
     cap = scale === undefined ? nextGradientCap(gradientCap, cap, line) : { scale };
     caps.set(update, cap);
@@ -115,7 +118,7 @@ function withoutEpisodes(update: number): ReplayedUpdate {
   return { update, compared: [], left: [], learnt: false, divergences: [divergence] };
 }
 
-/** The episodes of each update as the groups they were; groups are numbered through the whole run. */
+/** The episodes of each update in their groups; groups are numbered through the whole run. */
 function* updatesOf(
   episodes: Iterable<Episode>,
   groupsPerUpdate: number,
@@ -150,7 +153,7 @@ async function createReplayer(
   losses: boolean,
   caps: ReadonlyMap<number, GradientCap>,
 ): Promise<Replayer> {
-  // What a resume may change is asked for by update; the rest is as it was from the start.
+  // Settings that a resume may change are looked up by update; the rest never changed.
   const config = configAt(0);
   const usesSampler = (update: number): boolean => configAt(update).engine.sampler !== undefined;
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
@@ -172,10 +175,10 @@ async function createReplayer(
     recountAdvantages(groups, config.advantage, values) ??
     computeAdvantages(groups, config.advantage, values);
 
-  /** Without weights: what the record alone determines. */
+  /** Without weights: only what the record determines. */
   const recounted = (index: number, groups: readonly Group[]): MetricsLine => {
-    // How a sampler's tokens weigh is not in the record.
-    const atRatioOne = !valued && !usesSampler(index) && isTold(groups);
+    // The record does not say how a sampler's tokens were weighted.
+    const atRatioOne = !valued && !usesSampler(index) && hasSampledLogprobs(groups);
     return recount(groups, {
       config,
       maxReturn,
@@ -206,7 +209,7 @@ async function createReplayer(
       tokenizer: await loadTokenizer(join(folder, TOKENIZER)),
       style: promptStyle(environment.promptFamily, config.prompt),
     };
-    // What was learnt from is learnt from again, however far sampling was from learning.
+    // Updates that were learnt are learnt again, however large the mismatch was.
     const mismatchLimit = Number.POSITIVE_INFINITY;
     const learner = createLearner(context, { ...config, mismatchLimit });
     const scored = await learner.score(groups);
@@ -217,7 +220,8 @@ async function createReplayer(
     const gradientCap = capAt(index);
     const { scale } = gradientCap;
     const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
-    // Another sampler's probabilities are its own, in 16 bits they differ, and full entropies are the engine's anyway.
+    // A separate sampler and 16 bits give other probabilities, and full entropies are the engine's
+    // anyway.
     const isAsSampled = !sampler && engine.capabilities.sixteenBits !== true && !full;
     const passes = isAsSampled ? await engine.forward(actionSequences(unscaled.transitions)) : [];
     const seed = updateSeed(config, index);
@@ -235,7 +239,7 @@ async function createReplayer(
       seconds: { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 },
     });
     const entropy = entropyOf(prepared.transitions, passes);
-    // The loss that was learnt is the engine's to tell; it says so for several mini-batches too.
+    // The policy loss comes from the engine, which reports it for several mini-batches too.
     const { "policy.loss": _, ...counted } = recounted(index, groups);
     return {
       line: comparable({ ...line, ...counted, ...entropy }),
@@ -273,7 +277,7 @@ async function startEngine(folder: string, valueHead: boolean): Promise<Engine> 
   return engine;
 }
 
-/** The mean action entropy by a forward pass over the actions; nothing where there was none. */
+/** The mean action entropy from a forward pass over the actions; empty if there was no pass. */
 function entropyOf(
   transitions: readonly Transition[],
   passes: readonly { readonly logprobs: Float32Array }[],
@@ -286,8 +290,8 @@ function entropyOf(
   return { "policy.actionEntropy": entropies.reduce((sum, h) => sum + h, 0) / entropies.length };
 }
 
-/** Whether the log-probabilities that actions were drawn with were told. */
-function isTold(groups: readonly Group[]): boolean {
+/** Whether the log-probabilities that actions were sampled with were recorded. */
+function hasSampledLogprobs(groups: readonly Group[]): boolean {
   return groups.every(({ episodes }) =>
     episodes
       .filter(({ stop }) => stop !== "broken")

@@ -1,4 +1,6 @@
-/** A run that goes on with other settings: what may change, what is refused, what the record says of it. */
+/**
+ * A run resumed with other settings: what may change, what is refused, and what the record says.
+ */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,8 +43,8 @@ function copyOf(name: string): string {
   return copy;
 }
 
-describe("a run that is done", () => {
-  it("goes on with more updates, says so in its record, and can still be replayed", async () => {
+describe("a finished run", () => {
+  it("resumes with more updates, says so in its record, and can still be replayed", async () => {
     const run = copyOf("longer");
     const rates = () =>
       openRun(run, fail)
@@ -63,7 +65,7 @@ describe("a run that is done", () => {
     ]);
     expect([code, stderr]).toEqual([0, expect.stringContaining("update 4/4")]);
     expect(stderr).toMatch(
-      /learning rate now falls over 4 updates instead of 2 .*it goes on at \S+, where it would have been 0/,
+      /learning rate now falls over 4 updates instead of 2 .*it resumes at \S+, where it would have been 0/,
     );
     const { status, resumes } = readManifest(run);
     expect(status).toBe("done");
@@ -80,7 +82,8 @@ describe("a run that is done", () => {
     const metrics = openRun(run, fail).metrics();
     expect(metrics.map((line) => line.update)).toEqual([-1, 0, 1, 2, 3]);
     expect(metrics[4]).toHaveProperty(["eval.valid_seen.success"]);
-    // The first two kept their rates; the third is higher than the second, which was near the end.
+    // The first two kept their learning rates; the third is higher than the second, which was near
+    // the end.
     expect(rates().slice(0, 3)).toEqual(before);
     expect(rates()[3]!).toBeGreaterThan(before[2]!);
     const at = trainConfigsOf(run);
@@ -89,13 +92,13 @@ describe("a run that is done", () => {
     for await (const one of replayRun(openRun(run, fail), { losses: true, tolerance: 1e-3 }))
       replayed.push(one);
     expect(replayed.flatMap(({ divergences }) => divergences)).toEqual([]);
-    // The first update is learnt again with the total of then: two updates.
+    // The first update is learnt again with the total at the time: two updates.
     expect(replayed.map(({ learnt }) => learnt)).toEqual([true, false, true, false]);
     expect(replayed[0]!.compared).toContain("learningRate");
     expect(replayed[2]!.compared).toContain("learningRate");
   }, 240_000);
 
-  it("goes on in a copy where --out names one, and is itself left alone", async () => {
+  it("resumes in a copy if --out names one, and is itself left alone", async () => {
     const manifest = readFileSync(join(done, "manifest.json"), "utf8");
     const out = join(parent, "copy");
     const args = ["train", "--resume", done, "--out", out];
@@ -109,7 +112,7 @@ describe("a run that is done", () => {
   }, 240_000);
 });
 
-describe("what cannot change is refused by name, and nothing is touched", () => {
+describe("settings that cannot change are refused by name, and nothing is touched", () => {
   it.each([
     [
       ["--groups", "8", "--seed", "1"],
@@ -119,7 +122,7 @@ describe("what cannot change is refused by name, and nothing is touched", () => 
     [["--env.objects", "2"], /--env.objects cannot change/],
     [["--env", "alfworld"], /--env cannot change on a resumed run: .* "household", not "alfworld"/],
     [["--advantage", "ppo"], /--advantage cannot change/],
-    [["--updates", "1"], /--updates: .* has 2 updates behind it, and 1 are asked for/],
+    [["--updates", "1"], /--updates: .* has 2 updates already, but 1 were asked for/],
     [["--config", "recipes/paper-alfworld.ts"], /--env cannot change/],
   ])("%j", async (flags, message) => {
     const before = readFileSync(join(done, "manifest.json"), "utf8");
@@ -129,7 +132,7 @@ describe("what cannot change is refused by name, and nothing is touched", () => 
     expect(readFileSync(join(done, "manifest.json"), "utf8")).toBe(before);
   });
 
-  it("with the file's name where a file asked for it", async () => {
+  it("with the file's name if a file asked for it", async () => {
     const file = join(parent, "groups.json");
     writeFileSync(file, JSON.stringify({ groups: 8, updates: 2 }));
     const { stderr } = await runCli(["train", "--resume", done, "--config", file]);
@@ -138,7 +141,7 @@ describe("what cannot change is refused by name, and nothing is touched", () => 
 });
 
 describe("resumeChanges", () => {
-  it("takes where it is computed and how it is watched", () => {
+  it("takes settings for where it is computed and how it is watched", () => {
     const engine = { address: "embedded", threads: 1, copy: false, loraRank: 0 };
     const given = { engine: { ...engine, address: "http://gpu:8000", copy: true }, updates: 3 };
     expect(
@@ -153,7 +156,7 @@ describe("resumeChanges", () => {
     expect(longer).toThrow("--updates cannot change");
   });
 
-  it("says nothing of a rate that stays", () => {
+  it("says nothing about a learning rate that does not change", () => {
     const optimizer = optimizerOptions.parse({ schedule: "constant" });
     const lengths = [
       { length: 1, steps: 10 },
@@ -179,7 +182,7 @@ describe("recorded settings", () => {
     });
   });
 
-  it("of a run that measured gradients on a sample and had no critic: neither is guessed at", () => {
+  it("of a run that measured gradients on a sample and had no critic: neither is guessed", () => {
     const run = recordWith(
       "sampled",
       ({ gradients: _, critic: __, corrections: ___, ...rest }) => ({
@@ -194,7 +197,7 @@ describe("recorded settings", () => {
       corrections: { episodes: 0 },
     });
     expect(config).not.toHaveProperty("gradientSample");
-    // A cap on what is measured in another way now would be another cap.
+    // A cap on gradients that are now measured differently would be a different cap.
     const capped = recordWith("capped", ({ gradients: _, paw, ...rest }) => ({
       ...rest,
       paw: { ...(paw as object), gradientCap: 0.5 },

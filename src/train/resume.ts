@@ -1,4 +1,6 @@
-/** What may be different when a run goes on: how long it is, how it is watched, and where it is computed. */
+/**
+ * What may change when a run is resumed: its length, how it is watched, and where it is computed.
+ */
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree } from "../config/settings-tree.js";
@@ -6,7 +8,7 @@ import type { SettingChanges } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
 
-/** Settings that change nothing of what was learnt so far. */
+/** Settings that do not affect what was learnt so far. */
 const FREE: readonly RegExp[] = [
   /^evaluation\./,
   /^checkpointEvery$/,
@@ -14,16 +16,16 @@ const FREE: readonly RegExp[] = [
   /^engine\.(address|threads|model|copy|sampler|samplerModel|samplerFolder)$/,
 ];
 
-/** A run that goes on. */
+/** A run to resume. */
 export interface Resumption {
   readonly folder: string;
-  /** The setting that says how long it is: `updates`, `epochs`. */
+  /** The setting for its length: `updates`, `epochs`. */
   readonly length: string;
-  /** How people gave a setting; default: its flag. */
+  /** Where a setting was given; default: its flag. */
   readonly placeOf?: ((path: readonly string[]) => string) | undefined;
 }
 
-/** The settings that are to change, by their path; those that cannot are refused by name. */
+/** The settings that change, by their path; those that cannot change are refused by name. */
 export function resumeChanges(
   recorded: SettingsTree,
   given: SettingsTree,
@@ -38,16 +40,16 @@ export function resumeChanges(
       refused
         .map(
           ({ path, from, to }) =>
-            `${placeOf(path)} cannot change on a resumed run: ${folder} was started with ${told(from)}, not ${told(to)}. Leave it out, or start a new run.`,
+            `${placeOf(path)} cannot change on a resumed run: ${folder} was started with ${show(from)}, not ${show(to)}. Leave it out, or start a new run.`,
         )
         .join("\n"),
     );
   return Object.fromEntries(changes.map(({ path, from, to }) => [path.join("."), { from, to }]));
 }
 
-const told = (value: unknown): string => (value === undefined ? "none" : JSON.stringify(value));
+const show = (value: unknown): string => (value === undefined ? "none" : JSON.stringify(value));
 
-/** Refuses to make a run shorter than it is. */
+/** Rejects a length shorter than what is already done. */
 export function refuseShorter(
   { folder, length, placeOf = flagOf }: Resumption,
   asked: number,
@@ -55,7 +57,7 @@ export function refuseShorter(
 ): void {
   if (asked < done)
     throw new RunError(
-      `${placeOf([length])}: ${folder} has ${done} ${length} behind it, and ${asked} are asked for: ask for ${done} or more`,
+      `${placeOf([length])}: ${folder} has ${done} ${length} already, but ${asked} were asked for: ask for ${done} or more`,
     );
 }
 
@@ -65,7 +67,7 @@ interface RunLength {
   readonly steps: number;
 }
 
-/** What a new length does to a learning rate that falls towards the end; undefined where it does nothing. */
+/** What a new length does to a learning rate that decays towards the end; undefined if nothing. */
 export function scheduleNotice(
   { optimizer, unit, step }: { optimizer: OptimizerOptions; unit: string; step: number },
   before: RunLength,
@@ -74,5 +76,5 @@ export function scheduleNotice(
   if (optimizer.schedule === "constant" || before.length === now.length) return undefined;
   const rate = ({ steps }: RunLength): string =>
     Number(learningRate(optimizer, step, steps).toPrecision(3)).toString();
-  return `the learning rate now falls over ${now.length} ${unit} instead of ${before.length} (optimizer.schedule ${optimizer.schedule}): it goes on at ${rate(now)}, where it would have been ${rate(before)}`;
+  return `the learning rate now falls over ${now.length} ${unit} instead of ${before.length} (optimizer.schedule ${optimizer.schedule}): it resumes at ${rate(now)}, where it would have been ${rate(before)}`;
 }

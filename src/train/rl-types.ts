@@ -1,4 +1,4 @@
-/** What RL is told, works with and reports. */
+/** What the RL loop takes, works with and reports. */
 import type { AdvantageOptions } from "../advantages/advantages.js";
 import type { ObjectiveOptions } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
@@ -29,35 +29,41 @@ export interface RlOptions {
   readonly optimizer: OptimizerOptions;
   /** When both gradients are measured. */
   readonly gradients: { readonly every: number };
-  /** A limit other than that of the engine's precision. */
+  /** Overrides the limit of the engine's precision. */
   readonly mismatchLimit?: number | undefined;
   readonly seed: number;
 }
 
-/** Where the loop stands, and who hears of it. */
+/** The state of the loop, and callbacks. */
 export interface RlProgress {
-  /** Where to begin: 0, or where an interrupted run stopped. */
+  /** Where to start: 0, or where an interrupted run stopped. */
   readonly firstUpdate: number;
   /** Optimiser steps taken before that. */
   readonly optimizerSteps: number;
-  /** Where the cap on the world model's gradient stood. */
+  /** The state of the cap on the world model's gradient. */
   readonly gradientCap: GradientCap;
   readonly signal?: AbortSignal;
-  /** Told of the episodes of an update while the engine learns from them: the time to record them. */
+  /**
+   * Called with the episodes of an update while the engine learns from them: the time to record
+   * them.
+   */
   onEpisodes(groups: readonly Group[], index: number): Promise<void>;
-  /** Told of every update when it is done; the next one waits for it. */
+  /** Called after every update; the next one waits for it. */
   onUpdate(done: FinishedUpdate): Promise<void>;
 }
 
-/** One update, done. */
+/** One finished update. */
 export interface FinishedUpdate {
   readonly index: number;
   readonly groups: readonly Group[];
   readonly prepared: Update;
   readonly learnt: Learnt | undefined;
-  /** What a critic of its own says of its learning. */
+  /** Metrics of a separate critic. */
   readonly critic?: MetricsLine | undefined;
-  /** How the policy's and the world model's gradients relate, where both are there and measured. */
+  /**
+   * How the policy's and the world model's gradients relate, if there are two and they were
+   * measured.
+   */
   readonly gradients: GradientRelation | undefined;
   readonly gradientCap: GradientCap;
   readonly optimizerSteps: number;

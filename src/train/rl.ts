@@ -2,9 +2,10 @@
  * Reinforcement learning with PaW co-training: PaW Algorithm 1. The settings of each stage are in
  * `learner.ts`.
  *
- * Left out of the textbook: there is one epoch per update, as in the reference implementation, and the
- * old log-probabilities are those recorded when the actions were sampled, not computed again, unless another
- * program sampled them. Log-probabilities, ratios, entropies and KL are those at the sampling temperature.
+ * Differences from the textbook: there is one epoch per update, as in the reference implementation,
+ * and the old log-probabilities are those recorded when the actions were sampled, not recomputed,
+ * unless another program sampled them. Log-probabilities, ratios, entropies and KL are those at the
+ * sampling temperature.
  */
 import { computeAdvantages } from "../advantages/advantages.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
@@ -39,16 +40,18 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     const groups = await rollout({ environment, policy, style, tasks, groupSize, seed, ...limits });
     lap("rollout");
 
-    // Credit for every action, by the estimator of choice: what L_RL is made of (line 7, PaW eq. 1).
+    // Credit for every action, by the chosen estimator: what L_RL is made of (line 7, PaW eq. 1).
     const scored = await learner.score(groups);
     lap("score");
     const advantages = computeAdvantages(groups, options.advantage, scored.valueTable);
 
-    // The transitions of highest action entropy (lines 3 to 6, PaW eq. 4), and λ of every group (line 9, PaW eq. 10).
+    // The transitions of highest action entropy (lines 3 to 6, PaW eq. 4),
+    // and λ of every group (line 9, PaW eq. 10).
     const prepared = learner.prepare(groups, advantages, scored);
     lap("prepare");
 
-    // Beyond the paper: how both gradients relate, a cap on the world model's, and a teacher's corrections.
+    // Beyond the paper: how both gradients relate, a cap on the world model's, and a teacher's
+    // corrections.
     const measured = await learner.measure(prepared, index, gradientCap);
     lap("measure");
     const corrections = await learner.correct(groups, seed);
@@ -72,7 +75,10 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
   }
 }
 
-/** How many optimiser steps the run will have, judged by the updates so far: what a cosine needs to know. */
+/**
+ * Optimiser steps of the whole run, extrapolated from the updates so far: a cosine schedule needs
+ * it.
+ */
 export function expectedSteps(
   before: number,
   index: number,

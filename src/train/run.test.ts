@@ -10,7 +10,7 @@ import { tinyConfig } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-train-"));
 
-/** Enough episodes and steps that there is something to compare. */
+/** Enough episodes and steps to have something to compare. */
 const tiny = (changes: Record<string, unknown> = {}): TrainConfig =>
   tinyConfig({
     model: { start: "tiny", maxContext: 320 },
@@ -28,7 +28,7 @@ const fail = (message: string): never => {
   throw new Error(message);
 };
 
-/** What a run recorded, without what depends on the clock and the machine. */
+/** What a run recorded, except what depends on the clock and the machine. */
 function recorded(folder: string) {
   const run = openRun(folder, fail);
   const timeless = (line: MetricsLine) =>
@@ -69,7 +69,7 @@ describe("a training run", () => {
     expect(openRun(whole, fail).manifest.status).toBe("done");
   });
 
-  it("can be repeated, and goes on after an interruption to the same numbers", async () => {
+  it("is reproducible, and resumes after an interruption with the same numbers", async () => {
     const cut = join(parent, "cut");
     const controller = new AbortController();
     const interrupted = trainRun(tiny(), {

@@ -31,7 +31,7 @@ import { type SftStep, sft } from "./sft.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
 import { worldTexts } from "./world-text.js";
 
-/** Where to train, and who is told of it. */
+/** Where to train, and callbacks. */
 export interface TrainOptions extends RunOptions {
   readonly onPhase?: (phase: "tokenizer" | "model" | "warm start" | "rl") => void;
   readonly onWarmStart?: (step: SftStep) => void;
@@ -45,7 +45,7 @@ interface Setup extends EvaluatedModel {
 /** Trains as configured and records everything to the run folder. */
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
   const { folder, signal } = options;
-  // What cannot work is refused before there is a run.
+  // Whatever cannot work is refused before the run starts.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   checkConfig(config, environment);
   const checkpoint = resumedCheckpoint(options);
@@ -55,7 +55,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     const setup = await openSetup(config, environment, start, checkpoint, running, options);
     if (checkpoint === undefined) await warmStart(setup, config, running, options);
     options.onPhase?.("rl");
-    // Nobody but the KL penalty asks for the reference.
+    // Only the KL penalty needs the reference.
     await loadWeights(setup.engine, folder, checkpoint, { reference: config.objective.kl > 0 });
     await (checkpoint === undefined
       ? setup.critic?.start(join(folder, REFERENCE))
@@ -93,7 +93,7 @@ function capOf(checkpoint: Checkpoint | undefined): GradientCap {
   return policyGradient === undefined ? {} : { running: policyGradient };
 }
 
-/** Opens the model, and a critic of its own where there is one. */
+/** Opens the model, and a separate critic if there is one. */
 async function openSetup(
   config: TrainConfig,
   environment: Environment,
@@ -138,7 +138,7 @@ function needsOf({ objective, paw, gradients, temperature }: TrainConfig) {
   };
 }
 
-/** Imitates expert episodes, evaluates what came of it, and keeps it as the reference. */
+/** Imitates expert episodes, evaluates the result, and keeps it as the reference. */
 async function warmStart(
   setup: Setup,
   config: TrainConfig,
@@ -156,13 +156,15 @@ async function warmStart(
       ...(options.signal !== undefined && { signal: options.signal }),
     });
   }
-  // A server's own model was saved for its tokenizer, and is as it was.
+  // A server's own model was already saved for its tokenizer, and has not changed.
   const isSaved = episodes === 0 && "served" in startOf(config);
   if (!isSaved) await engine.save(join(running.run.folder, REFERENCE), { optimizer: false });
   running.report({ update: -1, ...(await running.evaluate(setup, config, -1)) });
 }
 
-/** Evaluates where that is due, reports the update's numbers, and keeps its weights where that is due. */
+/**
+ * Evaluates if that is due, reports the update's metrics, and saves a checkpoint if that is due.
+ */
 async function finishUpdate(
   done: FinishedUpdate,
   setup: Setup,

@@ -24,7 +24,7 @@ const collectOptions = z
   })
   .prefault({});
 
-/** Task rewards that go along with the predictions'. */
+/** Task RL in addition to predictions. */
 const taskOptions = z
   .strictObject({
     groups: z
@@ -37,7 +37,7 @@ const taskOptions = z
   })
   .prefault({});
 
-/** What is kept back to measure with. */
+/** What is held out for measurements. */
 const heldOutOptions = z
   .strictObject({
     share: z.number().gt(0).lt(1).default(0.1).describe("fraction of the tasks to hold out"),
@@ -53,7 +53,9 @@ const heldOutOptions = z
   })
   .prefault({});
 
-/** The schema of RWML in an environment of this kind; what it shares with training is training's. */
+/**
+ * The schema of RWML in an environment of this kind; settings shared with training come from there.
+ */
 export function rwmlConfig(kind: EnvKind) {
   const shared = trainConfig(kind).shape;
   return z.strictObject({

@@ -1,4 +1,6 @@
-/** The triplets of an RWML run: played or read, cut, split, and freed of what is too easy. */
+/**
+ * The triplets of an RWML run: played or read, cut, split, and filtered of those that are too easy.
+ */
 import type { Engine } from "../engine/engine.js";
 import type { Environment, Task } from "../envs/env.js";
 import { UserError } from "../errors.js";
@@ -33,7 +35,7 @@ export interface TripletSetup {
   readonly engine: Engine;
   readonly question: Question;
   readonly reward: StateReward;
-  /** The model to train, as it starts. */
+  /** The model to train, before training. */
   readonly start: ModelStart;
   readonly signal?: AbortSignal;
   readonly onProblem: (message: string) => void;
@@ -73,7 +75,7 @@ export async function prepareTriplets(
   if (kept.length === 0 || heldOut.length === 0) {
     const numbers = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
     throw new UserError(
-      `there are not enough triplets to learn from (${numbers.join(", ")}): collect more episodes, of several tasks, raise filter.keep, or, where many are too long, lower predictionTokens.`,
+      `there are not enough triplets to learn from (${numbers.join(", ")}): collect more episodes of several tasks, raise filter.keep, or, if many are too long, lower predictionTokens.`,
     );
   }
   return { train: kept, heldOut, counts, reward: setup.reward.name };
@@ -86,7 +88,7 @@ async function collectEpisodes(
 ): Promise<readonly Episode[]> {
   const { runs, epsilon } = config.collect;
   if (runs.length > 0) {
-    // Episodes of several runs must stay apart, so each gets a number of its own.
+    // Episodes of several runs must stay apart, so each is renumbered.
     return runs
       .flatMap((folder) => [...openRun(folder, onProblem).episodes()])
       .map((episode, group) => ({ ...episode, group }));
@@ -113,7 +115,9 @@ function chooseTasks(environment: Environment, config: RwmlConfig): readonly Tas
   return Array.from({ length: config.collect.episodes }, (_, i) => all[order[i % order.length]!]!);
 }
 
-/** Fits the filter model to `fitted`, lets it predict the `rest`, and keeps what it cannot. */
+/**
+ * Fits the filter model to `fitted`, lets it predict the `rest`, and keeps what it cannot predict.
+ */
 async function filterTriplets(
   setup: TripletSetup,
   config: RwmlConfig,
@@ -122,7 +126,8 @@ async function filterTriplets(
 ): Promise<Filtered> {
   const { filter, predictionTokens, seed } = config;
   if (fitted.length === 0) return { kept: rest, easy: 0, hard: rest.length };
-  // It is fitted and thrown away, so it needs neither the run's sampler nor copies.
+  // The filter model is thrown away after fitting, so it needs neither the run's sampler nor
+  // copies.
   const { engine, tokenizer } = await openModel({
     start:
       filter.model === "start"
@@ -146,7 +151,7 @@ async function filterTriplets(
         ...(setup.signal !== undefined && { signal: setup.signal }),
       },
     );
-    // A filter model with a shorter context says nothing of what it cannot read: that counts as hard.
+    // A filter model with a shorter context cannot predict long triplets: those count as hard.
     const readable = new Set(fitting(engine, question, rest, predictionTokens));
     const asked = rest.filter((triplet) => readable.has(triplet));
     const predicted = await predict(engine, question, asked, {

@@ -1,4 +1,7 @@
-/** RWML on every engine: on a server, with a sampler, and what is refused or told before it starts. */
+/**
+ * RWML on every engine: on a server, with a sampler, and what is refused or reported before it
+ * starts.
+ */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,7 +52,7 @@ describe("pawl rwml on an engine server", () => {
   const here = join(parent, "here");
   const there = join(parent, "there");
 
-  it("computes there, gives the numbers it would give here, and says what it cannot measure", async () => {
+  it("computes there, gives the same numbers as here, and says what it cannot measure", async () => {
     expect((await rwml(here)).code).toBe(0);
     const { code, stderr, stdout } = await rwml(there, "--engine", server.url);
     expect([code, stderr]).toEqual([
@@ -72,7 +75,7 @@ describe("pawl rwml on an engine server", () => {
     expect(existsSync(join(there, "checkpoints", "000002", "model.safetensors"))).toBe(false);
   }, 240_000);
 
-  it("goes on there, and another RWML can start from what it left there", async () => {
+  it("resumes there, and another RWML run can start from its result there", async () => {
     const { code } = await runCli(["rwml", "--resume", there, "--updates", "3"]);
     expect(code).toBe(0);
     expect(metrics(there).map(({ update }) => update)).toEqual([-1, 0, 1, 2]);
@@ -89,7 +92,7 @@ describe("pawl rwml on an engine server", () => {
     expect(forgetting(next).weights.all).toBeGreaterThan(0);
   }, 240_000);
 
-  it("that is not there, or lacks what is asked for, is refused before anything is learnt", async () => {
+  it("that does not answer, or lacks what is needed, is refused before anything is learnt", async () => {
     const nowhere = join(parent, "nowhere");
     const gone = await rwml(nowhere, "--engine", "http://127.0.0.1:1");
     expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining("http://127.0.0.1:1")]);
@@ -97,7 +100,7 @@ describe("pawl rwml on an engine server", () => {
     const adapters = await rwml(join(parent, "adapters"), "--engine.lora-rank", "4");
     expect([adapters.code, adapters.stderr]).toEqual([
       expect.any(Number),
-      expect.stringContaining("engine.loraRank: only an engine server has that"),
+      expect.stringContaining("engine.loraRank: only engine servers have this setting"),
     ]);
     expect(adapters.code).not.toBe(0);
     const scratch = await runCli(["rwml", "--model.start", "tiny"]);
@@ -105,7 +108,7 @@ describe("pawl rwml on an engine server", () => {
   }, 240_000);
 });
 
-it("predicts by another sampler, where one is named", async () => {
+it("predicts with a separate sampler, if one is named", async () => {
   const sampler = await startStandIn({
     kind: "vllm",
     model: { model: { folder: join(warm, "reference") }, threads: 1 },
@@ -119,6 +122,6 @@ it("predicts by another sampler, where one is named", async () => {
   }
   expect(openRun(out, fail).manifest.config).toMatchObject({ engine: { sampler: sampler.url } });
   const learnt = metrics(out).filter((line) => line["rwml.skipped"] === 0);
-  // Only another sampler's tokens are weighed.
+  // Only a separate sampler's tokens are weighted.
   for (const line of learnt) expect(line).toHaveProperty(["policy.importance"]);
 }, 240_000);

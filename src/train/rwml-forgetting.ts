@@ -1,4 +1,7 @@
-/** What RWML made the model forget: how far weights moved, and what old actions and states cost now. */
+/**
+ * What RWML made the model forget: how far weights moved, and the loss on old actions and states
+ * now.
+ */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { latestCheckpoint } from "../runs/checkpoints.js";
@@ -11,9 +14,9 @@ import type { RwmlConfig } from "./rwml-config.js";
 import { type HeldOutSetup, heldOutMetrics } from "./rwml-metrics.js";
 import { REFERENCE } from "./saved-model.js";
 
-/** What the record of forgetting holds: `forgetting.json` in the run folder. */
+/** The content of `forgetting.json` in the run folder. */
 export interface ForgettingReport {
-  /** |w − w₀| / |w₀| of all weights, and of each tensor; or why that was not to be had. */
+  /** |w − w₀| / |w₀| of all weights, and of each tensor; or why it could not be measured. */
   readonly weights: WeightChange | { readonly unmeasured: string };
   /** Held-out losses per token before and after. */
   readonly loss: Readonly<Record<string, { readonly before: number; readonly after: number }>>;
@@ -21,7 +24,10 @@ export interface ForgettingReport {
 
 const FORGETTING = "forgetting.json";
 
-/** Why a run cannot say how far its weights moved; undefined where it can. Known as soon as its start is saved. */
+/**
+ * Why a run cannot say how far its weights moved; undefined if it can. Known once its start is
+ * saved.
+ */
 export function unmeasuredWeights(folder: string, engine: EngineOptions): string | undefined {
   if (engine.loraRank > 0)
     return `low-rank adapters are trained (engine.loraRank ${engine.loraRank}), and the weights beneath them stay as they are`;
@@ -34,7 +40,9 @@ export function unmeasuredWeights(folder: string, engine: EngineOptions): string
 
 const hasWeights = (folder: string): boolean => existsSync(join(folder, "model.safetensors"));
 
-/** Measures what was forgotten between the start and now, writes it down, and returns it in short. */
+/**
+ * Measures what was forgotten between the start and now, writes it to disk, and returns a summary.
+ */
 export async function reportForgetting(
   setup: HeldOutSetup,
   data: TripletData,

@@ -1,4 +1,4 @@
-/** The numbers of an RWML update and of its held-out measurements, by name. */
+/** The metrics of an RWML update and of its held-out measurements, by name. */
 import type { Engine } from "../engine/engine.js";
 import { createTally, rates } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
@@ -15,7 +15,7 @@ import { finite } from "./metrics.js";
 import type { FinishedRwmlUpdate } from "./rwml.js";
 import type { RwmlConfig } from "./rwml-config.js";
 
-/** What an update did, and where the time went. */
+/** What an update did, and timings. */
 export function rwmlUpdateMetrics(done: FinishedRwmlUpdate): MetricsLine {
   const tally = createTally();
   for (const group of done.tasks) for (const episode of group.episodes) tally.add(episode);
@@ -23,7 +23,7 @@ export function rwmlUpdateMetrics(done: FinishedRwmlUpdate): MetricsLine {
   return finite({
     update: done.index,
     ...summaryMetrics("rwml", done.summary),
-    ...foreseenShares(
+    ...predictedShares(
       "rwml",
       done.predictions.map((group) => group.episodes.map((episode) => episode.return)),
     ),
@@ -49,10 +49,10 @@ function summaryMetrics(prefix: string, summary: PredictionSummary): MetricsLine
 }
 
 /**
- * Shares of triplets that are foreseen in no sample, in some, and in all: there is only something to learn from
- * `some`. Rewards by degrees that are all equal count as none below one half.
+ * Fractions of triplets that are predicted in no sample, in some, and in all: only `some` can be
+ * learnt from. Graded rewards that are all equal count as none below one half.
  */
-export function foreseenShares(
+export function predictedShares(
   prefix: string,
   rewards: readonly (readonly number[])[],
 ): MetricsLine {
@@ -80,8 +80,8 @@ export interface HeldOutSetup {
 }
 
 /**
- * How well held-out states are foreseen, by the most probable prediction and by samples as learning draws them,
- * and what old actions, states and text cost now, per token.
+ * How well held-out states are predicted, by the most probable prediction and by samples as in
+ * learning, and the loss per token on old actions, states and text now.
  */
 export async function heldOutMetrics(
   { engine, tokenizer, style, question, reward, signal }: HeldOutSetup,
@@ -89,20 +89,20 @@ export async function heldOutMetrics(
   config: Pick<RwmlConfig, "heldOut" | "predictionTokens" | "temperature" | "seed">,
 ): Promise<MetricsLine> {
   const some = triplets.slice(0, config.heldOut.triplets);
-  const foresee = async (count: number, temperature: number) => {
+  const predictHeldOut = async (count: number, temperature: number) => {
     const sampling = { count, maxTokens: config.predictionTokens, temperature, seed: config.seed };
     const predicted = await predict(engine, question, some, sampling);
     return rewardPredictions(some, predicted, reward, signal);
   };
-  const { summary } = await foresee(1, 0);
-  const sampled = await foresee(config.heldOut.samples, config.temperature);
+  const { summary } = await predictHeldOut(1, 0);
+  const sampled = await predictHeldOut(config.heldOut.samples, config.temperature);
   const { actions, states } = heldOutSequences(some, question, tokenizer, style);
   const { text } = config.heldOut;
   return finite({
     ...summaryMetrics("heldOut", summary),
     "heldOut.sampled.reward": sampled.summary.meanReward,
     "heldOut.sampled.exact": sampled.summary.exact,
-    ...foreseenShares("heldOut", sampled.rewards),
+    ...predictedShares("heldOut", sampled.rewards),
     "heldOut.loss.actions": await meanLoss(engine, actions),
     "heldOut.loss.states": await meanLoss(engine, states),
     ...(text !== undefined && {

@@ -28,17 +28,17 @@ import { reportForgetting, unmeasuredWeights } from "./rwml-forgetting.js";
 import { heldOutMetrics, rwmlUpdateMetrics } from "./rwml-metrics.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
 
-/** Where to train, and who is told of it. */
+/** Where to train, and callbacks. */
 export interface RwmlRunOptions extends RunOptions {
   readonly onPhase?: (phase: "reward" | "model" | "collect" | "filter" | "rwml") => void;
-  /** The reward to use instead of the one that is configured, for tests and one's own measures. */
+  /** A reward to use instead of the configured one, for tests and custom measures. */
   readonly reward?: StateReward;
 }
 
 /** Trains as configured and records everything to the run folder. */
 export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Promise<void> {
   const { folder, signal, onProblem = ignore } = options;
-  // What cannot work is refused before there is a run.
+  // Whatever cannot work is refused before the run starts.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   const checkpoint = resumedCheckpoint(options);
   const start = checkpoint === undefined ? savedStartOf(config) : resumedStart(folder);
@@ -60,7 +60,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
     const history = historyLength(environment.promptFamily, config.prompt.history);
     const question = worldQuestion(model.tokenizer, style, history);
     if (checkpoint === undefined) {
-      // A server's own model was saved for its tokenizer.
+      // A server's own model was already saved for its tokenizer.
       if (!("served" in start)) await engine.save(join(folder, REFERENCE), { optimizer: false });
       await model.tokenizer.save(join(folder, TOKENIZER));
     }
@@ -130,7 +130,7 @@ async function tripletsFor(
   }
   if (known.reward !== setup.reward.name) {
     throw new RunError(
-      `${folder} was begun with the reward of ${known.reward}, and now it is ${setup.reward.name}: numbers would not compare. Give it back its encoder or judge, or start a new run.`,
+      `${folder} was started with the reward ${known.reward}, but now it is ${setup.reward.name}: the numbers would not be comparable. Use the same encoder or judge as before, or start a new run.`,
     );
   }
   return known;
@@ -139,7 +139,7 @@ async function tripletsFor(
 const countsOf = ({ counts }: TripletData): MetricsLine =>
   Object.fromEntries(Object.entries(counts).map(([name, n]) => [`triplets.${name}`, n]));
 
-/** Records the update's groups, measures where that is due, and keeps its weights where that is due. */
+/** Records the update's groups, measures if that is due, and saves a checkpoint if that is due. */
 async function finishUpdate(
   done: FinishedRwmlUpdate,
   { engine, tokenizer }: TripletSetup,

@@ -13,14 +13,14 @@ import type { StateReward } from "../rwml/reward.js";
 import { loadTriplets } from "../rwml/triplet-file.js";
 import { trainRun } from "./run.js";
 import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
-import { foreseenShares } from "./rwml-metrics.js";
+import { predictedShares } from "./rwml-metrics.js";
 import { rwmlRun } from "./rwml-run.js";
 import { tinyConfig } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-rwml-"));
 const warm = join(parent, "warm");
 
-/** An RWML run that takes seconds: the smallest world, words as the reward. */
+/** An RWML run that takes seconds: the smallest world, rewarded by ROUGE-L. */
 function tiny(changes: Record<string, unknown> = {}): RwmlConfig {
   const { env, prompt, engine, stepLimit, maxTokens } = tinyConfig();
   return rwmlConfig(findEnvKind("household")).parse({
@@ -45,7 +45,7 @@ const fail = (message: string): never => {
   throw new Error(message);
 };
 
-/** What a run recorded, without what depends on the clock and the machine. */
+/** What a run recorded, except what depends on the clock and the machine. */
 function recorded(folder: string) {
   const run = openRun(folder, fail);
   const timeless = (line: MetricsLine) =>
@@ -75,8 +75,8 @@ beforeAll(async () => {
   );
 }, 240_000);
 
-describe("foreseenShares", () => {
-  it("tells triplets with something to learn from those always and never foreseen", () => {
+describe("predictedShares", () => {
+  it("separates triplets that can be learnt from those always and never predicted", () => {
     const groups = [
       [0, 0],
       [1, 0],
@@ -87,7 +87,7 @@ describe("foreseenShares", () => {
       [0, 0],
       [0, 1],
     ];
-    expect(foreseenShares("x", groups)).toEqual({
+    expect(predictedShares("x", groups)).toEqual({
       "x.foreseen.none": 3 / 8,
       "x.foreseen.some": 3 / 8,
       "x.foreseen.all": 2 / 8,
@@ -141,7 +141,7 @@ describe("an RWML run", () => {
     expect(heldOut.length).toBeGreaterThan(0);
   });
 
-  it("goes on after an interruption to the same numbers", async () => {
+  it("resumes after an interruption with the same numbers", async () => {
     const cut = join(parent, "cut");
     const controller = new AbortController();
     const interrupted = rwmlRun(tiny(), {
@@ -154,13 +154,13 @@ describe("an RWML run", () => {
     expect(recorded(cut)).toEqual(recorded(whole));
   });
 
-  it("refuses to go on with another reward", async () => {
+  it("refuses to resume with another reward", async () => {
     await expect(rwmlRun(tiny(), { folder: whole, resume: true, reward: equal })).rejects.toThrow(
-      /was begun with the reward of ROUGE-L, and now it is all equal/,
+      /was started with the reward ROUGE-L, but now it is all equal/,
     );
   });
 
-  it("is where task RL can start, and what can be evaluated", async () => {
+  it("can be the start of task RL, and can be evaluated", async () => {
     const config = tinyConfig({
       model: { start: whole },
       warmStart: { episodes: 0 },
@@ -190,9 +190,9 @@ describe("an RWML run", () => {
 });
 
 describe("bad input", () => {
-  it("all rewards equal: no update, counted, and the weights stay", async () => {
+  it("if all rewards are equal, skips the update, counts it, and keeps the weights", async () => {
     const folder = join(parent, "equal");
-    // Predictions of one token never end, so that none can be the state itself.
+    // Predictions of one token never end, so none can be the state itself.
     await rwmlRun(tiny({ predictionTokens: 1, updates: 2, filter: { share: 0 } }), {
       folder,
       reward: equal,
@@ -209,7 +209,7 @@ describe("bad input", () => {
 
   it("nothing left to learn from is an error with the numbers", async () => {
     const folder = join(parent, "none");
-    // Question and answer together must fit 256 tokens.
+    // Question and answer together must fit in 256 tokens.
     const config = tiny({ predictionTokens: 250 });
     await expect(rwmlRun(config, { folder, reward: equal })).rejects.toThrow(
       /not enough triplets to learn from \(episodes 12, .*lower predictionTokens/,
@@ -219,7 +219,7 @@ describe("bad input", () => {
 });
 
 describe("variants", () => {
-  it("task rewards go along, recorded episodes are cut, text is watched, states are judged", async () => {
+  it("adds task rewards, cuts recorded episodes, tracks a text, judges states", async () => {
     const server = createServer((request, reply) => {
       request
         .resume()
@@ -268,7 +268,7 @@ describe("variants", () => {
 });
 
 describe("pawl rwml", () => {
-  it("takes environment and prompt from the run it starts from, and goes on with a run", async () => {
+  it("takes environment and prompt from the run it starts from, and resumes a run", async () => {
     const out = join(parent, "cli");
     const { code, stdout, stderr } = await runCli([
       ...["rwml", "--model.start", warm, "--out", out, "--reward", "rouge", "--updates", "1"],
@@ -297,7 +297,7 @@ describe("pawl rwml", () => {
 const encoder = process.env.PAWL_ENCODER ?? "";
 
 describe.skipIf(!existsSync(encoder))(
-  "with a pretrained encoder (skipped where PAWL_ENCODER names no folder with one)",
+  "with a pretrained encoder (skipped unless PAWL_ENCODER names a folder with one)",
   () => {
     it("rewards by meaning, and a threshold can be seen and chosen", async () => {
       const cache = join(parent, "cache");

@@ -1,10 +1,12 @@
 /**
- * RWML: reinforcement learning of a world model. The model foresees what an action will do and is rewarded by
- * how near that is to what happened (sim-to-real reward); groups of predictions are compared as GRPO compares
- * groups of episodes, with clipping and a KL penalty to the start. Task RL follows, or goes along.
+ * RWML: reinforcement learning of a world model. The model predicts what an action will do and is
+ * rewarded by how close that is to what happened (sim-to-real reward); groups of predictions are
+ * compared as GRPO compares groups of episodes, with clipping and a KL penalty towards the start.
+ * Task RL follows, or runs alongside.
  *
- * Left out of the textbook: one epoch per update, and old log-probabilities as recorded when sampled, as in
- * `rl.ts`. A group whose rewards are all equal is left out, where GRPO would only let the KL penalty act.
+ * Differences from the textbook: one epoch per update, and old log-probabilities as recorded when
+ * sampled, as in `rl.ts`. A group whose rewards are all equal is left out, where GRPO would let the
+ * KL penalty act alone.
  */
 import {
   type AdvantageOptions,
@@ -59,25 +61,25 @@ export interface RwmlContext extends Omit<LearnerContext, "critic"> {
   readonly reward: StateReward;
   /** What to learn from. */
   readonly pool: readonly Triplet[];
-  /** Where to begin: 0, or where an interrupted run stopped. */
+  /** Where to start: 0, or where an interrupted run stopped. */
   readonly firstUpdate: number;
   readonly optimizerSteps: number;
   readonly signal?: AbortSignal;
-  /** Told of every update when it is done; the next one waits for it. */
+  /** Called after every update; the next one waits for it. */
   onUpdate(done: FinishedRwmlUpdate): Promise<void>;
 }
 
-/** One update, done. */
+/** One finished update. */
 export interface FinishedRwmlUpdate {
   readonly index: number;
-  /** Groups of predictions, a triplet each. */
+  /** Groups of predictions, one per triplet. */
   readonly predictions: readonly Group[];
   readonly summary: PredictionSummary;
-  /** Groups of episodes, where task RL goes along. */
+  /** Groups of episodes, if task RL runs alongside. */
   readonly tasks: readonly Group[];
-  /** Groups of either kind that had nothing to teach, because their rewards were all equal. */
+  /** Groups of either kind that could not be learnt from, because their rewards were all equal. */
   readonly equalGroups: number;
-  /** Absent where all groups were so: the weights did not change. */
+  /** Absent if that was true of all groups: the weights did not change. */
   readonly learnt: Learnt | undefined;
   readonly optimizerSteps: number;
   readonly seconds: Readonly<Record<(typeof PHASES)[number], number>>;
@@ -85,7 +87,7 @@ export interface FinishedRwmlUpdate {
 
 const PHASES = ["predict", "reward", "rollout", "learn"] as const;
 const GRPO: AdvantageOptions = advantageOptions.parse({ name: "grpo", penalty: 0 });
-/** Predictions are all there is to learn: no co-training, no teacher, and no second gradient to measure. */
+/** Only predictions are learnt: no co-training, no teacher, and no second gradient to measure. */
 const PREDICTIONS_ONLY = {
   advantage: GRPO,
   paw: pawOptions.parse({ loss: "off" }),
@@ -93,7 +95,7 @@ const PREDICTIONS_ONLY = {
   corrections: correctionOptions.parse({}),
 };
 
-/** Trains the engine's model to foresee what actions do. */
+/** Trains the engine's model to predict what actions do. */
 export async function trainRwml(context: RwmlContext, options: RwmlOptions): Promise<void> {
   const { engine, question, reward, signal } = context;
   const learner = createLearner(context, { ...options, ...PREDICTIONS_ONLY });
@@ -147,7 +149,7 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
   }
 }
 
-/** The triplets of an update: the pool in a new random order each time it is through. */
+/** The triplets of an update: the pool, reshuffled each time it is used up. */
 function drawTriplets(
   pool: readonly Triplet[],
   { triplets, seed }: Pick<RwmlOptions, "triplets" | "seed">,
@@ -167,7 +169,7 @@ function drawTriplets(
   });
 }
 
-/** Episodes with task rewards, as `rl.ts` plays them. */
+/** Episodes with task rewards, played as in `rl.ts`. */
 function playTasks(
   { engine, environment, tokenizer, style, signal }: RwmlContext,
   { task, split, stepLimit, maxTokens, temperature }: RwmlOptions,
@@ -197,7 +199,7 @@ function scaleAdvantages({ advantages }: Advantages, factor: number): Advantages
   };
 }
 
-/** How many optimiser steps the run will have, judged by the updates so far. */
+/** Optimiser steps of the whole run, extrapolated from the updates so far. */
 export function expectedSteps(before: number, index: number, options: RwmlOptions): number {
   const { updates, triplets, groupSize, minibatch } = options;
   const perUpdate = index === 0 ? Math.ceil((triplets * groupSize) / minibatch) : before / index;

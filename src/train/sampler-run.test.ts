@@ -1,4 +1,6 @@
-/** A whole small run with another sampler: a stand-in for the wire formats of vLLM and SGLang. */
+/**
+ * A whole small run with a separate sampler: a stand-in for the wire formats of vLLM and SGLang.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,12 +40,12 @@ afterEach(async () => {
   server = undefined;
 });
 
-describe("a run with another sampler", () => {
+describe("a run with a separate sampler", () => {
   for (const [kind, updates] of [
     ["vllm", 3],
     ["sglang", 1],
   ] as const)
-    it(`that is ${kind} with the same numbers is the run it would have been without`, async () => {
+    it(`that is ${kind} with the same numbers is the same run as without one`, async () => {
       const folder = join(parent, kind);
       const { url } = await start(kind);
       await trainRun(config({ sampler: url }, { updates }), { folder });
@@ -62,11 +64,11 @@ describe("a run with another sampler", () => {
         expect(line["policy.importance"]).toBeCloseTo(1, 5);
         expect(line["policy.truncated"]).toBe(0);
       }
-      // Without a sampler there is no correction, and nothing of it in the record.
+      // Without a sampler there is no correction, and no trace of it in the record.
       expect(a.metrics[1]).not.toHaveProperty("policy.importance");
     });
 
-  it("goes with an engine server, whose weights are copied for it", async () => {
+  it("works with an engine server, whose weights are copied for it", async () => {
     const folder = join(parent, "both");
     const { url } = await start("vllm");
     const model = { model: { folder: join(here, "reference") }, threads: 1 };
@@ -79,7 +81,7 @@ describe("a run with another sampler", () => {
     await learner.close();
   });
 
-  it("that keeps old weights shows it, and its tokens are weighed and truncated", async () => {
+  it("that keeps old weights shows it, and its tokens are weighted and truncated", async () => {
     const folder = join(parent, "stale");
     const stale = await start("vllm");
     const optimizer = { learningRate: 0.02, warmup: 0 };
@@ -100,7 +102,7 @@ describe("a run with another sampler", () => {
     }
   });
 
-  it("that keeps old weights stops the run, before it learns from it, where no limit is set", async () => {
+  it("that keeps old weights stops the run before it learns, if no limit is set", async () => {
     const folder = join(parent, "stopped");
     const stale = await start("vllm");
     const optimizer = { learningRate: 0.02, warmup: 0 };
@@ -117,7 +119,7 @@ describe("a run with another sampler", () => {
     expect(recorded(folder).metrics.map(({ update }) => update)).toEqual([-1, 0]);
   });
 
-  it("can be replayed, and its model read, when the sampler is gone", async () => {
+  it("can be replayed, and its model read, without the sampler", async () => {
     const folder = join(parent, "replayed");
     await trainRun(config({ sampler: (await start("vllm")).url }, { updates: 1 }), { folder });
     await server!.close();
@@ -139,7 +141,7 @@ describe("a run with another sampler", () => {
   });
 });
 
-describe("settings of a sampler that cannot work", () => {
+describe("sampler settings that cannot work", () => {
   const model = { preset: "tiny", vocabularySize: 40, maxContext: 64 } as const;
   const sampler = "http://127.0.0.1:9";
   const refused = (settings: object, reason: RegExp, more: object = {}) =>

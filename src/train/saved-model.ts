@@ -7,19 +7,22 @@ import { hasManifest, readManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { type ActingConfig, actingConfigOf } from "./recorded-config.js";
 
-/** The weights that a run starts from, and stays near where a KL penalty asks for it. */
+/** The weights that a run starts from, and that a KL penalty keeps it near. */
 export const REFERENCE = "reference";
 /** The tokenizer of a run. */
 export const TOKENIZER = "tokenizer";
 
-/** Where a model's files are, and how it acts where a run of ours trained it. */
+/** Where a model's files are, and the settings it acts with if a Pawl run trained it. */
 export interface SavedModel {
   readonly weights: string;
   readonly tokenizer: string;
   readonly config?: ActingConfig | undefined;
 }
 
-/** Finds a model by a run folder (its latest checkpoint), a folder inside a run, or a folder of its own. */
+/**
+ * Finds a model by a run folder (its latest checkpoint), a folder inside a run, or a checkpoint
+ * folder.
+ */
 export function findSavedModel(folder: string): SavedModel {
   if (hasManifest(folder)) return modelOfRun(folder);
   const run = [dirname(resolve(folder)), dirname(dirname(resolve(folder)))].find(hasManifest);
@@ -33,13 +36,13 @@ export function findSavedModel(folder: string): SavedModel {
 }
 
 function modelOfRun(run: string): SavedModel {
-  // A run of no updates, a warm start alone, has its start as its only weights.
+  // A run without updates, such as a warm start alone, has only the weights it starts from.
   const start = join(run, REFERENCE);
   const ended = readManifest(run).status === "done" && existsSync(join(start, "config.json"));
   const weights = latestCheckpoint(run)?.folder ?? (ended ? start : undefined);
   if (weights === undefined) {
     throw new RunError(
-      `${run} has no checkpoint: wait for its first one where it is training, or name a folder with weights`,
+      `${run} has no checkpoint: wait for its first one if it is training, or name a folder with weights`,
     );
   }
   return savedModel(weights, join(run, TOKENIZER), run);
@@ -49,7 +52,7 @@ function savedModel(weights: string, tokenizer: string, run: string | undefined)
   return {
     weights,
     tokenizer,
-    // Weights are of use even where the settings they were trained with cannot be read.
+    // Weights are useful even if the settings they were trained with cannot be read.
     get config() {
       return run === undefined ? undefined : actingConfigOf(run);
     },

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { learningRate, optimizerOptions } from "./schedule.js";
 
-it("rises, then stays or falls to nothing", () => {
+it("rises, then stays constant or falls to 0", () => {
   const constant = optimizerOptions.parse({ learningRate: 1, warmup: 3 });
   expect([0, 1, 2, 50].map((step) => learningRate(constant, step, 100) * 3)).toEqual([1, 2, 3, 3]);
   const cosine = optimizerOptions.parse({ learningRate: 1, warmup: 0, schedule: "cosine" });
@@ -10,7 +10,7 @@ it("rises, then stays or falls to nothing", () => {
   expect(learningRate(cosine, 10, 10)).toBeCloseTo(0);
 });
 
-it("is refused out of bounds", () => {
+it("is rejected out of bounds", () => {
   const fits = (settings: object): boolean => optimizerOptions.safeParse(settings).success;
   for (const name of ["beta1", "beta2"]) {
     expect([0, 0.5, 0.999].every((value) => fits({ [name]: value }))).toBe(true);

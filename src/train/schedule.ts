@@ -2,7 +2,9 @@
 import { z } from "zod";
 import { learningRateAt } from "../engine/schedule.js";
 
-/** Settings of the optimiser: AdamW with a warm-up, then constant or falling to 0 along a cosine. */
+/**
+ * Settings of the optimiser: AdamW with a warm-up, then constant or decaying to 0 along a cosine.
+ */
 export const optimizerOptions = z
   .strictObject({
     learningRate: z.number().gt(0).default(1e-4).describe("AdamW learning rate"),

@@ -1,4 +1,4 @@
-/** What the engine says of the actions that were taken, at the temperatures they were sampled at. */
+/** What the engine computes for the actions that were taken, at their sampling temperatures. */
 import type { TokenNumbers } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
 import type { Group } from "../rollout/episode.js";
@@ -6,11 +6,11 @@ import type { ActionResults } from "../update/transition-record.js";
 import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
 import type { Critic } from "./critic.js";
 
-/** What is needed of the actions. */
+/** What is needed for the actions. */
 export interface Wanted {
   /**
-   * Log-probabilities under the policy itself, because another sampler acted for it. They are asked for also where
-   * those at the sampling temperature were not recorded.
+   * Log-probabilities under the policy itself, because a separate sampler acted for it. They are
+   * also computed if those at the sampling temperature were not recorded.
    */
   readonly old?: boolean;
   /** Log-probabilities under the frozen reference, for the KL penalty. */
@@ -21,13 +21,13 @@ export interface Wanted {
   readonly values: boolean;
 }
 
-/** Results per token, and values again as a table over groups, episodes and steps. */
+/** Results per token, and values also as a table over groups, episodes and steps. */
 export interface ScoredActions {
   readonly results: ActionResults;
   readonly valueTable?: TokenNumbers;
 }
 
-/** Asks the engine for just what is wanted, and a critic of its own for values. */
+/** Asks the engine for what is needed only, and a separate critic for values. */
 export async function scoreActions(
   engine: Engine,
   groups: readonly Group[],
@@ -35,7 +35,7 @@ export async function scoreActions(
   critic?: Pick<Critic, "values">,
 ): Promise<ScoredActions> {
   const { entropies, values } = wanted;
-  // A critic of its own says what things are worth; else the policy's own head does.
+  // A separate critic computes values; otherwise the policy's own head does.
   const head = values && critic === undefined;
   const transitions = transitionsOf(groups);
   const untold = transitions.some(({ logprobs }) => logprobs === undefined);

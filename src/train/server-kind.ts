@@ -1,4 +1,4 @@
-/** An engine server: another process, mostly with a GPU, that speaks the engine protocol. */
+/** An engine server: another process, usually with a GPU, that speaks the engine protocol. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ export const serverKind: EngineKind = {
     };
     if ("served" in model) return connectRemoteEngine(remote);
     if ("folder" in model) return connectRemoteEngine({ ...remote, folder: model.folder });
-    // The same first weights as here: made here, and sent.
+    // The same initial weights as for the embedded engine: made here, and sent.
     const folder = await mkdtemp(join(tmpdir(), "pawl-first-weights-"));
     try {
       const first = await createEmbeddedEngine({ model, seed, valueHead, threads: 1 });

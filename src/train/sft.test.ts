@@ -7,7 +7,7 @@ import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { imitationSequences } from "./sft.js";
 import { worldTexts } from "./world-text.js";
 
-it("imitates what the teacher chose and nothing it was made to do", async () => {
+it("imitates what the teacher chose, not its random actions", async () => {
   const environment = openEnvironment({ name: "household" });
   const style = promptStyle(environment.promptFamily, { style: "compact", history: "all" });
   const tokenizer = buildTokenizer(await worldTexts(environment, style));

@@ -1,4 +1,7 @@
-/** Supervised fine-tuning on recorded episodes: what a model from scratch needs before RL can help it. */
+/**
+ * Supervised fine-tuning on recorded episodes, which a model from scratch needs before RL can help
+ * it.
+ */
 import { z } from "zod";
 import type { Engine, TrainSequence } from "../engine/engine.js";
 import { supervisedObjective } from "../objectives/supervised.js";
@@ -36,7 +39,7 @@ export interface SftStep {
   readonly gradNorm: number;
 }
 
-/** Teaches the engine to do what was done in the episodes, and optionally to foresee what came of it. */
+/** Teaches the engine to act as in the episodes, and optionally to predict the observations. */
 export async function sft(
   engine: Engine,
   episodes: readonly Episode[],
@@ -54,14 +57,17 @@ export async function sft(
   );
 }
 
-/** What fitting needs of the settings. */
+/** The settings that fitting needs. */
 export interface FitOptions extends Pick<SftOptions, "epochs" | "batch" | "optimizer"> {
   readonly seed: number;
   readonly onStep?: (step: SftStep) => void;
   readonly signal?: AbortSignal;
 }
 
-/** Fits the engine's model to samples, each one or more sequences with a `weight` per token, in mean batches. */
+/**
+ * Fits the engine's model to samples, each one or more sequences with a `weight` per token, in mean
+ * batches.
+ */
 export async function fitSamples(
   engine: Engine,
   sequences: readonly (readonly TrainSequence[])[],
@@ -86,7 +92,10 @@ export async function fitSamples(
   }
 }
 
-/** An episode as sequences: the teacher's actions weigh 1, its random actions and observations as set. */
+/**
+ * An episode as sequences: the teacher's actions weigh 1, its random actions and observations as
+ * configured.
+ */
 export function imitationSequences(
   episode: Episode,
   { tokenizer, style }: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },

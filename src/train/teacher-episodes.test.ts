@@ -22,7 +22,7 @@ function play(warmStart: object, families = ["pick"], onProblem = (_: string) =>
 }
 
 describe("the teacher's episodes", () => {
-  it("are as many as asked for, with other strays where a task comes again", async () => {
+  it("are as many as asked for, with other random actions if a task is repeated", async () => {
     const episodes = await play({ episodes: TASKS + 1, epsilon: 0.5 });
     expect(episodes).toHaveLength(TASKS + 1);
     const [first, again] = [episodes[0]!, episodes[TASKS]!];
@@ -30,7 +30,7 @@ describe("the teacher's episodes", () => {
     expect(again.steps.map(({ action }) => action)).not.toEqual(first.steps.map((s) => s.action));
   });
 
-  it("show more of some types of tasks, where asked to and where there are any", async () => {
+  it("show more of some task types, if asked to and if there are any", async () => {
     const problems: string[] = [];
     const shown = async (emphasis: object): Promise<readonly string[]> => {
       const found = play({ episodes: 8, emphasis }, ["pick", "look"], (it) => problems.push(it));

@@ -1,4 +1,4 @@
-/** The episodes that a warm start imitates: a teacher's, played now or recorded before. */
+/** The episodes that a warm start imitates: a teacher's, played now or recorded earlier. */
 import { isDeepStrictEqual } from "node:util";
 import { ConfigError } from "../config/config-error.js";
 import { EnvError, type Environment, type Task } from "../envs/env.js";
@@ -11,13 +11,13 @@ import { didYouMean } from "../text/nearest.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { TrainConfig } from "./config.js";
 
-/** Where the teacher plays, and how its episodes are written. */
+/** Where the teacher plays, and how its episodes are rendered. */
 export interface TeacherSetup {
   readonly environment: Environment;
   readonly style: PromptStyle;
 }
 
-/** As many episodes as the configuration asks for; tasks come again, with other draws, where it has fewer. */
+/** As many episodes as configured; tasks are repeated, with other seeds, if there are fewer. */
 export async function teacherEpisodes(
   { environment, style }: TeacherSetup,
   config: Pick<TrainConfig, "warmStart" | "split" | "seed" | "stepLimit" | "env" | "prompt">,
@@ -49,7 +49,7 @@ export async function teacherEpisodes(
   return groups.flatMap((group) => group.episodes).filter(isWhole);
 }
 
-/** As many tasks, in their order; those of some types are a share of them, where there are any. */
+/** This many tasks, in order; if types are emphasised, they are a fixed fraction of them. */
 function shownTasks(
   tasks: readonly Task[],
   count: number,
@@ -59,7 +59,7 @@ function shownTasks(
   const known = [...new Set(tasks.map(({ type }) => type))];
   for (const type of types.filter((name) => !known.includes(name)))
     onProblem(
-      `warmStart.emphasis.types: there are no tasks of type "${type}" to show more of, only ${known.join(", ")}.${didYouMean(type, known)}`,
+      `warmStart.emphasis.types: there are no tasks of type "${type}" to show more often, only ${known.join(", ")}.${didYouMean(type, known)}`,
     );
   const stressed = tasks.filter(({ type }) => types.includes(type));
   const others = tasks.filter(({ type }) => !types.includes(type));
@@ -74,7 +74,10 @@ function shownTasks(
 
 const isWhole = (episode: Episode): boolean => episode.stop !== "broken";
 
-/** The whole episodes of a run; its prompts are imitated as they are, so they must be those of this run. */
+/**
+ * The unbroken episodes of a run; its prompts are imitated unchanged, so they must match this
+ * run's.
+ */
 function recordedEpisodes(
   folder: string,
   { env, prompt }: Pick<TrainConfig, "env" | "prompt">,

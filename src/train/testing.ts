@@ -1,4 +1,6 @@
-/** A training run for tests that takes a second or two: one small room, a handful of short episodes. */
+/**
+ * A training run for tests that takes a second or two: one small room, a handful of short episodes.
+ */
 import { findEnvKind } from "../envs/registry.js";
 import { type TrainConfig, trainConfig } from "./config.js";
 
@@ -8,7 +10,7 @@ export function tinyConfig(changes: Readonly<Record<string, unknown>> = {}): Tra
     env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick"] },
     prompt: { style: "compact", history: "all" },
     model: { start: "tiny", maxContext: 256 },
-    // Test files run side by side: threads that wait for one another would only be in each other's way.
+    // Test files run in parallel: more threads would only compete with one another.
     engine: { threads: 1 },
     warmStart: { episodes: 8, sft: { epochs: 1, batch: 8 } },
     updates: 3,

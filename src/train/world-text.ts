@@ -1,4 +1,4 @@
-/** Text of an environment for a tokenizer of its own: what experts, chance and mistakes bring out of it. */
+/** Text of an environment to train a tokenizer on: from experts, random actions and mistakes. */
 import type { Environment } from "../envs/env.js";
 import { expertPolicy } from "../rollout/policies/expert.js";
 import { epsilonPolicy, randomPolicy } from "../rollout/policies/random.js";
@@ -7,7 +7,10 @@ import { play } from "../rollout/rollout.js";
 import type { PromptStyle } from "../text/prompt.js";
 
 const TASKS = 300;
-/** One word of every fifth action is put in place of another, because refusals have words of their own. */
+/**
+ * In every fifth action one word is replaced, because errors about invalid actions have their own
+ * words.
+ */
 const MISTAKE_EVERY = 5;
 
 /** The texts of some hundred episodes: prompts, actions and observations, piece by piece. */
@@ -46,7 +49,7 @@ export async function worldTexts(
   return [...texts.values()];
 }
 
-/** A policy that now and then says an action of an earlier moment, or half of one. */
+/** A policy that sometimes repeats an earlier action, or half of one. */
 function mistaken(policy: Policy): Policy {
   return {
     ...policy,

@@ -1,9 +1,9 @@
 /**
- * De-duplication, beyond the paper (PaW §7) and off by default: of transitions that teach the same, only
- * the first of the update goes into the pool that selection draws from.
+ * De-duplication, beyond the paper (PaW §7) and off by default: of transitions that teach the same,
+ * only the first of the update goes into the pool that selection draws from.
  *
- * Two transitions are the same when goal, observation acted on, action and next observation are; the
- * history before them may differ.
+ * Two transitions are the same if they share goal, current observation, action and next
+ * observation; the history before them may differ.
  */
 import { observationBefore } from "../advantages/anchors.js";
 import type { Transition } from "./transitions.js";

@@ -4,7 +4,7 @@ import type { TrainSequence } from "../engine/engine.js";
 import { add, entropy, input, logprob, mul } from "../objectives/expression.js";
 import { mergeContinuations, type StepSequence } from "./merge.js";
 
-/** Of a step, the tokens from the first target on. */
+/** A step's tokens from the first target on. */
 const sequence = (ids: number[], targets: number[], weight: number[]) => {
   const start = targets.indexOf(1);
   return {
@@ -29,7 +29,7 @@ it("merges steps that continue one another, with the targets and inputs of each"
   expect(merged[1]).toMatchObject({ ids: [1, 2, 9, 9, 9], steps: 1 });
 });
 
-it("keeps sequences apart that share a target or do not continue", () => {
+it("does not merge sequences that share a target or do not continue", () => {
   const first = sequence([1, 2, 3], [0, 0, 1], [0, 0, 1]);
   expect(
     mergeContinuations([first, sequence([1, 2, 3, 4], [0, 0, 1, 1], [0, 0, 2, 2])]),
@@ -40,10 +40,13 @@ it("keeps sequences apart that share a target or do not continue", () => {
   expect(mergeContinuations([first, first])).toHaveLength(2);
 });
 
-/** An episode of three steps that continue one another: actions at a temperature each, observations at 1. */
+/**
+ * An episode of three steps that continue one another, each action at its own temperature,
+ * observations at 1.
+ */
 const tempered: readonly StepSequence[] = [0.6, 1, 1.5].map((temperature, t) => {
   const ids = Array.from({ length: 6 + 5 * t }, (_, i) => (7 * i + 3) % 30);
-  // Two tokens of an action, then two of an observation; one of the next prompt comes between.
+  // Two tokens of an action, then two of an observation; one token of the next prompt lies between.
   const temperatures = Float32Array.from([temperature, temperature, 1, 1]);
   return {
     ids,
@@ -63,7 +66,7 @@ it("keeps the temperature of each step's action, and 1 elsewhere", () => {
   expect(mergeContinuations([tempered[1]!])[0]).not.toHaveProperty("temperatures");
 });
 
-it("merged, temperatures give the same log-probabilities, loss and gradient as step by step", async () => {
+it("merged, give the same log-probabilities, loss and gradient as step by step", async () => {
   const model = { preset: "tiny", vocabularySize: 32, maxContext: 32 } as const;
   const engine = await createEmbeddedEngine({ model, threads: 1 });
   const objective = {

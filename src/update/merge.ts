@@ -1,29 +1,30 @@
 /**
- * Steps whose sequences continue one another, as one sequence.
+ * Merges steps whose sequences continue one another into one sequence.
  *
- * With the whole history in compact prompts, a step's prompt, action and observation are, token for token,
- * the beginning of the next step's prompt. Attention is causal, so all of an episode's targets can be
- * computed in one pass over its longest sequence, with the same log-probabilities, instead of one pass for
- * each step. Nothing is approximated; where a sequence does not continue, it stays by itself.
+ * With the whole history in compact prompts, a step's prompt, action and observation are, token for
+ * token, the beginning of the next step's prompt. Attention is causal, so all of an episode's
+ * targets can be computed in one pass over its longest sequence, with the same log-probabilities,
+ * instead of one pass per step. Nothing is approximated; a sequence that does not continue another
+ * stays separate.
  */
 import type { TrainSequence } from "../engine/engine.js";
 
-/** One step's tokens, with targets and inputs for those from `start` on: what comes before is only read. */
+/** One step's tokens, with targets and inputs from `start` on; earlier tokens are context only. */
 export interface StepSequence {
   readonly ids: readonly number[];
   readonly start: number;
   readonly targets: Uint8Array;
   readonly inputs: Readonly<Record<string, Float32Array>>;
-  /** Absent: 1 throughout. */
+  /** Default: 1 throughout. */
   readonly temperatures?: Float32Array;
 }
 
-/** A sequence to train on; `steps` counts what went in. */
+/** A sequence to train on; `steps` counts the steps in it. */
 export interface MergedSequence extends TrainSequence {
   readonly steps: number;
 }
 
-/** Sequences in order, with each run of continuations merged into its last. */
+/** Sequences in order, with each chain of continuations merged into its last. */
 export function mergeContinuations(steps: readonly StepSequence[]): readonly MergedSequence[] {
   const chains: StepSequence[][] = [];
   for (const next of steps) {
@@ -34,14 +35,14 @@ export function mergeContinuations(steps: readonly StepSequence[]): readonly Mer
   return chains.map(join);
 }
 
-/** Whether `next` begins with `last` and only reads the tokens they share. */
+/** Whether `next` begins with `last` and uses the shared tokens as context only. */
 function continues({ ids }: StepSequence, next: StepSequence): boolean {
   if (next.start < ids.length) return false;
   for (let i = ids.length - 1; i >= 0; i--) if (ids[i] !== next.ids[i]) return false;
   return true;
 }
 
-/** A chain of continuations as its last sequence, each part with what its own step says of it. */
+/** A chain of continuations as its last sequence, with each step's own targets and inputs. */
 function join(chain: readonly StepSequence[]): MergedSequence {
   const { ids } = chain.at(-1)!;
   const targets = new Uint8Array(ids.length);

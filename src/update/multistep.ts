@@ -1,15 +1,15 @@
 /**
- * Multi-step targets, beyond the paper (PaW §7) and off by default: after h_t ⊕ a_t ⊕ o_{t+1} come the
- * recorded a_{t+1} ⊕ o_{t+2} ⊕ … up to o_{t+k}. The later actions are given, not learned; the
- * observation o_{t+j} counts δ^(j−1) times what o_{t+1} counts.
+ * Multi-step targets, beyond the paper (PaW §7) and off by default: after h_t ⊕ a_t ⊕ o_{t+1} come
+ * the recorded a_{t+1} ⊕ o_{t+2} ⊕ … up to o_{t+k}. The later actions are given, not learned; the
+ * observation o_{t+j} is weighted δ^(j−1) relative to o_{t+1}.
  */
 import type { Transition } from "./transitions.js";
 
-/** How far a world model is to see. */
+/** How far ahead a world model predicts. */
 export interface HorizonOptions {
   /** k: how many observations to predict. */
   readonly horizon: number;
-  /** δ: what each observation counts, relative to the one before. */
+  /** δ: the weight of each observation relative to the previous one. */
   readonly horizonDiscount: number;
 }
 
@@ -24,11 +24,11 @@ export interface ObservationTarget {
 export interface TargetedTokens {
   readonly ids: readonly number[];
   readonly observations: readonly ObservationTarget[];
-  /** Whether tokens were left out because the sequence would have been too long. */
+  /** Whether the sequence was truncated because it would have been too long. */
   readonly cut: boolean;
 }
 
-/** The tokens of transition `index` with up to k observations, cut off at `maxTokens`. */
+/** The tokens of transition `index` with up to k observations, truncated at `maxTokens`. */
 export function withObservations(
   transitions: readonly Transition[],
   index: number,

@@ -26,7 +26,7 @@ describe("action entropy", () => {
 });
 
 describe("selectTop", () => {
-  it("keeps the ⌈α·N⌉ largest, the earlier of equals", () => {
+  it("keeps the ⌈α·N⌉ largest, the earlier of ties", () => {
     expect(selectTop([1, 3, 2, 3], 0.5)).toEqual([false, true, false, true]);
     expect(selectTop([1, 1, 1, 1], 0.5)).toEqual([true, true, false, false]);
     expect(selectTop([1, 2, 3], 0.5)).toEqual([false, true, true]);
@@ -40,7 +40,7 @@ describe("selectTop", () => {
     expect(selected.filter(Boolean)).toHaveLength(7);
   });
 
-  it("never leaves out more than it keeps", () => {
+  it("never leaves out a larger one than it keeps", () => {
     const anyEntropies = fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1 });
     fc.assert(
       fc.property(anyEntropies, fc.integer({ min: 1, max: 100 }), (entropies, percent) => {
@@ -95,7 +95,7 @@ describe("weights", () => {
     expect(policyWeights([], "token-mean")).toEqual([]);
   });
 
-  it("of observation tokens: λ_g / (|G|·|S_g|·|o|), an empty group left out but counted in |G|", () => {
+  it("of observation tokens: λ_g / (|G|·|S_g|·|o|), where an empty group is left out but counted in |G|", () => {
     expect(worldWeights(transitions, lambdas, "group-mean")).toEqual([
       [0.5 / (3 * 2 * 4)],
       [0.5 / (3 * 2 * 2)],
@@ -110,7 +110,7 @@ describe("weights", () => {
     ]);
   });
 
-  it("later observations count their factor, each over its own length", () => {
+  it("later observations are weighted by their factor, each over its own length", () => {
     const two = { ...transitions[3]!, observations: [observation(5), observation(2, 0.5)] };
     expect(worldWeights([two], lambdas, "group-mean")).toEqual([[1 / 5, 0.25]]);
   });
@@ -160,7 +160,7 @@ describe("transitions", () => {
     [{ steps: [] }, { steps: [{ action, observation: 0 }] }],
   ]);
 
-  it("are the steps of whole episodes in order, with the places of their tokens", () => {
+  it("are the steps of unbroken episodes in order, with the positions of their tokens", () => {
     const transitions = transitionsOf(groups);
     expect(transitions.map((t) => [t.group, t.episode, t.step])).toEqual([
       [0, 1, 0],
@@ -174,7 +174,7 @@ describe("transitions", () => {
     ]);
   });
 
-  it("ask an engine for the action tokens, and nest what it says of them", () => {
+  it("ask an engine for the action tokens, and nest the results", () => {
     const transitions = transitionsOf(groups);
     const sequences = actionSequences(transitions);
     expect(sequences[1]).toEqual({ ids: [110, 111, 210], targets: Uint8Array.of(0, 0, 1) });
@@ -228,7 +228,7 @@ describe("withObservations", () => {
     });
   });
 
-  it("appends what was done and seen later, and discounts it", () => {
+  it("appends later actions and observations, and discounts them", () => {
     const { ids: tokens, observations } = at(0, 2);
     expect(tokens).toEqual([
       ...ids(100, 0, 2),
@@ -249,7 +249,7 @@ describe("withObservations", () => {
     expect(at(3, 5).observations).toHaveLength(1);
   });
 
-  it("cuts off what does not fit, never leaving an action without its observation", () => {
+  it("truncates what does not fit, never leaving an action without its observation", () => {
     expect(at(0, 2, 8)).toMatchObject({
       observations: [
         { start: 4, end: 6 },

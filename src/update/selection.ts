@@ -1,26 +1,27 @@
 /**
- * Selection: which transitions teach the world model. Those where the policy was undecided (PaW eq. 4).
+ * Selection: which transitions teach the world model, namely those where the policy was most
+ * uncertain (PaW eq. 4).
  *
- *   S_α = Top_α(P; H),   the ⌈α·N⌉ transitions of the whole update with the largest action entropy H
+ *   S_α = Top_α(P; H),   the ⌈α·N⌉ transitions of the update with the largest action entropy H
  *
  *   sampled:  H = −(1/|a|) Σ q·log q, q the probability the policy gave each sampled action token
- *   full:     H = mean Shannon entropy of the distributions the action tokens were drawn from
+ *   full:     H = mean Shannon entropy of the distributions the action tokens were sampled from
  *
- * Of equal entropies the earlier transition goes first, so that a run can be repeated.
+ * Of equal entropies the earlier transition goes first, so that a run is reproducible.
  */
 
-/** H of an action from the log-probabilities of its tokens; 0 of no tokens. */
+/** H of an action from the log-probabilities of its tokens; 0 without tokens. */
 export function sampledEntropy(logprobs: ArrayLike<number>): number {
   let total = 0;
   for (let i = 0; i < logprobs.length; i++) {
     const q = Math.exp(logprobs[i]!);
-    // The limit of q·log q is 0, where the product itself would be 0 · −∞.
+    // The limit of q·log q is 0, but the product itself would be 0 · −∞.
     if (q > 0) total -= q * logprobs[i]!;
   }
   return total / Math.max(logprobs.length, 1);
 }
 
-/** H of an action from the entropy at each of its tokens; 0 of no tokens. */
+/** H of an action from the entropy at each of its tokens; 0 without tokens. */
 export function fullEntropy(entropies: ArrayLike<number>): number {
   let total = 0;
   for (let i = 0; i < entropies.length; i++) total += entropies[i]!;
@@ -29,7 +30,7 @@ export function fullEntropy(entropies: ArrayLike<number>): number {
 
 /** Whether each transition is among the ⌈α·N⌉ of the largest entropy. */
 export function selectTop(entropies: readonly number[], alpha: number): readonly boolean[] {
-  // 0.07 · 100 is a little more than 7 in binary, and must not become 8.
+  // 0.07 · 100 is slightly more than 7 in binary, and must not become 8.
   const count = Math.ceil(alpha * entropies.length - 1e-9);
   const order = entropies.map((_, i) => i).sort((i, j) => entropies[j]! - entropies[i]! || i - j);
   const selected = new Array<boolean>(entropies.length).fill(false);

@@ -8,7 +8,7 @@ const episode = (reward: number, broken = false) => ({
   steps: [{ action: [Math.log(0.5)], reward }],
   broken,
 });
-/** Group 0 has signal; in group 1 all fail; in group 2 the only success is of a broken episode. */
+/** Group 0 has signal; in group 1 all fail; in group 2 only a broken episode succeeds. */
 const mixed = groupsOf([
   [episode(10), episode(0)],
   [episode(0), episode(0)],
@@ -20,12 +20,12 @@ const failing = groupsOf([
 ]);
 
 describe("groups without signal", () => {
-  it("are those whose whole episodes all earned the same", () => {
+  it("are those whose unbroken episodes all earned the same", () => {
     expect(skippedGroups(mixed, "off", false)).toEqual([false, false, false]);
     expect(skippedGroups(mixed, "groups", false)).toEqual([false, true, true]);
     expect(skippedGroups(mixed, "updates", false)).toEqual([false, false, false]);
     expect(skippedGroups(failing, "updates", false)).toEqual([true, true]);
-    // One task each, and different returns across tasks: signal for a critic, none for a group.
+    // One task each, and different returns across tasks: signal for a critic, none within a group.
     const singles = groupsOf([[episode(10)], [episode(0)]]);
     expect(skippedGroups(singles, "groups", false)).toEqual([true, true]);
     expect(skippedGroups(singles, "groups", true)).toEqual([false, false]);
@@ -51,7 +51,7 @@ describe("an update", () => {
   const observed = (update: ReturnType<typeof prepare>) =>
     update.sequences.map(({ ids }) => ids.length === 5);
 
-  it("leaves the observations of skipped groups out, and the policy's part as it was", () => {
+  it("leaves out the observations of skipped groups, and leaves the policy's part unchanged", () => {
     const update = prepare(mixed, { skipWithoutSignal: "groups" });
     expect(update.lambdas).toEqual([0.5, 0, 0]);
     expect(observed(update)).toEqual([true, true, false, false, false]);
@@ -63,7 +63,7 @@ describe("an update", () => {
     expect(prepare(failing, { skipWithoutSignal: "updates" }).summary.meanLambda).toBe(0);
   });
 
-  it("asks the whole update for signal where each episode is a group of its own", () => {
+  it("looks for signal in the whole update if each episode is its own group", () => {
     const update = prepare(mixed, { skipWithoutSignal: "groups" }, true);
     expect(update.lambdas).toEqual([0, 1, 1, 1, 1, 0]);
     expect(prepare(failing, { skipWithoutSignal: "groups" }, true).lambdas).toEqual([0, 0, 0, 0]);

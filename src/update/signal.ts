@@ -1,14 +1,20 @@
 /**
- * Signal: whether a group's episodes earned different returns. Where all earned the same, the policy has
- * nothing to learn from them, and an optimiser that scales its steps (Adam) would take a full step along the
- * world model's gradient alone, however small. Beyond the paper, off by default.
+ * Signal: whether a group's episodes earned different returns. If all earned the same, the policy
+ * has nothing to learn from them, and an optimiser that normalises its steps (Adam) would take a
+ * full step along the world model's gradient alone, however small. Beyond the paper, off by
+ * default.
  */
 import type { Group } from "../rollout/episode.js";
 
-/** Where world modelling is left out: in groups without signal, or in updates of which no group has any. */
+/**
+ * When world modelling is left out: in groups without signal, or in updates where no group has any.
+ */
 export type SkipWithoutSignal = "off" | "updates" | "groups";
 
-/** Whether each group's world-model term is left out; with `together` all groups are one, as for a critic. */
+/**
+ * Whether each group's world-model term is left out; with `together` all groups count as one, as
+ * for a critic.
+ */
 export function skippedGroups(
   groups: readonly Group[],
   skip: SkipWithoutSignal,

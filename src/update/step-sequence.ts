@@ -1,9 +1,9 @@
-/** Step sequences: the tokens of a transition with what each of them counts (`inputs.ts`). */
+/** Step sequences: the tokens of a transition with their inputs (`inputs.ts`). */
 import type { StepSequence } from "./merge.js";
 import type { WeighedTransition } from "./transition-record.js";
 import { actionTemperatures } from "./transitions.js";
 
-/** The value of an input at the n-th action token, which is the token `at` of the sequence. */
+/** The value of an input at the n-th action token, which is token `at` of the sequence. */
 type InputAt = (at: number, n: number) => number;
 
 /** The inputs of a transition's action tokens. */
@@ -12,7 +12,7 @@ function actionInputs(transition: WeighedTransition): Readonly<Record<string, In
   const { referenceLogprobs, values, targetReturns } = transition;
   if (oldLogprobs === undefined && recorded === undefined)
     throw new Error(
-      "the episodes carry no log-probabilities of their actions; record them, or pass what the engine says of actionSequences as oldLogprobs",
+      "the episodes have no log-probabilities of their actions; record them, or pass the engine's results for actionSequences as oldLogprobs",
     );
   return {
     policyWeight: () => policyWeight,

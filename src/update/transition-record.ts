@@ -2,11 +2,12 @@
 import type { TargetedTokens } from "./multistep.js";
 import type { Transition } from "./transitions.js";
 
-/** What an engine said of `actionSequences`: for each transition, one number per token. */
+/** An engine's results for `actionSequences`: for each transition, one number per token. */
 export interface ActionResults {
   /**
-   * Log-probabilities under the policy that acted, computed again, because another sampler recorded those of its
-   * own, or those at the temperature were not told; absent: those recorded are the policy's.
+   * Log-probabilities under the policy that acted, recomputed because a separate sampler recorded
+   * its own, or because those at the temperature were not recorded; absent: the recorded ones are
+   * the policy's.
    */
   readonly oldLogprobs?: readonly ArrayLike<number>[];
   /** For the KL penalty. */
@@ -17,7 +18,7 @@ export interface ActionResults {
   readonly values?: readonly ArrayLike<number>[];
 }
 
-/** A transition with what an engine said of its tokens, and what its action was worth. */
+/** A transition with an engine's results for its tokens, and its advantage. */
 export interface CreditedTransition extends Transition {
   /** As in `ActionResults`: one number per token. */
   readonly oldLogprobs: ArrayLike<number> | undefined;
@@ -26,7 +27,7 @@ export interface CreditedTransition extends Transition {
   readonly values: ArrayLike<number> | undefined;
   /** One number for all tokens of the action, or one for each. */
   readonly advantage: number | readonly number[];
-  /** What a critic should have said of each token of the action. */
+  /** The critic's target for each token of the action. */
   readonly targetReturns: readonly number[] | undefined;
 }
 
@@ -37,7 +38,9 @@ export interface MeasuredTransition extends CreditedTransition {
 
 /** A transition after selection. */
 export interface SelectedTransition extends MeasuredTransition {
-  /** Whether selection could draw it: it has an observation, and is the first of its kind. */
+  /**
+   * Whether it is in the pool of selection: it has an observation, and is the first of its kind.
+   */
   readonly inPool: boolean;
   /** Whether it teaches the world model. */
   readonly selected: boolean;
@@ -50,8 +53,8 @@ export interface TargetedTransition extends SelectedTransition {
 
 /** A transition that can be learnt. */
 export interface WeighedTransition extends TargetedTransition {
-  /** What each token of the action counts. */
+  /** The weight of each token of the action. */
   readonly policyWeight: number;
-  /** What each token of each appended observation counts; undefined where PaW is off. */
+  /** The weight of each token of each appended observation; undefined if PaW is off. */
   readonly worldWeights: readonly number[] | undefined;
 }

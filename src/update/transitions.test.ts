@@ -4,7 +4,7 @@ import type { Sequence } from "../text/sequence.js";
 import { actionSequences, transitionsOf } from "./transitions.js";
 import { groupsOf } from "./update-testing.js";
 
-/** A group of one step, its sequence changed. */
+/** A group of one step with a changed sequence. */
 function changed(change: (sequence: Sequence) => Partial<Sequence>): readonly Group[] {
   const [group] = groupsOf([[{ steps: [{ action: [-1, -2], prompt: 1, observation: 1 }] }]]);
   const episode = group!.episodes[0]!;
@@ -31,12 +31,12 @@ describe("transitions", () => {
     expect(actionSequences([transition!])).toEqual([
       { ids: [100, 200, 201], targets: Uint8Array.of(0, 1, 1) },
     ]);
-    // An action may come in several pieces.
+    // An action may consist of several spans.
     const pieces = spans("prompt 0 1", "action 1 2", "action 2 3", "observation 3 4");
     expect(transitionsOf(changed(() => pieces))[0]).toMatchObject({ actionStart: 1, actionEnd: 3 });
   });
 
-  it("are refused without a prompt or an action, beyond the tokens, or out of order", () => {
+  it("are rejected without a prompt or an action, beyond the tokens, or out of order", () => {
     const refused = (change: Partial<Sequence>, message: RegExp) =>
       expect(() => transitionsOf(changed(() => change))).toThrow(message);
     const bounds = /expected a prompt and an action of one token or more/;

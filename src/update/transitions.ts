@@ -1,30 +1,30 @@
 /**
- * Transitions: the steps of an update as training samples (h_t, a_t, o_{t+1}), one after another in the
- * order of groups, episodes and steps. Broken episodes have none.
+ * Transitions: the steps of an update as training samples (h_t, a_t, o_{t+1}), in the order of
+ * groups, episodes and steps. Broken episodes have none.
  */
 import type { TokenNumbers } from "../advantages/advantages.js";
 import type { TargetSequence } from "../engine/engine.js";
 import type { Episode, Group } from "../rollout/episode.js";
 import { drawnLogprobs, type Sequence, type SpanKind } from "../text/sequence.js";
 
-/** One step of an episode with the places of its tokens. */
+/** One step of an episode with the positions of its tokens. */
 export interface Transition {
-  /** Places in the tables of advantages: groups × episodes × steps. */
+  /** Indices into the tables of advantages: groups × episodes × steps. */
   readonly group: number;
   readonly episode: number;
   readonly step: number;
   readonly source: Episode;
   readonly sequence: Sequence;
-  /** The prompt is `[0, actionStart)`, the action `[actionStart, actionEnd)`, the observation the rest. */
+  /** Prompt: `[0, actionStart)`, action: `[actionStart, actionEnd)`, observation: the rest. */
   readonly actionStart: number;
   readonly actionEnd: number;
-  /** What the action was sampled at; learning from it happens there too. */
+  /** The temperature the action was sampled at, which it is learnt at too. */
   readonly temperature: number;
-  /** Log-probabilities of the action's tokens there, as recorded; undefined where nobody told them. */
+  /** Log-probabilities of the action's tokens at that temperature; undefined if not recorded. */
   readonly logprobs: readonly number[] | undefined;
 }
 
-/** All steps of all whole episodes, in order. */
+/** All steps of all unbroken episodes, in order. */
 export function transitionsOf(groups: readonly Group[]): readonly Transition[] {
   return groups.flatMap((group, g) =>
     group.episodes.flatMap((source, e) =>
@@ -48,14 +48,15 @@ function tokensOf(episode: Episode, step: number) {
   const { sequence } = episode.steps[step]!;
   if (sequence === undefined)
     throw new Error(
-      `${where()} has no tokens: policy ${episode.policy} is no model that can be trained; use an engine's policy`,
+      `${where()} has no tokens: policy ${episode.policy} is not a model that can be trained; use an engine's policy`,
     );
   const { spans, ids, temperature = 1 } = sequence;
   const logprobs = drawnLogprobs(sequence);
   let rank = 0;
   let actionStart = 0;
   let actionEnd = 0;
-  // A prompt with the whole history has a hundred spans, and every step has a prompt: one pass is enough.
+  // A prompt with the whole history has about a hundred spans, and every step has a prompt: one
+  // pass only.
   for (const { kind, start, end } of spans) {
     const next = ORDER.indexOf(kind);
     if (next < rank)
@@ -79,8 +80,8 @@ function tokensOf(episode: Episode, step: number) {
 }
 
 /**
- * Prompts and actions with the action as target, at the temperature it was sampled at: what to ask an engine before
- * an update is prepared.
+ * Prompts and actions with the action as target, at its sampling temperature: what to ask an engine
+ * for before an update is prepared.
  */
 export function actionSequences(transitions: readonly Transition[]): readonly TargetSequence[] {
   return transitions.map(({ sequence, actionStart, actionEnd, temperature }) => {
@@ -94,8 +95,8 @@ export function actionSequences(transitions: readonly Transition[]): readonly Ta
 }
 
 /**
- * Temperatures of so many tokens, of which `[start, end)` are an action; undefined where all are 1. Observations stay
- * at 1: the world model's predictions are not sampled.
+ * Temperatures of this many tokens, where `[start, end)` is an action; undefined if all are 1.
+ * Observations stay at 1: the world model's predictions are not sampled.
  */
 export function actionTemperatures(
   temperature: number,
@@ -107,7 +108,9 @@ export function actionTemperatures(
   return new Float32Array(length).fill(1).fill(temperature, start, end);
 }
 
-/** Per-token results of `actionSequences`, action tokens only: groups × episodes × steps × tokens. */
+/**
+ * Per-token results of `actionSequences`, action tokens only: groups × episodes × steps × tokens.
+ */
 export function actionTokens(
   groups: readonly Group[],
   transitions: readonly Transition[],

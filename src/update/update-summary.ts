@@ -1,9 +1,9 @@
-/** What an update consists of, in numbers. */
+/** Summary statistics of an update. */
 import { mean } from "../advantages/statistics.js";
 import type { Group } from "../rollout/episode.js";
 import type { TargetedTransition } from "./transition-record.js";
 
-/** Numbers of an update, for its metrics. */
+/** Statistics of an update, for its metrics. */
 export interface UpdateSummary {
   readonly groups: number;
   readonly episodes: number;
@@ -11,18 +11,18 @@ export interface UpdateSummary {
   readonly actionTokens: number;
   /** Observation tokens that are targets. */
   readonly observationTokens: number;
-  /** Transitions that selection drew from: with an observation, and first of their kind. */
+  /** Transitions in the pool of selection: with an observation, and first of their kind. */
   readonly pool: number;
-  /** Share of the pool that was selected. */
+  /** Fraction of the pool that was selected. */
   readonly selectedShare: number;
   readonly meanActionEntropy: number;
   /** The adaptive coefficient, mean over groups. */
   readonly meanLambda: number;
-  /** Sequences whose observations did not fit and were cut off. */
+  /** Sequences whose observations did not fit and were truncated. */
   readonly cut: number;
 }
 
-/** The numbers of the transitions that are learnt. */
+/** The statistics of the transitions that are learnt. */
 export function summarise(
   groups: readonly Group[],
   transitions: readonly TargetedTransition[],

@@ -1,4 +1,4 @@
-/** Small updates for tests: every token id says what it belongs to. */
+/** Small updates for tests: every token id shows what it belongs to. */
 import type { Episode, Group, Step } from "../rollout/episode.js";
 import type { Span } from "../text/sequence.js";
 
@@ -18,7 +18,9 @@ export interface EpisodeSketch {
   readonly broken?: boolean;
 }
 
-/** Token ids of a step: prompts from 100, actions from 200, observations from 300, plus ten times the step. */
+/**
+ * Token ids of a step: 100 for prompts, 200 for actions, 300 for observations, plus 10 × the step.
+ */
 export const ids = (kind: 100 | 200 | 300, step: number, count: number): number[] =>
   Array.from({ length: count }, (_, i) => kind + 10 * step + i);
 

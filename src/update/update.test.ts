@@ -47,7 +47,7 @@ describe("pawOptions", () => {
 });
 
 describe("prepareUpdate", () => {
-  it("makes one sequence per step, with the observation where it is selected", () => {
+  it("makes one sequence per step, with the observation if it is selected", () => {
     const update = prepare();
     // Entropies −q·log q: 0.37 (q 0.4), 0.01 (q 0.99), 0.35 (q 0.5), 0.37 (q 0.35): three of four.
     expect(selectedOf(update)).toEqual([true, false, true, true]);
@@ -65,7 +65,7 @@ describe("prepareUpdate", () => {
     ]);
   });
 
-  it("weighs tokens by PaW eq. 11", () => {
+  it("weights tokens by PaW eq. 11", () => {
     const update = prepare();
     expect(update.lambdas).toEqual([0.5, 1]);
     // |G| = 2; group 0 has two selected transitions, group 1 one; every |o| is 2.
@@ -81,7 +81,7 @@ describe("prepareUpdate", () => {
     expect(column(update, "oldLogprob")[1]).toEqual([0, 0, Math.fround(L(0.99))]);
   });
 
-  it("sums what happened, broken episodes apart", () => {
+  it("summarises the update, broken episodes apart", () => {
     const { meanActionEntropy, ...summary } = prepare().summary;
     expect(summary).toEqual({
       groups: 2,
@@ -98,7 +98,7 @@ describe("prepareUpdate", () => {
     expect(meanActionEntropy).toBeCloseTo(entropy, 12);
   });
 
-  it("off: observations are cut off and there is no world weight", () => {
+  it("off: observations are dropped and there is no world weight", () => {
     const update = prepare({ loss: "off" }, { maxReturn: 0 });
     const { sequences, lambdas, summary } = update;
     expect(sequences.map(({ ids }) => ids.length)).toEqual([3, 3, 3, 3]);
@@ -107,7 +107,7 @@ describe("prepareUpdate", () => {
     expect(summary).toMatchObject({ observationTokens: 0, selectedShare: 0, meanLambda: 0 });
   });
 
-  it("a group that always wins has λ = 0, and its observations are cut off too", () => {
+  it("a group that always wins has λ = 0, and its observations are dropped too", () => {
     const winners = groupsOf([[{ steps: [step(0.5, 10)] }], [{ steps: [step(0.5)] }]]);
     const update = prepareUpdate(
       winners,
@@ -123,7 +123,7 @@ describe("prepareUpdate", () => {
     expect(update.sequences[1]!.inputs.worldWeight![4]).toBe(0.25);
   });
 
-  it("fixed balance, token mean, α = 1", () => {
+  it("fixed λ, token mean, α = 1", () => {
     const update = prepare({ lambda: 0.1, aggregation: "token-mean", alpha: 1 });
     expect(update.lambdas).toEqual([0.1, 0.1]);
     expect(
@@ -133,7 +133,7 @@ describe("prepareUpdate", () => {
     ).toEqual(new Array(8).fill(Math.fround(0.1 / 8)));
   });
 
-  it("selects by full entropy where the engine reports it", () => {
+  it("selects by full entropy if the engine reports it", () => {
     const entropies = [1, 5, 2, 3].map((h) => Float32Array.of(0, 0, h));
     const update = prepare({ entropy: "full", alpha: 0.5 }, { results: { entropies } });
     expect(update.transitions.map(({ entropy }) => entropy)).toEqual([1, 5, 2, 3]);
@@ -182,7 +182,7 @@ describe("prepareUpdate", () => {
     );
     expect(column(update, "advantage")).toEqual([[0, 0, 10, 20]]);
     expect(column(update, "oldLogprob")).toEqual([[0, 0, -3, -4]]);
-    // What was recorded is then another sampler's.
+    // Then the recorded ones belong to a separate sampler.
     expect(column(update, "samplerLogprob")).toEqual([[0, 0, -1, -2]]);
     expect(prepare().sequences[0]!.inputs).not.toHaveProperty("samplerLogprob");
     expect(column(update, "referenceLogprob")).toEqual([[0, 0, -5, -6]]);
@@ -191,7 +191,7 @@ describe("prepareUpdate", () => {
     );
   });
 
-  it("at a temperature, takes the log-probabilities of what was sampled from", () => {
+  it("at a temperature, takes the log-probabilities of the distribution that was sampled", () => {
     const at = (temperature: number | undefined, told: boolean) => {
       const [group] = groupsOf([[{ steps: [{ action: [L(0.5), L(0.5)] }] }]]);
       const [source] = group!.episodes;
@@ -218,16 +218,16 @@ describe("prepareUpdate", () => {
       Array.from(update.sequences[0]!.inputs.oldLogprob!).slice(2, 4).map(Math.exp);
     expect(old(tempered)).toEqual([expect.closeTo(0.8, 6), expect.closeTo(0.9, 6)]);
     expect(tempered.transitions[0]!.entropy).toBeCloseTo(-(0.8 * L(0.8) + 0.9 * L(0.9)) / 2, 10);
-    // A record without a temperature was learnt from at 1, whatever it was sampled at.
+    // Older records without a temperature were learnt from at 1, whatever they were sampled at.
     const plain = prepared(undefined);
     expect(plain.sequences[0]).not.toHaveProperty("temperatures");
     expect(old(plain)).toEqual([expect.closeTo(0.5, 6), expect.closeTo(0.5, 6)]);
-    // What nobody told comes from the engine, and is needed.
+    // Log-probabilities that were not recorded are required from the engine.
     const oldLogprobs = [[0, 0, L(0.7), L(0.7)]];
     const scored = prepared(0.6, false, { oldLogprobs });
     expect(old(scored)).toEqual([expect.closeTo(0.7, 6), expect.closeTo(0.7, 6)]);
     expect(scored.transitions[0]!.entropy).toBeCloseTo(-0.7 * L(0.7), 6);
-    expect(() => prepared(0.6, false)).toThrow(/carry no log-probabilities/);
+    expect(() => prepared(0.6, false)).toThrow(/have no log-probabilities/);
   });
 
   it("transitions without an observation are not in the pool", () => {
@@ -246,7 +246,7 @@ describe("prepareUpdate", () => {
     expect(() => prepareUpdate(none, table, options)).toThrow(/no step has observation tokens/);
   });
 
-  it("de-duplicates before it counts the pool, and looks further with a horizon", () => {
+  it("de-duplicates before it counts the pool, and predicts further with a horizon", () => {
     const twice = groupsOf([[{ steps: [step(0.4), step(0.5)] }, { steps: [step(0.4)] }]]);
     const table = { advantages: [[[1, 1], [1]]] };
     const more = { aggregation: "token-mean", maxReturn: 10 } as const;
@@ -269,14 +269,14 @@ describe("prepareUpdate", () => {
     expect(Array.from(far.sequences[0]!.targets!)).toEqual([0, 0, 1, 1, 1, 0, 1, 1]);
   });
 
-  it("cuts observations off at the engine's limit and says so", () => {
+  it("truncates observations at the engine's limit and says so", () => {
     const update = prepare({}, { maxTokens: 4 });
     expect(update.sequences.map(({ ids }) => ids.length)).toEqual([4, 3, 4, 4]);
     expect(update.summary.cut).toBe(3);
     expect(column(update, "worldWeight")[3]![3]).toBe(1 / (2 * 1 * 1));
   });
 
-  it("of broken episodes only is empty", () => {
+  it("of only broken episodes is empty", () => {
     const broken = groupsOf([[{ steps: [step(0.5)], broken: true }]]);
     const options = {
       paw: pawOptions.parse({}),
@@ -319,7 +319,7 @@ describe("updateObjective", () => {
       const columns = Object.entries(inputs).map(([name, v]) => [name, pick(v)] as const);
       loss += evaluateObjective(objective, {
         count: pick(ids).length,
-        // Action tokens as they were sampled, every observation token with probability 0.1.
+        // Action tokens as sampled, every observation token with probability 0.1.
         quantities: { logprob: pick(inputs.oldLogprob!).map((l) => (l === 0 ? L(p) : l)) },
         inputs: Object.fromEntries(columns),
       }).loss;

@@ -1,18 +1,19 @@
 /**
- * PaW: one update's episodes as sequences that teach policy and world model in one pass (PaW eq. 11).
+ * PaW: turns one update's episodes into sequences that teach policy and world model in one pass
+ * (PaW eq. 11).
  *
  *   L(θ) = mean over groups g of [ L_RL(θ; g) + λ_g · L_WM(θ; S_g) ]
  *
  * Every transition (h_t, a_t, o_{t+1}) is one record, and each pass below adds to it:
  *
- *   credit    what the engine said of its action's tokens, and its advantage
+ *   credit    the engine's results for its action tokens, and its advantage
  *   measure   its action entropy
  *   select    whether it teaches the world model (PaW eq. 4)
- *   target    its tokens h_t ⊕ a_t, with o_{t+1} appended where it is selected
- *   weigh     what its tokens count (PaW eq. 1, 9, 11), by the λ of its group (PaW eq. 10)
- *   trim      observations that weigh nothing (λ_g = 0) are cut off, so that they cost nothing
+ *   target    its tokens h_t ⊕ a_t, with o_{t+1} appended if it is selected
+ *   weigh     the weights of its tokens (PaW eq. 1, 9, 11), by the λ of its group (PaW eq. 10)
+ *   trim      observations of weight 0 (λ_g = 0) are dropped, so that they cost nothing
  *
- * Tokens of actions and of appended observations are targets, and per-token inputs say what each counts.
+ * Tokens of actions and of appended observations are targets, with per-token inputs and weights.
  */
 import type { Advantages } from "../advantages/advantages.js";
 import type { PawOptions } from "../objectives/paw-options.js";
@@ -39,24 +40,27 @@ import { type Aggregation, policyWeights, worldWeights } from "./weights.js";
 /** What preparing an update depends on. */
 export interface UpdateOptions {
   readonly paw: PawOptions;
-  /** What the mean of the policy's losses runs over. */
+  /** What the mean of the policy's losses is taken over. */
   readonly aggregation: Aggregation;
   /** R_max: the largest return an episode can have. */
   readonly maxReturn: number;
-  /** Whether each episode is a group of its own, as PPO has it. */
+  /** Whether each episode is its own group, as in PPO. */
   readonly ownGroups?: boolean;
-  /** Longest sequence the engine takes; observations are cut off there. */
+  /** Longest sequence the engine takes; observations are truncated there. */
   readonly maxTokens?: number;
   readonly results?: ActionResults;
 }
 
-/** An update, ready to be cut into mini-batches. */
+/** An update, ready to be split into mini-batches. */
 export interface Update {
-  /** The steps of all whole episodes, in order, with what selection made of them. */
+  /** The steps of all unbroken episodes, in order, with the results of selection. */
   readonly transitions: readonly SelectedTransition[];
-  /** One sequence per transition, in the same order, but for those that continue one another: they are one. */
+  /**
+   * One sequence per transition, in the same order, except that those that continue one another are
+   * merged.
+   */
   readonly sequences: readonly MergedSequence[];
-  /** λ of each group; empty where PaW is off. */
+  /** λ of each group; empty if PaW is off. */
   readonly lambdas: readonly number[];
   readonly summary: UpdateSummary;
 }
@@ -92,7 +96,7 @@ function prepareGroups(
   return { transitions: selected, sequences, lambdas, summary };
 }
 
-/** Each transition with what the engine said of it and with its advantage. */
+/** Each transition with the engine's results and its advantage. */
 function credit(
   transitions: readonly Transition[],
   { advantages, returns }: Advantages,
@@ -117,7 +121,10 @@ function credit(
   });
 }
 
-/** Each transition with its action entropy. Without world modelling it is a metric, and needs no engine. */
+/**
+ * Each transition with its action entropy. Without world modelling it is only a metric, and needs
+ * no engine.
+ */
 function measure(
   transitions: readonly CreditedTransition[],
   { loss, entropy }: PawOptions,
@@ -142,7 +149,10 @@ function actionEntropy(
   return fullEntropy(ofAction(entropies));
 }
 
-/** Each transition with whether it teaches the world model: the most undecided of the pool (PaW eq. 4). */
+/**
+ * Each transition with whether it teaches the world model: the most uncertain of the pool (PaW eq.
+ * 4).
+ */
 function select(
   transitions: readonly MeasuredTransition[],
   { loss, dedupe, alpha }: PawOptions,
@@ -168,7 +178,7 @@ function select(
   }));
 }
 
-/** λ of each group (PaW eq. 10), 0 where its world-model term is left out; none where PaW is off. */
+/** λ of each group (PaW eq. 10), 0 if its world-model term is left out; none if PaW is off. */
 function lambdasOf(
   groups: readonly Group[],
   skipped: readonly boolean[],
@@ -182,7 +192,7 @@ function lambdasOf(
   return lambdas.map((lambda, g) => (skipped[g] ? 0 : lambda));
 }
 
-/** Each transition with its tokens to learn, those of the observations included where it is selected. */
+/** Each transition with its tokens to learn, including its observations if it is selected. */
 function target(
   transitions: readonly SelectedTransition[],
   { paw, maxTokens = Number.POSITIVE_INFINITY }: UpdateOptions,
@@ -195,7 +205,7 @@ function target(
   }));
 }
 
-/** Each transition with what its tokens count. */
+/** Each transition with the weights of its tokens. */
 function weigh(
   transitions: readonly TargetedTransition[],
   lambdas: readonly number[],
@@ -216,7 +226,7 @@ function weigh(
   }));
 }
 
-/** Each transition without observations that weigh nothing. */
+/** Each transition without observations of weight 0. */
 function trim(transitions: readonly WeighedTransition[]): readonly WeighedTransition[] {
   return transitions.map((transition) =>
     transition.worldWeights?.some((weight) => weight > 0)
@@ -229,7 +239,7 @@ function actionOnly({ sequence, actionEnd }: Transition): TargetedTokens {
   return { ids: sequence.ids.slice(0, actionEnd), observations: [], cut: false };
 }
 
-/** Each episode as a group of its own. */
+/** Each episode as its own group. */
 function ungroup(groups: readonly Group[], { advantages, returns }: Advantages) {
   const split = <T>(table: readonly (readonly T[])[]) =>
     table.flatMap((episodes) => episodes.map((episode) => [episode]));

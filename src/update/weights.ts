@@ -1,18 +1,19 @@
 /**
- * Weights: what one token counts, so that the sum over tokens is the mean that a loss is defined as.
+ * Weights of tokens, chosen so that the sum over tokens is the mean that a loss is defined as.
  *
- *                 action token of group g          observation token of a selected transition of group g
- *   `group-mean`  1 / (|G|·|g|)                    λ_g / (|G|·|S_g|·|o|)                      (PaW eq. 1, 9, 11)
+ *                 action token of group g          observation token of a selected transition
+ *   `group-mean`  1 / (|G|·|g|)                    λ_g / (|G|·|S_g|·|o|)       (PaW eq. 1, 9, 11)
  *   `token-mean`  1 / (number of action tokens)    λ_g / (number of selected observation tokens)
  *
  * |G| counts the groups with a transition, |g| the group's episodes with one, S_g its selected
- * transitions. All of it is computed for the whole update, before mini-batches are cut, because a
- * mini-batch mixes groups; `minibatchWeights` then makes each mini-batch a fair sample of the update.
+ * transitions. All weights are computed for the whole update, before it is split into mini-batches,
+ * because a mini-batch mixes groups; `minibatchWeights` then makes each mini-batch a fair sample of
+ * the update.
  */
 import type { TrainSequence } from "../engine/engine.js";
 import type { ObservationTarget } from "./multistep.js";
 
-/** What the mean of a loss runs over. */
+/** What the mean of a loss is taken over. */
 export type Aggregation = "token-mean" | "group-mean";
 
 /** What weights depend on. */
@@ -20,7 +21,7 @@ export interface Countable {
   readonly group: number;
   readonly episode: number;
   readonly actionTokens: number;
-  /** The observations to predict; none where the transition is not selected. */
+  /** The observations to predict; none if the transition is not selected. */
   readonly observations: readonly ObservationTarget[];
 }
 
@@ -65,9 +66,10 @@ export function worldWeights(
 }
 
 /**
- * The sequences of each mini-batch with weights for an optimiser step of its own. The mean of all
- * mini-batches' world-model losses is the update's; so is that of their policy losses with `paper`, and
- * with `tokens` the policy loss is the mean over the mini-batch's own tokens, as the reference has it.
+ * The sequences of each mini-batch with weights for its own optimiser step. The mean of all
+ * mini-batches' world-model losses is the update's. So is that of their policy losses with
+ * `group-mean`; with `token-mean` the policy loss is the mean over the mini-batch's own tokens, as
+ * in the reference implementation.
  */
 export function minibatchWeights(
   batches: readonly (readonly TrainSequence[])[],

@@ -13,7 +13,7 @@ export interface Behaviour {
   readonly episodes: number;
 }
 
-/** Reads a mixture from `expert:500`, `epsilon=0.3:200`, `runs/…:100` and the like. */
+/** Parses a mixture such as `expert:500`, `epsilon=0.3:200`, `runs/…:100`. */
 export function parseBehaviours(texts: readonly string[]): readonly Behaviour[] {
   return texts.map((text) => {
     const [, player, episodes] = /^(.+):(\d+)$/.exec(text) ?? [];
@@ -26,7 +26,7 @@ export function parseBehaviours(texts: readonly string[]): readonly Behaviour[] 
   });
 }
 
-/** What to play, and who is told of it. */
+/** What to play, and callbacks. */
 export interface BehaviourOptions extends PlayerOptions {
   readonly environment: Environment;
   readonly split: string;
@@ -37,7 +37,7 @@ export interface BehaviourOptions extends PlayerOptions {
   readonly onTrajectory?: (done: number) => void;
 }
 
-/** Plays the mixture in the environment; each policy gets tasks of its own draw. */
+/** Plays the mixture in the environment; each policy gets its own random tasks. */
 export async function playBehaviours(
   options: BehaviourOptions,
   problems: Problems,
@@ -76,7 +76,7 @@ export async function playBehaviours(
   return trajectories;
 }
 
-/** Tasks in random order, all of them before any comes again. */
+/** Tasks in random order; none is repeated before all were used. */
 function drawTasks(tasks: readonly Task[], count: number, seed: number): readonly Task[] {
   const drawn: Task[] = [];
   for (let round = 0; drawn.length < count && tasks.length > 0; round++) {

@@ -19,16 +19,16 @@ export const budgetOptions = z
   .default([])
   .describe("maximum trajectories per environment, such as household=2000,alfworld=500");
 
-/** How much a world model may say. */
+/** How long a world model's responses may be. */
 export const maxTokensOption = count
   .default(256)
   .describe("maximum length of a response in tokens");
 
-// The settings of agents' training, with defaults for a model from scratch that only reads.
+// The settings of agent training, with defaults for a model from scratch.
 const model = modelOptions.unwrap();
 const optimizer = optimizerOptions.unwrap();
 
-/** A setting with another default, and its help kept. */
+/** A setting with another default and the same help. */
 function withDefault<S extends z.ZodType>(
   setting: z.ZodDefault<S>,
   value: z.util.NoUndefined<z.output<S>>,

@@ -2,12 +2,13 @@
  * Consistency: whether what works in a world model works in the world.
  *
  *   Real  success of the policy in the real environment
- *   WM    success of the policy inside the model, by the model's own judgement
+ *   WM    success of the policy inside the model, as judged by the model
  *   W2R   success of the actions of the WM episodes, replayed in the real environment
  *   CR    W2R / Real
  *
- * All three play the same tasks with the same seeds. Policies that look inside the world cannot be fooled by
- * the model's observations, so for them only its judgement of success is tested; they are marked.
+ * All three play the same tasks with the same seeds. Policies that look inside the world do not
+ * depend on the model's observations, so for them only its judgement of success is tested; they are
+ * marked.
  */
 import type { Environment, Task } from "../envs/env.js";
 import { createRandom, mixSeed } from "../random.js";
@@ -28,7 +29,7 @@ export interface ConsistencyOptions {
   readonly stepLimit?: number | undefined;
   readonly anchor?: Anchor | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Told how many episodes, real and simulated, have ended. */
+  /** Called with the number of episodes, real and simulated, that have ended. */
   readonly onEpisodes?: ((done: number) => void) | undefined;
 }
 
@@ -40,26 +41,32 @@ export interface ConsistencyCase {
   readonly w2r: boolean;
   /** Steps of the WM episode. */
   readonly steps: number;
-  /** The first step, from 1, at which model and world answered differently; absent: never. */
+  /**
+   * The first step, from 1, at which model and world answered differently; absent if they never
+   * did.
+   */
   readonly divergence?: number;
 }
 
-/** The numbers of one policy. */
+/** The results of one policy. */
 export interface ConsistencyResult {
   readonly policy: string;
   readonly looksInside: boolean;
   readonly cases: readonly ConsistencyCase[];
-  /** Tasks of which an episode broke; they are in no number. */
+  /** Tasks with a broken episode; no result includes them. */
   readonly broken: number;
   /** How the model ended its episodes. */
   readonly endings: Readonly<Record<string, number>>;
   readonly anchored: number;
 }
 
-/** Episodes side by side, for policies that answer one at a time: their questions go to the model together. */
+/**
+ * Parallel episodes, for policies that answer one at a time: their questions go to the model
+ * together.
+ */
 const CONCURRENCY = 64;
 
-/** Plays the tasks in the world and in the model, and replays the latter. */
+/** Plays the tasks in the world and in the model, and replays the model's episodes in the world. */
 export async function measureConsistency(options: ConsistencyOptions): Promise<ConsistencyResult> {
   const { environment, model, player, tasks, anchor } = options;
   const simulator = createSimulator({
@@ -103,7 +110,7 @@ export async function measureConsistency(options: ConsistencyOptions): Promise<C
   };
 }
 
-/** Whole episodes by the number of their task. */
+/** Unbroken episodes by the number of their task. */
 async function episodesOf(
   environment: Environment,
   { policy, style }: Pick<Player, "policy" | "style">,
@@ -158,7 +165,7 @@ export async function replay(
   }
 }
 
-/** Shares of success, and the consistency ratio; NaN where there is nothing to divide by. */
+/** Success rates, and the consistency ratio; NaN if the divisor is 0. */
 export function consistencyRates(cases: readonly Pick<ConsistencyCase, "real" | "wm" | "w2r">[]) {
   const share = (key: "real" | "wm" | "w2r"): number =>
     cases.filter((one) => one[key]).length / cases.length;
@@ -168,7 +175,10 @@ export function consistencyRates(cases: readonly Pick<ConsistencyCase, "real" | 
 
 const RESAMPLES = 1000;
 
-/** The 95 % interval of the consistency ratio, by resampling tasks; undefined where Real is never a success. */
+/**
+ * The 95 % interval of the consistency ratio, by resampling tasks; undefined if Real has no
+ * success.
+ */
 export function ratioInterval(
   cases: readonly ConsistencyCase[],
   seed = 0,
@@ -186,7 +196,10 @@ export function ratioInterval(
   return [at(0.025), at(0.975)];
 }
 
-/** Where WM episodes first leave the world: how many never do, and the median step of those that do. */
+/**
+ * Where WM episodes first diverge from the world: how many never do, and the median step of the
+ * others.
+ */
 export function divergenceOf(cases: readonly ConsistencyCase[]) {
   const steps = cases.flatMap(({ divergence }) => divergence ?? []).sort((a, b) => a - b);
   return {

@@ -29,7 +29,7 @@ const one: Trajectory = {
 const folder = () => mkdtempSync(join(tmpdir(), "pawl-wm-"));
 
 describe("a data set", () => {
-  it("comes back as it was written, with statistics", () => {
+  it("is read back as it was written, with statistics", () => {
     const place = folder();
     const data = {
       train: [one, { ...one, task: "train/1" }],
@@ -58,7 +58,7 @@ describe("a data set", () => {
     expect(told[3]).toContain("not a JSON object");
   });
 
-  it("refuses what is no data set", () => {
+  it("rejects what is not a data set", () => {
     const problems = createProblems();
     expect(() => readDataSets(["nowhere"], problems)).toThrow(/nowhere does not exist/);
     expect(() => readDataSets(["src"], problems)).toThrow(/expected train.jsonl and test.jsonl/);
@@ -95,7 +95,7 @@ it("does not learn from a task that another data set tests", () => {
   expect(told[0]).toMatch(/^task train\/1 of household: .*tested in another; left out$/);
 });
 
-it("keeps to budgets, and a smaller one chooses among what a larger one does", () => {
+it("keeps to budgets, and a smaller budget chooses a subset of a larger one's", () => {
   const all = Array.from({ length: 40 }, (_, n) => ({
     ...one,
     task: `t/${n}`,
@@ -112,7 +112,7 @@ it("keeps to budgets, and a smaller one chooses among what a larger one does", (
 });
 
 describe("trajectories of episodes", () => {
-  it("carry what was done and seen, the end, and the initial state", async () => {
+  it("contain actions, observations, the end, and the initial state", async () => {
     const trajectories = await someTrajectories();
     expect(trajectories).toHaveLength(12);
     expect(new Set(trajectories.map(({ policy }) => policy))).toEqual(
@@ -126,7 +126,7 @@ describe("trajectories of episodes", () => {
     expect(failed.every(({ turns }) => turns.every(({ done }) => !done))).toBe(true);
   });
 
-  it("leave out broken, empty and damaged episodes, each by its name", () => {
+  it("leave out broken, empty and damaged episodes, each by name", () => {
     const problems = createProblems();
     const base = { task: { id: "t/0", split: "t", type: "pick" }, policy: "p", goal: "g" };
     const step = { action: "look", observation: "a room" };

@@ -1,6 +1,6 @@
 /**
- * World-model data sets on disk: a folder with `train.jsonl`, `test.jsonl` (a trajectory a line) and
- * `statistics.json`. A task is wholly in one of the two.
+ * World-model data sets on disk: a folder with `train.jsonl`, `test.jsonl` (one trajectory per
+ * line) and `statistics.json`. All trajectories of a task are in the same file.
  */
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -14,21 +14,21 @@ import { importChat } from "./sharegpt.js";
 import { statisticsOf } from "./statistics.js";
 import { readTrajectory, type Trajectory } from "./trajectory.js";
 
-/** What to learn from, and what to be tested on. */
+/** Training and test data. */
 export interface DataSet {
   readonly train: readonly Trajectory[];
   readonly test: readonly Trajectory[];
 }
 
-/** Most trajectories of each environment, by its name. */
+/** Maximum number of trajectories of each environment, by its name. */
 export type Budgets = ReadonlyMap<string, number>;
 
-/** A problem with a data set, told to the user as it is. */
+/** A problem with a data set; users see its message. */
 export class DataError extends UserError {
   override readonly name = "DataError";
 }
 
-/** Divides trajectories by task: about `share` of the tasks of each environment are for testing. */
+/** Splits trajectories by task: about `share` of the tasks of each environment are for testing. */
 export function divideByTask(
   trajectories: readonly Trajectory[],
   share: number,
@@ -43,8 +43,8 @@ export function divideByTask(
 }
 
 /**
- * The data without training trajectories of tasks that are tested: data sets that were divided with different
- * seeds have tested each other's training tasks, once they are put together.
+ * The data without training trajectories of test tasks: when data sets that were split with
+ * different seeds are combined, one may test the other's training tasks.
  */
 export function keptApart(data: DataSet, problems: Problems): DataSet {
   const nameOf = ({ env, task }: Trajectory): string => `task ${task} of ${env}`;
@@ -57,7 +57,7 @@ export function keptApart(data: DataSet, problems: Problems): DataSet {
   return { ...data, train };
 }
 
-/** A seeded choice within the budgets; the chosen keep their order, and smaller budgets choose subsets. */
+/** A seeded choice within the budgets; it keeps the order, and smaller budgets choose subsets. */
 export function withinBudgets(
   trajectories: readonly Trajectory[],
   budgets: Budgets,
@@ -72,7 +72,7 @@ export function withinBudgets(
   return trajectories.filter((_, at) => chosen.has(at));
 }
 
-/** Reads budgets from `household=2000` and the like. */
+/** Parses budgets such as `household=2000`. */
 export function parseBudgets(texts: readonly string[]): Budgets {
   return new Map(
     texts.map((text): [string, number] => {
@@ -102,8 +102,8 @@ export function writeDataSet(folder: string, data: DataSet): void {
 }
 
 /**
- * Reads data sets and puts them together: folders of ours, or chat JSON. A single file has no part for
- * testing: all of it is to learn from. A task that any of them tests is not learnt from.
+ * Reads data sets and combines them: folders written by Pawl, or chat JSON. A single file has no
+ * test part: all of it is for training. Tasks that any of them tests are left out of training.
  */
 export function readDataSets(paths: readonly string[], problems: Problems): DataSet {
   const parts = paths.map((path) => readDataSet(path, problems));
@@ -129,18 +129,18 @@ function readDataSet(path: string, problems: Problems): DataSet {
   const files = { train: join(path, "train.jsonl"), test: join(path, "test.jsonl") };
   if (!existsSync(files.train) || !existsSync(files.test)) {
     throw new DataError(
-      `${path} is no data set: expected train.jsonl and test.jsonl in it, as pawl wm data writes them`,
+      `${path} is not a data set: expected train.jsonl and test.jsonl in it, as pawl wm data writes them`,
     );
   }
   return { train: readFile(files.train, problems), test: readFile(files.test, problems) };
 }
 
-/** The trajectories of a file: `.jsonl` of ours, or chat JSON. */
+/** The trajectories of a file: Pawl's `.jsonl`, or chat JSON. */
 function readFile(path: string, problems: Problems): readonly Trajectory[] {
   const text = readFileSync(path, "utf8");
   const lines = text.split("\n");
   const first = lines.find((line) => line.trim() !== "")?.trim();
-  // Ours is one object a line with a goal; everything else is read as chat JSON.
+  // Pawl's files have one object per line with a goal; everything else is read as chat JSON.
   if (!path.endsWith(".jsonl") || (first !== undefined && !first.includes('"firstObservation"'))) {
     return importChat(text, path, problems);
   }

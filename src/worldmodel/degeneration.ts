@@ -1,13 +1,13 @@
-/** Degenerate output of a world model: what it is called when it is no response. */
+/** Degenerate output of a world model: the kinds of output that are not a response. */
 import type { Outcome } from "./trajectory.js";
 
 /**
- * `empty`: no text at all. `loop`: the same words over and over, never ending. `endless`: other text that does
- * not end. `context`: there was no room left to answer.
+ * `empty`: no text at all. `loop`: the same words over and over, never ending. `endless`: other
+ * text that does not end. `context`: there was no room left to answer.
  */
 export type Degeneration = "empty" | "loop" | "endless" | "context";
 
-/** All kinds, in the order in which tables list them. */
+/** All kinds, in the order of tables. */
 export const degenerations: readonly Degeneration[] = ["empty", "loop", "endless", "context"];
 
 /** What is wrong with a sampled response, if anything. */
@@ -19,7 +19,7 @@ export function degenerationOf(
   return observation === "" && !success ? "empty" : undefined;
 }
 
-/** Repetitions of the last block that make a loop, and the longest block looked for. */
+/** Repetitions of the last block that make a loop, and the longest block that is checked. */
 const TIMES = 3;
 const LONGEST = 64;
 

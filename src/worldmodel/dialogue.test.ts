@@ -20,7 +20,7 @@ beforeAll(async () => {
   tokenizer = buildTokenizer(textsOf(trajectories, protocol));
 });
 
-/** A tokenizer that knows no markers, with a chat template in ChatML. */
+/** A tokenizer without markers, with a chat template in ChatML. */
 function chatting(): Tokenizer {
   const files = tokenizer.files;
   const json = files.tokenizer
@@ -81,7 +81,7 @@ describe.each([
   ["compact", () => tokenizer],
   ["chat", chatting],
 ])("a response in the %s form", (name, make) => {
-  it("is read as it was written", () => {
+  it("is parsed as it was written", () => {
     const dialogue = createDialogue(make(), protocol);
     for (const turn of trajectories.flatMap(({ turns }) => turns)) {
       const ids = dialogue.response(turn);
@@ -92,7 +92,7 @@ describe.each([
     }
   });
 
-  it("comes after prompts that continue one another", () => {
+  it("follows prompts that continue one another", () => {
     const dialogue = createDialogue(make(), protocol);
     const { ids } = dialogueSequence(dialogue, trajectories[0]!, 2000);
     const text = make().decode(ids);
@@ -109,7 +109,7 @@ it("needs markers or a chat template", () => {
 });
 
 describe("degenerate output", () => {
-  it("is told by its kind", () => {
+  it("is classified by its kind", () => {
     const outcome = { observation: "a", done: false, success: false };
     expect(degenerationOf({ ...outcome, ended: true }, [1, 2])).toBeUndefined();
     expect(degenerationOf({ ...outcome, observation: "", ended: true }, [2])).toBe("empty");

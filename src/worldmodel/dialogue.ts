@@ -1,10 +1,11 @@
 /**
- * Dialogues in tokens: opening, action, response, action, response, … An episode is one sequence, and what
- * a world model reads before a response is the beginning of what it reads before the next.
+ * Dialogues in tokens: opening, action, response, action, response, … An episode is one sequence,
+ * and a world model's prompt for a response is a prefix of its prompt for the next.
  *
- * Two forms. A tokenizer with the compact style's markers speaks the very stream that policies read
- * (`<|goal|> <|note|> <|see|> <|do|>`), so that one model serves as both; the initial state is a note. Any
- * other tokenizer needs a chat template: the world is the assistant, actions are the user's messages.
+ * There are two forms. A tokenizer with the compact style's markers uses the same stream that
+ * policies read (`<|goal|> <|note|> <|see|> <|do|>`), so that one model serves as both; the initial
+ * state is a note. Any other tokenizer needs a chat template: the world is the assistant, and
+ * actions are the user's messages.
  */
 import {
   appendObservation,
@@ -19,7 +20,7 @@ import { type Tokenizer, TokenizerError } from "../text/tokenizer.js";
 import { type Opening, type Protocol, readResponse, responseText, systemText } from "./protocol.js";
 import type { Outcome, Trajectory } from "./trajectory.js";
 
-/** How a dialogue is written in tokens, and how a sampled response is read. */
+/** How a dialogue is encoded in tokens, and how a sampled response is parsed. */
 export interface Dialogue {
   /** Everything before the first action. */
   opening(opening: Opening): readonly number[];
@@ -27,13 +28,13 @@ export interface Dialogue {
   action(action: string): readonly number[];
   /** A response with the token that ends it. */
   response(outcome: Outcome): readonly number[];
-  /** What sampled tokens say; without an end they are a response that never ended. */
+  /** Parses sampled tokens; without an end token the response never ended. */
   read(ids: readonly number[]): Outcome & { readonly ended: boolean };
   /** Tokens after which sampling stops. */
   readonly stop: readonly (readonly number[])[];
 }
 
-/** The dialogue that a tokenizer can speak. */
+/** The form of dialogue that a tokenizer supports. */
 export function createDialogue(tokenizer: Tokenizer, protocol: Protocol): Dialogue {
   const shown = (opening: Opening): Opening =>
     protocol.context ? opening : { ...opening, context: undefined };
@@ -110,10 +111,12 @@ function chatDialogue(
   };
 }
 
-/** Texts that are kept encoded. */
+/** Cached encodings. */
 const KEPT = 20_000;
 
-/** Worlds repeat themselves, and every question tells the whole history again: texts are encoded once. */
+/**
+ * Worlds repeat themselves, and every question contains the whole history: texts are encoded once.
+ */
 function remembered(encode: (text: string) => readonly number[]) {
   const known = new Map<string, readonly number[]>();
   return (text: string): readonly number[] => {
@@ -126,7 +129,7 @@ function remembered(encode: (text: string) => readonly number[]) {
   };
 }
 
-/** What a chat template writes around messages, found by rendering some it cannot know. */
+/** What a chat template writes around messages, found by rendering texts that it cannot contain. */
 function chatFrame(tokenizer: Tokenizer) {
   const said = ["the-system-speaks", "a-first-user", "an-assistant-answers", "a-second-user"];
   const rendered = tokenizer.chat(
@@ -165,14 +168,14 @@ function chatFrame(tokenizer: Tokenizer) {
   return { beforeSystem, afterSystem, beforeUser, beforeAssistant: rest };
 }
 
-/** A trajectory in tokens, with the places of its responses. */
+/** A trajectory in tokens, with the positions of its responses. */
 export interface DialogueSequence {
   readonly ids: readonly number[];
-  /** Of each turn that fitted, the response's tokens `[start, end)`. */
+  /** The response tokens `[start, end)` of each turn that fitted. */
   readonly responses: readonly { readonly start: number; readonly end: number }[];
 }
 
-/** A trajectory as one sequence, cut off before the first turn that does not fit. */
+/** A trajectory as one sequence, cut before the first turn that does not fit. */
 export function dialogueSequence(
   dialogue: Dialogue,
   trajectory: Trajectory,

@@ -6,7 +6,7 @@ import { fidelityReport, scoreTurns } from "./fidelity.js";
 import { protocolOptions } from "./protocol.js";
 import { someTrajectories } from "./testing.js";
 
-it("shows a chat model examples and the dialogue so far, and scores what it says", async () => {
+it("shows a chat model examples and the dialogue so far, and scores its answers", async () => {
   const [example, asked] = await someTrajectories(["expert:2"]);
   const trajectory = asked!;
   const [first, second] = trajectory.turns;

@@ -1,4 +1,4 @@
-/** A chat model as a world model, shown some trajectories and never trained: the baseline. */
+/** A chat model as a world model, prompted with some trajectories and not trained: the baseline. */
 import { mixSeed } from "../random.js";
 import type { ChatClient } from "../rollout/policies/chat-client.js";
 import type { ChatMessage } from "../text/tokenizer.js";
@@ -9,7 +9,7 @@ import type { Trajectory } from "./trajectory.js";
 /** What the model is shown. */
 export interface FewShotOptions {
   readonly name: string;
-  /** Trajectories to learn from by reading. */
+  /** Trajectories to show as examples. */
   readonly examples: readonly Trajectory[];
   /** Turns of each to show. */
   readonly turns: number;

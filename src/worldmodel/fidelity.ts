@@ -1,9 +1,10 @@
 /**
- * Fidelity: how often a world model's answer is the world's, given the real turns before it.
+ * Fidelity: how often a world model gives the world's answer, given the real turns before it.
  *
- * Exact match compares what is seen, after trimming, and whether the goal is reached; F1 compares words, for
- * worlds with more than one good answer. An answer whose every token is the most probable one by far needs no
- * sampling, so most turns of a good model cost one pass over their trajectory.
+ * Exact match compares the observation, after trimming, and whether the goal is reached; F1
+ * compares words, for worlds with more than one good answer. If every token of an answer is by far
+ * the most probable one, it need not be sampled, so most turns of a good model cost one pass over
+ * their trajectory.
  */
 import { degenerations } from "./degeneration.js";
 import { groupBy } from "./group-by.js";
@@ -11,7 +12,7 @@ import type { Prediction, WorldModel, WorldQuery } from "./model.js";
 import type { Outcome, Trajectory } from "./trajectory.js";
 import { wordF1 } from "./words.js";
 
-/** One answer held against the world's. */
+/** One answer compared with the world's. */
 export interface ScoredTurn {
   readonly trajectory: Trajectory;
   /** Number of the turn, from 0. */
@@ -26,15 +27,17 @@ export interface FidelityScore {
   readonly turns: number;
   readonly exactMatch: number;
   readonly f1: number;
-  /** Right about whether the goal is reached. */
+  /** Fraction that is right about whether the goal is reached. */
   readonly successAccuracy: number;
-  /** Of the turns that reach the goal, the share the model calls so; absent where none does. */
+  /**
+   * Of the turns that reach the goal, the fraction that the model recognises; absent if none does.
+   */
   readonly successRecall?: number;
-  /** Answers that are none, by kind. */
+  /** Degenerate answers, by kind. */
   readonly degenerate: Readonly<Record<string, number>>;
 }
 
-/** Scores overall and by what tells turns apart. */
+/** Scores overall and by property of the turn. */
 export interface FidelityReport {
   readonly all: FidelityScore;
   readonly byEnvironment: Readonly<Record<string, FidelityScore>>;
@@ -44,7 +47,7 @@ export interface FidelityReport {
   readonly byDepth: Readonly<Record<string, FidelityScore>>;
 }
 
-/** A wrong answer beside the world's. */
+/** A wrong answer with the world's. */
 export interface Mistake {
   readonly task: string;
   /** Number of the step, from 1. */
@@ -54,12 +57,14 @@ export interface Mistake {
   readonly predicted: Prediction;
 }
 
-/** Turns asked together. */
+/** Turns per batch of questions. */
 const QUERIES = 64;
-/** Trajectories read together. */
+/** Trajectories per batch. */
 const TRAJECTORIES = 16;
 
-/** Whether a prediction is what the world answers: the text after trimming, and the reached goal. */
+/**
+ * Whether a prediction equals the world's answer: the text after trimming, and the reached goal.
+ */
 export function sameOutcome(predicted: Outcome, real: Outcome): boolean {
   return (
     predicted.success === real.success && predicted.observation.trim() === real.observation.trim()

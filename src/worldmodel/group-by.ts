@@ -1,4 +1,4 @@
-/** Items by key, keys in the order in which they first come; Node 20 has no `Map.groupBy`. */
+/** Groups items by key, in order of first appearance; Node 20 has no `Map.groupBy`. */
 export function groupBy<Key, Item>(
   items: Iterable<Item>,
   keyOf: (item: Item) => Key,

@@ -1,4 +1,4 @@
-/** A world model: what answers actions in the place of a world. */
+/** A world model: answers actions in place of a world. */
 import { askEngine } from "../engine/ask.js";
 import type { Engine } from "../engine/engine.js";
 import { EngineError } from "../engine/engine.js";
@@ -8,7 +8,7 @@ import { createDialogue, dialogueSequence } from "./dialogue.js";
 import type { Opening, Protocol } from "./protocol.js";
 import type { Outcome, Trajectory } from "./trajectory.js";
 
-/** A question to a world model: what came before, and an action. */
+/** A question to a world model: the history, and an action. */
 export interface WorldQuery extends Opening {
   /** The turns so far. */
   readonly turns: readonly { readonly action: string; readonly observation: string }[];
@@ -17,24 +17,23 @@ export interface WorldQuery extends Opening {
   readonly continued?: boolean;
 }
 
-/** What a world model expects, and what is wrong with the answer, if anything. */
+/** A world model's prediction, and what is wrong with the answer, if anything. */
 export interface Prediction extends Outcome {
   readonly degeneration?: Degeneration;
 }
 
-/** Answers actions. */
 export interface WorldModel {
   readonly name: string;
   /** One prediction per question, in order: the most probable ones. */
   predict(queries: readonly WorldQuery[], signal?: AbortSignal): Promise<readonly Prediction[]>;
   /**
-   * Of each turn of each trajectory, whether the model would certainly answer it exactly so after the real
-   * turns before it. A false is no proof of the contrary: ask `predict`.
+   * For each turn of each trajectory, whether the model would certainly give exactly this answer
+   * after the real turns before it. False proves nothing: use `predict`.
    */
   certain?(trajectories: readonly Trajectory[]): Promise<readonly (readonly boolean[])[]>;
 }
 
-/** A model of ours as a world model. */
+/** An engine's model as a world model. */
 export interface EngineWorldModelOptions {
   readonly engine: Engine;
   readonly tokenizer: Tokenizer;
@@ -44,7 +43,7 @@ export interface EngineWorldModelOptions {
   readonly name?: string;
 }
 
-/** A token with more than this probability is the most probable one, whatever the last digits say. */
+/** A token above this probability is the most probable one despite rounding. */
 const CERTAIN = Math.log(0.5 + 1e-4);
 
 /** Answers with the engine's most probable tokens. */

@@ -1,4 +1,7 @@
-/** Policies by a short text: `expert`, `seeker`, `random`, `epsilon=0.3`, or the folder of a trained agent. */
+/**
+ * Policies by a short text: `expert`, `seeker`, `random`, `epsilon=0.3`, or the folder of a trained
+ * agent.
+ */
 import { existsSync } from "node:fs";
 import { ConfigError } from "../config/config-error.js";
 import type { Environment } from "../envs/env.js";
@@ -11,7 +14,7 @@ import type { EngineChoice } from "../train/engine-choice.js";
 import { openSavedModel } from "../train/open-model.js";
 import { findSavedModel } from "../train/saved-model.js";
 
-/** A policy with the prompts it reads. */
+/** A policy with its prompts. */
 export interface Player {
   readonly name: string;
   readonly policy: Policy;
@@ -29,7 +32,7 @@ export interface PlayerOptions {
   readonly engine?: EngineChoice | undefined;
 }
 
-/** The player a text means; a text that means none is an error that says what there is. */
+/** The player that a text names; an unknown text is an error that lists the options. */
 export async function openPlayer(
   text: string,
   environment: Environment,
@@ -47,7 +50,7 @@ export async function openPlayer(
   }
   if (!existsSync(text)) {
     throw new ConfigError(
-      `"${text}" is no policy: expected expert, seeker, random, epsilon=SHARE, or the folder of a run of pawl train`,
+      `"${text}" is not a policy: expected expert, seeker, random, epsilon=SHARE, or the folder of a run of pawl train`,
     );
   }
   const saved = findSavedModel(text);

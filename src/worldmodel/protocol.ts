@@ -1,6 +1,6 @@
 /**
- * The interaction protocol of Word-to-World in words: what a world model is told before the first action,
- * and how a response says that the goal is reached.
+ * The interaction protocol of Word-to-World in text: what a world model is told before the first
+ * action, and how a response says that the goal is reached.
  */
 import { z } from "zod";
 import type { Outcome } from "./trajectory.js";
@@ -31,13 +31,15 @@ export interface Opening {
   readonly firstObservation: string;
 }
 
-/** The text of a response: what is seen, and the marker where the goal is reached. */
+/** The text of a response: the observation, and the marker if the goal is reached. */
 export function responseText({ observation, success }: Outcome, { marker }: Protocol): string {
   if (!success || marker === "") return observation;
   return observation === "" ? marker : `${observation} ${marker}`;
 }
 
-/** A response taken apart; `ended` says that the model ended the episode by other means than the marker. */
+/**
+ * A parsed response; `ended` says that the model ended the episode by other means than the marker.
+ */
 export function readResponse(text: string, ended: boolean, { marker }: Protocol): Outcome {
   const trimmed = text.trim();
   if (marker === "") return { observation: trimmed, done: ended, success: ended };
@@ -69,7 +71,10 @@ export function systemText(opening: Opening, { marker }: Protocol): string {
   return sections.join("\n\n");
 }
 
-/** What `systemText` was made from; any other text is taken as context, because it tells of the world. */
+/**
+ * What `systemText` was made from; any other text is taken as context, because it describes the
+ * world.
+ */
 export function readSystemText(text: string): Opening {
   const after = (header: string, from: number): number => {
     const at = text.indexOf(`\n\n${header}`, from);

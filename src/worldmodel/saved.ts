@@ -1,4 +1,7 @@
-/** World models on disk: runs of `pawl wm train`, agents that learnt their world, and plain checkpoints. */
+/**
+ * World models on disk: runs of `pawl wm train`, agents that learnt their world, and plain
+ * checkpoints.
+ */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Engine } from "../engine/engine.js";
@@ -19,7 +22,7 @@ import { type Protocol, protocolOptions } from "./protocol.js";
 /** The kind of run that `pawl wm train` makes. */
 export const WORLD_RUN = "wm-train";
 
-/** The settings of a run of `pawl wm train`, as they hold now. */
+/** The settings of a run of `pawl wm train`, under their current names. */
 export function worldConfigOf(run: string): WorldTrainConfig {
   return recordedConfig(run, readManifest(run), {
     kind: WORLD_RUN,
@@ -37,8 +40,8 @@ export interface SavedWorldModel {
 }
 
 /**
- * Finds a world model. An agent trained by `pawl train` is one too: it saw the world's answers without initial
- * state, and the end of an episode is its only mark of success.
+ * Finds a world model. An agent trained by `pawl train` is one too: it saw the world's answers
+ * without the initial state, and the end of an episode is its only sign of success.
  */
 export function findWorldModel(folder: string): SavedWorldModel {
   const run = [folder, dirname(resolve(folder)), dirname(dirname(resolve(folder)))].find(
@@ -64,7 +67,7 @@ export function findWorldModel(folder: string): SavedWorldModel {
   return { weights: checkpoint.folder, tokenizer: join(run, "tokenizer"), protocol, engine };
 }
 
-/** A world model that is ready to answer. */
+/** An open world model. */
 export interface LoadedWorldModel {
   readonly model: WorldModel;
   readonly engine: Engine;

@@ -1,4 +1,4 @@
-/** Learning curves: the same world-model training over numbers of trajectories and sizes of models. */
+/** Learning curves: the same world-model training over numbers of trajectories and model sizes. */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
@@ -11,9 +11,9 @@ import { loadWorldModel, worldConfigOf } from "./saved.js";
 import { stage } from "./stage.js";
 import { trainWorldModel, type WorldTrainOptions } from "./train.js";
 
-/** The grid, and where to put it. */
+/** The grid, and where to write it. */
 export interface ScaleOptions extends Omit<WorldTrainOptions, "resume"> {
-  /** Most trajectories of each environment. */
+  /** Maximum number of trajectories of each environment. */
   readonly sizes: readonly number[];
   /** Presets, or checkpoint folders. */
   readonly models: readonly string[];
@@ -25,14 +25,14 @@ export interface ScaleOptions extends Omit<WorldTrainOptions, "resume"> {
 export interface ScalePoint {
   readonly model: string;
   readonly parameters: number;
-  /** Trajectories of each environment that it learnt from, at most. */
+  /** Maximum number of trajectories of each environment that it learnt from. */
   readonly size: number;
   readonly fidelity: FidelityReport;
 }
 
 const SCORE = "fidelity.json";
 
-/** Trains and scores every point of the grid; points that are done already are kept. */
+/** Trains and scores every point of the grid; finished points are kept. */
 export async function measureScaling(
   config: Omit<WorldTrainConfig, "budget">,
   options: ScaleOptions,
@@ -40,7 +40,7 @@ export async function measureScaling(
   const { test, train } = readDataSets(config.data, createProblems(options.onProblem));
   if (test.length === 0) {
     throw new DataError(
-      `${config.data.join(", ")} has no test trajectories to score models on: make it with pawl wm data --test 0.1`,
+      `${config.data.join(", ")} has no test trajectories to score models on: make them with pawl wm data --test 0.1`,
     );
   }
   const environments = [...new Set(train.map(({ env }) => env))];
@@ -68,7 +68,7 @@ export async function measureScaling(
   return points;
 }
 
-/** The score in the run's folder, made if it is not there. */
+/** The score in the run's folder, computed if it is missing. */
 async function scored(
   folder: string,
   { start, size }: { readonly start: string; readonly size: number },

@@ -32,7 +32,7 @@ describe("chat JSON", () => {
     );
   });
 
-  it("is told to LLaMA-Factory", () => {
+  it("is described for LLaMA-Factory", () => {
     expect(JSON.parse(datasetInfo({ train: "train.json" }))).toMatchObject({
       train: {
         file_name: "train.json",
@@ -43,7 +43,7 @@ describe("chat JSON", () => {
     });
   });
 
-  it("of Word-to-World is read: the system tells of the world, the assistant is the world", () => {
+  it("of Word-to-World is read: the system describes the world, the assistant is the world", () => {
     const record = {
       id: 7,
       messages: [
@@ -68,7 +68,7 @@ describe("chat JSON", () => {
     expect(read!.turns).toHaveLength(2);
   });
 
-  it("of agents is read: the assistant thinks and acts, users say what is seen", () => {
+  it("of agents is read: the assistant thinks and acts, users send observations", () => {
     const record = {
       item_id: "alfworld_3",
       reward: 1,
@@ -94,7 +94,7 @@ describe("chat JSON", () => {
     });
   });
 
-  it("that is damaged is named record by record", () => {
+  it("that is damaged is reported record by record", () => {
     const user = { role: "user", content: "look" };
     const told: string[] = [];
     const problems = createProblems((message) => told.push(message));

@@ -1,12 +1,13 @@
 /**
- * Chat JSON in the ShareGPT layout, as LLaMA-Factory reads it: a list (or a line each) of
+ * Chat JSON in the ShareGPT layout, as LLaMA-Factory reads it: a list, or one object per line, of
  *
  *   { "messages": [{ "role": "system" | "user" | "assistant", "content": "…" }, …] }
  *   { "conversations": [{ "from": "system" | "human" | "gpt", "value": "…" }, …], "system": "…" }
  *
- * Word-to-World's files have the world as assistant: users say actions, the assistant says what is seen, with
- * the marker at the end of a success. Agents' files have the agent as assistant: it thinks and says
- * `Action: …` or `<action>…</action>`, and users say what is seen. Which it is can be told from the messages.
+ * In Word-to-World's files the world is the assistant: users send actions, and the assistant
+ * answers with the observation, with the marker at the end of a success. In agents' files the agent
+ * is the assistant: it thinks and writes `Action: …` or `<action>…</action>`, and users send
+ * observations. Which it is follows from the messages.
  */
 import { z } from "zod";
 import { parseTagged } from "../text/response.js";
@@ -61,7 +62,7 @@ const roles: Readonly<Record<string, "system" | "user" | "assistant">> = {
   gpt: "assistant",
 };
 
-/** The trajectories of a chat file; what cannot be read is named and counted. */
+/** The trajectories of a chat file; unreadable ones are named and counted. */
 export function importChat(
   text: string,
   path: string,
@@ -86,7 +87,7 @@ export function importChat(
   });
 }
 
-/** Trajectories as one file of chat JSON, the world being the assistant. */
+/** Trajectories as one file of chat JSON, with the world as the assistant. */
 export function exportChat(
   trajectories: readonly Trajectory[],
   protocol: Protocol = protocolOptions.parse({}),
@@ -129,7 +130,7 @@ export function datasetInfo(files: Readonly<Record<string, string>>): string {
   return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
 }
 
-/** Why one record is no trajectory. */
+/** Why a record is not a trajectory. */
 class Unreadable extends Error {}
 
 function parseRecords(
@@ -142,7 +143,7 @@ function parseRecords(
     const list = Array.isArray(json) ? json : [json];
     return list.map((value, at) => [`${path}, record ${at + 1}`, value]);
   } catch {
-    // Not one JSON text: perhaps one on every line.
+    // Not one JSON text: perhaps one per line.
     return text.split("\n").flatMap((line, at) => {
       if (line.trim() === "") return [];
       const where = `${path}:${at + 1}`;
@@ -178,7 +179,7 @@ function toTrajectory(
   const env = chat.env ?? /^[a-z]+/.exec(name)?.[0] ?? "imported";
   return {
     env,
-    // Records of unknown task count as tasks of their own.
+    // Each record of an unknown task counts as its own task.
     task: chat.task ?? String(chat.id ?? chat.item_id ?? where),
     split: chat.split ?? "train",
     type: chat.type ?? "any",
@@ -195,13 +196,13 @@ interface ReadDialogue {
 
 const ACTION = /(^|\n)\s*Action:|<action>/;
 
-/** Whether most of what the assistant says are actions. */
+/** Whether most of the assistant's messages are actions. */
 function saysActions(messages: readonly Message[]): boolean {
   const said = messages.filter(({ role }) => role === "assistant");
   return 2 * said.filter(({ content }) => ACTION.test(content)).length > said.length;
 }
 
-/** Users say actions, the assistant says what the world answers. */
+/** Users send actions, the assistant answers as the world. */
 function readWorldDialogue(
   messages: readonly Message[],
   system: string,
@@ -212,7 +213,7 @@ function readWorldDialogue(
   for (let at = 0; at < messages.length; at += 2) {
     const [action, response] = [messages[at]!, messages[at + 1]];
     if (action.role !== "user") throw new Unreadable("two messages of the assistant in a row");
-    // An action at the end that was never answered teaches nothing.
+    // A final action without an answer teaches nothing.
     if (response === undefined) break;
     if (response.role !== "assistant") throw new Unreadable("two messages of the user in a row");
     const ended = at + 2 >= messages.length && done === true;
@@ -222,7 +223,7 @@ function readWorldDialogue(
   return { opening: readSystemText(system), turns };
 }
 
-/** The assistant thinks and acts, users say what the world answers. */
+/** The assistant thinks and acts, users send the world's answers. */
 function readAgentDialogue(
   messages: readonly Message[],
   system: string,

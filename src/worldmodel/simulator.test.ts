@@ -22,7 +22,7 @@ const environment = oneRoom();
 const tasks = environment.tasks("train").slice(0, 12);
 const style = promptStyle("house", { style: "compact", history: "all" });
 
-/** A policy that always says the same. */
+/** A policy that always gives the same response. */
 const stubborn: Policy = {
   name: "stubborn",
   batch: Number.POSITIVE_INFINITY,
@@ -66,7 +66,7 @@ describe("a world model as an environment", () => {
     expect(calls).toBe(2);
   });
 
-  it("begins as the real one does, and ends on its mark of success", async () => {
+  it("starts like the real one, and ends on its marker of success", async () => {
     const { simulator, episodes } = await playIn(saying({ ...seen, done: true, success: true }));
     expect(episodes).toHaveLength(3);
     for (const { success, stop, steps, firstObservation, goal, ...rest } of episodes) {
@@ -83,14 +83,14 @@ describe("a world model as an environment", () => {
     expect([...simulator.endings]).toEqual([["success", 3]]);
   });
 
-  it("goes on to the step limit where the model says so", async () => {
+  it("continues to the step limit if the model does not end it", async () => {
     const { simulator, episodes } = await playIn(saying(seen));
     expect(episodes.map(({ stop }) => stop)).toEqual(Array(3).fill("step-limit"));
     expect(simulator.endings.size).toBe(0);
   });
 
   it.each(["empty", "loop", "endless", "context"] as const)(
-    "ends on output that is no answer (%s), which is no success and is counted",
+    "ends on degenerate output (%s), which is not a success and is counted",
     async (degeneration) => {
       const { simulator, episodes } = await playIn(saying({ ...seen, degeneration }));
       expect(episodes.map(({ stop, success }) => [stop, success])).toEqual(
@@ -100,7 +100,7 @@ describe("a world model as an environment", () => {
     },
   );
 
-  it("puts real answers in where it is anchored", async () => {
+  it("uses real answers where it is anchored", async () => {
     const anchor = { every: 2, actions: [] };
     const { simulator, episodes } = await playIn(saying(seen), { anchor });
     const real = environment.create();
@@ -117,7 +117,7 @@ describe("a world model as an environment", () => {
     expect(byAction.simulator.anchored()).toBe(12);
   });
 
-  it("breaks, and does not count as a failure, where the model cannot be asked", async () => {
+  it("breaks, and does not count as a failure, if the model cannot be asked", async () => {
     const gone: WorldModel = {
       name: "gone",
       predict: async () => {
@@ -143,7 +143,7 @@ describe("a world model as an environment", () => {
     expect(sizes).toEqual([3, 3, 3, 3]);
   });
 
-  it("refuses steps outside of an episode", async () => {
+  it("rejects steps outside an episode", async () => {
     const simulator = createSimulator({ environment, model: saying({ ...seen, done: true }) });
     const env = simulator.environment.create() as SimulatorEnv;
     await expect(env.step("look")).rejects.toThrow(/step was called after the end/);
@@ -183,7 +183,7 @@ describe("consistency", () => {
     expect(ratioInterval(cases)).toEqual([0, 0]);
   });
 
-  it("has no ratio where nothing succeeds", () => {
+  it("has no ratio if nothing succeeds", () => {
     const cases = [{ task: "t", real: false, wm: true, w2r: false, steps: 1 }];
     expect(consistencyRates(cases).cr).toBeNaN();
     expect(ratioInterval(cases)).toBeUndefined();
@@ -214,9 +214,9 @@ describe("consistency", () => {
   });
 });
 
-it("refuses a player that is none", async () => {
+it("rejects an unknown player", async () => {
   await expect(openPlayer("expret", environment)).rejects.toThrow(
-    /"expret" is no policy: expected/,
+    /"expret" is not a policy: expected/,
   );
   const { expert: _, ...without } = environment;
   await expect(openPlayer("epsilon=0.5", without)).rejects.toThrow(/has no expert/);

@@ -1,9 +1,10 @@
 /**
  * A world model as an environment: any policy can act in it.
  *
- * The real world gives the goal and the first observation; from there on the model answers. An episode ends
- * when the model says that the goal is reached or that it is over, when its output is no answer (named and
- * counted), or at the rollout's step limit. Anchoring puts the real answer in the model's place now and then.
+ * The real world gives the goal and the first observation; from there on the model answers. An
+ * episode ends when the model says that the goal is reached or that it is over, when its output is
+ * degenerate (named and counted), or at the rollout's step limit. Anchoring replaces the model's
+ * answer with the real one now and then.
  */
 import { type Env, EnvError, type Environment, type RemoteEnv } from "../envs/env.js";
 import type { Policy, Reply } from "../rollout/policy.js";
@@ -11,14 +12,14 @@ import type { Degeneration } from "./degeneration.js";
 import type { WorldModel } from "./model.js";
 import { askTogether } from "./together.js";
 
-/** How a simulated episode ended, where the model ended it. */
+/** How a simulated episode ended, if the model ended it. */
 export type Ending = "success" | "over" | Degeneration;
 
-/** When the real answer takes the place of the model's. */
+/** When the real answer replaces the model's. */
 export interface Anchor {
-  /** At every so many steps; 0 is never. */
+  /** Every this many steps; 0 is never. */
   readonly every: number;
-  /** At actions that begin so, for example `search[`. */
+  /** At actions that start with one of these, for example `search[`. */
   readonly actions: readonly string[];
 }
 
@@ -27,22 +28,22 @@ export interface SimulatorOptions {
   readonly environment: Environment;
   readonly model: WorldModel;
   readonly anchor?: Anchor;
-  /** Keep the real world beside the simulated one, for policies that look inside. */
+  /** Keep the real world alongside the simulated one, for policies that look inside. */
   readonly shadow?: boolean;
 }
 
 /** A running simulation. */
 export interface SimulatorEnv extends RemoteEnv {
-  /** The real world after the same actions, where it is kept and not over. */
+  /** The real world after the same actions, if it is kept and not over. */
   readonly shadow: Env | RemoteEnv | undefined;
 }
 
-/** An environment whose answers are a model's. */
+/** An environment whose answers come from a model. */
 export interface Simulator {
   readonly environment: Environment;
   /** How many episodes the model ended in each way. */
   readonly endings: ReadonlyMap<Ending, number>;
-  /** Steps at which the real answer was put in. */
+  /** Steps at which the real answer was used. */
   readonly anchored: () => number;
 }
 
@@ -145,9 +146,9 @@ function createEnv(
 }
 
 /**
- * A policy that looks inside the world (an expert, or one that chooses among its actions), for a simulator
- * that keeps a shadow: it sees the real world after the same actions. When that is over and the simulation
- * goes on, there is nothing left to do, and it repeats itself.
+ * A policy that looks inside the world (an expert, or one that chooses among its actions), for a
+ * simulator that keeps a shadow: it sees the real world after the same actions. If that is over and
+ * the simulation continues, there is nothing left to do, and it repeats itself.
  */
 export function throughShadow(policy: Policy): Policy {
   return {

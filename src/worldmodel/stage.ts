@@ -1,4 +1,7 @@
-/** Stages of a longer recipe, each a run folder: done ones are kept, interrupted ones go on. */
+/**
+ * Stages of a longer recipe, each a run folder: finished ones are kept, interrupted ones are
+ * resumed.
+ */
 import type { SettingsTree } from "../config/settings-tree.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
 import { resumeChanges } from "../train/resume.js";
@@ -7,19 +10,21 @@ import { resumeChanges } from "../train/resume.js";
 export interface Stage {
   readonly folder: string;
   readonly config: SettingsTree;
-  /** The setting that says how long it is. */
+  /** The setting for its length. */
   readonly length: "updates" | "epochs";
   recorded(folder: string): SettingsTree;
 }
 
-/** Runs a stage unless its folder says that it is done, with these settings; tells whether it ran. */
+/**
+ * Runs a stage unless its folder says that it is done, with these settings; returns whether it ran.
+ */
 export async function stage(
   { folder, config, length, recorded }: Stage,
   run: (resume: boolean) => Promise<void>,
 ): Promise<boolean> {
   const found = hasManifest(folder);
   if (found && readManifest(folder).status === "done") {
-    // Other settings would have given other numbers than those that are kept.
+    // Other settings would have given other numbers than the kept ones.
     const changed = resumeChanges(recorded(folder), config, { folder, length });
     if (!(length in changed)) return false;
   }

@@ -1,8 +1,8 @@
-/** What is in some trajectories, by environment. */
+/** Statistics of trajectories, by environment. */
 import { groupBy } from "./group-by.js";
 import { succeeded, type Trajectory } from "./trajectory.js";
 
-/** Numbers of the trajectories of one environment. */
+/** Statistics of the trajectories of one environment. */
 export interface EnvStatistics {
   readonly trajectories: number;
   readonly tasks: number;

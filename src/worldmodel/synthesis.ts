@@ -1,9 +1,10 @@
 /**
- * Synthetic data: a policy plays inside a world model, what the model calls a success is imitated.
+ * Synthetic data: a policy plays inside a world model, and episodes that the model calls successes
+ * are imitated.
  *
- * Agents of the same start learn from N real episodes (Real), N synthetic ones (Syn), half of each (Half), or
- * all of both (1+1), and are compared in the real environment. Real and synthetic episodes are of different
- * tasks, so that 1+1 is more than the same twice.
+ * Agents with the same start learn from N real episodes (Real), N synthetic ones (Syn), half of
+ * each (Half), or all of both (1+1), and are compared in the real environment. Real and synthetic
+ * episodes have different tasks, so that 1+1 is more than the same data twice.
  */
 import type { Environment, Task } from "../envs/env.js";
 import { UserError } from "../errors.js";
@@ -33,12 +34,12 @@ export interface SynthesisData {
   readonly syn: readonly Episode[];
   /** Tasks that were tried in each world. */
   readonly tried: number;
-  /** Of the synthetic successes, the share that are successes in the real world too. */
+  /** The fraction of synthetic successes that are successes in the real world too. */
   readonly precision: number;
   readonly endings: Readonly<Record<string, number>>;
 }
 
-/** Episodes side by side, for policies that answer one at a time. */
+/** Parallel episodes, for policies that answer one at a time. */
 const CONCURRENCY = 64;
 
 /** Plays in both worlds, each on its own tasks, and keeps the successes. */
@@ -124,7 +125,7 @@ export interface TraineeOptions {
   readonly style: PromptStyle;
   readonly start: ModelStart;
   readonly maxContext: number;
-  /** Of models from scratch: the world model's, which knows the words of its training. */
+  /** For models from scratch: the world model's, which knows the words of its training. */
   readonly tokenizer: Tokenizer;
   readonly sft: SftOptions;
   readonly splits: readonly string[];

@@ -1,4 +1,6 @@
-/** A world small enough for tests: one room of the household, and a model of it that is never wrong. */
+/**
+ * A world small enough for tests: one room of the household, and a model of it that is never wrong.
+ */
 import type { Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { parseBehaviours, playBehaviours } from "./behaviours.js";
@@ -6,7 +8,7 @@ import type { WorldModel } from "./model.js";
 import { createProblems } from "./problems.js";
 import type { Trajectory } from "./trajectory.js";
 
-/** Flags of the command line that mean this world. */
+/** Command-line flags for this world. */
 export const oneRoomFlags: readonly string[] = [
   ...["--env.rooms", "1", "--env.receptacles", "4", "--env.objects", "3"],
   ...["--env.families", "pick"],
@@ -39,7 +41,7 @@ export function someTrajectories(
   );
 }
 
-/** Answers as the world itself does: it finds the task by its first observation and takes all actions again. */
+/** Answers as the world does: finds the task by its first observation and repeats all actions. */
 export function oracleModel(environment: Environment, split: string): WorldModel {
   const envs = new Map(
     environment

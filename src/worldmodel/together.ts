@@ -1,4 +1,4 @@
-/** Questions that episodes ask at the same time, put to a world model together. */
+/** Batches questions that episodes ask at the same time. */
 import type { Prediction, WorldModel, WorldQuery } from "./model.js";
 
 interface Waiting {
@@ -7,7 +7,9 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** Collects the questions of one turn of the event loop: episodes that move in step ask in the same one. */
+/**
+ * Collects the questions of one turn of the event loop: episodes in lock-step ask in the same turn.
+ */
 export function askTogether(model: WorldModel): WorldModel {
   let waiting: Waiting[] = [];
   const flush = async (signal?: AbortSignal): Promise<void> => {

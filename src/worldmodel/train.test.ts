@@ -21,7 +21,7 @@ import { compareWarmStart, meanCurve } from "./warm-start.js";
 const parent = mkdtempSync(join(tmpdir(), "pawl-wm-train-"));
 const data = join(parent, "data");
 let trajectories: readonly Trajectory[];
-/** What no training trajectory says. */
+/** A word that no training trajectory contains. */
 const TESTED_WORD = " goldfish";
 const fail = (message: string): never => {
   throw new Error(message);
@@ -31,7 +31,7 @@ const config = (changes: object = {}) =>
   worldTrainConfig.parse({
     data: [data],
     model: { start: "tiny", maxContext: 192 },
-    // Test files run side by side: threads that wait for one another would only be in each other's way.
+    // Test files run in parallel: more threads would only compete with one another.
     engine: { threads: 1 },
     epochs: 2,
     batch: 4,
@@ -68,7 +68,7 @@ describe("a world model's training", () => {
       expect(existsSync(join(folder, "model", file))).toBe(true);
   });
 
-  it("goes on after an interruption to the same numbers", async () => {
+  it("resumes after an interruption with the same numbers", async () => {
     const folder = join(parent, "cut");
     const controller = new AbortController();
     const interrupted = trainWorldModel(config(), {
@@ -79,7 +79,8 @@ describe("a world model's training", () => {
     await expect(interrupted).rejects.toThrow(/abort/);
     expect(openRun(folder, fail).manifest.status).toBe("interrupted");
     await trainWorldModel(config(), { folder, resume: true });
-    // The mean loss of the line after the cut is over fewer steps; what was learnt is the same.
+    // The mean loss of the line after the interruption is over fewer steps; what was learnt is the
+    // same.
     const [expected, found] = [whole, folder].map((place) => openRun(place, fail).metrics());
     expect(found!.at(-1)).toEqual(expected!.at(-1));
     expect(found!.map(({ gradNorm }) => gradNorm)).toEqual(
@@ -87,19 +88,19 @@ describe("a world model's training", () => {
     );
   });
 
-  it("goes on for more epochs when it is done, and refuses what cannot change", async () => {
+  it("resumes for more epochs when it is done, and refuses settings that cannot change", async () => {
     const folder = join(parent, "longer");
     cpSync(whole, folder, { recursive: true });
     const { epochs, batch } = config();
-    const told: string[] = [];
+    const notices: string[] = [];
     const again = (changes: object) =>
       trainWorldModel(config(changes), {
         folder,
         resume: true,
-        onProblem: (message) => told.push(message),
+        onProblem: (message) => notices.push(message),
       });
     await expect(again({ batch: batch + 1 })).rejects.toThrow(/--batch cannot change/);
-    await expect(again({ epochs: epochs - 1 })).rejects.toThrow(/--epochs: .* behind it/);
+    await expect(again({ epochs: epochs - 1 })).rejects.toThrow(/--epochs: .* already/);
     await again({ epochs: epochs + 1 });
     const { manifest, metrics } = openRun(folder, fail);
     expect(manifest.resumes).toMatchObject([
@@ -108,31 +109,31 @@ describe("a world model's training", () => {
     expect(metrics().at(-1)!.update).toBeGreaterThan(
       openRun(whole, fail).metrics().at(-1)!.update!,
     );
-    expect(told).toContainEqual(expect.stringContaining(`falls over ${epochs + 1} epochs`));
+    expect(notices).toContainEqual(expect.stringContaining(`falls over ${epochs + 1} epochs`));
     expect(metrics().at(-1)!.learningRate).toBeLessThan(metrics()[0]!.learningRate!);
   });
 
-  it("has a tokenizer of its training text, and of nothing it is tested on", async () => {
+  it("has a tokenizer of its training text, and of none of its test text", async () => {
     const tokenizer = await loadTokenizer(join(whole, "model"));
     const [, word] = / ([a-z]+) /.exec(trajectories[2]!.turns[0]!.observation)!;
     expect(tokenizer.encode(` ${word}`)).toHaveLength(1);
     expect(tokenizer.encode(TESTED_WORD).length).toBeGreaterThan(1);
   });
 
-  it("says what does not fit, and refuses data of which nothing does", async () => {
-    const told: string[] = [];
+  it("says what does not fit, and rejects data if nothing fits", async () => {
+    const notices: string[] = [];
     const folder = join(parent, "short");
     const short = config({ model: { start: "tiny", maxContext: 16 } });
     await expect(
-      trainWorldModel(short, { folder, onProblem: (message) => told.push(message) }),
+      trainWorldModel(short, { folder, onProblem: (message) => notices.push(message) }),
     ).rejects.toThrow(/no trajectory fits into the model's 16 tokens: set --model.max-context/);
-    expect(told[0]).toMatch(/no turn fits into the model's 16 tokens; left out/);
+    expect(notices[0]).toMatch(/no turn fits into the model's 16 tokens; left out/);
     const nothing = trainWorldModel(config({ budget: ["household=0"] }), { folder: `${folder}-2` });
     await expect(nothing).rejects.toThrow(/nothing to learn from within --budget/);
     expect(existsSync(`${folder}-2`)).toBe(false);
   });
 
-  it("gives a world model whose certain answers are those it samples", async () => {
+  it("gives a world model whose certain answers equal its sampled ones", async () => {
     const { model, dispose } = await loadWorldModel(whole, {
       engine: { threads: 1 },
       maxTokens: 24,
@@ -144,7 +145,7 @@ describe("a world model's training", () => {
       for (const { trajectory, index, exact } of sampled) {
         if (certain[trajectories.indexOf(trajectory)]![index]) expect(exact).toBe(true);
       }
-      // Certainty only spares work: the scores are the same without it.
+      // Certainty only saves work: the scores are the same without it.
       const scored = await scoreTurns(model, trajectories.slice(0, 4));
       const count = (turns: typeof scored) => turns.filter(({ exact }) => exact).length;
       expect(count(scored)).toBe(count(sampled));
@@ -188,7 +189,7 @@ it("scales over data and models, keeping what is done", async () => {
 });
 
 describe("synthetic data", () => {
-  it("of a perfect model is as real as real data, and agents learn from every variant", async () => {
+  it("of a perfect model is as good as real data, and agents learn from every variant", async () => {
     const environment = oneRoom();
     const player = await openPlayer("expert", environment);
     const tasks = environment.tasks("train").slice(0, 12);
@@ -225,7 +226,7 @@ describe("synthetic data", () => {
     expect(counts.valid_seen).toMatchObject({ episodes: 2, broken: 0 });
   });
 
-  it("that does not exist is refused", () => {
+  it("that does not exist is rejected", () => {
     expect(() => variantEpisodes("Syn", { real: [], syn: [] })).toThrow(/nothing to compare/);
   });
 });

@@ -1,9 +1,9 @@
 /**
  * WM-SFT: a model learns to answer actions as the world does.
  *
- * Cross-entropy on the response tokens alone, an episode as one sequence, successes and failures alike. Where
- * it leaves the paper's settings (batch 128, constant 1e-5, gradients cut at 100), it is for models that start
- * from nothing; with a pretrained model those can be set.
+ * Cross-entropy on the response tokens only, an episode as one sequence, successes and failures
+ * alike. Defaults that differ from the paper's settings (batch 128, constant 1e-5, gradients
+ * clipped at 100) are for models from scratch; for a pretrained model the paper's can be set.
  */
 import { join } from "node:path";
 import type { Engine, TrainSequence } from "../engine/engine.js";
@@ -44,7 +44,7 @@ export interface WorldTrainStep {
   readonly loss: number;
 }
 
-/** Where to train, and who is told of it. */
+/** Where to train, and callbacks. */
 export interface WorldTrainOptions extends RunOptions {
   readonly onStep?: (step: WorldTrainStep) => void;
 }
@@ -54,7 +54,7 @@ export const MODEL = "model";
 /** Where a server's own model is saved for its tokenizer. */
 const SERVED = "served";
 
-/** Optimiser steps whose mean loss makes one line of metrics. */
+/** Optimiser steps per line of metrics, which has their mean loss. */
 const METRICS_EVERY = 25;
 
 /** Trains as configured and records everything to the run folder. */
@@ -64,7 +64,7 @@ export async function trainWorldModel(
 ): Promise<void> {
   const { folder } = options;
   const problems = createProblems(options.onProblem);
-  // What cannot work is refused before there is a run.
+  // Whatever cannot work is refused before the run starts.
   const checkpoint = resumedCheckpoint(options);
   const start = checkpoint === undefined ? startOf(config) : startAt(checkpoint, folder);
   const data = readDataSets(config.data, problems);
@@ -105,13 +105,13 @@ export async function trainWorldModel(
   });
 }
 
-/** Where a run that has a checkpoint goes on. */
+/** Where a run that has a checkpoint resumes. */
 const startAt = ({ folder }: Checkpoint, run: string): ModelStart => ({
   folder,
   tokenizer: join(run, TOKENIZER),
 });
 
-/** An update is an optimiser step here, of which an epoch has so many; no episode is recorded. */
+/** An update is an optimiser step here, and an epoch has this many; no episode is recorded. */
 const kindOf = (perEpoch: number): RunKind<WorldTrainConfig> => ({
   kind: WORLD_RUN,
   recorded: worldConfigOf,
@@ -123,8 +123,8 @@ const kindOf = (perEpoch: number): RunKind<WorldTrainConfig> => ({
 });
 
 /**
- * Every text of the trajectories once, for a tokenizer of their own. Give it training trajectories alone: a word
- * that only the test has must be spelled from pieces, as any new word would be.
+ * Every text of the trajectories once, to train their tokenizer. Pass training trajectories only: a
+ * word that only the test has must be spelled from pieces, as any new word would be.
  */
 export function textsOf(trajectories: readonly Trajectory[], { marker }: Protocol): Set<string> {
   const texts = new Set([` ${marker}`]);
@@ -186,7 +186,7 @@ async function learn(
   for (let step = training.checkpoint?.state.updates ?? 0; step < steps; step++) {
     options.signal?.throwIfAborted();
     const within = step % perEpoch;
-    // Every epoch has a seed of its own, so that a resumed run finds the same order.
+    // Every epoch has its own seed, so that a resumed run has the same order.
     if (within === 0 || order.length === 0) {
       order = createRandom(mixSeed(seed, "epoch", Math.floor(step / perEpoch))).shuffle([
         ...sequences,

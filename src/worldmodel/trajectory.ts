@@ -1,6 +1,7 @@
 /**
- * Trajectories: what a world model learns from. An episode as a dialogue of actions and responses, where a
- * response is what was seen and whether the goal was reached by it, (S_n, R_n) of Word-to-World.
+ * Trajectories: what a world model learns from. An episode as a dialogue of actions and responses,
+ * where a response is the observation and whether the goal was reached, (S_n, R_n) of
+ * Word-to-World.
  */
 import { z } from "zod";
 import type { Episode } from "../rollout/episode.js";
@@ -31,7 +32,7 @@ export interface Trajectory {
   /** Who acted. */
   readonly policy: string;
   readonly goal: string;
-  /** Facts of the initial state that only the world model is told. */
+  /** Facts of the initial state that only the world model is given. */
   readonly context?: string | undefined;
   readonly firstObservation: string;
   readonly turns: readonly Turn[];
@@ -57,7 +58,9 @@ const trajectorySchema = z.object({
   turns: z.array(turnSchema).min(1),
 });
 
-/** The trajectory in a parsed record; what is missing is named, and the record left out. */
+/**
+ * The trajectory in a parsed record; if something is missing it is named, and the record left out.
+ */
 export function readTrajectory(
   record: unknown,
   where: string,
@@ -97,7 +100,7 @@ export function trajectoryOf(
   const { task, policy, goal, firstObservation, initialContext, steps, success, stop } =
     parsed.data;
   if (stop === "broken") {
-    problems.add("the episode broke", `${where} (${parsed.data.error ?? "for no stated reason"})`);
+    problems.add("the episode broke", `${where} (${parsed.data.error ?? "no reason given"})`);
     return undefined;
   }
   if (steps.length === 0) {
@@ -130,6 +133,6 @@ export function succeeded({ turns }: Trajectory): boolean {
 
 function describe(issue: z.core.$ZodIssue): string {
   const path = issue.path.map(String).join(".");
-  // The number of the turn would make every problem one of its own kind.
+  // With the number of the turn, every problem would be its own kind.
   return `${path.replace(/\.\d+\./, ".N.") || "the record"}: ${issue.message}`;
 }

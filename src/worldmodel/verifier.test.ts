@@ -4,13 +4,18 @@ import { randomPolicy } from "../rollout/policies/random.js";
 import type { Policy, Situation } from "../rollout/policy.js";
 import { promptStyle } from "../text/prompt.js";
 import { evaluate } from "../train/evaluate.js";
-import { exactForesight, type Foresight, modelForesight, verifiedPolicy } from "./verifier.js";
+import {
+  exactPredictor,
+  modelPredictor,
+  type OutcomePredictor,
+  verifiedPolicy,
+} from "./verifier.js";
 
 const environment = openEnvironment({ name: "webshop", data: "made-up", products: 200 });
 const style = promptStyle("shop", { style: "compact", history: "all" });
 
-async function shop(policy: Policy, foresight: Foresight, budget: number) {
-  const verified = verifiedPolicy(policy, { foresight, budget, style });
+async function shop(policy: Policy, predictor: OutcomePredictor, budget: number) {
+  const verified = verifiedPolicy(policy, { predictor, budget, style });
   const tally = await evaluate({
     environment,
     policy: verified.policy,
@@ -45,40 +50,40 @@ describe("a verified policy", () => {
       tasks: 20,
       seed: 3,
     });
-    const none = await shop(hasty, exactForesight, 0);
+    const none = await shop(hasty, exactPredictor, 0);
     expect(none.successes).toBe(plain.all.successes);
     expect(none).toMatchObject({ episodes: 20, checks: 0, vetoes: 0 });
     expect(none.unchecked).toBeGreaterThan(10);
   });
 
-  it("asks at most its budget, and with exact foresight never raises a false alarm", async () => {
+  it("asks at most its budget, and with an exact predictor never raises a false alarm", async () => {
     for (const budget of [1, 4]) {
-      const counts = await shop(hasty, exactForesight, budget);
+      const counts = await shop(hasty, exactPredictor, budget);
       expect(counts.checks).toBeLessThanOrEqual(20 * budget);
       expect(counts.prevented).toBeGreaterThan(10);
       expect(counts).toMatchObject({ falseAlarms: 0, missed: 0, vetoes: counts.prevented });
     }
   });
 
-  it("buys less of what it does not want the more it may ask", async () => {
+  it("buys fewer unwanted things the more it may ask", async () => {
     const failures = ({ episodes, successes, unchecked }: Awaited<ReturnType<typeof shop>>) => ({
       share: 1 - successes / episodes,
       unchecked,
     });
-    const none = failures(await shop(randomPolicy(), exactForesight, 0));
-    const many = failures(await shop(randomPolicy(), exactForesight, 50));
+    const none = failures(await shop(randomPolicy(), exactPredictor, 0));
+    const many = failures(await shop(randomPolicy(), exactPredictor, 50));
     expect(many.unchecked).toBe(0);
     expect(many.share).toBeLessThanOrEqual(none.share);
   });
 
-  it("counts false alarms and misses of foresight that is wrong", async () => {
-    const pessimist = modelForesight({
+  it("counts false alarms and misses of a wrong predictor", async () => {
+    const pessimist = modelPredictor({
       name: "pessimist",
       predict: async (queries) =>
         queries.map(() => ({ observation: "", done: true, success: false })),
     });
-    const optimist: Foresight = async (questions) => questions.map(() => true);
-    const unverified = await shop(hasty, exactForesight, 0);
+    const optimist: OutcomePredictor = async (questions) => questions.map(() => true);
+    const unverified = await shop(hasty, exactPredictor, 0);
     const agreed = await shop(hasty, optimist, 2);
     expect(agreed).toMatchObject({ vetoes: 0, prevented: 0, successes: unverified.successes });
     expect(agreed.missed).toBe(agreed.checks - unverified.successes);
@@ -98,8 +103,8 @@ describe("a verified policy", () => {
       },
     };
     const full = promptStyle("shop", { style: "full" });
-    const never: Foresight = async (questions) => questions.map(() => false);
-    const wrapped = verifiedPolicy(reading, { foresight: never, budget: 1, style: full });
+    const never: OutcomePredictor = async (questions) => questions.map(() => false);
+    const wrapped = verifiedPolicy(reading, { predictor: never, budget: 1, style: full });
     await evaluate({
       environment,
       policy: wrapped.policy,
@@ -112,8 +117,8 @@ describe("a verified policy", () => {
   });
 });
 
-it("has no exact foresight behind a server", async () => {
+it("has no exact predictor behind a server", async () => {
   const situation = { task: { id: "t/0" }, env: { close: async () => undefined } };
   const questions = [{ situation: situation as unknown as Situation, action: "buy" }];
-  await expect(exactForesight(questions)).rejects.toThrow(/runs behind a server/);
+  await expect(exactPredictor(questions)).rejects.toThrow(/runs behind a server/);
 });

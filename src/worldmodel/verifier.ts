@@ -1,24 +1,25 @@
 /**
- * The verifier: before a policy does what cannot be taken back, a world model is asked what would come of it.
+ * The verifier: before a policy takes an irreversible action, a world model predicts its outcome.
  *
- * An irreversible action is carried out only if success is foreseen; else the policy is asked again, told why
- * where its prompts have words for it. Every question counts against the budget of the episode; when that is
- * spent, actions are carried out unasked. The real outcome is known where the world can be copied: from it come
- * the counts of prevented mistakes and of false alarms.
+ * An irreversible action is carried out only if success is predicted; otherwise the policy is asked
+ * again, with the reason if its prompts have words for it. Every question counts against the budget
+ * of the episode; once that is spent, actions are carried out unchecked. If the world can be
+ * copied, the real outcome is known, which gives the counts of prevented mistakes and of false
+ * alarms.
  */
 import { mixSeed } from "../random.js";
 import type { Policy, Reply, Situation } from "../rollout/policy.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { WorldModel } from "./model.js";
 
-/** Foresees, for situations and actions, whether the goal would be reached. */
-export type Foresight = (
+/** Predicts, for situations and actions, whether the goal would be reached. */
+export type OutcomePredictor = (
   questions: readonly { readonly situation: Situation; readonly action: string }[],
   signal?: AbortSignal,
 ) => Promise<readonly boolean[]>;
 
 /** Asks a trained world model. */
-export function modelForesight(model: WorldModel): Foresight {
+export function modelPredictor(model: WorldModel): OutcomePredictor {
   return async (questions, signal) => {
     const predictions = await model.predict(
       questions.map(({ situation, action }) => ({
@@ -35,12 +36,12 @@ export function modelForesight(model: WorldModel): Foresight {
 }
 
 /** Tries the action in an exact copy of the world: the best any world model could do. */
-export const exactForesight: Foresight = async (questions) =>
+export const exactPredictor: OutcomePredictor = async (questions) =>
   questions.map(({ situation, action }) => {
     const truth = truthOf(situation, action);
     if (truth === undefined) {
       throw new Error(
-        `An exact verifier copies the world, and task ${situation.task.id} runs behind a server. Use a trained world model.`,
+        `An exact verifier copies the world, but task ${situation.task.id} runs behind a server. Use a trained world model.`,
       );
     }
     return truth;
@@ -60,22 +61,22 @@ export interface VerifierCounts {
   falseAlarms: number;
   /** Actions it agreed to that failed. */
   missed: number;
-  /** Irreversible actions that were carried out without a question, the budget being spent. */
+  /** Irreversible actions that were carried out unchecked because the budget was spent. */
   unchecked: number;
 }
 
 /** How to verify. */
 export interface VerifierOptions {
-  readonly foresight: Foresight;
+  readonly predictor: OutcomePredictor;
   /** Questions per episode. */
   readonly budget: number;
   readonly style: PromptStyle;
 }
 
-/** A policy whose irreversible actions are checked, and the counts of what came of it. */
+/** A policy whose irreversible actions are checked, and the counts of the outcomes. */
 export function verifiedPolicy(
   policy: Policy,
-  { foresight, budget, style }: VerifierOptions,
+  { predictor, budget, style }: VerifierOptions,
 ): { readonly policy: Policy; readonly counts: Readonly<VerifierCounts> } {
   const counts: VerifierCounts = {
     irreversible: 0,
@@ -87,7 +88,7 @@ export function verifiedPolicy(
     unchecked: 0,
   };
   const spent = new Map<string, number>();
-  // Markers are tokens of small models, which have learnt nothing of such notes.
+  // Markers are tokens of small models, which have not learnt to read such notes.
   const tells = style.responseEnd === "";
 
   const act = async (
@@ -114,7 +115,7 @@ export function verifiedPolicy(
         return [{ at, situation, action }];
       });
       if (questions.length === 0) break;
-      const foreseen = await foresight(questions, signal);
+      const foreseen = await predictor(questions, signal);
       const rejected = questions.filter((question, i) => {
         record(counts, foreseen[i]!, truthOf(question.situation, question.action));
         return !foreseen[i]!;
@@ -149,12 +150,12 @@ function record(counts: VerifierCounts, foreseen: boolean, truth: boolean | unde
   if (foreseen && !truth) counts.missed += 1;
 }
 
-/** Whether the action would reach the goal in the real world, where that can be copied. */
+/** Whether the action would reach the goal in the real world, if that can be copied. */
 function truthOf({ env }: Situation, action: string): boolean | undefined {
   return "clone" in env ? env.clone().step(action).info.success : undefined;
 }
 
-/** The same situation after a veto: another draw, without the actions advised against. */
+/** The same situation after a veto: another sample, without the actions advised against. */
 function askedAgain(
   situation: Situation,
   vetoed: ReadonlySet<string>,
@@ -165,7 +166,7 @@ function askedAgain(
   const memory = [...vetoed].map((action) => `"${action}" would not reach the goal now.`);
   return {
     ...situation,
-    // Where nothing else is possible, the policy may insist.
+    // If nothing else is possible, the policy may insist.
     admissible: admissible?.length === 0 ? situation.admissible : admissible,
     seed: mixSeed(before.seed, "again"),
     ...(style && { prompt: style.render({ ...situation, memory }) }),

@@ -4,7 +4,8 @@
  *   warm  WM-SFT → Agent-SFT → RL
  *   cold           Agent-SFT → RL
  *
- * Both arms start from the same weights and the same tokenizer, and take the same training from Agent-SFT on.
+ * Both arms start from the same weights and the same tokenizer, and get the same training from
+ * Agent-SFT on.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -38,12 +39,12 @@ export interface WarmStartConfig {
   readonly seeds: readonly number[];
 }
 
-/** Where to work, and who is told of it. */
+/** Where to work, and callbacks. */
 export interface WarmStartOptions {
   readonly folder: string;
   readonly signal?: AbortSignal | undefined;
   readonly onProblem?: (message: string) => void;
-  /** Told of every stage that begins; returns who hears of its progress. */
+  /** Called when a stage starts; returns the callback for its progress. */
   readonly onStage?: (
     name: string,
   ) => Pick<WorldTrainOptions, "onStep" | "onMetrics"> &
@@ -55,11 +56,11 @@ export interface ArmCurve {
   readonly arm: Arm;
   readonly seed: number;
   readonly folder: string;
-  /** The lines that hold evaluations; update −1 is after Agent-SFT. */
+  /** The lines that have evaluations; update −1 is after Agent-SFT. */
   readonly evaluations: readonly MetricsLine[];
 }
 
-/** Runs both arms with every seed; stages that are done already are kept. */
+/** Runs both arms with every seed; finished stages are kept. */
 export async function compareWarmStart(
   config: WarmStartConfig,
   options: WarmStartOptions,
@@ -109,7 +110,7 @@ export async function compareWarmStart(
   return curves;
 }
 
-/** Weights and tokenizer that both arms start from; a tokenizer of its own knows the words of both. */
+/** Weights and tokenizer that both arms start from; a new tokenizer knows the words of both. */
 async function commonStart(
   folder: string,
   { world, train }: WarmStartConfig,
@@ -134,7 +135,7 @@ async function commonStart(
   });
   try {
     await engine.save(folder, { optimizer: false });
-    // Written last: it says that the folder is whole.
+    // Written last: it marks the folder as complete.
     await tokenizer.save(folder);
   } finally {
     await engine.dispose();

@@ -1,6 +1,6 @@
-/** How alike two texts are, word by word. */
+/** Word-level similarity of two texts. */
 
-/** Word-level F1: the harmonic mean of precision and recall over the words, each counted as often as it comes. */
+/** Word-level F1: the harmonic mean of precision and recall over words, counted with repetition. */
 export function wordF1(predicted: string, real: string): number {
   const said = words(predicted);
   const meant = words(real);

@@ -1,4 +1,6 @@
-/** The mutants of one file against its tests, in a process that may hang: its parent watches. */
+/**
+ * Runs the mutants of one file against its tests, in a process that may hang: its parent watches.
+ */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createVitest, type Vitest } from "vitest/node";
@@ -7,17 +9,20 @@ import { type Mutant, mutantsOf, withMutant } from "./mutants.js";
 /** What to run: a file, its tests, and which of its mutants. */
 export interface Job {
   readonly file: string;
-  /** Each list is asked only where those before it noticed nothing. */
+  /** Each list is run only if the previous ones noticed nothing. */
   readonly tests: readonly (readonly string[])[];
   readonly mutants: readonly number[];
 }
 
-/** What a child says, line by line: first that its tests pass as things are, then each mutant's fate. */
+/**
+ * What a child reports, line by line: first that its tests pass unchanged, then each mutant's
+ * result.
+ */
 export type Report =
   | { readonly ready: number }
   | { readonly mutant: number; readonly killed: boolean };
 
-/** Runs a job and tells of each mutant as it is done. */
+/** Runs a job and reports each mutant as it is done. */
 export async function runJob({ file, tests, mutants }: Job, tell: (report: Report) => void) {
   const path = resolve(file);
   const source = readFileSync(path, "utf8");
@@ -30,7 +35,7 @@ export async function runJob({ file, tests, mutants }: Job, tell: (report: Repor
       watch: false,
       include: tests.flat(),
       pool: "forks",
-      // One process for all test files: most of a short run is their start.
+      // One process for all test files: most of a short run is startup.
       isolate: false,
       maxWorkers: 1,
       bail: 1,

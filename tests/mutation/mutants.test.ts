@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import explained from "./explained.json" with { type: "json" };
 import { mutantsOf, withMutant } from "./mutants.js";
 
 const made = (source: string): readonly string[] =>
@@ -21,14 +23,14 @@ describe("mutants", () => {
     ]);
   });
 
-  it("are put in the right place after letters outside ASCII", () => {
+  it("are placed correctly after letters outside ASCII", () => {
     expect(made("/* Σ 𝛼 … */ const ok = xs.some((x: number) => !x) as boolean;")).toEqual([
       "/* Σ 𝛼 … */ const ok = xs.every((x: number) => !x) as boolean;",
       "/* Σ 𝛼 … */ const ok = xs.some((x: number) => (x)) as boolean;",
     ]);
   });
 
-  it("leave types, texts and what is thrown alone, and know their line", () => {
+  it("skip types, texts and what is thrown, and know their line", () => {
     const source = [
       'import { a } from "./a.js";',
       "type T = 1 | 2;",
@@ -41,5 +43,18 @@ describe("mutants", () => {
       [5, "true"],
       [5, "false"],
     ]);
+  });
+
+  it("that are explained still exist", () => {
+    const gone = explained.filter(
+      ({ file, context, original, replacement }) =>
+        !mutantsOf(readFileSync(file, "utf8")).some(
+          (mutant) =>
+            mutant.context === context &&
+            mutant.original === original &&
+            mutant.replacement === replacement,
+        ),
+    );
+    expect(gone).toEqual([]);
   });
 });

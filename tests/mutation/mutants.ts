@@ -1,7 +1,8 @@
 /**
- * Mutants: the small mistakes that a test suite should notice, one at a time.
+ * Mutants: small mistakes that a test suite should notice, one at a time.
  *
- * Left alone: types, imports, texts (messages, help) and what is thrown, because whether it is thrown is the condition's affair.
+ * Not mutated: types, imports, texts (messages, help) and what is thrown, because the condition
+ * decides whether it is thrown.
  */
 import { parseAst } from "vitest/node";
 
@@ -12,7 +13,7 @@ export interface Mutant {
   readonly replacement: string;
   /** From 1. */
   readonly line: number;
-  /** The text that is replaced, in short, and the line it stands in. */
+  /** The text that is replaced, shortened, and its line. */
   readonly original: string;
   readonly context: string;
 }

@@ -1,12 +1,15 @@
 /**
- * Mutation testing: every small mistake (`mutants.ts`) in turn, and whether a test notices.
+ * Mutation testing: makes every small mistake (`mutants.ts`) in turn, and checks whether a test
+ * notices.
  *
  *   npm run mutate                              all of the four folders: hours
  *   npm run mutate -- src/advantages            a folder, or files
  *   npm run mutate -- --sample 100 src/train    some of them, chosen by --seed (default 0)
  *
- * A file's mutants meet the tests that import it, and then the others of its folder, but for src/train, where tests train. A
- * survivor is read: a test is missing, or it changes nothing that could be seen. Then explained.json says why, and it no longer counts.
+ * A file's mutants are run against the tests that import it, and then the others of its folder,
+ * except in src/train, where tests train. Look at each survivor: either a test is missing, or the
+ * mutant changes nothing observable. In the second case explain it in explained.json, and it no
+ * longer counts.
  */
 import { fork } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -17,7 +20,10 @@ import type { Job, Report } from "./child.js";
 import { type Mutant, mutantsOf } from "./mutants.js";
 
 const FOLDERS = ["src/objectives", "src/advantages", "src/update", "src/train"];
-/** A mutant that takes this much longer than the tests themselves loops for ever: it is noticed. */
+/**
+ * A mutant that takes this much longer than the tests themselves is an endless loop: it counts as
+ * noticed.
+ */
 const PATIENCE = { factor: 5, atLeastMs: 30_000 };
 
 interface Explained extends Pick<Mutant, "context" | "original" | "replacement"> {
@@ -27,7 +33,7 @@ interface Explained extends Pick<Mutant, "context" | "original" | "replacement">
 
 type Fate = "killed" | "survived" | "explained";
 
-/** Runs the mutants of the paths and returns the exit code: 1 where one survived unexplained. */
+/** Runs the mutants of the paths and returns the exit code: 1 if one survived unexplained. */
 export async function main(args: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -77,7 +83,7 @@ function scoreOf(fates: readonly Fate[]): string {
   return `${share} % noticed (${count("killed")} of ${counted}; ${count("explained")} explained)`;
 }
 
-/** The sources below a path, without tests and their helpers. */
+/** The sources in a path, without tests and their helpers. */
 function sourcesOf(path: string): readonly string[] {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path)
@@ -97,7 +103,7 @@ function testsOf(file: string): Job["tests"] {
   return [direct.length > 0 ? direct : [join(folder, "run.test.ts")]];
 }
 
-/** Runs a file's mutants in a process of its own, and in a new one after each that hangs. */
+/** Runs a file's mutants in a separate process, and in a new one after each that hangs. */
 async function runMutants(
   job: Job,
   tell: (mutant: number, killed: boolean) => void,
@@ -112,10 +118,10 @@ async function runMutants(
   }
 }
 
-/** Whether the process had to be ended in the middle of a mutant. */
+/** Whether the process had to be killed in the middle of a mutant. */
 function inChild(job: Job, tell: (mutant: number, killed: boolean) => void): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    // A group of its own: the tests run in processes below it.
+    // Its own process group: the tests run in child processes.
     const child = fork(new URL("run.js", import.meta.url), [JSON.stringify(job)], {
       detached: true,
       stdio: ["ignore", "ignore", "inherit", "ipc"],
