@@ -62,7 +62,9 @@ type PpoOptions = Extract<AdvantageOptions, { name: "ppo" }>;
 
 const isWhole = ({ stop }: Episode): boolean => stop !== "broken";
 const sum = (values: readonly number[]): number => values.reduce((total, x) => total + x, 0);
-const mean = (values: readonly number[]): number => sum(values) / values.length;
+// Exact for equal values: their advantage is 0, whose sign would otherwise decide what is clipped.
+const mean = (values: readonly number[]): number =>
+  values.every((x) => x === values[0]) ? (values[0] ?? 0) : sum(values) / values.length;
 /** With the denominator n − 1. */
 const deviation = (values: readonly number[]): number => {
   const center = mean(values);
@@ -105,9 +107,9 @@ function leaveOneOut(steps: readonly StepScore[], per: string): readonly number[
     });
   const values = compared(steps, per);
   if (values.length < 2) return steps.map(({ score }) => score);
-  // The mean of the others: the value itself is taken out.
-  const [all, n] = [sum(values), values.length];
-  return steps.map(({ score }) => score - (all - score) / (n - 1));
+  // Algebraically the distance from the mean of the others.
+  const [center, n] = [mean(values), values.length];
+  return steps.map(({ score }) => (n / (n - 1)) * (score - center));
 }
 
 function anchored(group: Group, options: GigpoOptions): readonly number[] {
