@@ -73,7 +73,7 @@ describe("a run with a separate sampler", () => {
     const { url } = await start("vllm");
     const model = { model: { folder: join(here, "reference") }, threads: 1 };
     const learner = await startTestServer({ model, folder: `${folder}-server`, extensions: true });
-    await trainRun(config({ name: learner.url, copy: true, sampler: url }, { updates: 2 }), {
+    await trainRun(config({ address: learner.url, copy: true, sampler: url }, { updates: 2 }), {
       folder,
     });
     for (const line of recorded(folder).metrics.slice(1))

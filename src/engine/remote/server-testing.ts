@@ -1,7 +1,4 @@
-/**
- * A real HTTP server of the protocol, backed by embedded engines, for testing the client with Node
- * alone. It can pretend to lack the extensions, and to be on a bad network.
- */
+/** A real HTTP server of the protocol over embedded engines, for tests with Node alone; it can fail. */
 import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

@@ -21,11 +21,9 @@ import type { SearchEnv } from "./search-env.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-searchqa-"));
 afterAll(() => rmSync(folder, { recursive: true }));
-
 const open = (options: Record<string, unknown> = {}) =>
   search.open(search.options.parse({ data: "made-up", size: 80, ...options }));
 const invalidActions = ["", "xyzzy", "<search></search>", "search[oak]", "<answer>a"];
-
 /** A policy that gives the same response in every episode. */
 const scripted = (...actions: readonly string[]): Policy => ({
   name: "scripted",

@@ -145,7 +145,7 @@ describe("an official catalogue", () => {
     expect(openOfficialCatalogue(options).count).toBe(1);
   });
 
-  it("fails before the work if the index cannot be kept", () => {
+  it("fails before the work if the index cannot be stored", () => {
     const file = join(root, "a-file");
     writeFileSync(file, "");
     const data = folder(both);

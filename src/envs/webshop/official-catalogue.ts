@@ -139,7 +139,7 @@ function checkWritable(folder: string): void {
     accessSync(folder, constants.W_OK);
   } catch (error) {
     throw new EnvError(
-      `the index of the catalogue cannot be kept in ${folder}: ${(error as Error).message}. Set the option cache to a writable folder.`,
+      `the index of the catalogue cannot be stored in ${folder}: ${(error as Error).message}. Set the option cache to a writable folder.`,
       { cause: error },
     );
   }
