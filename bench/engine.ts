@@ -19,6 +19,7 @@
  * measures, without PyTorch, what the default run does with the smallest preset: few sequences of
  * different lengths, and turns of rollouts.
  */
+import "../src/no-telemetry.js";
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
