@@ -27,7 +27,7 @@ export const checkpointOptions = {
     .string()
     .optional()
     .describe(
-      "evaluate a trained model instead of a policy: a run (its latest checkpoint) or a model folder",
+      "use a trained model instead of a policy: a run (its latest checkpoint) or a model folder",
     ),
   engine: engineOptions,
   temperature: z

@@ -10,7 +10,7 @@ import { ConfigError } from "../config/config-error.js";
 import { readConfigFile } from "../config/config-file.js";
 import { parseFlags } from "../config/flags.js";
 import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
-import { SHORT_KEY, settingsOf } from "../config/settings.js";
+import { SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
 import { UserError } from "../errors.js";
 import { didYouMean } from "../text/nearest.js";
@@ -141,7 +141,7 @@ function takeGlobals(args: readonly string[]): {
 /** Looks up a setting on the raw command line, then in the raw layers, last one first. */
 function peekInto(args: readonly string[], layers: readonly ConfigLayer[]): Peek {
   return (path) => {
-    const flags = [`--${path}`, `--${path.replace(/\.(name|address)$/, "")}`];
+    const flags = [`--${path}`, `--${shortOf(path)}`];
     for (const [i, arg] of args.entries()) {
       if (flags.includes(arg)) {
         // A flag without a value means true.

@@ -1,7 +1,7 @@
 /** Command-line flags, parsed according to the settings of a schema. */
 import { ConfigError } from "./config-error.js";
 import { hintFor } from "./replaced.js";
-import { coerce, type Setting } from "./settings.js";
+import { coerce, type Setting, shortOf } from "./settings.js";
 
 /** A given flag, with its setting and value. */
 export interface GivenFlag {
@@ -23,7 +23,7 @@ export function parseFlags(args: readonly string[], settings: readonly Setting[]
   const byFlag = new Map(settings.map((setting) => [setting.flag, setting]));
   // `--env household` is short for `--env.name household`.
   for (const setting of settings) {
-    const short = setting.flag.replace(/\.(name|address)$/, "");
+    const short = shortOf(setting.flag);
     if (!byFlag.has(short)) byFlag.set(short, setting);
   }
   const positionals: string[] = [];

@@ -85,6 +85,12 @@ function settingOf(
 /** `--env household` is short for `--env.name household`, `--engine URL` for `--engine.address URL`. */
 export const SHORT_KEY = /^(name|address)$/;
 
+/** A dotted path or flag without a last key that may be left out. */
+export const shortOf = (path: string): string => {
+  const dot = path.lastIndexOf(".");
+  return SHORT_KEY.test(path.slice(dot + 1)) && dot > 0 ? path.slice(0, dot) : path;
+};
+
 /** The flag of a path: `["env", "maxObjects"]` is `--env.max-objects`. */
 export function flagOf(path: readonly string[]): string {
   return `--${path.map((key) => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)).join(".")}`;
