@@ -21,6 +21,7 @@ from typing import Any, Callable
 
 import torch
 
+from gpu_small import small_section
 from gpu_peer import GPU, Json, free, generate, make_batches, peak_gib, timed, train
 from pawl_server.engine import Engine
 from pawl_server.engine_types import EngineOptions
@@ -352,6 +353,7 @@ SECTIONS: dict[str, Callable[[Bench], Json]] = {
     "sample": sample_section,
     "compiled": compiled_section,
     "update": update_section,
+    "small": small_section,
 }
 
 if __name__ == "__main__":

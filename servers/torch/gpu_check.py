@@ -19,6 +19,7 @@ from pawl_server.attention import PackedAttention
 from pawl_server.choose import choose
 from pawl_server.engine import Engine
 from pawl_server.engine_types import EngineOptions
+from pawl_server.extending_attention import ExtendingAttention
 from pawl_server.expression import parse_objective
 from pawl_server.losses import standard_objective
 from pawl_server.pages import Pages
@@ -42,7 +43,7 @@ def check() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "config.json").write_text(json.dumps(CONFIG))
         found = {
-            **check_attention(device), **check_paged(device), **check_engine(Path(name), device),
+            **check_attention(device), **check_paged(device), **check_extending(device), **check_engine(Path(name), device),
             **check_lora(Path(name), device), **check_ranks(Path(name), device),
         }  # fmt: skip
     for what, (distance, limit) in found.items():
@@ -81,7 +82,7 @@ def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
         lengths = torch.randint(1, 640, (rows,))
         found = []
         for where, kind in ((device, dtype), (CPU, torch.float32)):
-            pages = Pages(keys[None].to(where, kind), values[None].to(where, kind), [])
+            pages = Pages(keys[None].to(where, kind), values[None].to(where, kind))
             attend = PagedAttention(pages, tables.to(where), lengths.to(where))
             found.append((attend(0, *(x.to(where, kind) for x in new)), pages.keys, pages.values))
         worst = max(worst, *(distance(there, here) for there, here in zip(*found)))
@@ -91,6 +92,21 @@ def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
     same = there.tokens.cpu() == here.tokens
     gap = max(float((a.cpu() - b)[same].abs().max()) for a, b in zip(there[1:], here[1:]))
     return {"paged_attention": (worst, 1e-2), "choices_changed": (1 - float(same.float().mean()), 0.05), "choice_logprobs": (gap, 1e-4)}
+
+
+def check_extending(device: torch.device) -> dict[str, tuple[float, float]]:
+    """Attention of new tokens to pages that other calls have filled, against the CPU's."""
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    lengths, new = (37, 128, 700, 300), (37, 1, 60, 129)
+    tables = 1 + torch.randperm(44).view(4, 11)
+    memory = [torch.randn(1, 45, 64, 3, 64).to(dtype) for _ in range(2)]
+    q, k, v = (torch.randn(sum(new), heads, 64).to(dtype) for heads in (9, 3, 3))
+    found = []
+    for where, kind in ((device, dtype), (CPU, torch.float32)):
+        pages = Pages(*(x.to(where, kind) for x in memory))
+        attend = ExtendingAttention(pages, tables.to(where), lengths, new)
+        found.append((attend(0, *(x.to(where, kind) for x in (q, k, v))), pages.keys, pages.values))
+    return {"extending_attention": (max(distance(there, here) for there, here in zip(*found)), 1e-2)}
 
 
 def check_engine(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:

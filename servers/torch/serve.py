@@ -17,6 +17,9 @@ import threading
 import time
 from pathlib import Path
 
+# Blocks that can grow leave less memory unused between them; PyTorch reads this when it is imported.
+os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+
 import torch
 
 from pawl_server.api import Api
@@ -34,12 +37,13 @@ def main() -> None:
     key = os.environ.get("PAWL_API_KEY") or None
     if not is_loopback(arguments.host) and key is None:
         sys.exit(f"--host {arguments.host} is reachable from other machines: set PAWL_API_KEY to a secret first")
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
     if arguments.until_stdin_closes:
         threading.Thread(target=end_with_stdin, daemon=True).start()
     ranks = join_ranks()
     cuda = ranks.device.type == "cuda"
+    if arguments.threads or cuda:
+        # Beside a GPU the host has little to compute, and idle threads get in the way of other servers.
+        torch.set_num_threads(arguments.threads or 1)
     if cuda and arguments.dtype == "float32":
         sys.exit("--dtype float32 is only for CPUs: on a GPU, attention runs in 16 bits (weights and sums have 32); leave it out")
     try:
@@ -48,10 +52,11 @@ def main() -> None:
         sys.exit(str(error))
     options = EngineOptions(
         dtype=getattr(torch, arguments.dtype or ("bfloat16" if cuda else "float32")),
-        batch_tokens=arguments.batch_tokens or (16_384 if cuda else 4096),
+        batch_tokens=arguments.batch_tokens,
         checkpointing=arguments.activation_checkpointing,
         compiled=cuda and not arguments.eager,
         sample_rows=arguments.sample_rows,
+        memory=None if arguments.memory is None else int(arguments.memory * 2**30),
     )
     futures = Futures()
     name = None if arguments.model is None else arguments.name or arguments.model.resolve().name
@@ -98,11 +103,12 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="port (default: any free one)")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="precision (default: bfloat16 on a GPU, the only choice there; float32 on a CPU)")
-    parser.add_argument("--batch-tokens", type=int, help="maximum number of tokens in one forward pass")
+    parser.add_argument("--batch-tokens", type=int, help="maximum number of tokens in one forward pass (default: by the model's size, at most 16384 on a GPU, 4096 on a CPU)")
+    parser.add_argument("--memory", type=float, help="maximum GPU memory of each process in GiB (default: as much as runs need, up to the whole GPU)")
     parser.add_argument("--sample-rows", type=int, help="maximum number of sequences sampled at once; fewer need less memory")
     parser.add_argument("--activation-checkpointing", action="store_true", help="recompute activations: less memory, a third more computation")
     parser.add_argument("--eager", action="store_true", help="do not compile the model on a GPU")
-    parser.add_argument("--threads", type=int, help="CPU threads")
+    parser.add_argument("--threads", type=int, help="CPU threads (default: 1 beside a GPU, otherwise all)")
     parser.add_argument("--until-stdin-closes", action="store_true", help="exit when standard input closes, for example because the parent process was killed")
     parser.add_argument("--max-request-mib", type=int, default=512, help="maximum size of a request")
     parser.add_argument("--max-file-gib", type=int, default=64, help="maximum size of a file in an uploaded checkpoint")

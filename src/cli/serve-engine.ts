@@ -43,6 +43,13 @@ export const serveEngine = defineCommand({
           "compute precision (default: bfloat16 on GPUs, the only choice there; float32 on CPUs)",
         ),
       batchTokens: count.optional().describe("maximum tokens per forward pass"),
+      memory: z
+        .number()
+        .positive()
+        .optional()
+        .describe(
+          "maximum GPU memory of each process in GiB (default: as much as runs need, up to the whole GPU)",
+        ),
       sampleRows: count
         .optional()
         .describe("maximum sequences sampled concurrently; fewer need less memory"),
@@ -50,7 +57,9 @@ export const serveEngine = defineCommand({
         .boolean()
         .default(false)
         .describe("gradient checkpointing: less memory, a third more compute"),
-      threads: count.optional().describe("CPU threads per process"),
+      threads: count
+        .optional()
+        .describe("CPU threads per process (default: 1 beside a GPU, otherwise all)"),
       python: z
         .string()
         .optional()

@@ -28,6 +28,7 @@ export interface TorchServerOptions {
   readonly dtype?: string | undefined;
   readonly threads?: number | undefined;
   readonly batchTokens?: number | undefined;
+  readonly memory?: number | undefined;
   readonly sampleRows?: number | undefined;
   readonly activationCheckpointing?: boolean;
 }
@@ -75,6 +76,7 @@ export function torchServerCommand(
     ["--dtype", options.dtype],
     ["--threads", options.threads],
     ["--batch-tokens", options.batchTokens],
+    ["--memory", options.memory],
     ["--sample-rows", options.sampleRows],
   ];
   const args = [

@@ -31,7 +31,7 @@ class PackedAttention:
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if q.is_cuda:
-            return flash_attention(q, k, v, self.ends, self.longest)
+            return flash_attention(q, k, v, self.ends, self.longest, self.ends, self.longest)
         group = q.shape[1] // k.shape[1]
         padded = [self._pad(x) for x in (q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1))]
         attended = causal_attention(*padded)
@@ -44,10 +44,14 @@ class PackedAttention:
         return padded.view(rows, width, *x.shape[1:]).transpose(1, 2)
 
 
-def flash_attention(q: Tensor, k: Tensor, v: Tensor, ends: Tensor, longest: int) -> Tensor:
-    """Flash attention over packed sequences that end at `ends`; grouped heads are read in place."""
+def flash_attention(
+    q: Tensor, k: Tensor, v: Tensor, ends: Tensor, longest: int, key_ends: Tensor, longest_keys: int
+) -> Tensor:
+    """Flash attention over packed sequences whose queries and keys end at the given places; if there
+    are more keys, the queries are those of the last tokens. Grouped heads are read in place.
+    """
     run = torch.ops.aten._flash_attention_forward
-    return run(q, k, v, ends, ends, longest, longest, 0.0, True, False)[0]
+    return run(q, k, v, ends, key_ends, longest, longest_keys, 0.0, True, False)[0]
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -45,6 +45,7 @@ class Decoder:
         device = pages.keys.device
         whole = lambda *shape, dtype=torch.int64: torch.zeros(shape, dtype=dtype, device=device)
         self.model, self.pages, self.rows, self.cuda_graphs = model, pages, rows, cuda_graphs
+        self.keys = pages.keys
         self.tokens, self.positions, self.steps, self.streams = whole(rows), whole(rows), whole(rows), whole(rows)
         self.temperatures, self.top_p = whole(rows, dtype=torch.float32), whole(rows, dtype=torch.float32)
         self.top_k = whole(rows)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,6 +14,8 @@ from .config_file import read_config
 from .engine_types import EngineOptions, Learned, Scored
 from .errors import RequestError
 from .expression import Objective
+from .memory import Memory, say
+from .micro_batch import batch_tokens_for
 from .model import Model
 from .other_model import OtherModel
 from .output_head import Outcome, learn, score
@@ -23,6 +25,10 @@ from .self_check import check_model
 from .sequences import Batch, Sequences, divide, pack
 from .sharding import can_shard, shard, unsharded, without_backward
 from .weights import AdamParams, AnyModel, Weights
+
+T = TypeVar("T")
+# Batches are not made smaller than this.
+LEAST_TOKENS = 1024
 
 
 class Engine:
@@ -44,7 +50,11 @@ class Engine:
             self.model.compile()
         self.weights = Weights(self.model, ranks, self.sharded)
         load_weights(self.weights, self.config, folder, seed, lora_rank)
-        self.sampler = Sampler(self.model, ranks.device, options.dtype, cuda_graphs, options.sample_rows)
+        self.memory = Memory(ranks.device, options.memory)
+        self.batch_tokens = options.batch_tokens or batch_tokens_for(self.config, self.parameters, ranks.device, options.checkpointing)
+        # The largest forward and backward pass so far.
+        self.learned_tokens = 0
+        self.sampler = Sampler(self.model, self.memory, options.dtype, cuda_graphs, options.sample_rows)
         self.reference: Optional[dict[str, Tensor]] = None
         check_model(self)
 
@@ -68,6 +78,9 @@ class Engine:
 
     def score(self, sequences: Sequences, *, reference: bool, entropies: bool, values: bool) -> Scored:
         """Log-probabilities of the target tokens, under the policy or the reference."""
+        return self._with_room(sequences, lambda: self._score(sequences, reference, entropies, values))
+
+    def _score(self, sequences: Sequences, reference: bool, entropies: bool, values: bool) -> Scored:
         names = ["logprobs", *(["entropies"] if entropies else []), *(["values"] if values else [])]
         results = {name: torch.zeros(len(sequences.tokens)) for name in names}
         with torch.no_grad(), self._weights_of(reference), without_backward(self.model, self.sharded):
@@ -86,6 +99,26 @@ class Engine:
 
     def learn(self, sequences: Sequences, objective: Objective) -> Learned:
         """One forward and one backward pass; gradients accumulate."""
+        self.sampler.make_room()
+        before = self._gradients_before(sequences)
+
+        def attempt() -> Learned:
+            try:
+                return self._learn(sequences, objective)
+            except torch.cuda.OutOfMemoryError:
+                self.weights.restore(before)
+                raise
+
+        return self._with_room(sequences, attempt)
+
+    def _gradients_before(self, sequences: Sequences) -> Optional[dict[str, Tensor]]:
+        """A copy of the gradient so far, if there is one and this pass is larger than any before:
+        then it may fail for lack of memory.
+        """
+        largest = min(self.batch_tokens, sum(sequences.lengths))
+        return self.weights.copied_gradients() if largest > self.learned_tokens else {}
+
+    def _learn(self, sequences: Sequences, objective: Objective) -> Learned:
         device = self.ranks.device
         metrics = torch.zeros(len(objective.metrics), dtype=torch.float64, device=device)
         logprobs, losses = torch.zeros(len(sequences.tokens)), torch.zeros(len(sequences.tokens))
@@ -107,6 +140,7 @@ class Engine:
             (outcome.loss * (self.ranks.size if self.sharded else 1)).backward()
             metrics += outcome.metrics
             found.append((batch.places, outcome.logprobs, outcome.losses))
+            self.learned_tokens = max(self.learned_tokens, len(batch.ids))
         # Checked only now, so that the GPU never waits for the host between batches.
         for places, *values in found:
             logprobs[places], losses[places] = (x.cpu() for x in values)
@@ -119,6 +153,7 @@ class Engine:
 
     def step(self, params: AdamParams) -> float:
         """Applies the accumulated gradient; returns its norm."""
+        self.sampler.forget()
         return self.weights.step(params)
 
     def discard(self) -> float:
@@ -171,9 +206,36 @@ class Engine:
         except (ValueError, OSError, KeyError) as error:
             raise RequestError(f"cannot load: {error}") from error
         self.weights.clear()
+        self.sampler.forget()
+
+    def _with_room(self, sequences: Sequences, attempt: Callable[[], T]) -> T:
+        """Tries again if there is no memory: without the sampler's pages, then with smaller batches."""
+        while True:
+            try:
+                return attempt()
+            except torch.cuda.OutOfMemoryError as error:
+                # Other ranks may be waiting in the middle of the same work.
+                if self.ranks.size > 1:
+                    raise
+                failed = str(error).split(". ")[0]
+            longest = max(sequences.lengths)
+            if self.sampler.pool.pages.count:
+                say("no memory for learning: giving up the text kept for sampling")
+                self.sampler.reset()
+            elif self.batch_tokens > max(longest, LEAST_TOKENS):
+                self.batch_tokens = max(longest, LEAST_TOKENS, self.batch_tokens // 2)
+                say(f"no memory for learning: going on with batches of {self.batch_tokens} tokens")
+                self.memory.release()
+            else:
+                self.memory.release()
+                raise RequestError(
+                    f"no memory for a batch of {self.batch_tokens} tokens ({failed}); start the server with --activation-checkpointing, "
+                    "shorten the sequences, or end other processes on this GPU",
+                    507,
+                )
 
     def _batches(self, sequences: Sequences) -> Iterator[Batch]:
-        groups = divide(sequences.lengths, self.options.batch_tokens, self.ranks.size)
+        groups = divide(sequences.lengths, self.batch_tokens, self.ranks.size)
         for chosen in groups[self.ranks.rank :: self.ranks.size]:
             yield pack(sequences, chosen, self.ranks.device)
 

@@ -13,11 +13,14 @@ class EngineOptions:
     """How models are computed on this server."""
 
     dtype: torch.dtype
-    batch_tokens: int
+    # Tokens in one forward pass; None: chosen by the model's size.
+    batch_tokens: Optional[int]
     checkpointing: bool
     compiled: bool
     # Maximum number of rows sampled at once; None: chosen by device.
     sample_rows: Optional[int] = None
+    # The most memory of a GPU that this process may take, in bytes; None: what there is.
+    memory: Optional[int] = None
 
 
 @dataclass(frozen=True)

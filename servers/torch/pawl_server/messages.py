@@ -155,6 +155,7 @@ def _sample(request: object, where: str, limits: Limits) -> SampleRequest:
         top_k=max(0, int(top_k)),
         top_p=number("top_p", "topP", 0, 1, 1.0, False),
         stop=_stops(params.get("stop"), where, limits),
+        continued=bool(request.get("continued")),
     )
 
 

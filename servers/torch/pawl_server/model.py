@@ -124,7 +124,7 @@ def packed_layer(
 ) -> Tensor:
     """A whole layer over packed sequences on a GPU."""
     q, k, v = before_attention(x, cos, sin, w, config)
-    return after_attention(x, flash_attention(q, k, v, ends, longest), w, config)
+    return after_attention(x, flash_attention(q, k, v, ends, longest, ends, longest), w, config)
 
 
 class Compiled(NamedTuple):

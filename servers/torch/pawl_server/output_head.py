@@ -158,8 +158,10 @@ def _values(hidden: Tensor, value_head: Tensor) -> Tensor:
 
 
 def _chunks(hidden: Tensor, weight: Tensor) -> Iterator[slice]:
-    """Tokens whose logits are held at a time: about 2 GiB of them on a GPU, 128 MiB on a CPU."""
-    numbers = 2**29 if hidden.is_cuda else 2**25
+    """Tokens whose logits are held at a time: 128 MiB of them on a CPU; on a GPU 256 MiB to 2 GiB, by
+    the size of the model.
+    """
+    numbers = min(2**29, max(2**26, 2 * weight.numel())) if hidden.is_cuda else 2**25
     size = max(128, numbers // weight.shape[0] // 128 * 128)
     return (slice(begin, begin + size) for begin in range(0, hidden.shape[0], size))
 

@@ -1,8 +1,6 @@
 """Keys and values of the tokens read so far, in pages that several rows may share."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -11,23 +9,28 @@ from .model_config import ModelConfig
 PAGE = 64
 
 
-@dataclass(frozen=True)
 class Pages:
     """The pages of all layers, [layers, pages, PAGE, heads, size]; page 0 is where idle rows write."""
 
-    keys: Tensor
-    values: Tensor
-    free: list[int]
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        self.keys, self.values = keys, values
 
     @property
     def count(self) -> int:
-        return self.keys.shape[1] - 1
+        # Values grow last.
+        return self.values.shape[1] - 1
 
-    def take(self, count: int) -> list[int]:
-        return [self.free.pop() for _ in range(count)]
-
-    def give(self, pages: list[int]) -> None:
-        self.free.extend(pages)
+    def grow(self, count: int) -> None:
+        """Makes this many pages, and moves what is in them: one tensor after the other, because both
+        at once would need twice the memory.
+        """
+        for name in ("keys", "values"):
+            pages = getattr(self, name)
+            layers, before, *page = pages.shape
+            if before <= count:
+                grown = pages.new_zeros((layers, count + 1, *page))
+                grown[:, :before] = pages
+                setattr(self, name, grown)
 
     def write(self, layer: int, slots: Tensor, k: Tensor, v: Tensor) -> None:
         """Stores keys and values of some tokens; a slot is page × PAGE + position in the page."""
@@ -39,6 +42,11 @@ class Pages:
         for pages, new in ((self.keys, k), (self.values, v)):
             pages[layer].view(-1, *new.shape[1:]).index_copy_(0, slots, new)
 
+    def read(self, layer: int, slots: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values in some slots, [slots, heads, size] each."""
+        keys, values = (pages[layer].flatten(0, 1).index_select(0, slots) for pages in (self.keys, self.values))
+        return keys, values
+
     def copy(self, sources: list[int], destinations: list[int]) -> None:
         """Copies whole pages."""
         if not sources:
@@ -47,11 +55,16 @@ class Pages:
             pages[:, destinations] = pages[:, sources]
 
 
-def create_pages(config: ModelConfig, count: int, device: torch.device, dtype: torch.dtype) -> Pages:
-    """Memory for `count` pages of tokens."""
-    shape = (config.layers, count + 1, PAGE, config.kv_heads, config.head_size)
-    make = lambda: torch.zeros(shape, device=device, dtype=dtype)
-    return Pages(make(), make(), list(range(count, 0, -1)))
+def no_pages(config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Pages:
+    """Memory for page 0 alone."""
+    shape = (config.layers, 1, PAGE, config.kv_heads, config.head_size)
+    return Pages(*(torch.zeros(shape, device=device, dtype=dtype) for _ in range(2)))
+
+
+def page_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
+    """Bytes of one page in all layers."""
+    width = torch.empty(0, dtype=dtype).element_size()
+    return 2 * config.layers * PAGE * config.kv_heads * config.head_size * width
 
 
 def pages_for(tokens: int) -> int:

@@ -1,7 +1,8 @@
 """Sampling with continuous batching: rows join when there is space and leave when they stop.
 
 The samples of one prompt share its prefill and its full pages; only the last page, which each
-sample fills with its own tokens, is copied.
+sample fills with its own tokens, is copied. If a later prompt will continue from a row, the row's
+full pages are kept, and only what is new is prefilled then.
 """
 from __future__ import annotations
 
@@ -16,16 +17,20 @@ from torch.nn.utils.rnn import pad_sequence
 from .attention import PackedAttention
 from .choose import Choice, choose, choose_cut, stream_of, uniforms
 from .decoder import STEPS, Decoder, RowState
+from .errors import RequestError
+from .extending_attention import ExtendingAttention, slots_of, spread
+from .memory import Memory, say
 from .model import Model
 from .output_head import product
-from .pages import PAGE, Pages, create_pages, pages_for
+from .page_pool import PagePool, Text, text_of
+from .pages import PAGE, no_pages, page_bytes, pages_for
 
 # Default maximum number of rows decoded at once.
 MAX_ROWS = {"cuda": 256, "cpu": 64}
+# Pages of fewer bytes are kept while learning.
+FEW_BYTES = 2**30
 # Prompt tokens prefilled at a time.
 PREFILL_TOKENS = {"cuda": 32_768, "cpu": 4096}
-# Fraction of the GPU's free memory that pages may use, and their bytes on a CPU.
-MEMORY_SHARE, CPU_BYTES = 0.5, 2**28
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class SampleRequest:
     top_k: int = 0
     top_p: float = 1.0
     stop: tuple[tuple[int, ...], ...] = ()
+    # A later prompt will continue from this one and its new tokens.
+    continued: bool = False
 
 
 @dataclass(eq=False)
@@ -109,12 +116,14 @@ class Part:
 
     job: Job
     indices: range
+    prompt: Tensor
+    # The prompt, if it may continue kept text.
+    text: Optional[Text]
     rows: list[Row] = field(default_factory=list)
+    # Pages that all rows use: those found, and if there are several rows, the prompt's other full ones.
     shared: list[int] = field(default_factory=list)
-
-    @property
-    def prompt(self) -> Union[tuple[int, ...], Tensor]:
-        return self.job.request.prompt
+    # Tokens of the prompt whose keys and values were found.
+    known: int = 0
 
     @property
     def is_done(self) -> bool:
@@ -125,12 +134,30 @@ class Sampler:
     """Samples from a model with its current weights."""
 
     def __init__(
-        self, model: Model, device: torch.device, dtype: torch.dtype, cuda_graphs: bool, rows: Optional[int] = None
+        self, model: Model, memory: Memory, dtype: torch.dtype, cuda_graphs: bool, rows: Optional[int] = None
     ) -> None:
-        self.model, self.device, self.dtype, self.cuda_graphs = model, device, dtype, cuda_graphs
-        self.most_rows = rows or MAX_ROWS[device.type]
-        self.pages: Optional[Pages] = None
+        self.model, self.memory, self.device, self.dtype = model, memory, memory.device, dtype
+        self.cuda_graphs = cuda_graphs
+        self.most_rows = rows or MAX_ROWS[self.device.type]
+        self.reset()
+
+    def reset(self) -> None:
+        """Clears all rows and pages, and gives their memory back."""
         self.decoders: dict[int, Decoder] = {}
+        pages = no_pages(self.model.config, self.device, self.dtype)
+        self.pool = PagePool(pages, self._most_pages)
+        self.memory.release()
+
+    def make_room(self) -> None:
+        """Gives the memory of many pages back between calls; the next call takes as much at once."""
+        count = self.pool.pages.count
+        if count * page_bytes(self.model.config, self.dtype) > FEW_BYTES:
+            self.reset()
+            self.pool.expected = count
+
+    def forget(self) -> None:
+        """Forgets the text that was kept, because the weights have changed."""
+        self.pool.forget()
 
     def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
         """Continues all requests, and those that `arrivals` adds meanwhile."""
@@ -148,6 +175,8 @@ class Sampler:
             while admitted := self._admit(waiting, _active(running)):
                 self._read_prompts(admitted)
                 running.extend(admitted)
+            if not running:
+                raise RequestError(self._lacking(waiting[0]), 507)
             self._release(running)
             running = [part for part in running if not part.is_done]
             active = _active(running)
@@ -156,24 +185,33 @@ class Sampler:
             rows = active
 
     def _release(self, running: Sequence[Part]) -> None:
-        """Frees the pages of ended rows, and returns finished jobs."""
-        pages = self._pages()
+        """Frees or keeps the pages of ended rows, and returns finished jobs."""
         for part in running:
             for row in part.rows:
-                if row.stop_reason:
-                    pages.give(row.own)
+                if row.stop_reason and row.own:
+                    if part.text is not None:
+                        # The last token was chosen and not read.
+                        tokens = torch.cat([part.prompt, torch.tensor(row.tokens[:-1], dtype=torch.int64)])
+                        text = text_of(tokens, part.text)
+                        self.pool.keep(text, row.pages)
+                        self.pool.keep_last(text, row.pages[len(text.digests)])
+                    self.pool.give(row.own)
                     row.own = []
             if part.is_done:
-                pages.give(part.shared)
+                self.pool.give(part.shared)
                 if part.job.is_done:
                     part.job.finished(part.job.rows)
 
     def _parts(self, job: Job) -> list[Part]:
         """Splits a job into parts that fit on their own."""
-        request, pages = job.request, self._pages()
+        request = job.request
+        prompt = torch.as_tensor(request.prompt, dtype=torch.int64)
         shared, own = self._needs(request)
-        most = min(self.most_rows, max(1, (pages.count - shared) // own))
-        return [Part(job, range(i, min(i + most, request.count))) for i in range(0, request.count, most)]
+        most = self.most_rows
+        if shared + min(most, request.count) * own > self.pool.pages.count:
+            most = min(most, max(1, (self.pool.most - shared) // own))
+        text = text_of(prompt) if request.continued else None
+        return [Part(job, range(i, min(i + most, request.count)), prompt, text) for i in range(0, request.count, most)]
 
     def _needs(self, request: SampleRequest) -> tuple[int, int]:
         """The number of pages that all rows of a request share, and of those each row has for
@@ -185,64 +223,101 @@ class Sampler:
         shared = length // PAGE if request.count > 1 else 0
         return shared, total - shared
 
-    def _pages(self) -> Pages:
-        if self.pages is None:
-            config = self.model.config
-            width = torch.empty(0, dtype=self.dtype).element_size()
-            size = 2 * config.layers * PAGE * config.kv_heads * config.head_size * width
-            bytes_free = MEMORY_SHARE * torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else CPU_BYTES
-            most = self.most_rows * (pages_for(config.max_context) + 1)
-            count = max(min(int(bytes_free // size), most), 2 * pages_for(config.max_context + PAGE))
-            self.pages = create_pages(config, count, self.device, self.dtype)
-        return self.pages
+    def _most_pages(self, count: int) -> int:
+        """The number of pages there may be if there are `count`."""
+        size = page_bytes(self.model.config, self.dtype)
+        most = count + self.memory.for_more_pages(count * size) // size
+        # A CPU's bound is for small models; a row of full length must fit in any case.
+        return most if self.device.type == "cuda" else max(most, 2 * pages_for(self.model.config.max_context + PAGE))
 
     def _admit(self, waiting: deque[Part], running: Sequence[Row]) -> list[Part]:
         """Takes parts that fit in addition to what is running, by rows, pages and prompt tokens."""
         admitted: list[Part] = []
         active, tokens = len(running), 0
-        pages = self._pages()
         while waiting:
             part = waiting[0]
-            shared, own = self._needs(part.job.request)
             count = len(part.indices)
-            fits = active + count <= self.most_rows and shared + count * own <= len(pages.free)
-            if not fits or (admitted and tokens + len(part.prompt) > PREFILL_TOKENS[self.device.type]):
+            # At least one token must be read, to choose the next.
+            found, last, known = ([], None, 0) if part.text is None else self.pool.find(part.text, len(part.prompt) - 1)
+            unread = len(part.prompt) - known
+            if active + count > self.most_rows or (admitted and tokens + unread > PREFILL_TOKENS[self.device.type]):
+                break
+            shared, own = self._needs(part.job.request)
+            own -= max(0, len(found) - shared)
+            shared = max(shared, len(found))
+            begun = [*found, *([] if last is None else [last])]
+            self.pool.share(begun)
+            if not self.pool.reserve(shared + count * own - len(begun)):
+                self.pool.give(begun)
                 break
             waiting.popleft()
-            part.shared = pages.take(shared)
+            if last is not None:
+                self.pool.claim(last)
+            part.known = known
+            part.shared = [*begun[:shared], *self.pool.take(max(0, shared - len(begun)))]
+            first = begun[shared:]
             for index in part.indices:
-                mine = pages.take(own)
+                mine = [*first, *self.pool.take(own - len(first))]
                 part.rows.append(Row(part.job.request, index, [*part.shared, *mine], mine))
+                first = []
             part.job.rows.extend(part.rows)
             admitted.append(part)
             active += count
-            tokens += len(part.prompt)
+            tokens += unread
         return admitted
 
-    @torch.no_grad()
-    def _read_prompts(self, parts: Sequence[Part]) -> None:
-        """Prefills all prompts, packed, and chooses the first token of each row."""
-        pages = self._pages()
-        sizes = [len(part.prompt) for part in parts]
-        lengths = torch.tensor(sizes, device=self.device)
-        ids = torch.cat([torch.as_tensor(part.prompt) for part in parts]).to(self.device)
-        owners, positions = spread(lengths, len(ids))
-        tables = pad_sequence([torch.tensor(part.rows[0].pages) for part in parts], batch_first=True).to(self.device)
-        slots = tables[owners, positions // PAGE] * PAGE + positions % PAGE
-        attention = PackedAttention(sizes, self.device)
+    def _lacking(self, part: Part) -> str:
+        shared, own = self._needs(part.job.request)
+        size = page_bytes(self.model.config, self.dtype)
+        needed, most = (pages * size / 2**30 for pages in (shared + own, self.pool.most))
+        return (
+            f"a prompt of {len(part.prompt)} tokens and {part.job.request.max_tokens} new ones need {needed:.2f} GiB of memory for keys and values, "
+            f"and {most:.2f} GiB can be had; lower maxTokens, end other processes on this GPU, or raise the server's --memory if it has one"
+        )
 
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            pages.write(layer, slots, k, v)
-            return attention(layer, q, k, v)
+    def _read_prompts(self, parts: Sequence[Part]) -> None:
+        """Prefills prompts and chooses the first token of each row; in halves if memory is short."""
+        try:
+            self._read_together(parts)
+        except torch.cuda.OutOfMemoryError:
+            if len(parts) == 1:
+                raise
+            say(f"no memory to prefill {len(parts)} prompts at once: prefilling half as many")
+            self.memory.release()
+            half = len(parts) // 2
+            self._read_prompts(parts[:half])
+            self._read_prompts(parts[half:])
+
+    @torch.no_grad()
+    def _read_together(self, parts: Sequence[Part]) -> None:
+        """Prefills what is not known of all prompts, packed, and chooses the first token of each row."""
+        pages = self.pool.pages
+        new = [len(part.prompt) - part.known for part in parts]
+        ids = torch.cat([part.prompt[part.known :] for part in parts]).to(self.device)
+        tables = pad_sequence([torch.tensor(part.rows[0].pages) for part in parts], batch_first=True).to(self.device)
+        if any(part.known for part in parts):
+            attend = ExtendingAttention(pages, tables, [len(part.prompt) for part in parts], new)
+            positions = attend.positions
+        else:
+            owners, positions = spread(new, [0] * len(new), self.device)
+            slots = slots_of(tables, owners, positions)
+            attention = PackedAttention(new, self.device)
+
+            def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+                pages.write(layer, slots, k, v)
+                return attention(layer, q, k, v)
 
         rows = [row for part in parts for row in part.rows]
-        readers = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows], device=self.device)
-        last = (lengths.cumsum(0) - 1)[readers]
+        readers = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
+        last = (torch.tensor(new).cumsum(0) - 1)[readers].to(self.device)
 
         def finish(hidden: Tensor, weight: Tensor, _: Optional[Tensor]) -> Choice:
             return self._first_tokens(product(hidden[last], weight.t()), rows)
 
         choice = self.model(ids, positions, attend, finish)
+        for part in parts:
+            if part.text is not None:
+                self.pool.keep(part.text, part.rows[0].pages)
         # The last page of a prompt belongs to its first sample; the others get copies.
         partial = [part for part in parts if len(part.prompt) % PAGE]
         copies = [(part.rows[0].own[0], row.own[0]) for part in partial for row in part.rows[1:]]
@@ -266,8 +341,13 @@ class Sampler:
         size = 8
         while size < len(rows):
             size *= 2
+        pages = self.pool.pages
+        # A step is recorded with the memory it reads, which moves when there are more pages.
+        if size in self.decoders and self.decoders[size].keys is not pages.keys:
+            self.decoders = {}
         if size not in self.decoders:
-            self.decoders[size] = Decoder(self.model, self._pages(), size, self.cuda_graphs)
+            self.decoders[size] = Decoder(self.model, pages, size, self.cuda_graphs)
+            changed = True
         decoder = self.decoders[size]
         if changed:
             decoder.set_rows([row.state() for row in rows])
@@ -275,18 +355,7 @@ class Sampler:
         for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run(wanted))):
             row.extend(*chosen)
 
-    def reset(self) -> None:
-        """Clears all rows and pages, after an error during sampling."""
-        self.pages, self.decoders = None, {}
-
 
 def _active(running: Sequence[Part]) -> list[Row]:
     """The rows that have not ended."""
     return [row for part in running for row in part.rows if not row.stop_reason]
-
-
-def spread(lengths: Tensor, total: int) -> tuple[Tensor, Tensor]:
-    """Which of several packed sequences each token belongs to, and its position there."""
-    owners = torch.repeat_interleave(lengths, output_size=total)
-    starts = lengths.cumsum(0) - lengths
-    return owners, torch.arange(total, device=lengths.device) - starts[owners]

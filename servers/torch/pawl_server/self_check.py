@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .engine_types import EngineOptions, Scored
+from .memory import Memory
 from .model_config import ModelConfig
 from .other_model import OtherModel
 from .ranks import Ranks
@@ -37,6 +38,7 @@ class Checked(Protocol):
     ranks: Ranks
     model: AnyModel
     sampler: Sampler
+    memory: Memory
     sharded: bool
 
     def score(self, sequences: Sequences, *, reference: bool, entropies: bool, values: bool) -> Scored: ...
@@ -75,14 +77,12 @@ def _sample(engine: Checked, new_tokens: int) -> list[Row]:
     lengths = [min(room, 5 + 6 * (i % 2)) for i in range(2 * engine.ranks.size)]
     prompts = [torch.randint(engine.config.vocabulary_size, (n,), generator=generator).tolist() for n in lengths]
     requests = [SampleRequest(tuple(prompt), 1, new_tokens, seed) for seed, prompt in enumerate(prompts)]
-    # A separate sampler with few pages, because the engine's pages are allocated when free memory
-    # is known.
-    sampler = Sampler(engine.model, engine.ranks.device, engine.options.dtype, engine.sampler.cuda_graphs, rows=len(requests))
+    # A separate sampler, so that the engine's own starts without any of this.
+    sampler = Sampler(engine.model, engine.memory, engine.options.dtype, engine.sampler.cuda_graphs, rows=len(requests))
     with torch.no_grad(), unsharded(engine.model, engine.sharded):
         drawn = [[row.tokens, row.logprobs] for group in sampler.sample(requests) for row in group]
     del sampler
-    if engine.ranks.device.type == "cuda":
-        torch.cuda.empty_cache()
+    engine.memory.release()
     # All ranks drew the same, up to rounding; all continue with those of the first.
     return [
         Row(request, 0, tokens=tokens, logprobs=logprobs)

@@ -96,6 +96,9 @@ class Service:
             raise RequestError(f"no model has the id {str(model_id)[:80]!r}; call create_model first", 404)
         if operation == "unload_model":
             del self.models[model_id]
+            memory = engine.memory
+            del engine
+            memory.release()
             return {"model_id": model_id, "type": "unload_model"}
         if isinstance(work, Forward):
             return self._forward(engine, work)

@@ -102,7 +102,8 @@ class EngineTest(unittest.TestCase):
                 mask = torch.arange(len(ids) - 1) >= len(request.prompt) - 1
                 scored = engine.score(Sequences((len(ids) - 1,), ids[:-1], ids[1:], mask, {}), reference=False, entropies=False, values=False)
                 torch.testing.assert_close(scored.logprobs[mask], torch.tensor(row.logprobs), rtol=0, atol=1e-5)
-        self.assertEqual(len(engine.sampler.pages.free), engine.sampler.pages.count)
+        pool = engine.sampler.pool
+        self.assertEqual((len(pool.free), pool.used), (pool.pages.count, 0))
 
     def test_scoring_at_a_temperature_gives_the_distribution_sampled_from(self):
         engine = tiny_engine(self.folder.name)
@@ -120,11 +121,11 @@ class EngineTest(unittest.TestCase):
     def test_fewer_rows_at_a_time_give_the_same_samples(self):
         engine = tiny_engine(self.folder.name)
         requests = [SampleRequest((1, 2, i), 3, 5, i) for i in range(3)]
-        few = Sampler(engine.model, torch.device("cpu"), torch.float32, cuda_graphs=False, rows=2)
+        few = Sampler(engine.model, engine.memory, torch.float32, cuda_graphs=False, rows=2)
         with torch.no_grad():
             found = [[row.tokens for row in group] for group in few.sample(requests)]
         self.assertEqual(found, [[row.tokens for row in group] for group in engine.sample(requests)])
-        self.assertLess(few.pages.count, engine.sampler.pages.count)
+        self.assertLess(few.pool.pages.count, engine.sampler.pool.pages.count)
 
     def test_sampling_follows_the_distribution(self):
         engine = tiny_engine(self.folder.name)

@@ -26,7 +26,7 @@ for rows, heads, kv_heads, size in ((3, 12, 2, 128), (2, 4, 4, 24)):
     # One program for all keys of a row, or several.
     for kernel.PROGRAMS, rotation in ((1, None), (1, (cos, sin)), (256, None), (256, (cos, sin))):
         turned = [rotate(x, cos, sin) for x in (q, k)] if rotation else [q, k]
-        plain = Pages(keys.clone()[None], values.clone()[None], [])
+        plain = Pages(keys.clone()[None], values.clone()[None])
         expected = PagedAttention(plain, tables, lengths)(0, *turned, v)
         pages = [keys.clone(), values.clone()]
         found = kernel.paged_attention_gpu(q, k, v, rotation, *pages, tables, lengths)

@@ -79,6 +79,20 @@ class Weights:
             return self.collected
         return {name: p.grad for name, p in self.trained.items() if p.grad is not None}
 
+    def copied_gradients(self) -> dict[str, Tensor]:
+        """A copy of the accumulated gradients in the host's memory."""
+        return {name: gradient.cpu() for name, gradient in self.gradients.items()}
+
+    def restore(self, gradients: Mapping[str, Tensor]) -> None:
+        """Sets the accumulated gradients to a copy."""
+        self.clear()
+        for name, gradient in gradients.items():
+            p = self.trained[name]
+            if self.masters[name] is p:
+                p.grad = gradient.to(p.device)
+            else:
+                self.collected[name] = gradient.to(p.device)
+
     def clear(self) -> None:
         """Clears the gradients."""
         self.collected = {}

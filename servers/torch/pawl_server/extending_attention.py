@@ -1,0 +1,56 @@
+"""Attention of new tokens to all tokens of their rows, whose keys and values are in pages: prefill
+that starts from kept text.
+"""
+from __future__ import annotations
+
+from typing import Sequence
+
+import torch
+from torch import Tensor
+
+from .attention import flash_attention
+from .pages import PAGE, Pages
+from .sequences import send
+
+
+class ExtendingAttention:
+    """Each row has some tokens, of which the last ones are new; `tables` are its pages."""
+
+    def __init__(self, pages: Pages, tables: Tensor, lengths: Sequence[int], new: Sequence[int]) -> None:
+        device = pages.keys.device
+        self.pages, self.lengths, self.new = pages, list(lengths), list(new)
+        self.ends, self.new_ends = (send(torch.tensor([0, *counts]).cumsum(0).int(), device) for counts in (lengths, new))
+        self.slots = slots_of(tables, *spread(self.lengths, [0] * len(self.new), device))
+        known = [length - count for length, count in zip(lengths, new)]
+        self.owners, self.positions = spread(self.new, known, device)
+        self.new_slots = slots_of(tables, self.owners, self.positions)
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Stores the new keys and values, and attends to all."""
+        self.pages.write(layer, self.new_slots, k, v)
+        keys, values = self.pages.read(layer, self.slots)
+        if q.is_cuda:
+            return flash_attention(q, keys, values, self.new_ends, max(self.new), self.ends, max(self.lengths))
+        group = q.shape[1] // k.shape[1]
+        wide = (x.repeat_interleave(group, 1).split(self.lengths) for x in (keys, values))
+        return torch.cat([_attend(*row) for row in zip(q.split(self.new), *wide)])
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The plain form for one row: queries [new, heads, size] of its last tokens, keys and values of all."""
+    scores = torch.einsum("nhd,mhd->hnm", q, k) * q.shape[-1] ** -0.5
+    hidden = torch.ones(scores.shape[1:], dtype=torch.bool).triu(len(k) - len(q) + 1)
+    return torch.einsum("hnm,mhd->nhd", scores.masked_fill(hidden, float("-inf")).softmax(-1), v)
+
+
+def spread(lengths: Sequence[int], first: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Which of several packed rows each token belongs to, and its position there, counted from `first`."""
+    counts, starts = send(torch.tensor([lengths, first]), device)
+    total = sum(lengths)
+    owners = torch.repeat_interleave(counts, output_size=total)
+    return owners, torch.arange(total, device=device) + (starts - counts.cumsum(0) + counts)[owners]
+
+
+def slots_of(tables: Tensor, owners: Tensor, positions: Tensor) -> Tensor:
+    """Where the keys and values of tokens are, given the pages of their rows."""
+    return tables[owners, positions // PAGE] * PAGE + positions % PAGE
