@@ -5,7 +5,7 @@ import { flatCopy } from "../../src/engine/embedded/flat-tensors.js";
 import { createLearner, createMoments } from "../../src/engine/embedded/learner.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
 import type { TrainSequence } from "../../src/engine/engine.js";
-import type { ModelConfig } from "../../src/engine/weights/model-config.js";
+import { parseModelConfig } from "../../src/engine/weights/model-config.js";
 import { tensorSpecs } from "../../src/engine/weights/tensor-names.js";
 import {
   add,
@@ -31,38 +31,12 @@ interface Reference {
   >;
 }
 
-const { models } = JSON.parse(readFileSync(new URL("./values.json", import.meta.url), "utf8")) as {
+const { configs, models } = JSON.parse(
+  readFileSync(new URL("./values.json", import.meta.url), "utf8"),
+) as {
+  /** What transformers writes as config.json. */
+  readonly configs: Readonly<Record<string, unknown>>;
   readonly models: Readonly<Record<string, Reference>>;
-};
-
-const sizes = {
-  vocabularySize: 29,
-  hiddenSize: 24,
-  mlpSize: 40,
-  maxContext: 640,
-  ropeTheta: 10_000,
-  normEps: 1e-6,
-};
-
-const configs: Readonly<Record<string, ModelConfig>> = {
-  llama: {
-    ...sizes,
-    layers: 3,
-    heads: 4,
-    kvHeads: 4,
-    headSize: 6,
-    tiedEmbeddings: true,
-    qkvBias: false,
-  },
-  qwen2: {
-    ...sizes,
-    layers: 2,
-    heads: 6,
-    kvHeads: 2,
-    headSize: 4,
-    tiedEmbeddings: false,
-    qkvBias: true,
-  },
 };
 
 /** The weights of a tensor: the same numbers as in generate.py. */
@@ -115,11 +89,11 @@ function largestDifference(actual: ArrayLike<number>, expected: ArrayLike<number
 }
 
 describe.each(Object.entries(models))("%s", (label, reference) => {
-  const [name, which] = label.split(", ") as [string, string];
+  const [, name, which] = /^(.*), (\w+)$/.exec(label) as unknown as [string, string, string];
   const sequences = cases[which]!;
 
   it("has PyTorch's log-probabilities, entropies, values, loss and gradients", async () => {
-    const config = configs[name]!;
+    const config = parseModelConfig(configs[name], name);
     const formulas = new Map(
       tensorSpecs(config).map((spec) => [
         spec.name,

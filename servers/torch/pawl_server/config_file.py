@@ -9,6 +9,7 @@ from typing import Any
 
 from .model_config import ModelConfig
 from .other_config import read_other_config
+from .rope import read_scaling
 
 LLAMA, QWEN2 = "LlamaForCausalLM", "Qwen2ForCausalLM"
 
@@ -30,9 +31,9 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
     name = next((name for name in names if name in (LLAMA, QWEN2)), None)
     if name is None:
         raise ValueError(f"{origin}: architecture {names} is not supported; supported: {LLAMA} and {QWEN2}")
-    rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
+    # If both spellings are there, transformers reads the older one.
+    rope = fields.get("rope_scaling") or fields.get("rope_parameters") or {}
     refused = {
-        "scaled rotary embeddings": rope.get("rope_type", rope.get("type", "default")) != "default",
         "an activation other than silu": fields.get("hidden_act", "silu") != "silu",
         "attention_bias in a Llama": name == LLAMA and bool(fields.get("attention_bias")),
         "mlp_bias": bool(fields.get("mlp_bias")),
@@ -56,6 +57,7 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
         norm_eps=float(fields.get("rms_norm_eps", 1e-6)),
         tied_embeddings=bool(fields.get("tie_word_embeddings", False)),
         qkv_bias=name == QWEN2,
+        rope_scaling=read_scaling(rope, fields, origin),
     )
     if config.heads % config.kv_heads or config.head_size % 2:
         raise ValueError(f"{origin}: {config.heads} heads of size {config.head_size} over {config.kv_heads} key-value heads do not fit")

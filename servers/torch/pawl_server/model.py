@@ -19,6 +19,7 @@ from .attention import PackedAttention, flash_attention
 from .compiling import compile_rows
 from .model_config import ModelConfig
 from .paged_attention import PagedAttention
+from .rope import rotary, rotate
 
 T = TypeVar("T")
 LORA_ALPHA = 32.0
@@ -70,21 +71,6 @@ def project(x: Tensor, p: Projection) -> Tensor:
     if p.down is None or p.up is None:
         return y
     return y + F.linear(F.linear(x, p.down), p.up) * p.scale
-
-
-def rotary(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the angles at some positions: [tokens, size / 2]."""
-    half = config.head_size // 2
-    exponents = torch.arange(half, device=positions.device, dtype=torch.float32) / half
-    angles = positions[:, None].float() * torch.pow(config.rope_theta, -exponents)
-    return angles.cos(), angles.sin()
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary position embedding of [tokens, heads, size], over the pairs (i, i + size / 2)."""
-    a, b = x.float().chunk(2, -1)
-    cos, sin = cos[:, None], sin[:, None]
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
 
 
 def split_heads(projected: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor, Tensor]:
@@ -229,7 +215,8 @@ class Model(nn.Module):
     ) -> T:
         """Reads packed tokens; `finish` gets the last hidden states, the output matrix and the value head."""
         x = F.embedding(ids, self.embedding)
-        cos, sin = (self.compiled or UNCOMPILED).rotary(positions, self.config)
+        config = self.config
+        cos, sin = (self.compiled or UNCOMPILED).rotary(positions, config.head_size, config.rope_theta, config.rope_scaling)
         for block in self.blocks:
             if self.checkpointing and torch.is_grad_enabled():
                 x = checkpoint(block, x, cos, sin, attend, use_reentrant=False)

@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
+
+from .rope import RopeScaling
 
 
 @dataclass(frozen=True)
@@ -20,5 +23,6 @@ class ModelConfig:
     norm_eps: float
     tied_embeddings: bool
     qkv_bias: bool
+    rope_scaling: Optional[RopeScaling] = None
     # Whether the model is defined here; all others are left to transformers.
     built_in: bool = True

@@ -19,6 +19,18 @@ CONFIG = {
     "intermediate_size": 24, "max_position_embeddings": 256, "rope_theta": 10000.0, "rms_norm_eps": 1e-6,
     "tie_word_embeddings": True,
 }  # fmt: skip
+LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 8.0}
+# What each architecture that is defined here changes in CONFIG.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "qwen2": {},
+    "llama": LLAMA,
+    "llama3 rope": {**LLAMA, "head_dim": 8, "rope_theta": 500.0, "rope_scaling": LLAMA3},
+    "linear rope": {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}},
+    "dynamic rope": {**LLAMA, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0}},
+    "yarn rope": {**LLAMA, "head_dim": 8, "rope_theta": 500.0, "rope_scaling": YARN},
+}  # fmt: skip
 ALONE = Ranks(0, 1, torch.device("cpu"), None)
 
 

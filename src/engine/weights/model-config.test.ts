@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../engine.js";
 import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
+import type { RopeScaling } from "./rope.js";
 
 const size = fc.integer({ min: 1, max: 200 });
 const anyConfig: fc.Arbitrary<ModelConfig> = fc
@@ -15,13 +16,27 @@ const anyConfig: fc.Arbitrary<ModelConfig> = fc
     mlpSize: size,
     maxContext: size,
     ropeTheta: fc.constantFrom(10_000, 1_000_000),
+    ropeScaling: fc.option(
+      fc.constantFrom<RopeScaling>(
+        { type: "dynamic", factor: 2 },
+        { type: "linear", factor: 8 },
+        {
+          type: "llama3",
+          factor: 32,
+          lowFrequencyFactor: 1,
+          highFrequencyFactor: 4,
+          originalContext: 8192,
+        },
+      ),
+    ),
     normEps: fc.constantFrom(1e-5, 1e-6),
     tiedEmbeddings: fc.boolean(),
     qkvBias: fc.boolean(),
     tokens: fc.option(fc.record({ bosTokenId: size, eosTokenIds: fc.array(size) })),
   })
-  .map(({ group, halfHead, tokens, ...rest }) => ({
+  .map(({ group, halfHead, tokens, ropeScaling, ...rest }) => ({
     ...rest,
+    ...(ropeScaling && { ropeScaling }),
     heads: group * rest.kvHeads,
     headSize: 2 * halfHead,
     ...tokens,
@@ -108,15 +123,29 @@ describe("model configuration", () => {
     expect(parseModelConfig(json, "config.json").ropeTheta).toBe(5000);
   });
 
+  it("finds a stretched rotary embedding in either spelling, the older first", () => {
+    const { rope_theta: _, ...rest } = QWEN;
+    const newer = { rope_type: "linear", factor: 4, rope_theta: 5000 };
+    expect(parseModelConfig({ ...rest, rope_parameters: newer }, "config.json")).toMatchObject({
+      ropeTheta: 5000,
+      ropeScaling: { type: "linear", factor: 4 },
+    });
+    const both = { ...QWEN, rope_scaling: { type: "dynamic", factor: 2 }, rope_parameters: newer };
+    expect(parseModelConfig(both, "config.json")).toMatchObject({
+      ropeTheta: 1_000_000,
+      ropeScaling: { type: "dynamic", factor: 2 },
+    });
+  });
+
   it.each([
     [
       { architectures: ["GPT2LMHeadModel"] },
       /GPT2LMHeadModel is not supported; supported: Llama.* and Qwen2/,
     ],
     [{ architectures: undefined }, /no "architectures"/],
-    [{ rope_scaling: { rope_type: "llama3", factor: 32 } }, /rope_scaling of type "llama3"/],
-    [{ rope_scaling: { type: "linear", factor: 2 } }, /rope_scaling of type "linear"/],
-    [{ rope_parameters: { rope_type: "yarn" } }, /rope_scaling of type "yarn"/],
+    [{ rope_scaling: { rope_type: "llama3", factor: 32 } }, /rope_scaling\.low_freq_factor/],
+    [{ rope_parameters: { rope_type: "longrope" } }, /rope_scaling of type "longrope"/],
+    [{ partial_rotary_factor: 0.25 }, /partial_rotary_factor 0\.25/],
     [{ hidden_act: "gelu" }, /hidden_act "gelu"; only "silu" is/],
     [{ architectures: ["LlamaForCausalLM"], attention_bias: true }, /attention_bias in a Llama/],
     [{ mlp_bias: true }, /mlp_bias/],

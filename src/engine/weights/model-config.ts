@@ -1,6 +1,7 @@
 /** The shape of a decoder-only transformer, and its form in a checkpoint's config.json. */
 import { z } from "zod";
 import { EngineError } from "../engine.js";
+import { formatRopeScaling, parseRopeScaling, type RopeScaling, ropeFields } from "./rope.js";
 
 /** Everything that determines a model's tensors and arithmetic: the Llama and Qwen2 family. */
 export interface ModelConfig {
@@ -17,6 +18,8 @@ export interface ModelConfig {
   readonly maxContext: number;
   /** Base of the rotary position embedding; its pairs are (i, i + headSize / 2). */
   readonly ropeTheta: number;
+  /** How its frequencies are stretched for long contexts; if undefined, they are not. */
+  readonly ropeScaling?: RopeScaling;
   readonly normEps: number;
   /** The output projection is the embedding matrix. */
   readonly tiedEmbeddings: boolean;
@@ -38,10 +41,6 @@ const positive = z
   .max(2 ** 31);
 const layerCount = z.int().positive().max(10_000);
 const tokenId = z.int().nonnegative();
-const ropeScaling = z.looseObject({
-  rope_type: z.string().optional(),
-  type: z.string().optional(),
-});
 
 /** The fields of config.json that matter; defaults are those of Hugging Face's own configurations. */
 const fileSchema = z.looseObject({
@@ -55,8 +54,10 @@ const fileSchema = z.looseObject({
   intermediate_size: positive,
   max_position_embeddings: positive,
   rope_theta: z.number().positive().optional(),
-  rope_scaling: ropeScaling.nullish(),
-  rope_parameters: ropeScaling.extend({ rope_theta: z.number().positive().optional() }).nullish(),
+  rope_scaling: ropeFields.nullish(),
+  rope_parameters: ropeFields.nullish(),
+  partial_rotary_factor: z.number().nullish(),
+  original_max_position_embeddings: positive.optional(),
   rms_norm_eps: z.number().nonnegative().default(1e-6),
   hidden_act: z.string().default("silu"),
   tie_word_embeddings: z.boolean().default(false),
@@ -75,6 +76,7 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
   if (!parsed.success) throw new EngineError(`${file}: ${describe(parsed.error)}`);
   const fields = parsed.data;
   refuseUnsupported(fields, architecture, file);
+  const { theta, scaling } = ropeOf(fields, file);
   const headSize = fields.head_dim ?? Math.floor(fields.hidden_size / fields.num_attention_heads);
   const { bos_token_id: bos, eos_token_id: eos } = fields;
   const config: ModelConfig = {
@@ -86,7 +88,8 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
     headSize,
     mlpSize: fields.intermediate_size,
     maxContext: fields.max_position_embeddings,
-    ropeTheta: fields.rope_parameters?.rope_theta ?? fields.rope_theta ?? 10_000,
+    ropeTheta: theta,
+    ...(scaling === undefined ? {} : { ropeScaling: scaling }),
     normEps: fields.rms_norm_eps,
     tiedEmbeddings: fields.tie_word_embeddings,
     qkvBias: architecture === QWEN2,
@@ -111,6 +114,9 @@ export function formatModelConfig(config: ModelConfig): Readonly<Record<string, 
     intermediate_size: config.mlpSize,
     max_position_embeddings: config.maxContext,
     rope_theta: config.ropeTheta,
+    ...(config.ropeScaling === undefined
+      ? {}
+      : { rope_scaling: formatRopeScaling(config.ropeScaling) }),
     rms_norm_eps: config.normEps,
     hidden_act: "silu",
     tie_word_embeddings: config.tiedEmbeddings,
@@ -145,19 +151,27 @@ function architectureOf(json: unknown, file: string): string {
   return found;
 }
 
+/** The rotary embedding; if both spellings are there, transformers reads the older one. */
+function ropeOf(fields: z.infer<typeof fileSchema>, file: string) {
+  const { rope_scaling: older, rope_parameters: newer } = fields;
+  const given = older != null && Object.keys(older).length > 0 ? older : (newer ?? {});
+  const parsed = parseRopeScaling(
+    { partial_rotary_factor: fields.partial_rotary_factor, ...given },
+    {
+      maxContext: fields.max_position_embeddings,
+      originalContext: fields.original_max_position_embeddings,
+    },
+  );
+  if ("problem" in parsed) throw new EngineError(`${file}: not supported: ${parsed.problem}`);
+  return { theta: given.rope_theta ?? fields.rope_theta ?? 10_000, scaling: parsed.scaling };
+}
+
 function refuseUnsupported(
   fields: z.infer<typeof fileSchema>,
   architecture: string,
   file: string,
 ): void {
-  const scaling = [fields.rope_scaling, fields.rope_parameters]
-    .map((rope) => rope?.rope_type ?? rope?.type ?? "default")
-    .find((type) => type !== "default");
   const problems: readonly (readonly [boolean, string])[] = [
-    [
-      scaling !== undefined,
-      `rope_scaling of type "${scaling}"; only unscaled rotary embeddings are`,
-    ],
     [fields.hidden_act !== "silu", `hidden_act "${fields.hidden_act}"; only "silu" is`],
     [
       architecture === LLAMA && fields.attention_bias,

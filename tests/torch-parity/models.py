@@ -1,0 +1,27 @@
+"""Tiny models of every supported architecture, for generate.py and live.py."""
+from transformers import LlamaConfig, Qwen2Config
+
+SIZES = dict(vocab_size=29, hidden_size=24, intermediate_size=40, max_position_embeddings=640)
+TOKENS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=None)
+HEADS = dict(num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64)
+YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=160, beta_fast=8.0)
+
+
+def scaled(rope, size=12):
+    return LlamaConfig(**SIZES, **TOKENS, **HEADS, head_dim=size, rope_theta=500.0, rope_scaling=rope)
+
+
+CONFIGS = {
+    "llama": LlamaConfig(
+        **SIZES, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4, tie_word_embeddings=True
+    ),
+    "qwen2": Qwen2Config(
+        **SIZES, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2, tie_word_embeddings=False
+    ),
+    "llama with llama3 rope": scaled(LLAMA3),
+    "llama with linear rope": scaled(dict(rope_type="linear", factor=4.0)),
+    "llama with dynamic rope": scaled(dict(rope_type="dynamic", factor=4.0)),
+    "llama with yarn rope": scaled(YARN),
+    "llama with yarn rope, not truncated": scaled(dict(YARN, truncate=False, mscale=0.8, mscale_all_dim=0.4), 16),
+}
