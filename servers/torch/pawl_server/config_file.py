@@ -1,4 +1,4 @@
-"""Reads a checkpoint's config.json: models of the Llama and Qwen2 family here, all others with
+"""Reads a checkpoint's config.json: architectures that are defined here, and all others with
 transformers.
 """
 from __future__ import annotations
@@ -11,7 +11,14 @@ from .model_config import ModelConfig
 from .other_config import read_other_config
 from .rope import read_scaling
 
-LLAMA, QWEN2 = "LlamaForCausalLM", "Qwen2ForCausalLM"
+# What the name of an architecture says about a model.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "LlamaForCausalLM": {},
+    "Qwen2ForCausalLM": {"qkv_bias": True},
+    "Qwen3ForCausalLM": {"qk_norms": True},
+}
+# Sizes of heads that may be missing in config.json.
+HEAD_SIZES = {"Qwen3ForCausalLM": 128}
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -20,7 +27,7 @@ def read_config(folder: Path) -> ModelConfig:
     if not file.is_file():
         raise ValueError(f"{file}: no such file; expected a checkpoint folder in Hugging Face layout")
     fields = json.loads(file.read_text())
-    if not set(fields.get("architectures") or [LLAMA]) & {LLAMA, QWEN2}:
+    if fields.get("architectures") and not set(fields["architectures"]) & set(ARCHITECTURES):
         return read_other_config(folder)
     return parse_config(fields, str(file))
 
@@ -28,14 +35,14 @@ def read_config(folder: Path) -> ModelConfig:
 def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
     """The model that the content of a config.json describes; errors name `origin`."""
     names = fields.get("architectures") or []
-    name = next((name for name in names if name in (LLAMA, QWEN2)), None)
+    name = next((name for name in ARCHITECTURES if name in names), None)
     if name is None:
-        raise ValueError(f"{origin}: architecture {names} is not supported; supported: {LLAMA} and {QWEN2}")
+        raise ValueError(f"{origin}: architecture {names} is not supported; supported: {', '.join(ARCHITECTURES)}")
     # If both spellings are there, transformers reads the older one.
     rope = fields.get("rope_scaling") or fields.get("rope_parameters") or {}
     refused = {
         "an activation other than silu": fields.get("hidden_act", "silu") != "silu",
-        "attention_bias in a Llama": name == LLAMA and bool(fields.get("attention_bias")),
+        "attention_bias": name != "Qwen2ForCausalLM" and bool(fields.get("attention_bias")),
         "mlp_bias": bool(fields.get("mlp_bias")),
         "use_sliding_window": bool(fields.get("use_sliding_window")),
         "quantization_config": fields.get("quantization_config") is not None,
@@ -50,14 +57,14 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
         layers=fields["num_hidden_layers"],
         heads=heads,
         kv_heads=fields.get("num_key_value_heads") or heads,
-        head_size=fields.get("head_dim") or fields["hidden_size"] // heads,
+        head_size=fields.get("head_dim") or HEAD_SIZES.get(name) or fields["hidden_size"] // heads,
         mlp_size=fields["intermediate_size"],
         max_context=fields["max_position_embeddings"],
         rope_theta=float(rope.get("rope_theta") or fields.get("rope_theta") or 10_000),
         norm_eps=float(fields.get("rms_norm_eps", 1e-6)),
         tied_embeddings=bool(fields.get("tie_word_embeddings", False)),
-        qkv_bias=name == QWEN2,
         rope_scaling=read_scaling(rope, fields, origin),
+        **ARCHITECTURES[name],
     )
     if config.heads % config.kv_heads or config.head_size % 2:
         raise ValueError(f"{origin}: {config.heads} heads of size {config.head_size} over {config.kv_heads} key-value heads do not fit")

@@ -1,5 +1,5 @@
-"""A decoder of the Llama and Qwen2 family over packed tokens: sequences follow one another,
-unpadded.
+"""The decoder, from Llama to what its relatives change, over packed tokens: sequences follow one
+another, unpadded.
 
 Projections that read the same input are one matrix here (query, key, value; gate and up); `pieces`
 says which rows belong to which tensor of a checkpoint. A layer's arithmetic consists of pure
@@ -59,6 +59,8 @@ class LayerWeights(NamedTuple):
     mlp_norm: Tensor
     gate_up: Projection
     down: Projection
+    query_norm: Optional[Tensor] = None
+    key_norm: Optional[Tensor] = None
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
@@ -89,6 +91,8 @@ def before_attention(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of a layer, rotated."""
     q, k, v = split_heads(project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv), config)
+    if w.query_norm is not None and w.key_norm is not None:
+        q, k = rms_norm(q, w.query_norm, config.norm_eps), rms_norm(k, w.key_norm, config.norm_eps)
     return rotate(q, cos, sin), rotate(k, cos, sin), v.contiguous()
 
 
@@ -144,6 +148,7 @@ class Block(nn.Module):
             self.register_parameter(f"{name}_lora_down", make(rank, inputs) if rank else None)
             self.register_parameter(f"{name}_lora_up", make(outputs, rank) if rank else None)
         self.qkv_bias = make(queries + 2 * keys) if config.qkv_bias else None
+        self.query_norm, self.key_norm = (make(config.head_size) if config.qk_norms else None for _ in range(2))
         self.compiled: Optional[Compiled] = None
 
     def projection(self, name: str) -> Projection:
@@ -153,7 +158,9 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         config, p = self.config, self.projection
-        weights = LayerWeights(self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"))
+        weights = LayerWeights(
+            self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"), self.query_norm, self.key_norm
+        )
         if self.compiled is not None and x.is_cuda and isinstance(attend, PackedAttention):
             return self.compiled.packed(x, cos, sin, attend.ends, attend.longest, weights, config)
         if x.is_cuda and isinstance(attend, PagedAttention):
@@ -168,6 +175,8 @@ class Block(nn.Module):
 
         eps = self.config.norm_eps
         q, k, v = split_heads(project(rms_norm_gpu(x, w.attention_norm, eps), w.qkv), self.config)
+        if w.query_norm is not None and w.key_norm is not None:
+            q, k = (rms_norm_gpu(y.flatten(0, 1), norm, eps).view_as(y) for y, norm in ((q, w.query_norm), (k, w.key_norm)))
         add_projection(x, attend(self.layer, q, k, v, (cos, sin)).flatten(1), w.out)
         add_projection(x, swiglu_gpu(project(rms_norm_gpu(x, w.mlp_norm, eps), w.gate_up)), w.down)
         return x
@@ -252,6 +261,9 @@ def _layout(config: ModelConfig, value_head: bool) -> Iterator[Piece]:
         for kind in ("weight", "bias") if config.qkv_bias else ("weight",):
             parts = (("q", queries), ("k", keys), ("v", keys))
             yield from _pieces(f"{ours}.qkv_{kind}", [(f"{theirs}.self_attn.{p}_proj.{kind}", n) for p, n in parts])
+        if config.qk_norms:
+            yield Piece(f"{ours}.query_norm", f"{theirs}.self_attn.q_norm.weight", 0, config.head_size)
+            yield Piece(f"{ours}.key_norm", f"{theirs}.self_attn.k_norm.weight", 0, config.head_size)
         yield Piece(f"{ours}.out_weight", f"{theirs}.self_attn.o_proj.weight", 0, hidden)
         yield Piece(f"{ours}.mlp_norm", f"{theirs}.post_attention_layernorm.weight", 0, hidden)
         halves = [(f"{theirs}.mlp.{part}_proj.weight", mlp) for part in ("gate", "up")]

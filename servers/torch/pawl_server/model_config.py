@@ -22,7 +22,10 @@ class ModelConfig:
     rope_theta: float
     norm_eps: float
     tied_embeddings: bool
-    qkv_bias: bool
+    # Query, key and value projections have a bias, as in Qwen2.
+    qkv_bias: bool = False
+    # Queries and keys have a norm over each head before they are rotated, as in Qwen3.
+    qk_norms: bool = False
     rope_scaling: Optional[RopeScaling] = None
     # Whether the model is defined here; all others are left to transformers.
     built_in: bool = True

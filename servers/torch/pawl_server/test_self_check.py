@@ -34,7 +34,7 @@ ODD = (
     ("GPT2Config", {}, "when they are sampled and when they are scored"),
     ("StableLmConfig", {}, "does not run here: TypeError"),
 )
-FINE = (("Qwen3Config", {}), ("MistralConfig", {"sliding_window": None}), ("Olmo2Config", {}))
+FINE = (("Olmo2Config", {}), ("Starcoder2Config", {"sliding_window": None}), ("Phi3Config", {}))
 
 
 def write(folder: Path, name: str, changes: dict) -> bool:

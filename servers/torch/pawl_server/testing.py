@@ -29,6 +29,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "llama3 rope": {**LLAMA, "head_dim": 8, "rope_theta": 500.0, "rope_scaling": LLAMA3},
     "linear rope": {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}},
     "dynamic rope": {**LLAMA, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0}},
+    "qwen3": {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 6},
     "yarn rope": {**LLAMA, "head_dim": 8, "rope_theta": 500.0, "rope_scaling": YARN},
 }  # fmt: skip
 ALONE = Ranks(0, 1, torch.device("cpu"), None)

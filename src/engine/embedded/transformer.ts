@@ -1,5 +1,5 @@
 /**
- * The model, defined once: a decoder-only transformer of the Llama and Qwen2 family.
+ * The model, defined once: a decoder-only transformer, from Llama to what its relatives change.
  *
  * Training, scoring, prefill and decode are built from the same pieces. They differ only in which
  * positions they compute and where keys and values come from.
@@ -122,9 +122,23 @@ export function project(
   const [rows, length] = positions.shape as readonly [Dimension, Dimension];
   const plain = linear(x, weight(weights, names[which]));
   const biased = config.qkvBias ? add(plain, weight(weights, names[`${which}Bias`])) : plain;
-  const flat = reshape(biased, [rows, length, heads * config.headSize]);
+  const normed =
+    config.qkNorms && which !== "value" ? normHeads(context, index, which, biased) : biased;
+  const flat = reshape(normed, [rows, length, heads * config.headSize]);
   const placed = which === "value" ? flat : rotate(flat, positions, context.tables, heads);
   return transpose(reshape(placed, [rows, length, heads, config.headSize]), [0, 2, 1, 3]);
+}
+
+/** The norm of every head of queries or keys [tokens, heads · headSize]. */
+function normHeads(
+  { config, weights }: Context,
+  index: number,
+  which: "query" | "key",
+  x: Tensor,
+): Tensor {
+  const norm = weight(weights, layerNames(index)[`${which}Norm`]);
+  const heads = reshape(x, [`${which} heads`, config.headSize]);
+  return reshape(rmsNorm(heads, norm, config.normEps), x.shape);
 }
 
 /** [rows, heads, length, size] back to [tokens, heads · size]. */

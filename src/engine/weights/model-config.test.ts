@@ -31,11 +31,16 @@ const anyConfig: fc.Arbitrary<ModelConfig> = fc
     ),
     normEps: fc.constantFrom(1e-5, 1e-6),
     tiedEmbeddings: fc.boolean(),
-    qkvBias: fc.boolean(),
+    named: fc.constantFrom<Pick<ModelConfig, "architecture" | "qkvBias" | "qkNorms">>(
+      { architecture: "LlamaForCausalLM", qkvBias: false },
+      { architecture: "Qwen2ForCausalLM", qkvBias: true },
+      { architecture: "Qwen3ForCausalLM", qkvBias: false, qkNorms: true },
+    ),
     tokens: fc.option(fc.record({ bosTokenId: size, eosTokenIds: fc.array(size) })),
   })
-  .map(({ group, halfHead, tokens, ropeScaling, ...rest }) => ({
+  .map(({ group, halfHead, tokens, ropeScaling, named, ...rest }) => ({
     ...rest,
+    ...named,
     ...(ropeScaling && { ropeScaling }),
     heads: group * rest.kvHeads,
     headSize: 2 * halfHead,
@@ -89,6 +94,7 @@ describe("model configuration", () => {
 
   it("reads a Qwen2 configuration", () => {
     expect(parseModelConfig(QWEN, "config.json")).toEqual({
+      architecture: "Qwen2ForCausalLM",
       vocabularySize: 1000,
       hiddenSize: 112,
       layers: 3,
@@ -117,6 +123,18 @@ describe("model configuration", () => {
     });
   });
 
+  it("reads a Qwen3 configuration, whose heads have a default size of their own", () => {
+    const qwen3 = { ...QWEN, architectures: ["Qwen3ForCausalLM"] };
+    expect(parseModelConfig(qwen3, "config.json")).toMatchObject({ headSize: 128, qkNorms: true });
+    expect(parseModelConfig({ ...qwen3, head_dim: 64 }, "config.json").headSize).toBe(64);
+  });
+
+  it("names an architecture without a name by its biases", () => {
+    const { architecture: _, ...rest } = parseModelConfig(QWEN, "config.json");
+    expect(formatModelConfig(rest)).toMatchObject({ architectures: ["Qwen2ForCausalLM"] });
+    expect(formatModelConfig({ ...rest, qkvBias: false })).toMatchObject({ model_type: "llama" });
+  });
+
   it("finds the rotary base where newer versions of transformers put it", () => {
     const { rope_theta: _, ...rest } = QWEN;
     const json = { ...rest, rope_parameters: { rope_type: "default", rope_theta: 5000 } };
@@ -140,14 +158,15 @@ describe("model configuration", () => {
   it.each([
     [
       { architectures: ["GPT2LMHeadModel"] },
-      /GPT2LMHeadModel is not supported; supported: Llama.* and Qwen2/,
+      /GPT2LMHeadModel is not supported; supported: LlamaForCausalLM, Qwen2ForCausalLM, Qwen3/,
     ],
     [{ architectures: undefined }, /no "architectures"/],
     [{ rope_scaling: { rope_type: "llama3", factor: 32 } }, /rope_scaling\.low_freq_factor/],
     [{ rope_parameters: { rope_type: "longrope" } }, /rope_scaling of type "longrope"/],
     [{ partial_rotary_factor: 0.25 }, /partial_rotary_factor 0\.25/],
     [{ hidden_act: "gelu" }, /hidden_act "gelu"; only "silu" is/],
-    [{ architectures: ["LlamaForCausalLM"], attention_bias: true }, /attention_bias in a Llama/],
+    [{ architectures: ["LlamaForCausalLM"], attention_bias: true }, /attention_bias, which/],
+    [{ architectures: ["Qwen3ForCausalLM"], attention_bias: true }, /attention_bias, which/],
     [{ mlp_bias: true }, /mlp_bias/],
     [{ use_sliding_window: true }, /use_sliding_window/],
     [{ quantization_config: { bits: 4 } }, /quantization_config/],

@@ -3,8 +3,13 @@ import { z } from "zod";
 import { EngineError } from "../engine.js";
 import { formatRopeScaling, parseRopeScaling, type RopeScaling, ropeFields } from "./rope.js";
 
-/** Everything that determines a model's tensors and arithmetic: the Llama and Qwen2 family. */
+/** Everything that determines a model's tensors and arithmetic. */
 export interface ModelConfig {
+  /**
+   * Its name in config.json, for other programs; default: Llama's, or Qwen2's with a `qkvBias`. What
+   * an architecture means is in the fields below.
+   */
+  readonly architecture?: Architecture;
   readonly vocabularySize: number;
   readonly hiddenSize: number;
   readonly layers: number;
@@ -25,14 +30,34 @@ export interface ModelConfig {
   readonly tiedEmbeddings: boolean;
   /** Query, key and value projections have a bias, as in Qwen2. */
   readonly qkvBias: boolean;
+  /** Queries and keys have a norm over each head before they are rotated, as in Qwen3. */
+  readonly qkNorms?: boolean;
   /** Copied for other programs that read a checkpoint; the engine does not use them. */
   readonly bosTokenId?: number;
   readonly eosTokenIds?: readonly number[];
 }
 
-const LLAMA = "LlamaForCausalLM";
-const QWEN2 = "Qwen2ForCausalLM";
-const SUPPORTED = `${LLAMA} and ${QWEN2}`;
+/** What the name of an architecture says about a model, and its own defaults for config.json. */
+interface Meaning {
+  readonly modelType: string;
+  readonly traits: Pick<ModelConfig, "qkvBias" | "qkNorms">;
+  readonly headSize?: number;
+}
+
+const ARCHITECTURES = {
+  LlamaForCausalLM: { modelType: "llama", traits: { qkvBias: false } },
+  Qwen2ForCausalLM: { modelType: "qwen2", traits: { qkvBias: true } },
+  Qwen3ForCausalLM: {
+    modelType: "qwen3",
+    traits: { qkvBias: false, qkNorms: true },
+    headSize: 128,
+  },
+} satisfies Readonly<Record<string, Meaning>>;
+
+export type Architecture = keyof typeof ARCHITECTURES;
+
+/** The supported architectures, by their names in config.json. */
+export const SUPPORTED = Object.keys(ARCHITECTURES) as readonly Architecture[];
 
 // Bounded, so that a nonsensical file is rejected before anything is allocated for it.
 const positive = z
@@ -77,22 +102,24 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
   const fields = parsed.data;
   refuseUnsupported(fields, architecture, file);
   const { theta, scaling } = ropeOf(fields, file);
-  const headSize = fields.head_dim ?? Math.floor(fields.hidden_size / fields.num_attention_heads);
+  const meaning: Meaning = ARCHITECTURES[architecture];
+  const perHead = Math.floor(fields.hidden_size / fields.num_attention_heads);
   const { bos_token_id: bos, eos_token_id: eos } = fields;
   const config: ModelConfig = {
+    architecture,
     vocabularySize: fields.vocab_size,
     hiddenSize: fields.hidden_size,
     layers: fields.num_hidden_layers,
     heads: fields.num_attention_heads,
     kvHeads: fields.num_key_value_heads ?? fields.num_attention_heads,
-    headSize,
+    headSize: fields.head_dim ?? meaning.headSize ?? perHead,
     mlpSize: fields.intermediate_size,
     maxContext: fields.max_position_embeddings,
     ropeTheta: theta,
     ...(scaling === undefined ? {} : { ropeScaling: scaling }),
     normEps: fields.rms_norm_eps,
     tiedEmbeddings: fields.tie_word_embeddings,
-    qkvBias: architecture === QWEN2,
+    ...meaning.traits,
     ...(bos == null ? {} : { bosTokenId: bos }),
     ...(eos == null ? {} : { eosTokenIds: typeof eos === "number" ? [eos] : eos }),
   };
@@ -102,9 +129,11 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
 
 /** The content of config.json for a model, as Hugging Face's transformers reads it. */
 export function formatModelConfig(config: ModelConfig): Readonly<Record<string, unknown>> {
+  const architecture =
+    config.architecture ?? (config.qkvBias ? "Qwen2ForCausalLM" : "LlamaForCausalLM");
   return {
-    architectures: [config.qkvBias ? QWEN2 : LLAMA],
-    model_type: config.qkvBias ? "qwen2" : "llama",
+    architectures: [architecture],
+    model_type: ARCHITECTURES[architecture].modelType,
     vocab_size: config.vocabularySize,
     hidden_size: config.hiddenSize,
     num_hidden_layers: config.layers,
@@ -137,16 +166,18 @@ export function checkModelConfig(config: ModelConfig, origin: string): void {
     );
 }
 
-function architectureOf(json: unknown, file: string): string {
-  const architectures = z.object({ architectures: z.array(z.string()).min(1) }).safeParse(json);
-  if (!architectures.success)
+function architectureOf(json: unknown, file: string): Architecture {
+  const supported = `supported: ${SUPPORTED.join(", ")}`;
+  const named = z.object({ architectures: z.array(z.string()).min(1) }).safeParse(json);
+  if (!named.success)
     throw new EngineError(
-      `${file}: no "architectures", so the kind of model is unknown; supported: ${SUPPORTED}`,
+      `${file}: no "architectures", so the kind of model is unknown; ${supported}`,
     );
-  const found = architectures.data.architectures.find((name) => name === LLAMA || name === QWEN2);
+  const { architectures } = named.data;
+  const found = SUPPORTED.find((name) => architectures.includes(name));
   if (found === undefined)
     throw new EngineError(
-      `${file}: architecture ${architectures.data.architectures.join(", ")} is not supported; supported: ${SUPPORTED}`,
+      `${file}: architecture ${architectures.join(", ")} is not supported; ${supported}`,
     );
   return found;
 }
@@ -168,14 +199,14 @@ function ropeOf(fields: z.infer<typeof fileSchema>, file: string) {
 
 function refuseUnsupported(
   fields: z.infer<typeof fileSchema>,
-  architecture: string,
+  architecture: Architecture,
   file: string,
 ): void {
   const problems: readonly (readonly [boolean, string])[] = [
     [fields.hidden_act !== "silu", `hidden_act "${fields.hidden_act}"; only "silu" is`],
     [
-      architecture === LLAMA && fields.attention_bias,
-      "attention_bias in a Llama, which gives the output projection a bias too",
+      architecture !== "Qwen2ForCausalLM" && fields.attention_bias,
+      "attention_bias, which gives the output projection a bias too",
     ],
     [fields.mlp_bias, "mlp_bias"],
     [fields.use_sliding_window, "use_sliding_window; only full causal attention is"],

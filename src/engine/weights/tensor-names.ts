@@ -28,6 +28,8 @@ export function layerNames(layer: number) {
     queryBias: `${prefix}.self_attn.q_proj.bias`,
     keyBias: `${prefix}.self_attn.k_proj.bias`,
     valueBias: `${prefix}.self_attn.v_proj.bias`,
+    queryNorm: `${prefix}.self_attn.q_norm.weight`,
+    keyNorm: `${prefix}.self_attn.k_norm.weight`,
     attentionOutput: `${prefix}.self_attn.o_proj.weight`,
     mlpNorm: `${prefix}.post_attention_layernorm.weight`,
     gate: `${prefix}.mlp.gate_proj.weight`,
@@ -53,6 +55,12 @@ export function tensorSpecs(config: ModelConfig): readonly TensorSpec[] {
             { name: names.queryBias, shape: [queries] },
             { name: names.keyBias, shape: [keys] },
             { name: names.valueBias, shape: [keys] },
+          ]
+        : []),
+      ...(config.qkNorms
+        ? [
+            { name: names.queryNorm, shape: [config.headSize] },
+            { name: names.keyNorm, shape: [config.headSize] },
           ]
         : []),
       { name: names.attentionOutput, shape: [hiddenSize, queries] },
