@@ -60,7 +60,7 @@ describe.skipIf(absent)("architectures, if there is a Python with transformers",
   beforeAll(() => {
     expected = transformers("make", theirs);
     names = readdirSync(theirs).filter((name) => name !== "results.json");
-  }, 300_000);
+  }, 600_000);
 
   it("have its log-probabilities and gradients", async () => {
     expect(names.length).toBeGreaterThan(6);
@@ -94,7 +94,7 @@ describe.skipIf(absent)("architectures, if there is a Python with transformers",
         ).toBeLessThan(1e-3);
       await sessions.dispose();
     }
-  }, 120_000);
+  }, 600_000);
 
   it("continue a prompt as it does, prefilled at once and behind a cached prefix", async () => {
     for (const name of names) {
@@ -118,7 +118,7 @@ describe.skipIf(absent)("architectures, if there is a Python with transformers",
       await engine.save(join(ours, name), { optimizer: false });
       await engine.dispose();
     }
-  }, 120_000);
+  }, 600_000);
 
   it("are written so that transformers reads the same model", () => {
     const again = transformers("read", ours);
@@ -132,5 +132,5 @@ describe.skipIf(absent)("architectures, if there is a Python with transformers",
         );
       });
     }
-  }, 300_000);
+  }, 600_000);
 });

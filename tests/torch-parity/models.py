@@ -1,5 +1,5 @@
 """Tiny models of every supported architecture, for generate.py and live.py."""
-from transformers import LlamaConfig, Qwen2Config, Qwen3Config
+from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 SIZES = dict(vocab_size=29, hidden_size=24, intermediate_size=40, max_position_embeddings=640)
 TOKENS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=None)
@@ -25,4 +25,9 @@ CONFIGS = {
     "llama with yarn rope": scaled(YARN),
     "llama with yarn rope, not truncated": scaled(dict(YARN, truncate=False, mscale=0.8, mscale_all_dim=0.4), 16),
     "qwen3": Qwen3Config(**SIZES, **TOKENS, **HEADS, head_dim=8, tie_word_embeddings=True),
+    "qwen3 with a window": Qwen3Config(
+        **SIZES, **TOKENS, **HEADS, head_dim=8, use_sliding_window=True, sliding_window=20, max_window_layers=1
+    ),
+    "mistral": MistralConfig(**SIZES, **TOKENS, **HEADS, head_dim=8, sliding_window=None),
+    "mistral with a window": MistralConfig(**SIZES, **TOKENS, **HEADS, sliding_window=33),
 }

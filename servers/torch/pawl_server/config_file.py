@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
-from .model_config import ModelConfig
+from .model_config import ModelConfig, SlidingWindow
 from .other_config import read_other_config
 from .rope import read_scaling
 
@@ -16,7 +16,11 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "LlamaForCausalLM": {},
     "Qwen2ForCausalLM": {"qkv_bias": True},
     "Qwen3ForCausalLM": {"qk_norms": True},
+    "MistralForCausalLM": {},
 }
+# Architectures that have a sliding window in some layers only if `use_sliding_window` is set.
+OPTIONAL_WINDOWS = ("Qwen2ForCausalLM", "Qwen3ForCausalLM")
+FULL, SLIDING = "full_attention", "sliding_attention"
 # Sizes of heads that may be missing in config.json.
 HEAD_SIZES = {"Qwen3ForCausalLM": 128}
 
@@ -44,7 +48,7 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
         "an activation other than silu": fields.get("hidden_act", "silu") != "silu",
         "attention_bias": name != "Qwen2ForCausalLM" and bool(fields.get("attention_bias")),
         "mlp_bias": bool(fields.get("mlp_bias")),
-        "use_sliding_window": bool(fields.get("use_sliding_window")),
+        "use_sliding_window in this architecture": name not in OPTIONAL_WINDOWS and bool(fields.get("use_sliding_window")),
         "quantization_config": fields.get("quantization_config") is not None,
     }
     for what, present in refused.items():
@@ -64,8 +68,26 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
         norm_eps=float(fields.get("rms_norm_eps", 1e-6)),
         tied_embeddings=bool(fields.get("tie_word_embeddings", False)),
         rope_scaling=read_scaling(rope, fields, origin),
+        sliding_window=_read_window(name, fields, origin),
         **ARCHITECTURES[name],
     )
     if config.heads % config.kv_heads or config.head_size % 2:
         raise ValueError(f"{origin}: {config.heads} heads of size {config.head_size} over {config.kv_heads} key-value heads do not fit")
     return config
+
+
+def _read_window(name: str, fields: dict[str, Any], origin: str) -> Optional[SlidingWindow]:
+    """The sliding window, by the rules of each architecture in transformers."""
+    layers = fields["num_hidden_layers"]
+    has_window = name == "MistralForCausalLM" or (name in OPTIONAL_WINDOWS and fields.get("use_sliding_window"))
+    size = fields.get("sliding_window", 4096) if has_window else None
+    begin = 0 if name == "MistralForCausalLM" else fields.get("max_window_layers", 28)
+    usual = [SLIDING if size is not None and layer >= begin else FULL for layer in range(layers)]
+    kinds = fields.get("layer_types") or usual
+    for kind in kinds:
+        if kind not in (FULL, SLIDING):
+            raise ValueError(f"{origin}: not supported: layer_types with {kind!r}; only {FULL!r} and {SLIDING!r} are")
+    sliding = tuple(layer for layer, kind in enumerate(kinds) if kind == SLIDING)
+    if len(kinds) != layers or (sliding and size is None) or (name == "MistralForCausalLM" and kinds != usual):
+        raise ValueError(f"{origin}: not supported: layer_types {kinds}, which do not fit this architecture's layers and sliding_window {size}")
+    return SlidingWindow(size, sliding) if size is not None and sliding else None

@@ -45,9 +45,11 @@ class Projection(NamedTuple):
 
 
 class Attend(Protocol):
-    """Attention of one layer: from queries, keys and values [tokens, heads, size] to [tokens, heads, size]."""
+    """Attention of one layer, which may see only the last tokens: from queries, keys and values [tokens, heads, size]
+    to [tokens, heads, size].
+    """
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor: ...
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, window: Optional[int] = None) -> Tensor: ...
 
 
 class LayerWeights(NamedTuple):
@@ -110,11 +112,11 @@ def add_projection(x: Tensor, y: Tensor, p: Projection) -> None:
 
 
 def packed_layer(
-    x: Tensor, cos: Tensor, sin: Tensor, ends: Tensor, longest: int, w: LayerWeights, config: ModelConfig
+    x: Tensor, cos: Tensor, sin: Tensor, ends: Tensor, longest: int, window: Optional[int], w: LayerWeights, config: ModelConfig
 ) -> Tensor:
     """A whole layer over packed sequences on a GPU."""
     q, k, v = before_attention(x, cos, sin, w, config)
-    return after_attention(x, flash_attention(q, k, v, ends, longest), w, config)
+    return after_attention(x, flash_attention(q, k, v, ends, longest, window), w, config)
 
 
 class Compiled(NamedTuple):
@@ -132,7 +134,7 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int, rank: int, device: torch.device, dtype: torch.dtype) -> None:
         super().__init__()
-        self.config, self.layer, self.rank = config, layer, rank
+        self.config, self.layer, self.rank, self.window = config, layer, rank, config.window_of(layer)
         hidden, mlp = config.hidden_size, config.mlp_size
         queries, keys = config.heads * config.head_size, config.kv_heads * config.head_size
         make = lambda *shape: nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
@@ -162,11 +164,11 @@ class Block(nn.Module):
             self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"), self.query_norm, self.key_norm
         )
         if self.compiled is not None and x.is_cuda and isinstance(attend, PackedAttention):
-            return self.compiled.packed(x, cos, sin, attend.ends, attend.longest, weights, config)
+            return self.compiled.packed(x, cos, sin, attend.ends, attend.longest, self.window, weights, config)
         if x.is_cuda and isinstance(attend, PagedAttention):
             return self._decode(x, cos, sin, attend, weights)
         parts = self.compiled or UNCOMPILED
-        attended = attend(self.layer, *parts.before(x, cos, sin, weights, config))
+        attended = attend(self.layer, *parts.before(x, cos, sin, weights, config), self.window)
         return parts.after(x, attended, weights, config)
 
     def _decode(self, x: Tensor, cos: Tensor, sin: Tensor, attend: PagedAttention, w: LayerWeights) -> Tensor:
@@ -177,7 +179,7 @@ class Block(nn.Module):
         q, k, v = split_heads(project(rms_norm_gpu(x, w.attention_norm, eps), w.qkv), self.config)
         if w.query_norm is not None and w.key_norm is not None:
             q, k = (rms_norm_gpu(y.flatten(0, 1), norm, eps).view_as(y) for y, norm in ((q, w.query_norm), (k, w.key_norm)))
-        add_projection(x, attend(self.layer, q, k, v, (cos, sin)).flatten(1), w.out)
+        add_projection(x, attend(self.layer, q, k, v, self.window, (cos, sin)).flatten(1), w.out)
         add_projection(x, swiglu_gpu(project(rms_norm_gpu(x, w.mlp_norm, eps), w.gate_up)), w.down)
         return x
 

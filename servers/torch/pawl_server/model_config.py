@@ -8,6 +8,14 @@ from .rope import RopeScaling
 
 
 @dataclass(frozen=True)
+class SlidingWindow:
+    """Layers in which a token sees only itself and the `size - 1` tokens before it."""
+
+    size: int
+    layers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """Everything that determines a model's tensors and arithmetic."""
 
@@ -27,5 +35,11 @@ class ModelConfig:
     # Queries and keys have a norm over each head before they are rotated, as in Qwen3.
     qk_norms: bool = False
     rope_scaling: Optional[RopeScaling] = None
+    sliding_window: Optional[SlidingWindow] = None
     # Whether the model is defined here; all others are left to transformers.
     built_in: bool = True
+
+    def window_of(self, layer: int) -> Optional[int]:
+        """The tokens that a layer sees; None if it sees all that the model can read."""
+        window = self.sliding_window
+        return window.size if window is not None and layer in window.layers and window.size < self.max_context else None

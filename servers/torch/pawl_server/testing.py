@@ -20,6 +20,7 @@ CONFIG = {
     "tie_word_embeddings": True,
 }  # fmt: skip
 LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
+MISTRAL = {"architectures": ["MistralForCausalLM"], "model_type": "mistral"}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 8.0}
 # What each architecture that is defined here changes in CONFIG.
@@ -30,6 +31,13 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "linear rope": {**LLAMA, "rope_scaling": {"type": "linear", "factor": 4.0}},
     "dynamic rope": {**LLAMA, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0}},
     "qwen3": {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "head_dim": 6},
+    "qwen3 window": {
+        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "use_sliding_window": True, "sliding_window": 20,
+        "max_window_layers": 1,
+    },
+    "mistral": {**MISTRAL, "sliding_window": None},
+    "mistral window": {**MISTRAL, "sliding_window": 70},
+    "mistral wide window": {**MISTRAL, "sliding_window": 4096},
     "yarn rope": {**LLAMA, "head_dim": 8, "rope_theta": 500.0, "rope_scaling": YARN},
 }  # fmt: skip
 ALONE = Ranks(0, 1, torch.device("cpu"), None)

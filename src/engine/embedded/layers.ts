@@ -285,24 +285,25 @@ export function logSumExp(logits: Tensor, probabilities: Tensor): Tensor {
 
 /**
  * The additive mask [rows, 1, queries, length] of causal attention, from the positions of queries
- * [rows, queries] and keys [rows, length]: a token sees itself and what came before it.
+ * [rows, queries] and keys [rows, length] (or [1, length] for all rows): a token sees itself and
+ * what came before it, in a window only the last tokens of it.
  */
-export function causalMask(queries: Tensor, keys: Tensor): Tensor {
+export function causalMask(queries: Tensor, keys: Tensor, window?: number): Tensor {
   const graph = keys.graph;
-  const shape = [keys.shape[0]!, 1, queries.shape[1]!, keys.shape[1]!];
+  const shape = [queries.shape[0]!, 1, queries.shape[1]!, keys.shape[1]!];
   const spread = (x: Tensor, axes: readonly [number, number]) =>
     emit({
       op: "Unsqueeze",
       inputs: [x, intVector(graph, axes)],
       type: x.type,
-      shape: axes[1] === 3 ? [shape[0]!, 1, x.shape[1]!, 1] : [shape[0]!, 1, 1, x.shape[1]!],
+      shape: axes[1] === 3 ? [x.shape[0]!, 1, x.shape[1]!, 1] : [x.shape[0]!, 1, 1, x.shape[1]!],
     });
-  const visible = emit({
-    op: "GreaterOrEqual",
-    inputs: [spread(queries, [1, 3]), spread(keys, [1, 2])],
-    type: "bool",
-    shape,
-  });
+  const [query, key] = [spread(queries, [1, 3]), spread(keys, [1, 2])];
+  const compare = (op: string, a: Tensor, b: Tensor) =>
+    emit({ op, inputs: [a, b], type: "bool", shape });
+  const past = compare("GreaterOrEqual", query, key);
+  const visible =
+    window === undefined ? past : compare("And", past, compare("Less", query, later(key, window)));
   return emit({
     op: "Where",
     inputs: [visible, floatVector(graph, [0]), floatVector(graph, [MASKED])],
@@ -310,12 +311,26 @@ export function causalMask(queries: Tensor, keys: Tensor): Tensor {
   });
 }
 
+/** Positions that many tokens later. */
+function later(positions: Tensor, tokens: number): Tensor {
+  const { graph, shape, type } = positions;
+  const count = emit({
+    op: "Cast",
+    inputs: [intVector(graph, [tokens])],
+    attributes: { to: { int: 6 } },
+    type,
+    shape: [1],
+    graph,
+  });
+  return emit({ op: "Add", inputs: [positions, count], type, shape });
+}
+
 /** The masks of causal attention for the given number of blocks, from positions [rows, length]. */
-export function blockMasks(positions: Tensor, count: number): readonly Tensor[] {
+export function blockMasks(positions: Tensor, count: number, window?: number): readonly Tensor[] {
   const length = positions.shape[1]!;
   const blocks = splitAxis(positions, 1, count);
   return blocks.map((queries, i) =>
-    causalMask(queries, concatAxis(blocks.slice(0, i + 1), 1, part(length, i + 1, count))),
+    causalMask(queries, concatAxis(blocks.slice(0, i + 1), 1, part(length, i + 1, count)), window),
   );
 }
 

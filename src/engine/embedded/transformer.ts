@@ -4,7 +4,7 @@
  * Training, scoring, prefill and decode are built from the same pieces. They differ only in which
  * positions they compute and where keys and values come from.
  */
-import type { ModelConfig } from "../weights/model-config.js";
+import { type ModelConfig, windowOf, windowsOf } from "../weights/model-config.js";
 import {
   EMBEDDING,
   FINAL_NORM,
@@ -68,6 +68,15 @@ export interface Context {
 /** The embedding of ids [tokens]. */
 export function embed(context: Context, ids: Tensor): Tensor {
   return lookup(weight(context.weights, EMBEDDING), ids);
+}
+
+/** What layers share if they see as many tokens as one another, such as masks; by layer. */
+export function byWindow<T>(
+  config: ModelConfig,
+  make: (window: number | undefined) => T,
+): (layer: number) => T {
+  const made = new Map(windowsOf(config).map((window) => [window, make(window)]));
+  return (layer) => made.get(windowOf(config, layer))!;
 }
 
 /** A batch of packed rows inside a graph. */

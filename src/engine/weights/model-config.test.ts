@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../engine.js";
-import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
+import {
+  formatModelConfig,
+  type ModelConfig,
+  parseModelConfig,
+  windowsOf,
+} from "./model-config.js";
 import type { RopeScaling } from "./rope.js";
 
 const size = fc.integer({ min: 1, max: 200 });
@@ -35,6 +40,7 @@ const anyConfig: fc.Arbitrary<ModelConfig> = fc
       { architecture: "LlamaForCausalLM", qkvBias: false },
       { architecture: "Qwen2ForCausalLM", qkvBias: true },
       { architecture: "Qwen3ForCausalLM", qkvBias: false, qkNorms: true },
+      { architecture: "MistralForCausalLM", qkvBias: false },
     ),
     tokens: fc.option(fc.record({ bosTokenId: size, eosTokenIds: fc.array(size) })),
   })
@@ -129,6 +135,31 @@ describe("model configuration", () => {
     expect(parseModelConfig({ ...qwen3, head_dim: 64 }, "config.json").headSize).toBe(64);
   });
 
+  it("reads sliding windows where each architecture has them", () => {
+    const windowIn = (name: string, change: object) =>
+      parseModelConfig({ ...QWEN, architectures: [name], ...change }, "config.json").slidingWindow;
+    const some = { use_sliding_window: true, sliding_window: 64, max_window_layers: 1 };
+    expect(windowIn("Qwen2ForCausalLM", some)).toEqual({ size: 64, layers: [1, 2] });
+    expect(windowIn("Qwen2ForCausalLM", { ...some, use_sliding_window: false })).toBe(undefined);
+    expect(windowIn("Qwen3ForCausalLM", { ...some, max_window_layers: 3 })).toBe(undefined);
+    const types = ["sliding_attention", "full_attention", "full_attention"];
+    expect(windowIn("Qwen3ForCausalLM", { ...some, layer_types: types })?.layers).toEqual([0]);
+    expect(windowIn("MistralForCausalLM", { sliding_window: null })).toBe(undefined);
+    expect(windowIn("MistralForCausalLM", {})).toEqual({ size: 4096, layers: [0, 1, 2] });
+    expect(windowIn("LlamaForCausalLM", { sliding_window: 64 })).toBe(undefined);
+  });
+
+  it("has no window in layers that see the whole context", () => {
+    const of = (sliding_window: number) =>
+      parseModelConfig(
+        { ...QWEN, architectures: ["MistralForCausalLM"], sliding_window },
+        "config.json",
+      );
+    expect(windowsOf(of(511))).toEqual([511]);
+    expect(windowsOf(of(512))).toEqual([undefined]);
+    expect(formatModelConfig(of(4096))).toMatchObject({ sliding_window: 4096 });
+  });
+
   it("names an architecture without a name by its biases", () => {
     const { architecture: _, ...rest } = parseModelConfig(QWEN, "config.json");
     expect(formatModelConfig(rest)).toMatchObject({ architectures: ["Qwen2ForCausalLM"] });
@@ -168,7 +199,24 @@ describe("model configuration", () => {
     [{ architectures: ["LlamaForCausalLM"], attention_bias: true }, /attention_bias, which/],
     [{ architectures: ["Qwen3ForCausalLM"], attention_bias: true }, /attention_bias, which/],
     [{ mlp_bias: true }, /mlp_bias/],
-    [{ use_sliding_window: true }, /use_sliding_window/],
+    [
+      { architectures: ["LlamaForCausalLM"], use_sliding_window: true },
+      /use_sliding_window in this/,
+    ],
+    [
+      { layer_types: Array(3).fill("chunked_attention") },
+      /layer_types with "chunked_attention"; only/,
+    ],
+    [{ layer_types: ["full_attention"] }, /layer_types for 1 layers; the model has 3/],
+    [{ layer_types: Array(3).fill("sliding_attention") }, /in a model without a sliding window/],
+    [
+      {
+        architectures: ["MistralForCausalLM"],
+        sliding_window: 9,
+        layer_types: ["full_attention", "sliding_attention", "sliding_attention"],
+      },
+      /layer_types that differ from layer to layer/,
+    ],
     [{ quantization_config: { bits: 4 } }, /quantization_config/],
     [{ hidden_size: "112" }, /^config\.json: hidden_size: .*expected number, received string/],
     [{ vocab_size: undefined }, /vocab_size/],

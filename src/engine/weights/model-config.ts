@@ -2,6 +2,13 @@
 import { z } from "zod";
 import { EngineError } from "../engine.js";
 import { formatRopeScaling, parseRopeScaling, type RopeScaling, ropeFields } from "./rope.js";
+import {
+  formatSlidingWindow,
+  parseSlidingWindow,
+  type SlidingWindow,
+  type WindowRule,
+  windowFields,
+} from "./sliding-window.js";
 
 /** Everything that determines a model's tensors and arithmetic. */
 export interface ModelConfig {
@@ -32,6 +39,8 @@ export interface ModelConfig {
   readonly qkvBias: boolean;
   /** Queries and keys have a norm over each head before they are rotated, as in Qwen3. */
   readonly qkNorms?: boolean;
+  /** Layers that see only the last tokens; if undefined, there are none. */
+  readonly slidingWindow?: SlidingWindow;
   /** Copied for other programs that read a checkpoint; the engine does not use them. */
   readonly bosTokenId?: number;
   readonly eosTokenIds?: readonly number[];
@@ -41,17 +50,20 @@ export interface ModelConfig {
 interface Meaning {
   readonly modelType: string;
   readonly traits: Pick<ModelConfig, "qkvBias" | "qkNorms">;
+  readonly windows: WindowRule;
   readonly headSize?: number;
 }
 
 const ARCHITECTURES = {
-  LlamaForCausalLM: { modelType: "llama", traits: { qkvBias: false } },
-  Qwen2ForCausalLM: { modelType: "qwen2", traits: { qkvBias: true } },
+  LlamaForCausalLM: { modelType: "llama", traits: { qkvBias: false }, windows: "none" },
+  Qwen2ForCausalLM: { modelType: "qwen2", traits: { qkvBias: true }, windows: "last layers" },
   Qwen3ForCausalLM: {
     modelType: "qwen3",
     traits: { qkvBias: false, qkNorms: true },
+    windows: "last layers",
     headSize: 128,
   },
+  MistralForCausalLM: { modelType: "mistral", traits: { qkvBias: false }, windows: "all layers" },
 } satisfies Readonly<Record<string, Meaning>>;
 
 export type Architecture = keyof typeof ARCHITECTURES;
@@ -88,7 +100,7 @@ const fileSchema = z.looseObject({
   tie_word_embeddings: z.boolean().default(false),
   attention_bias: z.boolean().default(false),
   mlp_bias: z.boolean().default(false),
-  use_sliding_window: z.boolean().default(false),
+  ...windowFields,
   quantization_config: z.unknown().optional(),
   bos_token_id: tokenId.nullish(),
   eos_token_id: z.union([tokenId, z.array(tokenId)]).nullish(),
@@ -102,6 +114,12 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
   const fields = parsed.data;
   refuseUnsupported(fields, architecture, file);
   const { theta, scaling } = ropeOf(fields, file);
+  const windows = parseSlidingWindow(
+    fields,
+    ARCHITECTURES[architecture].windows,
+    fields.num_hidden_layers,
+  );
+  if ("problem" in windows) throw new EngineError(`${file}: not supported: ${windows.problem}`);
   const meaning: Meaning = ARCHITECTURES[architecture];
   const perHead = Math.floor(fields.hidden_size / fields.num_attention_heads);
   const { bos_token_id: bos, eos_token_id: eos } = fields;
@@ -120,6 +138,7 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
     normEps: fields.rms_norm_eps,
     tiedEmbeddings: fields.tie_word_embeddings,
     ...meaning.traits,
+    ...(windows.window && { slidingWindow: windows.window }),
     ...(bos == null ? {} : { bosTokenId: bos }),
     ...(eos == null ? {} : { eosTokenIds: typeof eos === "number" ? [eos] : eos }),
   };
@@ -149,9 +168,32 @@ export function formatModelConfig(config: ModelConfig): Readonly<Record<string, 
     rms_norm_eps: config.normEps,
     hidden_act: "silu",
     tie_word_embeddings: config.tiedEmbeddings,
+    ...formatSlidingWindow(
+      config.slidingWindow,
+      ARCHITECTURES[architecture].windows,
+      config.layers,
+    ),
     ...(config.bosTokenId === undefined ? {} : { bos_token_id: config.bosTokenId }),
     ...(config.eosTokenIds === undefined ? {} : { eos_token_id: config.eosTokenIds }),
   };
+}
+
+/**
+ * The tokens that a layer sees, if they are fewer than the model can read; undefined if it sees
+ * everything.
+ */
+export function windowOf(
+  { slidingWindow, maxContext }: ModelConfig,
+  layer: number,
+): number | undefined {
+  if (slidingWindow === undefined || slidingWindow.size >= maxContext) return undefined;
+  return slidingWindow.layers.includes(layer) ? slidingWindow.size : undefined;
+}
+
+/** The different windows of a model's layers; one of them may be undefined. */
+export function windowsOf(config: ModelConfig): readonly (number | undefined)[] {
+  const windows = Array.from({ length: config.layers }, (_, layer) => windowOf(config, layer));
+  return [...new Set(windows)];
 }
 
 /** Rejects sizes that do not fit together; errors name `origin` as their source. */
@@ -209,7 +251,6 @@ function refuseUnsupported(
       "attention_bias, which gives the output projection a bias too",
     ],
     [fields.mlp_bias, "mlp_bias"],
-    [fields.use_sliding_window, "use_sliding_window; only full causal attention is"],
     [
       fields.quantization_config != null,
       "quantization_config; only weights in F32, F16 or BF16 are",
