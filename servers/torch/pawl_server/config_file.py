@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 from .model_config import ModelConfig, SlidingWindow
 from .other_config import read_other_config
@@ -17,12 +17,16 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "Qwen2ForCausalLM": {"qkv_bias": True},
     "Qwen3ForCausalLM": {"qk_norms": True},
     "MistralForCausalLM": {},
+    "SmolLM3ForCausalLM": {},
 }
 # Architectures that have a sliding window in some layers only if `use_sliding_window` is set.
-OPTIONAL_WINDOWS = ("Qwen2ForCausalLM", "Qwen3ForCausalLM")
+OPTIONAL_WINDOWS = ("Qwen2ForCausalLM", "Qwen3ForCausalLM", "SmolLM3ForCausalLM")
 FULL, SLIDING = "full_attention", "sliding_attention"
-# Sizes of heads that may be missing in config.json.
-HEAD_SIZES = {"Qwen3ForCausalLM": 128}
+# Their own values of what may be missing in config.json.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "Qwen3ForCausalLM": {"head_dim": 128},
+    "SmolLM3ForCausalLM": {"rope_theta": 2e6, "tie_word_embeddings": True, "sliding_window": None},
+}
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -42,6 +46,7 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
     name = next((name for name in ARCHITECTURES if name in names), None)
     if name is None:
         raise ValueError(f"{origin}: architecture {names} is not supported; supported: {', '.join(ARCHITECTURES)}")
+    fields = {**DEFAULTS.get(name, {}), **fields}
     # If both spellings are there, transformers reads the older one.
     rope = fields.get("rope_scaling") or fields.get("rope_parameters") or {}
     refused = {
@@ -55,20 +60,22 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
         if present:
             raise ValueError(f"{origin}: not supported: {what}")
     heads = fields["num_attention_heads"]
+    unrotated = _read_unrotated(fields, origin) if name == "SmolLM3ForCausalLM" else ()
     config = ModelConfig(
         vocabulary_size=fields["vocab_size"],
         hidden_size=fields["hidden_size"],
         layers=fields["num_hidden_layers"],
         heads=heads,
         kv_heads=fields.get("num_key_value_heads") or heads,
-        head_size=fields.get("head_dim") or HEAD_SIZES.get(name) or fields["hidden_size"] // heads,
+        head_size=fields.get("head_dim") or fields["hidden_size"] // heads,
         mlp_size=fields["intermediate_size"],
         max_context=fields["max_position_embeddings"],
         rope_theta=float(rope.get("rope_theta") or fields.get("rope_theta") or 10_000),
         norm_eps=float(fields.get("rms_norm_eps", 1e-6)),
         tied_embeddings=bool(fields.get("tie_word_embeddings", False)),
         rope_scaling=read_scaling(rope, fields, origin),
-        sliding_window=_read_window(name, fields, origin),
+        unrotated_layers=unrotated,
+        sliding_window=_read_window(name, fields, unrotated, origin),
         **ARCHITECTURES[name],
     )
     if config.heads % config.kv_heads or config.head_size % 2:
@@ -76,18 +83,32 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
     return config
 
 
-def _read_window(name: str, fields: dict[str, Any], origin: str) -> Optional[SlidingWindow]:
+def _read_unrotated(fields: dict[str, Any], origin: str) -> tuple[int, ...]:
+    """The layers without a rotary embedding: those with a zero in `no_rope_layers`, or every nth."""
+    layers, marks = fields["num_hidden_layers"], fields.get("no_rope_layers")
+    if marks is None:
+        return tuple(range(layers))[fields.get("no_rope_layer_interval", 4) - 1 :: fields.get("no_rope_layer_interval", 4)]
+    if len(marks) < layers:
+        raise ValueError(f"{origin}: no_rope_layers has {len(marks)} entries; expected one for each of {layers} layers")
+    return tuple(layer for layer in range(layers) if not marks[layer])
+
+
+def _read_window(name: str, fields: dict[str, Any], unrotated: Sequence[int], origin: str) -> Optional[SlidingWindow]:
     """The sliding window, by the rules of each architecture in transformers."""
-    layers = fields["num_hidden_layers"]
-    has_window = name == "MistralForCausalLM" or (name in OPTIONAL_WINDOWS and fields.get("use_sliding_window"))
-    size = fields.get("sliding_window", 4096) if has_window else None
-    begin = 0 if name == "MistralForCausalLM" else fields.get("max_window_layers", 28)
-    usual = [SLIDING if size is not None and layer >= begin else FULL for layer in range(layers)]
+    layers = range(fields["num_hidden_layers"])
+    used = name == "MistralForCausalLM" or (name in OPTIONAL_WINDOWS and fields.get("use_sliding_window"))
+    size = fields.get("sliding_window", 4096) if used else None
+    usual_layers: Sequence[int] = layers
+    if name == "SmolLM3ForCausalLM":
+        usual_layers = unrotated
+    elif name in OPTIONAL_WINDOWS:
+        usual_layers = layers[fields.get("max_window_layers", 28) :]
+    usual = [SLIDING if size is not None and layer in usual_layers else FULL for layer in layers]
     kinds = fields.get("layer_types") or usual
     for kind in kinds:
         if kind not in (FULL, SLIDING):
             raise ValueError(f"{origin}: not supported: layer_types with {kind!r}; only {FULL!r} and {SLIDING!r} are")
     sliding = tuple(layer for layer, kind in enumerate(kinds) if kind == SLIDING)
-    if len(kinds) != layers or (sliding and size is None) or (name == "MistralForCausalLM" and kinds != usual):
+    if len(kinds) != len(layers) or (sliding and size is None) or (name == "MistralForCausalLM" and kinds != usual):
         raise ValueError(f"{origin}: not supported: layer_types {kinds}, which do not fit this architecture's layers and sliding_window {size}")
     return SlidingWindow(size, sliding) if size is not None and sliding else None

@@ -89,12 +89,14 @@ def swiglu(x: Tensor) -> Tensor:
 
 
 def before_attention(
-    x: Tensor, cos: Tensor, sin: Tensor, w: LayerWeights, config: ModelConfig
+    x: Tensor, cos: Optional[Tensor], sin: Optional[Tensor], w: LayerWeights, config: ModelConfig
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values of a layer, rotated."""
+    """Queries, keys and values of a layer, rotated if it has a rotary embedding."""
     q, k, v = split_heads(project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv), config)
     if w.query_norm is not None and w.key_norm is not None:
         q, k = rms_norm(q, w.query_norm, config.norm_eps), rms_norm(k, w.key_norm, config.norm_eps)
+    if cos is None or sin is None:
+        return q.contiguous(), k.contiguous(), v.contiguous()
     return rotate(q, cos, sin), rotate(k, cos, sin), v.contiguous()
 
 
@@ -112,7 +114,7 @@ def add_projection(x: Tensor, y: Tensor, p: Projection) -> None:
 
 
 def packed_layer(
-    x: Tensor, cos: Tensor, sin: Tensor, ends: Tensor, longest: int, window: Optional[int], w: LayerWeights, config: ModelConfig
+    x: Tensor, cos: Optional[Tensor], sin: Optional[Tensor], ends: Tensor, longest: int, window: Optional[int], w: LayerWeights, config: ModelConfig
 ) -> Tensor:
     """A whole layer over packed sequences on a GPU."""
     q, k, v = before_attention(x, cos, sin, w, config)
@@ -158,8 +160,10 @@ class Block(nn.Module):
         down, up = getattr(self, f"{name}_lora_down"), getattr(self, f"{name}_lora_up")
         return Projection(getattr(self, f"{name}_weight"), bias, down, up, LORA_ALPHA / max(1, self.rank))
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+    def forward(self, x: Tensor, cos: Optional[Tensor], sin: Optional[Tensor], attend: Attend) -> Tensor:
         config, p = self.config, self.projection
+        if self.layer in config.unrotated_layers:
+            cos = sin = None
         weights = LayerWeights(
             self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"), self.query_norm, self.key_norm
         )
@@ -171,15 +175,17 @@ class Block(nn.Module):
         attended = attend(self.layer, *parts.before(x, cos, sin, weights, config), self.window)
         return parts.after(x, attended, weights, config)
 
-    def _decode(self, x: Tensor, cos: Tensor, sin: Tensor, attend: PagedAttention, w: LayerWeights) -> Tensor:
+    def _decode(
+        self, x: Tensor, cos: Optional[Tensor], sin: Optional[Tensor], attend: PagedAttention, w: LayerWeights
+    ) -> Tensor:
         """The same for one token per row, on a GPU, where every kernel counts; changes x."""
         from .layer_kernel import rms_norm_gpu, swiglu_gpu
 
-        eps = self.config.norm_eps
+        eps, rotation = self.config.norm_eps, None if cos is None or sin is None else (cos, sin)
         q, k, v = split_heads(project(rms_norm_gpu(x, w.attention_norm, eps), w.qkv), self.config)
         if w.query_norm is not None and w.key_norm is not None:
             q, k = (rms_norm_gpu(y.flatten(0, 1), norm, eps).view_as(y) for y, norm in ((q, w.query_norm), (k, w.key_norm)))
-        add_projection(x, attend(self.layer, q, k, v, self.window, (cos, sin)).flatten(1), w.out)
+        add_projection(x, attend(self.layer, q, k, v, self.window, rotation).flatten(1), w.out)
         add_projection(x, swiglu_gpu(project(rms_norm_gpu(x, w.mlp_norm, eps), w.gate_up)), w.down)
         return x
 

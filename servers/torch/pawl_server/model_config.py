@@ -35,6 +35,8 @@ class ModelConfig:
     # Queries and keys have a norm over each head before they are rotated, as in Qwen3.
     qk_norms: bool = False
     rope_scaling: Optional[RopeScaling] = None
+    # Layers without a rotary embedding, as in SmolLM3.
+    unrotated_layers: tuple[int, ...] = ()
     sliding_window: Optional[SlidingWindow] = None
     # Whether the model is defined here; all others are left to transformers.
     built_in: bool = True

@@ -103,10 +103,10 @@ class ArchitectureTest(unittest.TestCase):
                 ids = torch.tensor([*request.prompt, *row.tokens])
                 mask = torch.arange(len(ids) - 1) >= len(request.prompt) - 1
                 scored = score(engine, Sequences((len(ids) - 1,), ids[:-1], ids[1:], mask, {}))[mask]
-                torch.testing.assert_close(scored, torch.tensor(row.logprobs), rtol=0, atol=2e-5)
+                torch.testing.assert_close(scored, torch.tensor(row.logprobs), rtol=0, atol=1e-4)
         saved = Path(self.root.name) / name
         engine.save(saved, optimizer=False)
-        torch.testing.assert_close(score(tiny_engine(str(saved)), sequences), score(engine, sequences), rtol=0, atol=2e-5)
+        torch.testing.assert_close(score(tiny_engine(str(saved)), sequences), score(engine, sequences), rtol=0, atol=1e-4)
 
     def test_what_is_not_supported_is_refused_by_name(self):
         refused = (

@@ -21,6 +21,7 @@ CONFIG = {
 }  # fmt: skip
 LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
 MISTRAL = {"architectures": ["MistralForCausalLM"], "model_type": "mistral"}
+SMOLLM3 = {"architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "pad_token_id": None}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 8.0}
 # What each architecture that is defined here changes in CONFIG.
@@ -38,6 +39,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "mistral": {**MISTRAL, "sliding_window": None},
     "mistral window": {**MISTRAL, "sliding_window": 70},
     "mistral wide window": {**MISTRAL, "sliding_window": 4096},
+    "smollm3": {**SMOLLM3, "no_rope_layer_interval": 2},
+    "smollm3 window": {**SMOLLM3, "no_rope_layers": [0, 1], "use_sliding_window": True, "sliding_window": 20},
     "yarn rope": {**LLAMA, "head_dim": 8, "rope_theta": 500.0, "rope_scaling": YARN},
 }  # fmt: skip
 ALONE = Ranks(0, 1, torch.device("cpu"), None)

@@ -4,7 +4,7 @@
  * Training, scoring, prefill and decode are built from the same pieces. They differ only in which
  * positions they compute and where keys and values come from.
  */
-import { type ModelConfig, windowOf, windowsOf } from "../weights/model-config.js";
+import { isRotated, type ModelConfig, windowOf, windowsOf } from "../weights/model-config.js";
 import {
   EMBEDDING,
   FINAL_NORM,
@@ -134,7 +134,10 @@ export function project(
   const normed =
     config.qkNorms && which !== "value" ? normHeads(context, index, which, biased) : biased;
   const flat = reshape(normed, [rows, length, heads * config.headSize]);
-  const placed = which === "value" ? flat : rotate(flat, positions, context.tables, heads);
+  const placed =
+    which === "value" || !isRotated(config, index)
+      ? flat
+      : rotate(flat, positions, context.tables, heads);
   return transpose(reshape(placed, [rows, length, heads, config.headSize]), [0, 2, 1, 3]);
 }
 

@@ -42,7 +42,9 @@ const anyConfig: fc.Arbitrary<ModelConfig> = fc
       { architecture: "Qwen3ForCausalLM", qkvBias: false, qkNorms: true },
       { architecture: "MistralForCausalLM", qkvBias: false },
     ),
-    tokens: fc.option(fc.record({ bosTokenId: size, eosTokenIds: fc.array(size) })),
+    tokens: fc.option(
+      fc.record({ bosTokenId: size, eosTokenIds: fc.array(size), padTokenId: size }),
+    ),
   })
   .map(({ group, halfHead, tokens, ropeScaling, named, ...rest }) => ({
     ...rest,
@@ -149,6 +151,30 @@ describe("model configuration", () => {
     expect(windowIn("LlamaForCausalLM", { sliding_window: 64 })).toBe(undefined);
   });
 
+  it("reads which layers of SmolLM3 have no rotary embedding", () => {
+    const read = (change: object) =>
+      parseModelConfig(
+        {
+          ...QWEN,
+          architectures: ["SmolLM3ForCausalLM"],
+          rope_theta: undefined,
+          tie_word_embeddings: undefined,
+          ...change,
+        },
+        "config.json",
+      );
+    expect(read({})).toMatchObject({ ropeTheta: 2_000_000, tiedEmbeddings: true });
+    expect(read({}).unrotatedLayers).toBe(undefined);
+    expect(read({ num_hidden_layers: 9 }).unrotatedLayers).toEqual([3, 7]);
+    const marked = { no_rope_layers: [0, 1, 0], use_sliding_window: true, sliding_window: 64 };
+    expect(read(marked)).toMatchObject({
+      unrotatedLayers: [0, 2],
+      slidingWindow: { size: 64, layers: [0, 2] },
+    });
+    const { bosTokenId: _, eosTokenIds: __, ...config } = read(marked);
+    expect(parseModelConfig(formatModelConfig(config), "config.json")).toEqual(config);
+  });
+
   it("has no window in layers that see the whole context", () => {
     const of = (sliding_window: number) =>
       parseModelConfig(
@@ -206,6 +232,10 @@ describe("model configuration", () => {
     [
       { layer_types: Array(3).fill("chunked_attention") },
       /layer_types with "chunked_attention"; only/,
+    ],
+    [
+      { architectures: ["SmolLM3ForCausalLM"], no_rope_layers: [1, 0] },
+      /no_rope_layers has 2 entries; expected one for each of 3 layers/,
     ],
     [{ layer_types: ["full_attention"] }, /layer_types for 1 layers; the model has 3/],
     [{ layer_types: Array(3).fill("sliding_attention") }, /in a model without a sliding window/],

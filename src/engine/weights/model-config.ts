@@ -39,11 +39,14 @@ export interface ModelConfig {
   readonly qkvBias: boolean;
   /** Queries and keys have a norm over each head before they are rotated, as in Qwen3. */
   readonly qkNorms?: boolean;
+  /** Layers without a rotary embedding, as in SmolLM3; default: none. */
+  readonly unrotatedLayers?: readonly number[];
   /** Layers that see only the last tokens; if undefined, there are none. */
   readonly slidingWindow?: SlidingWindow;
   /** Copied for other programs that read a checkpoint; the engine does not use them. */
   readonly bosTokenId?: number;
   readonly eosTokenIds?: readonly number[];
+  readonly padTokenId?: number;
 }
 
 /** What the name of an architecture says about a model, and its own defaults for config.json. */
@@ -51,7 +54,11 @@ interface Meaning {
   readonly modelType: string;
   readonly traits: Pick<ModelConfig, "qkvBias" | "qkNorms">;
   readonly windows: WindowRule;
+  /** It may have layers without a rotary embedding. */
+  readonly unrotated?: boolean;
   readonly headSize?: number;
+  readonly ropeTheta?: number;
+  readonly tiedEmbeddings?: boolean;
 }
 
 const ARCHITECTURES = {
@@ -64,6 +71,14 @@ const ARCHITECTURES = {
     headSize: 128,
   },
   MistralForCausalLM: { modelType: "mistral", traits: { qkvBias: false }, windows: "all layers" },
+  SmolLM3ForCausalLM: {
+    modelType: "smollm3",
+    traits: { qkvBias: false },
+    windows: "unrotated layers",
+    unrotated: true,
+    ropeTheta: 2_000_000,
+    tiedEmbeddings: true,
+  },
 } satisfies Readonly<Record<string, Meaning>>;
 
 export type Architecture = keyof typeof ARCHITECTURES;
@@ -97,13 +112,16 @@ const fileSchema = z.looseObject({
   original_max_position_embeddings: positive.optional(),
   rms_norm_eps: z.number().nonnegative().default(1e-6),
   hidden_act: z.string().default("silu"),
-  tie_word_embeddings: z.boolean().default(false),
+  tie_word_embeddings: z.boolean().optional(),
   attention_bias: z.boolean().default(false),
   mlp_bias: z.boolean().default(false),
+  no_rope_layers: z.array(z.int().min(0).max(1)).nullish(),
+  no_rope_layer_interval: positive.default(4),
   ...windowFields,
   quantization_config: z.unknown().optional(),
   bos_token_id: tokenId.nullish(),
   eos_token_id: z.union([tokenId, z.array(tokenId)]).nullish(),
+  pad_token_id: z.int().nullish(),
 });
 
 /** The model that the parsed content of a config.json describes; `file` is named in errors. */
@@ -113,34 +131,34 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
   if (!parsed.success) throw new EngineError(`${file}: ${describe(parsed.error)}`);
   const fields = parsed.data;
   refuseUnsupported(fields, architecture, file);
-  const { theta, scaling } = ropeOf(fields, file);
-  const windows = parseSlidingWindow(
-    fields,
-    ARCHITECTURES[architecture].windows,
-    fields.num_hidden_layers,
-  );
-  if ("problem" in windows) throw new EngineError(`${file}: not supported: ${windows.problem}`);
   const meaning: Meaning = ARCHITECTURES[architecture];
+  const { theta, scaling } = ropeOf(fields, file);
+  const layers = fields.num_hidden_layers;
+  const unrotated = meaning.unrotated ? unrotatedOf(fields, file) : [];
+  const windows = parseSlidingWindow(fields, meaning.windows, layers, unrotated);
+  if ("problem" in windows) throw new EngineError(`${file}: not supported: ${windows.problem}`);
   const perHead = Math.floor(fields.hidden_size / fields.num_attention_heads);
-  const { bos_token_id: bos, eos_token_id: eos } = fields;
+  const { bos_token_id: bos, eos_token_id: eos, pad_token_id: pad } = fields;
   const config: ModelConfig = {
     architecture,
     vocabularySize: fields.vocab_size,
     hiddenSize: fields.hidden_size,
-    layers: fields.num_hidden_layers,
+    layers,
     heads: fields.num_attention_heads,
     kvHeads: fields.num_key_value_heads ?? fields.num_attention_heads,
     headSize: fields.head_dim ?? meaning.headSize ?? perHead,
     mlpSize: fields.intermediate_size,
     maxContext: fields.max_position_embeddings,
-    ropeTheta: theta,
+    ropeTheta: theta ?? meaning.ropeTheta ?? 10_000,
     ...(scaling === undefined ? {} : { ropeScaling: scaling }),
     normEps: fields.rms_norm_eps,
-    tiedEmbeddings: fields.tie_word_embeddings,
+    tiedEmbeddings: fields.tie_word_embeddings ?? meaning.tiedEmbeddings ?? false,
     ...meaning.traits,
+    ...(unrotated.length > 0 && { unrotatedLayers: unrotated }),
     ...(windows.window && { slidingWindow: windows.window }),
     ...(bos == null ? {} : { bosTokenId: bos }),
     ...(eos == null ? {} : { eosTokenIds: typeof eos === "number" ? [eos] : eos }),
+    ...(pad == null ? {} : { padTokenId: pad }),
   };
   checkModelConfig(config, file);
   return config;
@@ -150,9 +168,10 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
 export function formatModelConfig(config: ModelConfig): Readonly<Record<string, unknown>> {
   const architecture =
     config.architecture ?? (config.qkvBias ? "Qwen2ForCausalLM" : "LlamaForCausalLM");
+  const meaning: Meaning = ARCHITECTURES[architecture];
   return {
     architectures: [architecture],
-    model_type: ARCHITECTURES[architecture].modelType,
+    model_type: meaning.modelType,
     vocab_size: config.vocabularySize,
     hidden_size: config.hiddenSize,
     num_hidden_layers: config.layers,
@@ -168,14 +187,22 @@ export function formatModelConfig(config: ModelConfig): Readonly<Record<string, 
     rms_norm_eps: config.normEps,
     hidden_act: "silu",
     tie_word_embeddings: config.tiedEmbeddings,
-    ...formatSlidingWindow(
-      config.slidingWindow,
-      ARCHITECTURES[architecture].windows,
-      config.layers,
-    ),
+    ...(meaning.unrotated && {
+      no_rope_layers: Array.from({ length: config.layers }, (_, layer) =>
+        isRotated(config, layer) ? 1 : 0,
+      ),
+    }),
+    ...formatSlidingWindow(config.slidingWindow, meaning.windows, config.layers),
     ...(config.bosTokenId === undefined ? {} : { bos_token_id: config.bosTokenId }),
     ...(config.eosTokenIds === undefined ? {} : { eos_token_id: config.eosTokenIds }),
+    // Written even if there is none: some architectures have a default that may not exist here.
+    pad_token_id: config.padTokenId ?? null,
   };
+}
+
+/** Whether a layer has a rotary embedding. */
+export function isRotated({ unrotatedLayers }: ModelConfig, layer: number): boolean {
+  return unrotatedLayers?.includes(layer) !== true;
 }
 
 /**
@@ -236,7 +263,19 @@ function ropeOf(fields: z.infer<typeof fileSchema>, file: string) {
     },
   );
   if ("problem" in parsed) throw new EngineError(`${file}: not supported: ${parsed.problem}`);
-  return { theta: given.rope_theta ?? fields.rope_theta ?? 10_000, scaling: parsed.scaling };
+  return { theta: given.rope_theta ?? fields.rope_theta, scaling: parsed.scaling };
+}
+
+/** The layers without a rotary embedding: those with a zero in `no_rope_layers`, or every nth. */
+function unrotatedOf(fields: z.infer<typeof fileSchema>, file: string): readonly number[] {
+  const { num_hidden_layers: layers, no_rope_layers: marks } = fields;
+  if (marks != null && marks.length < layers)
+    throw new EngineError(
+      `${file}: no_rope_layers has ${marks.length} entries; expected one for each of ${layers} layers`,
+    );
+  return Array.from({ length: layers }, (_, layer) => layer).filter((layer) =>
+    marks == null ? (layer + 1) % fields.no_rope_layer_interval === 0 : marks[layer] === 0,
+  );
 }
 
 function refuseUnsupported(

@@ -13,14 +13,16 @@ export type WindowRule =
   | "none"
   | "all layers"
   /** If `use_sliding_window` is set: from `max_window_layers` on. */
-  | "last layers";
+  | "last layers"
+  /** If `use_sliding_window` is set: those without a rotary embedding. */
+  | "unrotated layers";
 
 const FULL = "full_attention";
 const SLIDING = "sliding_attention";
 
 /** The fields of config.json that say so, with the defaults of Hugging Face's configurations. */
 export const windowFields = {
-  sliding_window: z.int().positive().nullable().default(4096),
+  sliding_window: z.int().positive().nullish(),
   use_sliding_window: z.boolean().default(false),
   max_window_layers: z.int().nonnegative().default(28),
   layer_types: z.array(z.string()).nullish(),
@@ -33,14 +35,20 @@ export function parseSlidingWindow(
   fields: Fields,
   rule: WindowRule,
   layers: number,
+  unrotated: readonly number[],
 ): { readonly window: SlidingWindow | undefined } | { readonly problem: string } {
-  const optional = rule === "last layers";
+  const optional = rule === "last layers" || rule === "unrotated layers";
   if (!optional && fields.use_sliding_window)
     return { problem: "use_sliding_window in this architecture" };
-  const size =
-    rule === "none" || (optional && !fields.use_sliding_window) ? null : fields.sliding_window;
+  const used = rule !== "none" && (!optional || fields.use_sliding_window);
+  const { sliding_window: given = rule === "unrotated layers" ? null : 4096 } = fields;
+  const size = used ? given : null;
+  const slides = (layer: number) => {
+    if (rule === "last layers") return layer >= fields.max_window_layers;
+    return rule === "all layers" || unrotated.includes(layer);
+  };
   const usual = Array.from({ length: layers }, (_, layer) =>
-    size !== null && (rule === "all layers" || layer >= fields.max_window_layers) ? SLIDING : FULL,
+    size !== null && slides(layer) ? SLIDING : FULL,
   );
   const kinds = fields.layer_types ?? usual;
   const unknown = kinds.find((kind) => kind !== FULL && kind !== SLIDING);
@@ -68,7 +76,7 @@ export function formatSlidingWindow(
   return {
     use_sliding_window: true,
     sliding_window: window.size,
-    max_window_layers: window.layers[0],
+    ...(rule === "last layers" && { max_window_layers: window.layers[0] }),
     layer_types: Array.from({ length: layers }, (_, layer) =>
       window.layers.includes(layer) ? SLIDING : FULL,
     ),
