@@ -23,11 +23,11 @@ CASES = {
 }
 
 
-def formula(name, count):
-    """The weights of a tensor: the same numbers as in parity.test.ts."""
+def formula(name, count, one=1.0):
+    """The weights of a tensor: the same numbers as in parity.test.ts; norms are around `one`."""
     start = sum(ord(c) * (i + 1) for i, c in enumerate(name)) % 1000
     wave = [math.sin(start + 0.37 * i + 0.011 * i * (i % 7)) for i in range(count)]
-    scale, shift = (0.1, 1.0) if name.endswith("norm.weight") else (0.25, 0.0)
+    scale, shift = (0.1, one) if name.endswith("norm.weight") else (0.25, 0.0)
     return [scale * x + shift for x in wave]
 
 
@@ -38,8 +38,10 @@ def thinned(numbers):
 
 def run(config, lengths, tempered):
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    # Gemma adds one to the weights of its norms.
+    one = 0.0 if config.model_type == "gemma3_text" else 1.0
     for name, p in model.named_parameters():
-        p.data = torch.tensor(formula(name, p.numel()), dtype=torch.float32).view_as(p)
+        p.data = torch.tensor(formula(name, p.numel(), one), dtype=torch.float32).view_as(p)
     if model.config.tie_word_embeddings:
         model.tie_weights()
     model.double()

@@ -39,10 +39,10 @@ const { configs, models } = JSON.parse(
   readonly models: Readonly<Record<string, Reference>>;
 };
 
-/** The weights of a tensor: the same numbers as in generate.py. */
-function formula(name: string, count: number): Float32Array {
+/** The weights of a tensor: the same numbers as in generate.py; norms are around `one`. */
+function formula(name: string, count: number, one: number): Float32Array {
   const start = [...name].reduce((sum, c, i) => sum + c.charCodeAt(0) * (i + 1), 0) % 1000;
-  const [scale, shift] = name.endsWith("norm.weight") ? [0.1, 1] : [0.25, 0];
+  const [scale, shift] = name.endsWith("norm.weight") ? [0.1, one] : [0.25, 0];
   return Float32Array.from(
     { length: count },
     (_, i) => scale * Math.sin(start + 0.37 * i + 0.011 * i * (i % 7)) + shift,
@@ -100,6 +100,7 @@ describe.each(Object.entries(models))("%s", (label, reference) => {
         formula(
           spec.name,
           spec.shape.reduce((product, size) => product * size, 1),
+          config.normsPlusOne ? 0 : 1,
         ),
       ]),
     );

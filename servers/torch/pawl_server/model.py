@@ -63,11 +63,20 @@ class LayerWeights(NamedTuple):
     down: Projection
     query_norm: Optional[Tensor] = None
     key_norm: Optional[Tensor] = None
+    attention_output_norm: Optional[Tensor] = None
+    mlp_output_norm: Optional[Tensor] = None
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+
+
+def norm(x: Tensor, weight: Tensor, config: ModelConfig) -> Tensor:
+    """A model's norm; one that adds one to its weights does so in 32 bits."""
+    if not config.norms_plus_one:
+        return rms_norm(x, weight, config.norm_eps)
+    return rms_norm(x.float(), 1 + weight.float(), config.norm_eps).to(x.dtype)
 
 
 def project(x: Tensor, p: Projection) -> Tensor:
@@ -88,22 +97,33 @@ def swiglu(x: Tensor) -> Tensor:
     return F.silu(gate) * up
 
 
+def geglu(x: Tensor) -> Tensor:
+    gate, up = x.chunk(2, -1)
+    return F.gelu(gate, approximate="tanh") * up
+
+
 def before_attention(
     x: Tensor, cos: Optional[Tensor], sin: Optional[Tensor], w: LayerWeights, config: ModelConfig
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of a layer, rotated if it has a rotary embedding."""
-    q, k, v = split_heads(project(rms_norm(x, w.attention_norm, config.norm_eps), w.qkv), config)
+    q, k, v = split_heads(project(norm(x, w.attention_norm, config), w.qkv), config)
     if w.query_norm is not None and w.key_norm is not None:
-        q, k = rms_norm(q, w.query_norm, config.norm_eps), rms_norm(k, w.key_norm, config.norm_eps)
+        q, k = norm(q, w.query_norm, config), norm(k, w.key_norm, config)
+    if config.query_scalar not in (None, config.head_size):
+        # Attention divides by the square root of the head size.
+        q = q * (config.head_size / config.query_scalar) ** 0.5
     if cos is None or sin is None:
         return q.contiguous(), k.contiguous(), v.contiguous()
     return rotate(q, cos, sin), rotate(k, cos, sin), v.contiguous()
 
 
 def after_attention(x: Tensor, attended: Tensor, w: LayerWeights, config: ModelConfig) -> Tensor:
-    """The rest of a layer: output projection, SwiGLU, and both residual connections."""
-    x = x + project(attended.flatten(1), w.out)
-    return x + project(swiglu(project(rms_norm(x, w.mlp_norm, config.norm_eps), w.gate_up)), w.down)
+    """The rest of a layer: output projection, MLP, and both residual connections."""
+    activation = geglu if config.gelu else swiglu
+    y = project(attended.flatten(1), w.out)
+    x = x + (y if w.attention_output_norm is None else norm(y, w.attention_output_norm, config))
+    y = project(activation(project(norm(x, w.mlp_norm, config), w.gate_up)), w.down)
+    return x + (y if w.mlp_output_norm is None else norm(y, w.mlp_output_norm, config))
 
 
 def add_projection(x: Tensor, y: Tensor, p: Projection) -> None:
@@ -153,6 +173,7 @@ class Block(nn.Module):
             self.register_parameter(f"{name}_lora_up", make(outputs, rank) if rank else None)
         self.qkv_bias = make(queries + 2 * keys) if config.qkv_bias else None
         self.query_norm, self.key_norm = (make(config.head_size) if config.qk_norms else None for _ in range(2))
+        self.attention_output_norm, self.mlp_output_norm = (make(hidden) if config.output_norms else None for _ in range(2))
         self.compiled: Optional[Compiled] = None
 
     def projection(self, name: str) -> Projection:
@@ -165,11 +186,12 @@ class Block(nn.Module):
         if self.layer in config.unrotated_layers:
             cos = sin = None
         weights = LayerWeights(
-            self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"), self.query_norm, self.key_norm
-        )
+            self.attention_norm, p("qkv"), p("out"), self.mlp_norm, p("gate_up"), p("down"), self.query_norm, self.key_norm,
+            self.attention_output_norm, self.mlp_output_norm,
+        )  # fmt: skip
         if self.compiled is not None and x.is_cuda and isinstance(attend, PackedAttention):
             return self.compiled.packed(x, cos, sin, attend.ends, attend.longest, self.window, weights, config)
-        if x.is_cuda and isinstance(attend, PagedAttention):
+        if x.is_cuda and isinstance(attend, PagedAttention) and config.has_decode_kernels:
             return self._decode(x, cos, sin, attend, weights)
         parts = self.compiled or UNCOMPILED
         attended = attend(self.layer, *parts.before(x, cos, sin, weights, config), self.window)
@@ -190,7 +212,7 @@ class Block(nn.Module):
         return x
 
 
-UNCOMPILED = Compiled(rotary, before_attention, after_attention, packed_layer, rms_norm)
+UNCOMPILED = Compiled(rotary, before_attention, after_attention, packed_layer, norm)
 
 
 class Model(nn.Module):
@@ -231,15 +253,22 @@ class Model(nn.Module):
         finish: Callable[[Tensor, Tensor, Optional[Tensor]], T],
     ) -> T:
         """Reads packed tokens; `finish` gets the last hidden states, the output matrix and the value head."""
+        config, parts = self.config, self.compiled or UNCOMPILED
         x = F.embedding(ids, self.embedding)
-        config = self.config
-        cos, sin = (self.compiled or UNCOMPILED).rotary(positions, config.head_size, config.rope_theta, config.rope_scaling)
+        if config.scaled_embeddings:
+            # Rounded like the weights, as in transformers.
+            x = x * float(torch.tensor(config.hidden_size**0.5, dtype=x.dtype))
+        usual = parts.rotary(positions, config.head_size, config.rope_theta, config.rope_scaling)
+        window, windowed = config.sliding_window, usual
+        if window is not None and window.rope_theta is not None:
+            windowed = parts.rotary(positions, config.head_size, window.rope_theta, None)
         for block in self.blocks:
+            cos, sin = windowed if window is not None and block.layer in window.layers else usual
             if self.checkpointing and torch.is_grad_enabled():
                 x = checkpoint(block, x, cos, sin, attend, use_reentrant=False)
             else:
                 x = block(x, cos, sin, attend)
-        x = (self.compiled or UNCOMPILED).norm(x, self.norm, self.config.norm_eps)
+        x = parts.norm(x, self.norm, config)
         return finish(x, self.embedding if self.head is None else self.head, self.value_head)
 
     def pieces(self) -> list[Piece]:
@@ -253,7 +282,7 @@ class Model(nn.Module):
             compile_rows(before_attention, (0, 1, 2)),
             compile_rows(after_attention, (0, 1)),
             compile_rows(packed_layer, (0, 1, 2, 3)),
-            compile_rows(rms_norm, (0,)),
+            compile_rows(norm, (0,)),
         )
         for block in self.blocks:
             block.compiled = self.compiled
@@ -273,10 +302,16 @@ def _layout(config: ModelConfig, value_head: bool) -> Iterator[Piece]:
             yield Piece(f"{ours}.query_norm", f"{theirs}.self_attn.q_norm.weight", 0, config.head_size)
             yield Piece(f"{ours}.key_norm", f"{theirs}.self_attn.k_norm.weight", 0, config.head_size)
         yield Piece(f"{ours}.out_weight", f"{theirs}.self_attn.o_proj.weight", 0, hidden)
-        yield Piece(f"{ours}.mlp_norm", f"{theirs}.post_attention_layernorm.weight", 0, hidden)
+        after_attention = f"{theirs}.post_attention_layernorm.weight"
+        if config.output_norms:
+            yield Piece(f"{ours}.attention_output_norm", after_attention, 0, hidden)
+        before_mlp = f"{theirs}.pre_feedforward_layernorm.weight" if config.output_norms else after_attention
+        yield Piece(f"{ours}.mlp_norm", before_mlp, 0, hidden)
         halves = [(f"{theirs}.mlp.{part}_proj.weight", mlp) for part in ("gate", "up")]
         yield from _pieces(f"{ours}.gate_up_weight", halves)
         yield Piece(f"{ours}.down_weight", f"{theirs}.mlp.down_proj.weight", 0, hidden)
+        if config.output_norms:
+            yield Piece(f"{ours}.mlp_output_norm", f"{theirs}.post_feedforward_layernorm.weight", 0, hidden)
     yield Piece("norm", "model.norm.weight", 0, hidden)
     if not config.tied_embeddings:
         yield Piece("head", "lm_head.weight", 0, vocabulary)
@@ -291,16 +326,16 @@ def _pieces(parameter: str, parts: Sequence[tuple[str, int]]) -> Iterator[Piece]
         begin += rows
 
 
-def initial_value(name: str, shape: torch.Size, layers: int, generator: torch.Generator) -> Tensor:
-    """Initial numbers of a parameter: normal, smaller if it ends a residual branch; norms 1; biases
-    and heads 0.
+def initial_value(name: str, shape: torch.Size, config: ModelConfig, generator: torch.Generator) -> Tensor:
+    """Initial numbers of a parameter: normal, smaller if it ends a residual branch; norms' factors 1;
+    biases and heads 0.
     """
     if name.endswith("norm"):
-        return torch.ones(shape)
+        return torch.zeros(shape) if config.norms_plus_one else torch.ones(shape)
     if len(shape) == 1 or name == "value_head" or name.endswith("lora_up"):
         return torch.zeros(shape)
     ends = name.endswith(("out_weight", "down_weight"))
-    deviation = 0.02 / math.sqrt(2 * layers) if ends else 0.02
+    deviation = 0.02 / math.sqrt(2 * config.layers) if ends else 0.02
     if name.endswith("lora_down"):
         deviation = 1 / math.sqrt(shape[1])
     return torch.randn(shape, generator=generator, device=generator.device) * deviation

@@ -12,7 +12,7 @@ from .config_file import read_config
 from .losses import standard_objective
 from .sampler import SampleRequest
 from .sequences import Sequences
-from .testing import ARCHITECTURES, model_folder, random_sequences, tiny_engine
+from .testing import ARCHITECTURES, GEMMA3, model_folder, random_sequences, tiny_engine
 from .weights import AdamParams
 
 CROSS_ENTROPY = standard_objective("cross_entropy", {})
@@ -113,6 +113,14 @@ class ArchitectureTest(unittest.TestCase):
             ({"rope_scaling": {"rope_type": "longrope", "factor": 2.0}}, "rope_scaling of type 'longrope'; only linear, dynamic, llama3, yarn and default are"),
             ({"rope_scaling": {"rope_type": "linear"}}, "rope_scaling.factor is None; expected a positive number"),
             ({"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
+            ({"layer_types": ["full_attention", "chunked_attention"]}, "layer_types with 'chunked_attention'"),
+            ({"layer_types": ["full_attention"]}, "which do not fit this architecture's layers"),
+            ({"architectures": ["LlamaForCausalLM"], "use_sliding_window": True}, "use_sliding_window in this architecture"),
+            ({"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1]}, "no_rope_layers has 1 entries"),
+            ({"architectures": ["Qwen3ForCausalLM"], "attention_bias": True}, "attention_bias"),
+            ({**GEMMA3, "final_logit_softcapping": 30.0}, "final_logit_softcapping"),
+            ({**GEMMA3, "rope_parameters": {"rope_type": "linear", "factor": 2.0}}, "rope_parameters not by type of layer"),
+            ({"rope_parameters": {"full_attention": {"rope_type": "default"}}}, "rope_parameters by type of layer"),
         )
         for changes, message in refused:
             with model_folder(**changes) as folder, self.assertRaisesRegex(ValueError, f"config.json: .*{message}"):

@@ -77,8 +77,8 @@ class RanksTest(unittest.TestCase):
     def test_two_ranks_give_the_same_as_one(self):
         self.compare("sharded")
 
-    def test_two_ranks_share_norms_of_heads_too(self):
-        self.model = model_folder(**ARCHITECTURES["qwen3"])
+    def test_two_ranks_share_every_kind_of_norm(self):
+        self.model = model_folder(**ARCHITECTURES["gemma3"])
         self.addCleanup(self.model.cleanup)
         self.compare("sharded")
 

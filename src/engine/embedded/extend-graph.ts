@@ -3,7 +3,6 @@
  * computed, and they attend to the cached keys and values of the tokens before them.
  */
 import type { ModelConfig } from "../weights/model-config.js";
-import { layerNames } from "../weights/tensor-names.js";
 import {
   addInput,
   createGraph,
@@ -13,7 +12,7 @@ import {
   shapeTensor,
   type Tensor,
 } from "./graph.js";
-import { causalMask, rmsNorm, softmax } from "./layers.js";
+import { causalMask, softmax } from "./layers.js";
 import { asInt64, elementwise, reshape, selectRows, transpose, withNumber } from "./ops.js";
 import { finishProgram, type Program } from "./program.js";
 import {
@@ -24,13 +23,13 @@ import {
   type StoredWeights,
 } from "./sampling-graphs.js";
 import {
+  attentionInput,
   attentionScale,
   byWindow,
   embed,
   finish,
   finishLayer,
   project,
-  weight,
 } from "./transformer.js";
 
 /** Reads the new tokens of every row and returns the next-token distribution of each. */
@@ -50,8 +49,7 @@ export function extendProgram(config: ModelConfig, stored?: StoredWeights): Prog
   const results = new Map<string, Tensor>();
   let x = embed(context, ids);
   for (const index of layersOf(config)) {
-    const norm = weight(context.weights, layerNames(index).attentionNorm);
-    const normed = rmsNorm(x, norm, config.normEps);
+    const normed = attentionInput(context, index, x);
     const [q, keys, values] = (["query", "key", "value"] as const).map((which) =>
       project(context, index, which, normed, wide),
     ) as [Tensor, Tensor, Tensor];

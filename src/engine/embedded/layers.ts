@@ -12,7 +12,16 @@ import {
   type Shape,
   type Tensor,
 } from "./graph.js";
-import { concatAxis, elementwise, fusedMatmul, part, splitAxis, sumAxes, unary } from "./ops.js";
+import {
+  concatAxis,
+  elementwise,
+  fusedMatmul,
+  part,
+  splitAxis,
+  sumAxes,
+  unary,
+  withNumber,
+} from "./ops.js";
 
 const MICROSOFT = "com.microsoft";
 
@@ -181,6 +190,38 @@ export function swiglu(gate: Tensor, up: Tensor): Tensor {
       // silu'(x) up = σ(x) (1 + x (1 - σ(x))) up = σ(x) (up - y) + y: fewest passes over memory.
       const through = elementwise("Mul", unary("Sigmoid", gate), elementwise("Sub", up, y));
       gradients.add(gate, elementwise("Mul", g, elementwise("Add", through, y)));
+    },
+  });
+  return y;
+}
+
+/** gelu(gate) · up, with the GELU approximated by tanh. */
+export function geglu(gate: Tensor, up: Tensor): Tensor {
+  const activated = emit({
+    op: "Gelu",
+    inputs: [gate],
+    attributes: { approximate: { string: "tanh" } },
+    shape: gate.shape,
+  });
+  const y = elementwise("Mul", activated, up);
+  record({
+    inputs: [gate, up],
+    outputs: [y],
+    backward: (gradients, gradient) => {
+      const g = gradient!;
+      if (gradients.wants(up)) gradients.add(up, elementwise("Mul", g, activated));
+      if (!gradients.wants(gate)) return;
+      // gelu(x) = x h with h = (1 + t) / 2 and t = tanh(c (x + a x³)), so gelu'(x) =
+      // h (1 + x (1 - t) c (1 + 3 a x²)).
+      const [a, c] = [0.044715, Math.sqrt(2 / Math.PI)];
+      const square = elementwise("Mul", gate, gate);
+      const along = (factor: number) =>
+        elementwise("Mul", gate, withNumber("Add", withNumber("Mul", square, factor * c * a), c));
+      const t = unary("Tanh", along(1));
+      const half = withNumber("Add", withNumber("Mul", t, 0.5), 0.5);
+      const rest = elementwise("Mul", along(3), withNumber("Add", unary("Neg", t), 1));
+      const slope = elementwise("Mul", half, withNumber("Add", rest, 1));
+      gradients.add(gate, elementwise("Mul", elementwise("Mul", g, up), slope));
     },
   });
   return y;

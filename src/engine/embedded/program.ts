@@ -145,7 +145,7 @@ function declareContext(graph: Graph, config: ModelConfig, valueHead: boolean): 
   return {
     config,
     weights: declareWeights(graph, config, valueHead),
-    tables: declareTables(graph, config),
+    ...declareTables(graph, config),
   };
 }
 

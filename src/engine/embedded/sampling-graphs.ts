@@ -7,7 +7,6 @@
  * because results are copied: decode returns only the new token's keys and values.
  */
 import { type ModelConfig, windowOf } from "../weights/model-config.js";
-import { layerNames } from "../weights/tensor-names.js";
 import {
   addInput,
   createGraph,
@@ -18,7 +17,7 @@ import {
   shapeTensor,
   type Tensor,
 } from "./graph.js";
-import { causalMask, logSumExp, rmsNorm, softmax } from "./layers.js";
+import { causalMask, logSumExp, softmax } from "./layers.js";
 import {
   asInt64,
   elementwise,
@@ -33,6 +32,7 @@ import {
 import { finishProgram, type Program } from "./program.js";
 import { scan } from "./scan.js";
 import {
+  attentionInput,
   attentionScale,
   byWindow,
   type Context,
@@ -45,7 +45,6 @@ import {
   outputWeight,
   project,
   storeWeights,
-  weight,
 } from "./transformer.js";
 
 /** Weights to store in the graph; if undefined, they are inputs. */
@@ -129,8 +128,7 @@ function lastAttention(
 ): readonly [Tensor, Tensor] {
   const { config } = context;
   const index = config.layers - 1;
-  const norm = weight(context.weights, layerNames(index).attentionNorm);
-  const normed = rmsNorm(x, norm, config.normEps);
+  const normed = attentionInput(context, index, x);
   const keys = transpose(project(context, index, "key", normed, wide), [0, 1, 3, 2]);
   const values = project(context, index, "value", normed, wide);
   caches.push(keys, values);
@@ -180,11 +178,7 @@ export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Prog
   const results = new Map<string, Tensor>();
   let x = embed(context, reshape(grid, ["batch"]));
   for (const index of layersOf(config)) {
-    const normed = rmsNorm(
-      x,
-      weight(context.weights, layerNames(index).attentionNorm),
-      config.normEps,
-    );
+    const normed = attentionInput(context, index, x);
     const q = grouped(project(context, index, "query", normed, wide), config);
     const keys = project(context, index, "key", normed, wide);
     const values = project(context, index, "value", normed, wide);
@@ -314,7 +308,7 @@ export function declareContext(
       stored === undefined
         ? declareWeights(graph, config, false)
         : storeWeights(graph, config, stored),
-    tables: declareTables(graph, config),
+    ...declareTables(graph, config),
   };
 }
 

@@ -7,11 +7,23 @@ const known = new Map<string, { readonly cos: Float32Array; readonly sin: Float3
 
 /** The tables as graph inputs, for rows up to the given length. */
 export function rotaryTables(config: ModelConfig, length: number): Feeds {
+  const { ropeTheta, ropeScaling, slidingWindow } = config;
+  const { cos, sin } = tablesFor(config.headSize, length, ropeTheta, ropeScaling);
+  if (slidingWindow?.ropeTheta === undefined) return { cos, sin };
+  const windowed = tablesFor(config.headSize, length, slidingWindow.ropeTheta, undefined);
+  return { cos, sin, windowCos: windowed.cos, windowSin: windowed.sin };
+}
+
+function tablesFor(
+  headSize: number,
+  length: number,
+  theta: number,
+  scaling: RopeScaling | undefined,
+) {
   // Rounded up, so that only a few sizes are ever computed.
   const positions = 2 ** Math.ceil(Math.log2(Math.max(64, length)));
-  const { headSize, ropeTheta, ropeScaling } = config;
-  const key = JSON.stringify([positions, headSize, ropeTheta, ropeScaling]);
-  const tables = known.get(key) ?? makeTables(positions, headSize / 2, ropeTheta, ropeScaling);
+  const key = JSON.stringify([positions, headSize, theta, scaling]);
+  const tables = known.get(key) ?? makeTables(positions, headSize / 2, theta, scaling);
   known.set(key, tables);
   const shape = [positions, headSize / 2];
   return { cos: floats(tables.cos, shape), sin: floats(tables.sin, shape) };

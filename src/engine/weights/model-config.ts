@@ -1,20 +1,26 @@
 /** The shape of a decoder-only transformer, and its form in a checkpoint's config.json. */
 import { z } from "zod";
 import { EngineError } from "../engine.js";
+import {
+  ARCHITECTURES,
+  type Architecture,
+  type Meaning,
+  SUPPORTED,
+  type Traits,
+} from "./architectures.js";
 import { formatRopeScaling, parseRopeScaling, type RopeScaling, ropeFields } from "./rope.js";
 import {
   formatSlidingWindow,
   parseSlidingWindow,
   type SlidingWindow,
-  type WindowRule,
   windowFields,
 } from "./sliding-window.js";
 
 /** Everything that determines a model's tensors and arithmetic. */
-export interface ModelConfig {
+export interface ModelConfig extends Traits {
   /**
    * Its name in config.json, for other programs; default: Llama's, or Qwen2's with a `qkvBias`. What
-   * an architecture means is in the fields below.
+   * an architecture means is in the other fields.
    */
   readonly architecture?: Architecture;
   readonly vocabularySize: number;
@@ -25,7 +31,7 @@ export interface ModelConfig {
   /** Key and value heads, each shared by `heads / kvHeads` query heads. */
   readonly kvHeads: number;
   readonly headSize: number;
-  /** Width of the SwiGLU layer. */
+  /** Width of the gated MLP. */
   readonly mlpSize: number;
   readonly maxContext: number;
   /** Base of the rotary position embedding; its pairs are (i, i + headSize / 2). */
@@ -35,11 +41,9 @@ export interface ModelConfig {
   readonly normEps: number;
   /** The output projection is the embedding matrix. */
   readonly tiedEmbeddings: boolean;
-  /** Query, key and value projections have a bias, as in Qwen2. */
-  readonly qkvBias: boolean;
-  /** Queries and keys have a norm over each head before they are rotated, as in Qwen3. */
-  readonly qkNorms?: boolean;
-  /** Layers without a rotary embedding, as in SmolLM3; default: none. */
+  /** Attention scores are divided by its square root; default: the size of a head. */
+  readonly queryScalar?: number;
+  /** Layers without a rotary embedding; default: none. */
   readonly unrotatedLayers?: readonly number[];
   /** Layers that see only the last tokens; if undefined, there are none. */
   readonly slidingWindow?: SlidingWindow;
@@ -49,43 +53,8 @@ export interface ModelConfig {
   readonly padTokenId?: number;
 }
 
-/** What the name of an architecture says about a model, and its own defaults for config.json. */
-interface Meaning {
-  readonly modelType: string;
-  readonly traits: Pick<ModelConfig, "qkvBias" | "qkNorms">;
-  readonly windows: WindowRule;
-  /** It may have layers without a rotary embedding. */
-  readonly unrotated?: boolean;
-  readonly headSize?: number;
-  readonly ropeTheta?: number;
-  readonly tiedEmbeddings?: boolean;
-}
-
-const ARCHITECTURES = {
-  LlamaForCausalLM: { modelType: "llama", traits: { qkvBias: false }, windows: "none" },
-  Qwen2ForCausalLM: { modelType: "qwen2", traits: { qkvBias: true }, windows: "last layers" },
-  Qwen3ForCausalLM: {
-    modelType: "qwen3",
-    traits: { qkvBias: false, qkNorms: true },
-    windows: "last layers",
-    headSize: 128,
-  },
-  MistralForCausalLM: { modelType: "mistral", traits: { qkvBias: false }, windows: "all layers" },
-  SmolLM3ForCausalLM: {
-    modelType: "smollm3",
-    traits: { qkvBias: false },
-    windows: "unrotated layers",
-    unrotated: true,
-    ropeTheta: 2_000_000,
-    tiedEmbeddings: true,
-  },
-} satisfies Readonly<Record<string, Meaning>>;
-
-export type Architecture = keyof typeof ARCHITECTURES;
-
-/** The supported architectures, by their names in config.json. */
-export const SUPPORTED = Object.keys(ARCHITECTURES) as readonly Architecture[];
-
+/** How Gemma names its activation. */
+const GELU = "gelu_pytorch_tanh";
 // Bounded, so that a nonsensical file is rejected before anything is allocated for it.
 const positive = z
   .int()
@@ -93,6 +62,10 @@ const positive = z
   .max(2 ** 31);
 const layerCount = z.int().positive().max(10_000);
 const tokenId = z.int().nonnegative();
+const byLayerType = z.object({
+  full_attention: ropeFields.nullish(),
+  sliding_attention: ropeFields.nullish(),
+});
 
 /** The fields of config.json that matter; defaults are those of Hugging Face's own configurations. */
 const fileSchema = z.looseObject({
@@ -106,12 +79,18 @@ const fileSchema = z.looseObject({
   intermediate_size: positive,
   max_position_embeddings: positive,
   rope_theta: z.number().positive().optional(),
+  rope_local_base_freq: z.number().positive().optional(),
   rope_scaling: ropeFields.nullish(),
   rope_parameters: ropeFields.nullish(),
   partial_rotary_factor: z.number().nullish(),
   original_max_position_embeddings: positive.optional(),
   rms_norm_eps: z.number().nonnegative().default(1e-6),
   hidden_act: z.string().default("silu"),
+  hidden_activation: z.string().default(GELU),
+  query_pre_attn_scalar: z.number().positive().optional(),
+  attn_logit_softcapping: z.number().nullish(),
+  final_logit_softcapping: z.number().nullish(),
+  use_bidirectional_attention: z.boolean().nullish(),
   tie_word_embeddings: z.boolean().optional(),
   attention_bias: z.boolean().default(false),
   mlp_bias: z.boolean().default(false),
@@ -130,9 +109,9 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
   const parsed = fileSchema.safeParse(json);
   if (!parsed.success) throw new EngineError(`${file}: ${describe(parsed.error)}`);
   const fields = parsed.data;
-  refuseUnsupported(fields, architecture, file);
   const meaning: Meaning = ARCHITECTURES[architecture];
-  const { theta, scaling } = ropeOf(fields, file);
+  refuseUnsupported(fields, meaning, file);
+  const { theta, scaling, windowTheta } = ropeOf(fields, meaning, file);
   const layers = fields.num_hidden_layers;
   const unrotated = meaning.unrotated ? unrotatedOf(fields, file) : [];
   const windows = parseSlidingWindow(fields, meaning.windows, layers, unrotated);
@@ -154,8 +133,16 @@ export function parseModelConfig(json: unknown, file: string): ModelConfig {
     normEps: fields.rms_norm_eps,
     tiedEmbeddings: fields.tie_word_embeddings ?? meaning.tiedEmbeddings ?? false,
     ...meaning.traits,
+    ...(meaning.queryScalar !== undefined && {
+      queryScalar: fields.query_pre_attn_scalar ?? meaning.queryScalar,
+    }),
     ...(unrotated.length > 0 && { unrotatedLayers: unrotated }),
-    ...(windows.window && { slidingWindow: windows.window }),
+    ...(windows.window && {
+      slidingWindow: {
+        ...windows.window,
+        ...(windowTheta !== undefined && { ropeTheta: windowTheta }),
+      },
+    }),
     ...(bos == null ? {} : { bosTokenId: bos }),
     ...(eos == null ? {} : { eosTokenIds: typeof eos === "number" ? [eos] : eos }),
     ...(pad == null ? {} : { padTokenId: pad }),
@@ -185,7 +172,8 @@ export function formatModelConfig(config: ModelConfig): Readonly<Record<string, 
       ? {}
       : { rope_scaling: formatRopeScaling(config.ropeScaling) }),
     rms_norm_eps: config.normEps,
-    hidden_act: "silu",
+    ...(config.gelu ? { hidden_activation: GELU } : { hidden_act: "silu" }),
+    ...(config.queryScalar !== undefined && { query_pre_attn_scalar: config.queryScalar }),
     tie_word_embeddings: config.tiedEmbeddings,
     ...(meaning.unrotated && {
       no_rope_layers: Array.from({ length: config.layers }, (_, layer) =>
@@ -251,10 +239,21 @@ function architectureOf(json: unknown, file: string): Architecture {
   return found;
 }
 
-/** The rotary embedding; if both spellings are there, transformers reads the older one. */
-function ropeOf(fields: z.infer<typeof fileSchema>, file: string) {
+/**
+ * The rotary embedding; if both spellings are there, transformers reads the older one. The newer
+ * one is by type of layer, if layers with a window have a rotary embedding of their own.
+ */
+function ropeOf(fields: z.infer<typeof fileSchema>, meaning: Meaning, file: string) {
+  const refuse = (problem: string) => new EngineError(`${file}: not supported: ${problem}`);
   const { rope_scaling: older, rope_parameters: newer } = fields;
-  const given = older != null && Object.keys(older).length > 0 ? older : (newer ?? {});
+  const byType = byLayerType.safeParse(newer ?? {}).data ?? {};
+  const isByType = Object.keys(byType).length > 0;
+  const hasNewer = newer != null && Object.keys(newer).length > 0;
+  if (hasNewer && isByType !== (meaning.windowTheta !== undefined))
+    throw refuse(`rope_parameters ${isByType ? "" : "not "}by type of layer in this architecture`);
+  const { full_attention: full, sliding_attention: sliding } = byType;
+  const current = (isByType ? full : newer) ?? {};
+  const given = older != null && Object.keys(older).length > 0 ? older : current;
   const parsed = parseRopeScaling(
     { partial_rotary_factor: fields.partial_rotary_factor, ...given },
     {
@@ -262,8 +261,17 @@ function ropeOf(fields: z.infer<typeof fileSchema>, file: string) {
       originalContext: fields.original_max_position_embeddings,
     },
   );
-  if ("problem" in parsed) throw new EngineError(`${file}: not supported: ${parsed.problem}`);
-  return { theta: given.rope_theta ?? fields.rope_theta, scaling: parsed.scaling };
+  if ("problem" in parsed) throw refuse(parsed.problem);
+  const slidingType = sliding?.rope_type ?? sliding?.type ?? "default";
+  if (slidingType !== "default")
+    throw refuse(`rope_parameters of type "${slidingType}" in layers with a sliding window`);
+  return {
+    theta: given.rope_theta ?? current.rope_theta ?? fields.rope_theta,
+    scaling: parsed.scaling,
+    windowTheta:
+      meaning.windowTheta &&
+      (sliding?.rope_theta ?? fields.rope_local_base_freq ?? meaning.windowTheta),
+  };
 }
 
 /** The layers without a rotary embedding: those with a zero in `no_rope_layers`, or every nth. */
@@ -280,13 +288,21 @@ function unrotatedOf(fields: z.infer<typeof fileSchema>, file: string): readonly
 
 function refuseUnsupported(
   fields: z.infer<typeof fileSchema>,
-  architecture: Architecture,
+  { traits }: Meaning,
   file: string,
 ): void {
+  const { hidden_act: act, hidden_activation: activation } = fields;
   const problems: readonly (readonly [boolean, string])[] = [
-    [fields.hidden_act !== "silu", `hidden_act "${fields.hidden_act}"; only "silu" is`],
+    [!traits.gelu && act !== "silu", `hidden_act "${act}"; only "silu" is`],
     [
-      architecture !== "Qwen2ForCausalLM" && fields.attention_bias,
+      traits.gelu === true && activation !== GELU,
+      `hidden_activation "${activation}"; only "${GELU}" is`,
+    ],
+    [fields.attn_logit_softcapping != null, "attn_logit_softcapping"],
+    [fields.final_logit_softcapping != null, "final_logit_softcapping"],
+    [fields.use_bidirectional_attention === true, "use_bidirectional_attention"],
+    [
+      !traits.qkvBias && fields.attention_bias,
       "attention_bias, which gives the output projection a bias too",
     ],
     [fields.mlp_bias, "mlp_bias"],

@@ -6,6 +6,8 @@ export interface SlidingWindow {
   readonly size: number;
   /** Which layers have it. */
   readonly layers: readonly number[];
+  /** Base of their rotary embedding, if it is not that of the other layers. */
+  readonly ropeTheta?: number;
 }
 
 /** Which layers of an architecture have a window, unless `layer_types` says so. */
@@ -15,7 +17,9 @@ export type WindowRule =
   /** If `use_sliding_window` is set: from `max_window_layers` on. */
   | "last layers"
   /** If `use_sliding_window` is set: those without a rotary embedding. */
-  | "unrotated layers";
+  | "unrotated layers"
+  /** With n from `sliding_window_pattern`. */
+  | "all but every nth layer";
 
 const FULL = "full_attention";
 const SLIDING = "sliding_attention";
@@ -25,6 +29,7 @@ export const windowFields = {
   sliding_window: z.int().positive().nullish(),
   use_sliding_window: z.boolean().default(false),
   max_window_layers: z.int().nonnegative().default(28),
+  sliding_window_pattern: z.int().positive().default(6),
   layer_types: z.array(z.string()).nullish(),
 };
 
@@ -45,6 +50,7 @@ export function parseSlidingWindow(
   const size = used ? given : null;
   const slides = (layer: number) => {
     if (rule === "last layers") return layer >= fields.max_window_layers;
+    if (rule === "all but every nth layer") return (layer + 1) % fields.sliding_window_pattern > 0;
     return rule === "all layers" || unrotated.includes(layer);
   };
   const usual = Array.from({ length: layers }, (_, layer) =>
@@ -72,13 +78,19 @@ export function formatSlidingWindow(
   layers: number,
 ): Readonly<Record<string, unknown>> {
   if (rule === "all layers") return { sliding_window: window?.size ?? null };
+  const layer_types = Array.from({ length: layers }, (_, layer) =>
+    window?.layers.includes(layer) ? SLIDING : FULL,
+  );
+  if (rule === "all but every nth layer")
+    return {
+      layer_types,
+      ...(window && { sliding_window: window.size, rope_local_base_freq: window.ropeTheta }),
+    };
   if (window === undefined) return {};
   return {
     use_sliding_window: true,
     sliding_window: window.size,
     ...(rule === "last layers" && { max_window_layers: window.layers[0] }),
-    layer_types: Array.from({ length: layers }, (_, layer) =>
-      window.layers.includes(layer) ? SLIDING : FULL,
-    ),
+    layer_types,
   };
 }
