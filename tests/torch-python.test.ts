@@ -13,6 +13,7 @@ describe.skipIf(!hasTorch)("servers/torch, if PAWL_PYTHON or python3 has PyTorch
     "expression",
     "engine",
     "page_pool",
+    "architectures",
     "adapter",
     "self_check",
     "server",

@@ -5,7 +5,7 @@ import { flatCopy } from "../../src/engine/embedded/flat-tensors.js";
 import { createLearner, createMoments } from "../../src/engine/embedded/learner.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
 import type { TrainSequence } from "../../src/engine/engine.js";
-import type { ModelConfig } from "../../src/engine/weights/model-config.js";
+import { parseModelConfig } from "../../src/engine/weights/model-config.js";
 import { tensorSpecs } from "../../src/engine/weights/tensor-names.js";
 import {
   add,
@@ -31,44 +31,18 @@ interface Reference {
   >;
 }
 
-const { models } = JSON.parse(readFileSync(new URL("./values.json", import.meta.url), "utf8")) as {
+const { configs, models } = JSON.parse(
+  readFileSync(new URL("./values.json", import.meta.url), "utf8"),
+) as {
+  /** What transformers writes as config.json. */
+  readonly configs: Readonly<Record<string, unknown>>;
   readonly models: Readonly<Record<string, Reference>>;
 };
 
-const sizes = {
-  vocabularySize: 29,
-  hiddenSize: 24,
-  mlpSize: 40,
-  maxContext: 640,
-  ropeTheta: 10_000,
-  normEps: 1e-6,
-};
-
-const configs: Readonly<Record<string, ModelConfig>> = {
-  llama: {
-    ...sizes,
-    layers: 3,
-    heads: 4,
-    kvHeads: 4,
-    headSize: 6,
-    tiedEmbeddings: true,
-    qkvBias: false,
-  },
-  qwen2: {
-    ...sizes,
-    layers: 2,
-    heads: 6,
-    kvHeads: 2,
-    headSize: 4,
-    tiedEmbeddings: false,
-    qkvBias: true,
-  },
-};
-
-/** The weights of a tensor: the same numbers as in generate.py. */
-function formula(name: string, count: number): Float32Array {
+/** The weights of a tensor: the same numbers as in generate.py; norms are around `one`. */
+function formula(name: string, count: number, one: number): Float32Array {
   const start = [...name].reduce((sum, c, i) => sum + c.charCodeAt(0) * (i + 1), 0) % 1000;
-  const [scale, shift] = name.endsWith("norm.weight") ? [0.1, 1] : [0.25, 0];
+  const [scale, shift] = name.endsWith("norm.weight") ? [0.1, one] : [0.25, 0];
   return Float32Array.from(
     { length: count },
     (_, i) => scale * Math.sin(start + 0.37 * i + 0.011 * i * (i % 7)) + shift,
@@ -115,17 +89,18 @@ function largestDifference(actual: ArrayLike<number>, expected: ArrayLike<number
 }
 
 describe.each(Object.entries(models))("%s", (label, reference) => {
-  const [name, which] = label.split(", ") as [string, string];
+  const [, name, which] = /^(.*), (\w+)$/.exec(label) as unknown as [string, string, string];
   const sequences = cases[which]!;
 
   it("has PyTorch's log-probabilities, entropies, values, loss and gradients", async () => {
-    const config = configs[name]!;
+    const config = parseModelConfig(configs[name], name);
     const formulas = new Map(
       tensorSpecs(config).map((spec) => [
         spec.name,
         formula(
           spec.name,
           spec.shape.reduce((product, size) => product * size, 1),
+          config.normsPlusOne ? 0 : 1,
         ),
       ]),
     );

@@ -3,7 +3,7 @@ that starts from kept text.
 """
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -25,21 +25,24 @@ class ExtendingAttention:
         self.owners, self.positions = spread(self.new, known, device)
         self.new_slots = slots_of(tables, self.owners, self.positions)
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, window: Optional[int] = None) -> Tensor:
         """Stores the new keys and values, and attends to all."""
         self.pages.write(layer, self.new_slots, k, v)
         keys, values = self.pages.read(layer, self.slots)
         if q.is_cuda:
-            return flash_attention(q, keys, values, self.new_ends, max(self.new), self.ends, max(self.lengths))
+            return flash_attention(q, keys, values, self.new_ends, max(self.new), self.ends, max(self.lengths), window)
         group = q.shape[1] // k.shape[1]
         wide = (x.repeat_interleave(group, 1).split(self.lengths) for x in (keys, values))
-        return torch.cat([_attend(*row) for row in zip(q.split(self.new), *wide)])
+        return torch.cat([_attend(*row, window) for row in zip(q.split(self.new), *wide)])
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _attend(q: Tensor, k: Tensor, v: Tensor, window: Optional[int]) -> Tensor:
     """The plain form for one row: queries [new, heads, size] of its last tokens, keys and values of all."""
     scores = torch.einsum("nhd,mhd->hnm", q, k) * q.shape[-1] ** -0.5
-    hidden = torch.ones(scores.shape[1:], dtype=torch.bool).triu(len(k) - len(q) + 1)
+    known = len(k) - len(q)
+    hidden = torch.ones(scores.shape[1:], dtype=torch.bool).triu(known + 1)
+    if window is not None:
+        hidden |= torch.ones_like(hidden).tril(known - window)
     return torch.einsum("hnm,mhd->nhd", scores.masked_fill(hidden, float("-inf")).softmax(-1), v)
 
 

@@ -303,9 +303,9 @@ class Sampler:
             slots = slots_of(tables, owners, positions)
             attention = PackedAttention(new, self.device)
 
-            def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            def attend(layer: int, q: Tensor, k: Tensor, v: Tensor, window: Optional[int] = None) -> Tensor:
                 pages.write(layer, slots, k, v)
-                return attention(layer, q, k, v)
+                return attention(layer, q, k, v, window)
 
         rows = [row for part in parts for row in part.rows]
         readers = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows])
