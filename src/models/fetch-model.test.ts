@@ -12,13 +12,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { openCheckpoint } from "../engine/weights/checkpoint.js";
+import { shardCheckpoint } from "../engine/weights/shards-testing.js";
 import { COMMIT, type HubStandIn, startHub } from "../hub/hub-testing.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { fetchModel, isFetched } from "./fetch-model.js";
 import { readGgufModel, writeGgufModel } from "./gguf-convert.js";
 import { openGguf } from "./gguf-file.js";
 import { ggufBytes, tinyModel, writeGguf } from "./gguf-testing.js";
-import { shardCheckpoint } from "./sharded-testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-models-"));
 const newFolder = (): string => mkdtempSync(join(parent, "folder-"));

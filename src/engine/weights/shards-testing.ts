@@ -1,7 +1,7 @@
 /** Checkpoints in several files, for tests. */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openSafetensors, readTensor, writeSafetensors } from "../engine/weights/safetensors.js";
+import { openSafetensors, readTensor, writeSafetensors } from "./safetensors.js";
 
 /** Cuts a folder's model.safetensors into three files with an index. */
 export async function shardCheckpoint(folder: string): Promise<void> {
