@@ -9,6 +9,7 @@ import { envList } from "./env-list.js";
 import { envReplay } from "./env-replay.js";
 import { evaluate } from "./eval.js";
 import { exportCommand } from "./export.js";
+import { modelChat } from "./model-chat.js";
 import { play } from "./play.js";
 import { replay } from "./replay.js";
 import { report } from "./report.js";
@@ -35,6 +36,7 @@ export const commands: readonly Command[] = [
   rwml,
   evaluate,
   exportCommand,
+  modelChat,
   rollout,
   play,
   runs,
