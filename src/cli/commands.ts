@@ -10,6 +10,9 @@ import { envReplay } from "./env-replay.js";
 import { evaluate } from "./eval.js";
 import { exportCommand } from "./export.js";
 import { modelChat } from "./model-chat.js";
+import { modelConvert } from "./model-convert.js";
+import { modelInfo } from "./model-info.js";
+import { modelPull } from "./model-pull.js";
 import { play } from "./play.js";
 import { replay } from "./replay.js";
 import { report } from "./report.js";
@@ -36,6 +39,9 @@ export const commands: readonly Command[] = [
   rwml,
   evaluate,
   exportCommand,
+  modelInfo,
+  modelPull,
+  modelConvert,
   modelChat,
   rollout,
   play,

@@ -55,7 +55,7 @@ export async function fetchSnapshot(options: SnapshotOptions): Promise<Snapshot>
     );
   const client = hubClient({
     ...options,
-    offline: "name a folder or a .gguf file that holds the model",
+    offline: `name a folder or a .gguf file that holds the model; there is no folder ${repo} here`,
   });
   try {
     const commit = await commitOf(client, repo, revision);

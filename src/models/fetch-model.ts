@@ -4,7 +4,8 @@ import { dirname } from "node:path";
 import { type HubName, parseHubName } from "../hub/hub-name.js";
 import { isGgufName } from "./gguf-file.js";
 import { ggufFolder } from "./gguf-folder.js";
-import { hubModel } from "./hub-model.js";
+import { hubGguf, hubModel, previewHubModel } from "./hub-model.js";
+import { folderFacts, ggufFacts, type ModelFacts } from "./model-facts.js";
 import type { FetchedModel, FetchOptions } from "./model-origin.js";
 
 /** Brings the model of that name into a folder; undefined if the name is that of a folder. */
@@ -14,7 +15,33 @@ export async function fetchModel(
 ): Promise<FetchedModel | undefined> {
   if (isGgufFile(name)) return ggufFolder(name, options);
   const id = hubName(name);
-  return id === undefined ? undefined : hubModel(id, options);
+  return id && hubModel(id, options);
+}
+
+/** The GGUF file of that name, fetched if it is on the hub; undefined if it is another name. */
+export async function fetchGguf(
+  name: string,
+  options: FetchOptions = {},
+): Promise<string | undefined> {
+  if (isGgufFile(name)) return name;
+  const { file, ...id } = hubName(name) ?? {};
+  return file === undefined
+    ? undefined
+    : (await hubGguf({ ...(id as HubName), file }, options)).path;
+}
+
+/** Describes the model of that name without its weights; undefined if it is that of a folder. */
+export async function describeFetched(
+  name: string,
+  options: FetchOptions = {},
+): Promise<(ModelFacts & { readonly where: string }) | undefined> {
+  const gguf = await fetchGguf(name, options);
+  if (gguf !== undefined) return { where: gguf, ...(await ggufFacts(gguf)) };
+  const id = hubName(name);
+  if (id === undefined) return undefined;
+  const { folder, origin, bytes } = await previewHubModel(id, options);
+  const where = `${origin.model} on the hub, commit ${origin.revision}`;
+  return { where, ...(await folderFacts(folder, folder, bytes)) };
 }
 
 /** Whether a name is that of a GGUF file or of a model of the hub, and not that of a folder. */

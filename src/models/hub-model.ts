@@ -11,7 +11,7 @@ import type { HubName } from "../hub/hub-name.js";
 import { fetchSnapshot, type ListedFile } from "../hub/hub-snapshot.js";
 import { isGgufName } from "./gguf-file.js";
 import { ggufFolder } from "./gguf-folder.js";
-import type { FetchedModel, FetchOptions } from "./model-origin.js";
+import type { FetchedModel, FetchOptions, ModelOrigin } from "./model-origin.js";
 
 const NEEDED = ["config.json", "tokenizer.json"];
 const WANTED = [
@@ -25,23 +25,67 @@ const WANTED = [
 /** Fetches a model of the hub, or one GGUF file of it. */
 export async function hubModel(name: HubName, options: FetchOptions = {}): Promise<FetchedModel> {
   const { repo, revision, file } = name;
-  if (file !== undefined && !isGgufName(file))
+  if (file !== undefined) {
+    const { path, origin } = await hubGguf({ ...name, file }, options);
+    const converted = await ggufFolder(path, options);
+    return { ...converted, origin: { ...converted.origin, ...origin } };
+  }
+  const { folder, commit } = await fetchSnapshot({
+    ...options,
+    repo,
+    revision,
+    choose: (listed, there) => modelFiles(repo, listed, there),
+    isComplete: isWhole,
+  });
+  return { folder, origin: { model: repo, revision: commit } };
+}
+
+/** Fetches one GGUF file of a repository. */
+export async function hubGguf(
+  { repo, revision, file }: HubName & { readonly file: string },
+  options: FetchOptions = {},
+): Promise<{ readonly path: string; readonly origin: ModelOrigin }> {
+  if (!isGgufName(file))
     throw new EngineError(
       `${repo}/${file}: only a .gguf file can be named inside a repository; name the repository itself, ${repo}`,
     );
+  const { folder, commit } = await fetchSnapshot({
+    ...options,
+    repo,
+    revision,
+    choose: (listed) => oneFile(repo, listed, file),
+    isComplete: async (there) => existsSync(join(there, file)),
+  });
+  return { path: join(folder, file), origin: { model: `${repo}/${file}`, revision: commit } };
+}
+
+/** A model of the hub without its weights. */
+export interface HubPreview extends FetchedModel {
+  /** Bytes of its weights; undefined if they are here, and the hub was not asked. */
+  readonly bytes: number | undefined;
+}
+
+/** Fetches what describes a model, and the size of its weights from the hub's list of files. */
+export async function previewHubModel(
+  { repo, revision }: HubName,
+  options: FetchOptions = {},
+): Promise<HubPreview> {
+  let bytes: number | undefined;
   const snapshot = await fetchSnapshot({
     ...options,
     repo,
     revision,
-    choose: (listed, folder) =>
-      file === undefined ? modelFiles(repo, listed, folder) : oneFile(repo, listed, file),
-    isComplete: async (folder) =>
-      file === undefined ? isWhole(folder) : existsSync(join(folder, file)),
+    async choose(listed, folder) {
+      const chosen = await modelFiles(repo, listed, folder);
+      const weights = listed.filter(
+        ({ path }) => chosen.includes(path) && path.endsWith(".safetensors"),
+      );
+      bytes = weights.reduce((sum, { size }) => sum + size, 0);
+      return chosen.filter((path) => !path.endsWith(".safetensors"));
+    },
+    isComplete: isWhole,
   });
-  const origin = { model: repo, revision: snapshot.commit };
-  if (file === undefined) return { folder: snapshot.folder, origin };
-  const converted = await ggufFolder(join(snapshot.folder, file), options);
-  return { ...converted, origin: { ...converted.origin, ...origin, model: `${repo}/${file}` } };
+  return { folder: snapshot.folder, origin: { model: repo, revision: snapshot.commit }, bytes };
 }
 
 async function oneFile(repo: string, listed: readonly ListedFile[], file: string) {

@@ -44,6 +44,8 @@ export interface Tokenizer {
   /** The token that pads batches (`pad_token`), if there is one. */
   readonly padId: number | undefined;
   readonly hasChatTemplate: boolean;
+  /** The text of the chat template. */
+  readonly chatTemplate: string | undefined;
   /** The files it was made from. */
   readonly files: TokenizerFiles;
   /** Ids of the text. With `plain`, special tokens in it are read as ordinary characters. */
@@ -142,10 +144,8 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
       throw new TokenizerError(
         `${generation}: eos_token_id contains ${end}, which is not a token of ${fileNames.tokenizer} (${vocabularySize} ids). Do these files belong together?`,
       );
-  const template = compileTemplate(
-    files.chatTemplate ?? defaultTemplate(config.chat_template),
-    where,
-  );
+  const chatTemplate = files.chatTemplate ?? defaultTemplate(config.chat_template);
+  const template = compileTemplate(chatTemplate, where);
 
   const encodeText = (text: string) =>
     library.encode(text, { add_special_tokens: false }).ids as readonly number[];
@@ -166,6 +166,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
     endIds,
     padId: id(config.pad_token),
     hasChatTemplate: template !== undefined,
+    chatTemplate,
     files,
     encode: (text, { plain = false } = {}) =>
       plain ? encodePlainCached(text) : encodeCached(text),
