@@ -62,6 +62,8 @@ describe("a GGUF file", () => {
     const text = "a mug <|do|> 42 żółć";
     expect(tokenizer.decode(tokenizer.encode(text))).toBe(text);
     expect(tokenizer.encode("42")).toHaveLength(2);
+    // As in the native library, every numeric character is a word of its own: here two bytes each.
+    expect(tokenizer.encode("½²")).toEqual([...tokenizer.encode("½"), ...tokenizer.encode("²")]);
     expect(tokenizer.chat([{ role: "user", content: "hi" }])).toBe("user: hi<|end|>");
     expect(JSON.parse(await readFile(join(out, "generation_config.json"), "utf8"))).toEqual({
       eos_token_id: tokenizer.endId,

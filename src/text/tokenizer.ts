@@ -11,6 +11,7 @@ import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { UserError } from "../errors.js";
+import { withUnicodeDigits } from "./digits.js";
 import { wordPreTokenizer, wordsOf } from "./words.js";
 
 /** One message of a dialogue. */
@@ -222,7 +223,11 @@ function build(
 ): HuggingFaceTokenizer {
   const parts = { decoder: null, post_processor: null, pre_tokenizer: null, normalizer: null };
   try {
-    return new HuggingFaceTokenizer({ ...parts, ...json, added_tokens: added }, config);
+    const pre_tokenizer = withUnicodeDigits(json.pre_tokenizer ?? null);
+    return new HuggingFaceTokenizer(
+      { ...parts, ...json, pre_tokenizer, added_tokens: added },
+      config,
+    );
   } catch (error) {
     throw new TokenizerError(
       `${where} is valid JSON but not a tokenizer this library can build: ${reason(error)}`,
