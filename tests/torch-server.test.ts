@@ -17,6 +17,7 @@ import { readPointer } from "../src/engine/remote/checkpoints.js";
 import { testModel, writeTestModel } from "../src/engine/remote/model-testing.js";
 import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
 import { openCheckpoint } from "../src/engine/weights/checkpoint.js";
+import { shardCheckpoint } from "../src/engine/weights/shards-testing.js";
 
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";
@@ -152,6 +153,19 @@ for (const nproc of [1, 2])
         // comparison is meaningful.
         expect(differences.moved).toBeGreaterThan(3e-3);
         console.info(`against PyTorch, ${nproc} process(es): ${JSON.stringify(differences)}`);
+      });
+
+      it("takes weights in several files", async () => {
+        const sharded = mkdtempSync(join(folder, "sharded-"));
+        await writeTestModel(sharded);
+        await shardCheckpoint(sharded);
+        const engines = [
+          await connect(),
+          await connectRemoteEngine({ url: server!.url, environment: {}, folder: sharded }),
+        ];
+        const [whole, cut] = await Promise.all(engines.map((engine) => engine.forward(sequences)));
+        expect(cut).toEqual(whole);
+        for (const engine of engines) await engine.dispose();
       });
 
       it("scores a sample at its temperature like the sampler", async () => {

@@ -232,7 +232,7 @@ function copyModel(
     [tokenizer, /^(tokenizer.*\.json|chat_template\.jinja)$/],
   ] as const) {
     for (const name of readdirSync(folder).filter((file) => files.test(file)))
-      cpSync(join(folder, name), join(temporary, name));
+      cpSync(join(folder, name), join(temporary, name), { dereference: true });
   }
   rmSync(to, { recursive: true, force: true });
   renameSync(temporary, to);

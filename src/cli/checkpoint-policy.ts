@@ -5,6 +5,7 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
 import { differences } from "../config/settings-tree.js";
+import type { FetchOptions } from "../models/model-origin.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import type { Policy } from "../rollout/policy.js";
 import type { PromptStyle } from "../text/prompt.js";
@@ -12,7 +13,7 @@ import { engineChoice, engineFor } from "../train/engine-choice.js";
 import { type EngineOptions, engineOptions } from "../train/engines.js";
 import { openModel } from "../train/open-model.js";
 import type { ActingConfig } from "../train/recorded-config.js";
-import { findSavedModel } from "../train/saved-model.js";
+import { findModel, settingsOfModel } from "../train/saved-model.js";
 import type { Base, Given } from "./command.js";
 
 /**
@@ -27,7 +28,7 @@ export const checkpointOptions = {
     .string()
     .optional()
     .describe(
-      "use a trained model instead of a policy: a run (its latest checkpoint) or a model folder",
+      "use a trained model instead of a policy: a run (its latest checkpoint), a model folder, a .gguf file or a hub id",
     ),
   engine: engineOptions,
   temperature: z
@@ -45,7 +46,7 @@ export const checkpointOptions = {
 /** The settings of the checkpoint's run, if it belongs to one. */
 export function settingsOfCheckpoint(given: Given): Base | undefined {
   const folder = given.peek("checkpoint");
-  const config = folder === undefined ? undefined : findSavedModel(folder).config;
+  const config = folder === undefined ? undefined : settingsOfModel(folder);
   if (folder === undefined || config === undefined) return undefined;
   const { env, prompt, stepLimit, maxTokens, evaluation } = config;
   return {
@@ -108,9 +109,10 @@ export async function checkpointPolicy(
     readonly maxTokens: number;
   },
   style: PromptStyle,
+  fetching: FetchOptions = {},
 ): Promise<{ readonly policy: Policy; close(): Promise<void> }> {
   const { engine: settings, temperature, maxTokens } = options;
-  const { weights, tokenizer } = findSavedModel(checkpoint);
+  const { weights, tokenizer } = await findModel(checkpoint, fetching);
   const model = await openModel({ start: { folder: weights, tokenizer }, engine: settings });
   return {
     policy: enginePolicy({ ...model, style, batch: BATCH, sampling: { temperature, maxTokens } }),

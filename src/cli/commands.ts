@@ -9,6 +9,10 @@ import { envList } from "./env-list.js";
 import { envReplay } from "./env-replay.js";
 import { evaluate } from "./eval.js";
 import { exportCommand } from "./export.js";
+import { modelChat } from "./model-chat.js";
+import { modelConvert } from "./model-convert.js";
+import { modelInfo } from "./model-info.js";
+import { modelPull } from "./model-pull.js";
 import { play } from "./play.js";
 import { replay } from "./replay.js";
 import { report } from "./report.js";
@@ -35,6 +39,10 @@ export const commands: readonly Command[] = [
   rwml,
   evaluate,
   exportCommand,
+  modelInfo,
+  modelPull,
+  modelConvert,
+  modelChat,
   rollout,
   play,
   runs,

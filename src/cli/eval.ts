@@ -11,6 +11,7 @@ import { createAsker } from "./asker.js";
 import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
+import { fetchingOf } from "./fetching.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
@@ -65,7 +66,9 @@ export const evaluate = defineCommand({
     const folder = out ?? defaultRunFolder("eval", environment.name);
     const asker = checkpoint === undefined && chosen.name === "human" ? createAsker(io) : undefined;
     const model =
-      checkpoint === undefined ? undefined : await checkpointPolicy(checkpoint, settings, style);
+      checkpoint === undefined
+        ? undefined
+        : await checkpointPolicy(checkpoint, settings, style, fetchingOf(io, signal));
     const progress = asker === undefined ? rolloutProgress(io, tasks.length, 1) : undefined;
     try {
       const policy =

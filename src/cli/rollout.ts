@@ -11,6 +11,7 @@ import { promptStyle } from "../text/prompt.js";
 import { type Asker, createAsker } from "./asker.js";
 import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { fetchingOf } from "./fetching.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
@@ -59,7 +60,9 @@ export const rollout = defineCommand({
       throw new ConfigError("--checkpoint: contradicts --policy; give only one of them");
     const chosen: PolicyConfig = settings.policy ?? { name: "expert", epsilon: 0 };
     const model =
-      checkpoint === undefined ? undefined : await checkpointPolicy(checkpoint, settings, style);
+      checkpoint === undefined
+        ? undefined
+        : await checkpointPolicy(checkpoint, settings, style, fetchingOf(io, signal));
     const policy = model?.policy ?? createPolicy(chosen, { environment, style, ask });
     const progress =
       model === undefined && chosen.name === "human"

@@ -6,7 +6,7 @@ import { rwmlConfigOf } from "../train/recorded-config.js";
 import { resumeChanges } from "../train/resume.js";
 import { type RwmlConfig, rwmlConfig } from "../train/rwml-config.js";
 import { rwmlRun } from "../train/rwml-run.js";
-import { findSavedModel } from "../train/saved-model.js";
+import { settingsOfModel } from "../train/saved-model.js";
 import { engineOfRun, sameEnvironment } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print } from "./io.js";
@@ -33,7 +33,7 @@ export const rwml = defineCommand({
     if (resume !== undefined) return settingsOfRun(resume, rwmlConfigOf, given);
     const folder = peek("model.start");
     const config =
-      folder === undefined || folder === "served" ? undefined : findSavedModel(folder).config;
+      folder === undefined || folder === "served" ? undefined : settingsOfModel(folder);
     if (folder === undefined || config === undefined) return undefined;
     const { env, prompt, maxTokens, stepLimit, evaluation } = config;
     return {

@@ -1,9 +1,11 @@
 import { existsSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
+import { fetchModel } from "../models/fetch-model.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { fetchingOf } from "./fetching.js";
 import { print } from "./io.js";
 import { findTorchPython, startTorchServer } from "./torch-server.js";
 
@@ -21,7 +23,7 @@ export const serveEngine = defineCommand({
         .string()
         .optional()
         .describe(
-          "checkpoint folder in Hugging Face layout (default: none; runs upload their models)",
+          "model folder in Hugging Face layout, .gguf file or hub id (default: none; runs upload their models)",
         ),
       nproc: count.default(1).describe("number of processes, one per GPU"),
       host: z.string().default("127.0.0.1").describe("address to listen on"),
@@ -76,7 +78,12 @@ export const serveEngine = defineCommand({
   ],
   async run({ config, io, signal }) {
     const { python: named, ...options } = config;
-    const { model } = options;
+    const fetched =
+      options.model === undefined
+        ? undefined
+        : await fetchModel(options.model, fetchingOf(io, signal));
+    const model = fetched?.folder ?? options.model;
+    const name = options.name ?? (fetched && basename(options.model!));
     if (model !== undefined && !existsSync(join(model, "config.json")))
       throw new ConfigError(
         `--model: there is no checkpoint in ${model}; expected a folder with config.json, model.safetensors and tokenizer.json`,
@@ -94,13 +101,14 @@ export const serveEngine = defineCommand({
         ...options,
         checkpoints: resolve(options.checkpoints),
         ...(model !== undefined && { model: resolve(model) }),
+        ...(name !== undefined && { name }),
       },
       io.env,
       (line) => io.stderr.write(`${line}\n`),
     );
     print(
       io,
-      `${options.name ?? model ?? "an engine"} at ${server.url} (PyTorch ${python.torch}); --engine ${server.url} uses it, Ctrl-C stops it`,
+      `${name ?? model ?? "an engine"} at ${server.url} (PyTorch ${python.torch}); --engine ${server.url} uses it, Ctrl-C stops it`,
     );
     const aborted = new Promise<undefined>((done) => {
       if (signal.aborted) done(undefined);

@@ -19,6 +19,7 @@ import {
   variants,
 } from "../worldmodel/synthesis.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { finiteJson, writeResult } from "./wm-result.js";
@@ -85,7 +86,7 @@ export const wmSynth = defineCommand({
     const { env, split, episodes, most, evaluation, stepLimit, maxTokens, engine } = config;
     const { address, threads, model } = engine;
     const reading = { engine: { address, threads, model } };
-    const start = startOf(config);
+    const start = await startOf(config, fetchingOf(io, signal));
     const environment = openEnvironment({ ...env, name: String(env.name) });
     const world = await loadWorldModel(config.world, { ...reading, maxTokens });
     const results: { seed: number; variant: Variant; counts: Readonly<Record<string, Counts>> }[] =

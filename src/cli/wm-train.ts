@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
@@ -45,7 +46,7 @@ export const wmTrain = defineCommand({
     const folder = runFolderOf(
       { out, resume },
       {
-        fresh: () => defaultRunFolder("wm-train", settings.model.start),
+        fresh: () => defaultRunFolder("wm-train", basename(settings.model.start)),
         check: (run) =>
           resumeChanges(worldConfigOf(run), settings, { folder: run, length: "epochs", placeOf }),
       },

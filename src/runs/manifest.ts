@@ -32,6 +32,14 @@ const manifestSchema = z.object({
   config: z
     .record(z.string(), z.unknown())
     .describe("current resolved configuration, including defaults"),
+  start: z
+    .object({
+      model: z.string(),
+      revision: z.string().optional(),
+      sha256: z.string().optional(),
+    })
+    .optional()
+    .describe("start model that is not a folder: hub id and commit, or GGUF file and its SHA-256"),
   resumes: z.array(resumeSchema).optional().describe("each time the run was resumed"),
   copiedFrom: z.string().optional().describe("run that this one was copied from"),
   versions: z.record(z.string(), z.string()),

@@ -35,6 +35,8 @@ export interface NewRun {
   readonly kind: string;
   readonly seed: number;
   readonly config: Readonly<Record<string, unknown>>;
+  /** Where its start model came from, if it was fetched. */
+  readonly start?: Manifest["start"] | undefined;
 }
 
 /** A run that is being written. */
@@ -96,6 +98,7 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     createdAt: new Date().toISOString(),
     seed: run.seed,
     config: run.config,
+    ...(run.start !== undefined && { start: run.start }),
     versions: {
       pawl: packageVersion(),
       node: process.version,

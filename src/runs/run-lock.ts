@@ -9,6 +9,7 @@
  */
 import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isAlive } from "../process-alive.js";
 import { RunError } from "./run-error.js";
 
 /** The current lock, as it was found. */
@@ -102,13 +103,7 @@ function ownerOf(path: string): number | undefined {
     throw error;
   }
   if (!Number.isInteger(pid) || pid <= 0) return undefined;
-  try {
-    process.kill(pid, 0);
-    return pid;
-  } catch (error) {
-    // EPERM: it is alive and belongs to another user.
-    return codeOf(error) === "EPERM" ? pid : undefined;
-  }
+  return isAlive(pid) ? pid : undefined;
 }
 
 function takenBy(folder: string, owner: number | undefined): RunError {

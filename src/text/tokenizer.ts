@@ -11,6 +11,7 @@ import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { UserError } from "../errors.js";
+import { withUnicodeDigits } from "./digits.js";
 import { wordPreTokenizer, wordsOf } from "./words.js";
 
 /** One message of a dialogue. */
@@ -44,6 +45,8 @@ export interface Tokenizer {
   /** The token that pads batches (`pad_token`), if there is one. */
   readonly padId: number | undefined;
   readonly hasChatTemplate: boolean;
+  /** The text of the chat template. */
+  readonly chatTemplate: string | undefined;
   /** The files it was made from. */
   readonly files: TokenizerFiles;
   /** Ids of the text. With `plain`, special tokens in it are read as ordinary characters. */
@@ -142,10 +145,8 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
       throw new TokenizerError(
         `${generation}: eos_token_id contains ${end}, which is not a token of ${fileNames.tokenizer} (${vocabularySize} ids). Do these files belong together?`,
       );
-  const template = compileTemplate(
-    files.chatTemplate ?? defaultTemplate(config.chat_template),
-    where,
-  );
+  const chatTemplate = files.chatTemplate ?? defaultTemplate(config.chat_template);
+  const template = compileTemplate(chatTemplate, where);
 
   const encodeText = (text: string) =>
     library.encode(text, { add_special_tokens: false }).ids as readonly number[];
@@ -166,6 +167,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
     endIds,
     padId: id(config.pad_token),
     hasChatTemplate: template !== undefined,
+    chatTemplate,
     files,
     encode: (text, { plain = false } = {}) =>
       plain ? encodePlainCached(text) : encodeCached(text),
@@ -221,7 +223,11 @@ function build(
 ): HuggingFaceTokenizer {
   const parts = { decoder: null, post_processor: null, pre_tokenizer: null, normalizer: null };
   try {
-    return new HuggingFaceTokenizer({ ...parts, ...json, added_tokens: added }, config);
+    const pre_tokenizer = withUnicodeDigits(json.pre_tokenizer ?? null);
+    return new HuggingFaceTokenizer(
+      { ...parts, ...json, pre_tokenizer, added_tokens: added },
+      config,
+    );
   } catch (error) {
     throw new TokenizerError(
       `${where} is valid JSON but not a tokenizer this library can build: ${reason(error)}`,

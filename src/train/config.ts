@@ -23,7 +23,7 @@ export const modelOptions = z
       .min(1)
       .default("tiny")
       .describe(
-        "tiny, small or base: from scratch; served: the engine server's model; otherwise a run or a checkpoint folder",
+        "tiny, small or base: from scratch; served: the engine server's model; otherwise a run, a model folder, a .gguf file, or a hub id (OWNER/NAME or OWNER/NAME@REVISION)",
       ),
     maxContext: count.default(512).describe("context length of a model from scratch, in tokens"),
   })

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { weightFiles } from "../engine/weights/shards.js";
 import type { EngineKind, EngineOptions } from "./engine-kind.js";
 
 export const embeddedKind: EngineKind = {
@@ -36,7 +37,7 @@ function refuseRemoteOnly({ model, loraRank, copy }: EngineOptions): void {
 }
 
 function refusePointer(folder: string): void {
-  if (existsSync(join(folder, POINTER_FILE)) && !existsSync(join(folder, "model.safetensors")))
+  if (existsSync(join(folder, POINTER_FILE)) && weightFiles(folder).length === 0)
     throw new ConfigError(
       `${folder}: its weights are on the engine server they were trained on; name that server with --engine http://…`,
     );

@@ -2,9 +2,9 @@
  * Exports a trained model as a plain checkpoint folder for other programs, with adapters merged.
  */
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import { openCheckpoint, writeCheckpoint } from "../engine/weights/checkpoint.js";
+import { weightFiles } from "../engine/weights/shards.js";
 import { VALUE_HEAD } from "../engine/weights/tensor-names.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { type EngineChoice, engineFor } from "./engine-choice.js";
@@ -20,7 +20,7 @@ export async function exportModel(
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new ConfigError(`--out: ${folder} is not empty; name a new folder`);
   const tokenizer = await loadTokenizer(model.tokenizer);
-  if (existsSync(join(model.weights, "model.safetensors")) && engine.address === undefined)
+  if (weightFiles(model.weights).length > 0 && engine.address === undefined)
     await exportHere(model.weights, folder);
   else await exportFromServer(model, folder, engine);
   await tokenizer.save(folder);
@@ -30,9 +30,10 @@ async function exportHere(weights: string, folder: string): Promise<void> {
   const { config, tensors, read } = await openCheckpoint(weights);
   // The critic's head is specific to Pawl: other programs reject a file with unknown tensors.
   const plain = tensors.filter(({ name }) => name !== VALUE_HEAD);
-  const data = new Map<string, { shape: readonly number[]; data: Float32Array }>();
-  for (const { name, shape } of plain) data.set(name, { shape, data: await read(name) });
-  await writeCheckpoint(folder, config, data);
+  const sources = plain.map(
+    ({ name, shape }) => [name, { shape, read: () => read(name) }] as const,
+  );
+  await writeCheckpoint(folder, config, new Map(sources));
 }
 
 async function exportFromServer(

@@ -9,6 +9,7 @@
 import { join } from "node:path";
 import type { SettingsTree } from "../config/settings-tree.js";
 import type { Engine } from "../engine/engine.js";
+import type { ModelOrigin } from "../models/model-origin.js";
 import { mixSeed } from "../random.js";
 import type { Episode, Group } from "../rollout/episode.js";
 import {
@@ -79,10 +80,11 @@ export function openTrainingRun<C extends RunConfig>(
   config: C,
   checkpoint: Checkpoint | undefined,
   options: RunOptions,
+  start?: ModelOrigin,
 ): Run {
   const { folder, onProblem = ignore } = options;
   if (options.resume !== true)
-    return createRun({ folder, kind: kind.kind, seed: config.seed, config }, onProblem);
+    return createRun({ folder, kind: kind.kind, seed: config.seed, config, start }, onProblem);
   const older = olderNamesNotice(folder);
   if (older !== undefined) onProblem(older);
   const state = checkpoint?.state ?? NOTHING_DONE;

@@ -10,6 +10,8 @@ import { ConfigError } from "../config/config-error.js";
 import type { PresetName } from "../engine/embedded/init.js";
 import type { Engine } from "../engine/engine.js";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { fetchModel } from "../models/fetch-model.js";
+import type { FetchOptions, ModelOrigin } from "../models/model-origin.js";
 import { hasManifest } from "../runs/manifest.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
@@ -27,24 +29,28 @@ import { findSavedModel, REFERENCE, type SavedModel, TOKENIZER } from "./saved-m
 /** What a model starts from. */
 export type ModelStart =
   | { readonly preset: PresetName }
-  | { readonly folder: string; readonly tokenizer: string }
+  | { readonly folder: string; readonly tokenizer: string; readonly origin?: ModelOrigin }
   | { readonly served: true };
 
 const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
 
 /**
- * What the model starts from; a name that is not a preset must be a run, or a folder with a
- * checkpoint.
+ * What the model starts from: a preset, a run, a folder with a checkpoint, or a model that is
+ * fetched first.
  */
-export function startOf(config: Pick<TrainConfig, "engine"> & StartSettings): ModelStart {
+export async function startOf(
+  config: Pick<TrainConfig, "engine"> & StartSettings,
+  fetching: FetchOptions = {},
+): Promise<ModelStart> {
   const preset = PRESETS.find((name) => name === config.model.start);
-  return preset === undefined ? savedStartOf(config) : { preset };
+  return preset === undefined ? savedStartOf(config, fetching) : { preset };
 }
 
 /** The same for commands that need a trained model. */
-export function savedStartOf(
+export async function savedStartOf(
   config: Pick<TrainConfig, "engine"> & StartSettings,
-): Exclude<ModelStart, { preset: PresetName }> {
+  fetching: FetchOptions = {},
+): Promise<Exclude<ModelStart, { preset: PresetName }>> {
   const { start } = config.model;
   if (start === "served" && isRemote(config.engine)) return { served: true };
   const files = ["config.json", POINTER_FILE].map((file) => join(start, file));
@@ -52,13 +58,20 @@ export function savedStartOf(
     const { weights, tokenizer } = findSavedModel(start);
     return { folder: weights, tokenizer };
   }
+  const fetched = await fetchModel(start, fetching);
+  if (fetched !== undefined) return { ...fetched, tokenizer: fetched.folder };
   throw new ConfigError(
-    `model.start: there is no checkpoint in ${start} (a run folder, or a folder with config.json, model.safetensors and tokenizer.json). Put one there, name another folder, or start from scratch with pawl train --model.start ${PRESETS.join(", ")}.`,
+    `model.start: there is no checkpoint in ${start} (expected a run folder, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, or a model of the hub: OWNER/NAME). Put one there, name another model, or start from scratch with pawl train --model.start ${PRESETS.join(", ")}.`,
   );
 }
 
 interface StartSettings {
   readonly model: { readonly start: string };
+}
+
+/** What a run records of its start, if it was fetched. */
+export function originOf(start: ModelStart): ModelOrigin | undefined {
+  return "folder" in start ? start.origin : undefined;
 }
 
 /** Where a run that has a checkpoint resumes: at its own copy of what it started from. */

@@ -22,7 +22,7 @@ import {
   resumedCheckpoint,
 } from "./lifecycle.js";
 import { updateMetrics } from "./metrics.js";
-import { type ModelStart, openModel, resumedStart, startOf } from "./open-model.js";
+import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { expectedSteps, trainRl } from "./rl.js";
 import type { FinishedUpdate } from "./rl-types.js";
@@ -49,11 +49,14 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   checkConfig(config, environment);
   const checkpoint = resumedCheckpoint(options);
-  const start = checkpoint === undefined ? startOf(config) : resumedStart(folder);
-  const run = openTrainingRun(kindOf(config), config, checkpoint, options);
+  const start =
+    checkpoint === undefined
+      ? await startOf(config, { onNotice: options.onProblem, signal: options.signal })
+      : resumedStart(folder);
+  const run = openTrainingRun(kindOf(config), config, checkpoint, options, originOf(start));
   await conductRun(run, options, async (running) => {
     const setup = await openSetup(config, environment, start, checkpoint, running, options);
-    if (checkpoint === undefined) await warmStart(setup, config, running, options);
+    if (checkpoint === undefined) await warmStart(setup, start, config, running, options);
     options.onPhase?.("rl");
     // Only the KL penalty needs the reference.
     await loadWeights(setup.engine, folder, checkpoint, { reference: config.objective.kl > 0 });
@@ -141,6 +144,7 @@ function needsOf({ objective, paw, gradients, temperature }: TrainConfig) {
 /** Imitates expert episodes, evaluates the result, and keeps it as the reference. */
 async function warmStart(
   setup: Setup,
+  start: ModelStart,
   config: TrainConfig,
   running: RunningRun,
   options: TrainOptions,
@@ -157,7 +161,7 @@ async function warmStart(
     });
   }
   // A server's own model was already saved for its tokenizer, and has not changed.
-  const isSaved = episodes === 0 && "served" in startOf(config);
+  const isSaved = episodes === 0 && "served" in start;
   if (!isSaved) await engine.save(join(running.run.folder, REFERENCE), { optimizer: false });
   running.report({ update: -1, ...(await running.evaluate(setup, config, -1)) });
 }

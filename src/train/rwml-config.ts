@@ -66,7 +66,9 @@ export function rwmlConfig(kind: EnvKind) {
         start: z
           .string()
           .min(1)
-          .describe("model to train: a run (its latest checkpoint) or a model folder"),
+          .describe(
+            "model to train: a run (its latest checkpoint), a model folder, a .gguf file, or a hub id (OWNER/NAME)",
+          ),
       })
       .prefault({} as { start: string }),
     engine: shared.engine,

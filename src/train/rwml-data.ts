@@ -132,7 +132,7 @@ async function filterTriplets(
     start:
       filter.model === "start"
         ? setup.start
-        : savedStartOf({ engine: config.engine, model: { start: filter.model } }),
+        : await savedStartOf({ engine: config.engine, model: { start: filter.model } }),
     engine: engineFor(config.engine),
     seed,
   });

@@ -19,7 +19,7 @@ import {
   type RunOptions,
   resumedCheckpoint,
 } from "./lifecycle.js";
-import { openModel, resumedStart, savedStartOf } from "./open-model.js";
+import { openModel, originOf, resumedStart, savedStartOf } from "./open-model.js";
 import { rwmlConfigOf } from "./recorded-config.js";
 import { expectedSteps, type FinishedRwmlUpdate, trainRwml } from "./rwml.js";
 import type { RwmlConfig } from "./rwml-config.js";
@@ -41,10 +41,13 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
   // Whatever cannot work is refused before the run starts.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   const checkpoint = resumedCheckpoint(options);
-  const start = checkpoint === undefined ? savedStartOf(config) : resumedStart(folder);
+  const start =
+    checkpoint === undefined
+      ? await savedStartOf(config, { onNotice: options.onProblem, signal: options.signal })
+      : resumedStart(folder);
   options.onPhase?.("reward");
   const reward = options.reward ?? (await openReward(config.reward, onProblem));
-  const run = openTrainingRun(kindOf(config), config, checkpoint, options);
+  const run = openTrainingRun(kindOf(config), config, checkpoint, options, originOf(start));
   await conductRun(run, options, async (running) => {
     options.onPhase?.("model");
     const model = await openModel({

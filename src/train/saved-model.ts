@@ -2,6 +2,8 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { fetchModel, isFetched } from "../models/fetch-model.js";
+import type { FetchOptions } from "../models/model-origin.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
@@ -19,6 +21,18 @@ export interface SavedModel {
   readonly config?: ActingConfig | undefined;
 }
 
+/** Finds a model by any name of a trained one; what is not on disk is fetched first. */
+export async function findModel(name: string, fetching: FetchOptions = {}): Promise<SavedModel> {
+  const fetched = await fetchModel(name, fetching);
+  if (fetched === undefined) return findSavedModel(name);
+  return { weights: fetched.folder, tokenizer: fetched.folder };
+}
+
+/** The settings a model acts with; a model that is fetched has none. */
+export function settingsOfModel(name: string): ActingConfig | undefined {
+  return isFetched(name) ? undefined : findSavedModel(name).config;
+}
+
 /**
  * Finds a model by a run folder (its latest checkpoint), a folder inside a run, or a checkpoint
  * folder.
@@ -28,7 +42,7 @@ export function findSavedModel(folder: string): SavedModel {
   const run = [dirname(resolve(folder)), dirname(dirname(resolve(folder)))].find(hasManifest);
   if (!["config.json", POINTER_FILE].some((file) => existsSync(join(folder, file)))) {
     throw new RunError(
-      `${folder} holds no model: expected a run folder of pawl train or pawl rwml, or a folder with config.json, model.safetensors and tokenizer.json`,
+      `${folder} holds no model: expected a run folder of pawl train or pawl rwml, a folder with config.json, model.safetensors and tokenizer.json, a .gguf file, or a model of the hub (OWNER/NAME)`,
     );
   }
   const own = run === undefined || existsSync(join(folder, "tokenizer.json"));

@@ -23,7 +23,7 @@ import {
   type RunOptions,
   resumedCheckpoint,
 } from "../train/lifecycle.js";
-import { type ModelStart, openModel, startOf } from "../train/open-model.js";
+import { type ModelStart, openModel, originOf, startOf } from "../train/open-model.js";
 import { TOKENIZER } from "../train/saved-model.js";
 import { learningRate } from "../train/schedule.js";
 import { asMean } from "../train/sft.js";
@@ -66,7 +66,10 @@ export async function trainWorldModel(
   const problems = createProblems(options.onProblem);
   // Whatever cannot work is refused before the run starts.
   const checkpoint = resumedCheckpoint(options);
-  const start = checkpoint === undefined ? startOf(config) : startAt(checkpoint, folder);
+  const start =
+    checkpoint === undefined
+      ? await startOf(config, { onNotice: options.onProblem, signal: options.signal })
+      : startAt(checkpoint, folder);
   const data = readDataSets(config.data, problems);
   const train = withinBudgets(data.train, parseBudgets(config.budget), config.seed);
   if (train.length === 0) {
@@ -75,7 +78,7 @@ export async function trainWorldModel(
     );
   }
   const kind = kindOf(Math.ceil(train.length / config.batch));
-  const run = openTrainingRun(kind, config, checkpoint, options);
+  const run = openTrainingRun(kind, config, checkpoint, options, originOf(start));
   await conductRun(run, options, async (running) => {
     const model = await openModel({
       start,

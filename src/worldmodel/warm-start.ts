@@ -116,7 +116,7 @@ async function commonStart(
   { world, train }: WarmStartConfig,
   seed: number,
 ): Promise<string> {
-  const start = startOf(train);
+  const start = await startOf(train);
   if ("folder" in start) return start.folder;
   if (existsSync(join(folder, "tokenizer.json"))) return folder;
   const environment = openEnvironment({ ...train.env, name: String(train.env.name) });

@@ -10,10 +10,13 @@ from typing import Optional
 from .errors import RequestError
 
 PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
-# The files of a checkpoint; no others are accepted or served.
+# Weights in several files: any plain name, as the index beside them lists it.
+SHARD = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.safetensors")
+# The other files of a checkpoint; no others are accepted or served.
 FILES = (
     "config.json",
     "model.safetensors",
+    "model.safetensors.index.json",
     "optimizer.safetensors",
     "adapter_config.json",
     "adapter_model.safetensors",
@@ -69,8 +72,8 @@ class Folders:
     def file(self, path: str) -> Path:
         """One file of a checkpoint, from PATH/NAME."""
         folder, _, name = path.rpartition("/")
-        if name not in FILES:
-            raise RequestError(f"expected one of {', '.join(FILES)} after the checkpoint's path, found {name[:80]!r}")
+        if name not in FILES and not SHARD.fullmatch(name):
+            raise RequestError(f"expected one of {', '.join(FILES)} or another .safetensors file after the checkpoint's path, found {name[:80]!r}")
         return self.confined(folder) / name
 
     def delete(self, path: str) -> bool:

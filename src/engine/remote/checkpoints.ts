@@ -14,6 +14,7 @@ import { z } from "zod";
 import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
 import { ADAPTER_FILES } from "../weights/adapter.js";
+import { WEIGHTS_FILE, weightFiles } from "../weights/shards.js";
 import type { Transport } from "./transport.js";
 
 /** The file that stands for weights on a server. */
@@ -34,7 +35,7 @@ export type Pointer = z.output<typeof pointerSchema>;
 export const CONFIG_FILE = "config.json";
 /** The files of a checkpoint; the last one marks it as complete. */
 const FILES = [
-  "model.safetensors",
+  WEIGHTS_FILE,
   "optimizer.safetensors",
   ...ADAPTER_FILES,
   "tokenizer.json",
@@ -136,9 +137,11 @@ export async function onServer(
 ): Promise<string> {
   if (pointer === undefined) return uploadCheckpoint(transport, folder);
   // A server that lost its disk, or another server, gets the local copy.
-  const copied =
-    (await stat(join(folder, "model.safetensors")).catch(() => undefined)) !== undefined;
-  if (!copied || (await exists(transport, `${pointer.path}/${CONFIG_FILE}`))) return pointer.path;
+  if (
+    weightFiles(folder).length === 0 ||
+    (await exists(transport, `${pointer.path}/${CONFIG_FILE}`))
+  )
+    return pointer.path;
   return uploadCheckpoint(transport, folder);
 }
 
@@ -163,14 +166,17 @@ export async function downloadCheckpoint(
 /** Uploads a checkpoint folder to the server, unless it is already there; returns its path. */
 async function uploadCheckpoint(transport: Transport, folder: string): Promise<string> {
   const present: { readonly name: string; readonly size: number }[] = [];
-  for (const name of FILES) {
+  const weights = weightFiles(folder);
+  // Weights in several files come first: the last file marks a checkpoint as complete.
+  const names = new Set<string>([...weights, ...FILES]);
+  for (const name of names) {
     const found = await stat(join(folder, name)).catch(() => undefined);
     if (found !== undefined) present.push({ name, size: found.size });
   }
-  for (const needed of [CONFIG_FILE, "model.safetensors"])
+  for (const needed of [CONFIG_FILE, ...(weights.length > 0 ? weights : [WEIGHTS_FILE])])
     if (!present.some(({ name }) => name === needed))
       throw new EngineError(
-        `${folder} has no ${needed}: expected a checkpoint (config.json and model.safetensors in one file) or a pointer to one on an engine server (${POINTER_FILE})`,
+        `${folder} has no ${needed}: expected a checkpoint (config.json and model.safetensors, in one file or several with an index) or a pointer to one on an engine server (${POINTER_FILE})`,
       );
   const path = `uploads/${await fingerprint(folder, present)}`;
   if (await exists(transport, `${path}/${CONFIG_FILE}`)) return path;

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { entropy, mul, type Objective } from "../../objectives/expression.js";
 import { crossEntropy, toy } from "../conformance-tools.js";
 import type { Engine } from "../engine.js";
+import { shardCheckpoint } from "../weights/shards-testing.js";
 import { testModel, writeTestModel } from "./model-testing.js";
 import { connectRemoteEngine } from "./remote-engine.js";
 import type { RemoteOptions } from "./remote-model.js";
@@ -233,5 +234,28 @@ describe("checkpoints", () => {
     }
     expect(uploads()).toHaveLength(1);
     expect(server.counts.get(uploads()[0]!)).toBe(1);
+  });
+
+  it("in several files are uploaded with their index", async () => {
+    const sharded = join(folder, "sharded");
+    await writeTestModel(sharded);
+    await shardCheckpoint(sharded);
+    const sent = join(folder, "sent-shards");
+    const server = await serve({ folder: sent });
+    const [whole, cut] = [
+      await connect(server.url, { folder: start }),
+      await connect(server.url, { folder: sharded }),
+    ];
+    expect((await cut.forward(toy))[0]!.logprobs).toEqual((await whole.forward(toy))[0]!.logprobs);
+    const uploads = readdirSync(join(sent, "uploads")).map((name) =>
+      readdirSync(join(sent, "uploads", name)),
+    );
+    expect(uploads.flat().filter((name) => name.startsWith("model-"))).toHaveLength(3);
+    await whole.dispose();
+    await cut.dispose();
+    rmSync(join(sharded, "model-00002-of-00003.safetensors"));
+    await expect(connect(server.url, { folder: sharded })).rejects.toThrow(
+      /has no model-00002-of-00003.safetensors: expected a checkpoint/,
+    );
   });
 });

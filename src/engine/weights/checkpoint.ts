@@ -1,7 +1,6 @@
 /** A checkpoint folder in Hugging Face's layout: config.json and one or more safetensors files. */
 import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { z } from "zod";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
 import { ADAPTER_FILES, openAdapter } from "./adapter.js";
@@ -11,14 +10,14 @@ import {
   readTensor,
   type SafetensorsFile,
   type TensorData,
+  type TensorSource,
   type WeightsDtype,
   writeSafetensors,
 } from "./safetensors.js";
+import { INDEX_FILE, parseIndex, WEIGHTS_FILE } from "./shards.js";
 import { checkTensors, type TensorSpec, tensorSpecs } from "./tensor-names.js";
 
 const CONFIG_FILE = "config.json";
-const WEIGHTS_FILE = "model.safetensors";
-const INDEX_FILE = "model.safetensors.index.json";
 
 /** A checkpoint whose configuration and tensor headers have been read and agree. */
 export interface Checkpoint {
@@ -63,7 +62,7 @@ export async function openCheckpoint(folder: string): Promise<Checkpoint> {
 export async function writeCheckpoint(
   folder: string,
   config: ModelConfig,
-  tensors: ReadonlyMap<string, TensorData>,
+  tensors: ReadonlyMap<string, TensorData | TensorSource>,
   { dtype = "F32" }: { readonly dtype?: WeightsDtype } = {},
 ): Promise<void> {
   const headers = [...tensors].map(([name, { shape }]) => [name, { dtype, shape }] as const);
@@ -94,23 +93,11 @@ async function findTensors(folder: string): Promise<ReadonlyMap<string, Safetens
   );
 }
 
-const indexSchema = z.looseObject({
-  // Plain names only, so that an index cannot point outside its folder.
-  weight_map: z.record(z.string(), z.string().regex(/^[\w.-]+\.safetensors$/)),
-});
-
 async function findShardedTensors(
   folder: string,
   index: string,
 ): Promise<ReadonlyMap<string, SafetensorsFile>> {
-  const parsed = indexSchema.safeParse(await readJson(index));
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0]!;
-    throw new EngineError(
-      `${index}: ${issue.path.join(".")}: ${issue.message}; expected the name of a .safetensors file in the same folder for each tensor`,
-    );
-  }
-  const entries = Object.entries(parsed.data.weight_map);
+  const entries = [...parseIndex(await readText(index), index)];
   const shards = new Map<string, SafetensorsFile>();
   for (const shard of new Set(entries.map(([, file]) => file)))
     shards.set(shard, await openSafetensors(join(folder, shard)));
@@ -129,9 +116,16 @@ function firstNonFinite(data: Float32Array): number {
   return -1;
 }
 
+async function readText(file: string): Promise<string> {
+  return readFile(file, "utf8").catch((error: Error) => {
+    throw new EngineError(`${file}: cannot be read: ${error.message}`, { cause: error });
+  });
+}
+
 async function readJson(file: string): Promise<unknown> {
+  const text = await readText(file);
   try {
-    return JSON.parse(await readFile(file, "utf8"));
+    return JSON.parse(text);
   } catch (error) {
     throw new EngineError(`${file}: cannot be read: ${(error as Error).message}`, {
       cause: error,

@@ -33,7 +33,8 @@ export function decodeFloat16(source: Uint16Array, target: Float32Array): void {
   for (let i = 0; i < source.length; i++) target[i] = float16Value(source[i]!);
 }
 
-function float16Value(pattern: number): number {
+/** The value of an IEEE half-precision pattern. */
+export function float16Value(pattern: number): number {
   const sign = pattern & 0x8000 ? -1 : 1;
   const exponent = (pattern >>> 10) & 0x1f;
   const fraction = pattern & 0x3ff;

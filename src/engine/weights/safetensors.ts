@@ -87,6 +87,12 @@ export interface TensorData {
   readonly data: Float32Array;
 }
 
+/** A tensor to write that is computed when its turn comes, so that not all are in memory at once. */
+export interface TensorSource {
+  readonly shape: readonly number[];
+  read(): Promise<Float32Array>;
+}
+
 /** The formats in which tensors can be written. */
 export type WeightsDtype = "F32" | "F16" | "BF16";
 
@@ -101,17 +107,22 @@ export interface WriteOptions {
 /** Writes tensors to a safetensors file, which appears complete or not at all. */
 export async function writeSafetensors(
   file: string,
-  tensors: ReadonlyMap<string, TensorData>,
+  tensors: ReadonlyMap<string, TensorData | TensorSource>,
   { dtype = "F32", metadata = { format: "pt" } }: WriteOptions = {},
 ): Promise<void> {
   const itemBytes = DTYPE_BYTES[dtype]!;
   let offset = 0;
-  const entries = [...tensors].map(([name, { shape, data }]) => {
+  const checked = (name: string, shape: readonly number[], data: Float32Array): Float32Array => {
     const length = shape.reduce((product, size) => product * size, 1);
-    if (length !== data.length)
-      throw new EngineError(
-        `${file}: tensor ${name} of shape [${shape.join(", ")}] needs ${length} numbers, but has ${data.length}`,
-      );
+    if (length === data.length) return data;
+    throw new EngineError(
+      `${file}: tensor ${name} of shape [${shape.join(", ")}] needs ${length} numbers, but has ${data.length}`,
+    );
+  };
+  const entries = [...tensors].map(([name, tensor]) => {
+    const { shape } = tensor;
+    if ("data" in tensor) checked(name, shape, tensor.data);
+    const length = shape.reduce((product, size) => product * size, 1);
     if (name === "__metadata__")
       throw new EngineError(`${file}: a tensor cannot be called __metadata__; rename it`);
     const start = offset;
@@ -127,7 +138,10 @@ export async function writeSafetensors(
   json.copy(header, 8);
   await writeFileAtomically(file, async (handle) => {
     await writeFully(handle, header);
-    for (const { data } of tensors.values()) await writeData(handle, data, dtype);
+    for (const [name, tensor] of tensors) {
+      const data = "data" in tensor ? tensor.data : await tensor.read();
+      await writeData(handle, checked(name, tensor.shape, data), dtype);
+    }
   });
 }
 

@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { streamAnswer } from "../engine/stream.js";
+import { mixSeed } from "../random.js";
+import type { ChatMessage } from "../text/tokenizer.js";
+import { engineChoice, engineFor } from "../train/engine-choice.js";
+import { type OpenModel, openModel, openSavedModel } from "../train/open-model.js";
+import { findModel } from "../train/saved-model.js";
+import { createAsker } from "./asker.js";
+import { type Call, defineCommand, exitCodes } from "./command.js";
+import { fetchingOf } from "./fetching.js";
+import { print } from "./io.js";
+import { MODEL_NAMES, requireModel } from "./model-name.js";
+
+const options = z.strictObject({
+  system: z.string().optional().describe("system prompt (default: the chat template's own)"),
+  plain: z
+    .boolean()
+    .default(false)
+    .describe("continue the text as it is, without the chat template"),
+  temperature: z.number().min(0).default(0.7).describe("sampling temperature (0: greedy)"),
+  maxTokens: z.int().min(1).default(512).describe("maximum length of an answer in tokens"),
+  seed: z.int().min(0).default(0).describe("random seed"),
+  engine: engineChoice,
+});
+
+type ChatOptions = z.output<typeof options>;
+
+/** `pawl model chat`: talk to a model. */
+export const modelChat = defineCommand({
+  name: "model chat",
+  summary: "talk to a model in the terminal",
+  positionals: "MODEL",
+  details: `${MODEL_NAMES}\nEvery line is a message; Ctrl-D ends. Lines may also come from a pipe. A model without a chat template\ncontinues the text.`,
+  options: () => options,
+  examples: [
+    ["pawl model chat SmolLM2.gguf", "from a file"],
+    ["pawl model chat HuggingFaceTB/SmolLM2-135M-Instruct", "from the hub"],
+    ["echo 'Who are you?' | pawl model chat runs/… --temperature 0", "one question, greedy"],
+    ["pawl model chat served --engine http://gpu:8000", "an engine server's own model"],
+  ],
+  async run(call) {
+    const { positionals, io } = call;
+    const name = requireModel("chat", positionals);
+    const folder = mkdtempSync(join(tmpdir(), "pawl-chat-"));
+    try {
+      const model = await openByName(name, folder, call);
+      try {
+        await talk(model, name, call);
+      } finally {
+        await model.engine.dispose();
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+    if (io.stdin.isTTY) print(io);
+    return exitCodes.done;
+  },
+});
+
+async function openByName(
+  name: string,
+  servedFolder: string,
+  { config, io, signal }: Call<ChatOptions>,
+): Promise<OpenModel> {
+  if (name !== "served")
+    return openSavedModel(await findModel(name, fetchingOf(io, signal)), config.engine);
+  const engine = engineFor(undefined, config.engine);
+  return openModel({ start: { served: true }, engine, servedFolder });
+}
+
+async function talk(
+  { engine, tokenizer }: OpenModel,
+  name: string,
+  { config, io, signal }: Call<ChatOptions>,
+): Promise<void> {
+  const { system, maxTokens, temperature, seed } = config;
+  const plain = config.plain || !tokenizer.hasChatTemplate;
+  if (plain && system !== undefined)
+    throw new ConfigError(
+      "--system: without a chat template there is no system prompt; leave it out",
+    );
+  if (plain && !config.plain)
+    io.stderr.write(`${name} has no chat template: it continues the text\n`);
+  const messages: ChatMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
+  const asker = createAsker(io);
+  try {
+    for (let turn = 0; ; turn++) {
+      const line = await asker.ask(io.colors.dim("> "), () => [], signal);
+      if (line === undefined) return;
+      if (line === "") continue;
+      messages.push({ role: "user", content: line });
+      const prompt = plain
+        ? tokenizer.encode(line)
+        : tokenizer.encode(tokenizer.chat(messages, { addGenerationPrompt: true }));
+      let answer = "";
+      const pieces = streamAnswer(engine, tokenizer, prompt, {
+        maxTokens,
+        temperature,
+        seed: mixSeed(seed, turn),
+        signal,
+      });
+      for await (const piece of pieces) {
+        answer += piece;
+        io.stdout.write(piece);
+      }
+      print(io);
+      messages.push({ role: "assistant", content: answer });
+    }
+  } finally {
+    asker.close();
+  }
+}

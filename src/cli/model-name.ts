@@ -1,0 +1,19 @@
+/** The name of a model on the command line, as in every `pawl model` command. */
+import { ConfigError } from "../config/config-error.js";
+import { PRESETS } from "../engine/embedded/init.js";
+
+/** What such a name may be, for help. */
+export const MODEL_NAMES =
+  "MODEL is a run (its latest checkpoint), a model folder, a .gguf file, a model of the Hugging Face hub\n(OWNER/NAME, OWNER/NAME@REVISION, or OWNER/NAME/FILE.gguf), or served: an engine server's own model.";
+
+/** The name that was given; a model from scratch has nothing to show yet. */
+export function requireModel(command: string, positionals: readonly string[]): string {
+  const [name] = positionals;
+  if (name === undefined)
+    throw new ConfigError(`pawl model ${command} needs a model: pawl model ${command} MODEL`);
+  if (Object.hasOwn(PRESETS, name))
+    throw new ConfigError(
+      `${name} is a model from scratch: it exists only once a run has trained it (pawl train --model.start ${name}); then name the run`,
+    );
+  return name;
+}
