@@ -58,9 +58,9 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
     is_gemma = name == "Gemma3ForCausalLM"
     newer = fields.get("rope_parameters") or {}
     by_type = FULL in newer or SLIDING in newer
-    full, sliding = (newer.get(FULL) or {}, newer.get(SLIDING) or {}) if by_type else (newer, {})
+    full, sliding = newer.get(FULL) or {}, newer.get(SLIDING) or {}
     # If both spellings are there, transformers reads the older one.
-    rope = fields.get("rope_scaling") or full
+    rope = fields.get("rope_scaling") or (full if by_type else newer)
     refused = {
         "an activation other than silu": not is_gemma and fields.get("hidden_act", "silu") != "silu",
         f"an activation other than {GELU}": is_gemma and fields["hidden_activation"] != GELU,

@@ -175,6 +175,76 @@ describe("model configuration", () => {
     expect(parseModelConfig(formatModelConfig(config), "config.json")).toEqual(config);
   });
 
+  it("reads Gemma 3 in the spelling of its own checkpoints and in the newer one", () => {
+    const gemma = {
+      ...QWEN,
+      architectures: ["Gemma3ForCausalLM"],
+      num_hidden_layers: 7,
+      hidden_act: undefined,
+      tie_word_embeddings: undefined,
+      rope_theta: 1_000_000,
+      rope_local_base_freq: 20_000,
+      rope_scaling: { rope_type: "linear", factor: 8 },
+      sliding_window: 64,
+      sliding_window_pattern: 3,
+      query_pre_attn_scalar: 168,
+    };
+    const expected = {
+      headSize: 256,
+      tiedEmbeddings: true,
+      normsPlusOne: true,
+      outputNorms: true,
+      scaledEmbeddings: true,
+      gelu: true,
+      queryScalar: 168,
+      ropeTheta: 1_000_000,
+      ropeScaling: { type: "linear", factor: 8 },
+      slidingWindow: { size: 64, layers: [0, 1, 3, 4, 6], ropeTheta: 20_000 },
+    };
+    const config = parseModelConfig(gemma, "config.json");
+    expect(config).toMatchObject(expected);
+    expect(parseModelConfig(formatModelConfig(config), "config.json")).toEqual(config);
+    const { rope_theta: _, rope_local_base_freq: __, rope_scaling: ___, ...rest } = gemma;
+    const rope_parameters = {
+      full_attention: { rope_type: "linear", factor: 8, rope_theta: 1_000_000 },
+      sliding_attention: { rope_type: "default", rope_theta: 20_000 },
+    };
+    expect(parseModelConfig({ ...rest, rope_parameters }, "config.json")).toEqual(config);
+    expect(parseModelConfig(rest, "config.json")).toMatchObject({
+      ropeTheta: 1_000_000,
+      slidingWindow: { ropeTheta: 10_000 },
+    });
+    const full = { ...gemma, layer_types: Array(7).fill("full_attention") };
+    const plain = parseModelConfig(full, "config.json");
+    expect(plain.slidingWindow).toBe(undefined);
+    expect(parseModelConfig(formatModelConfig(plain), "config.json")).toEqual(plain);
+  });
+
+  it.each([
+    [{ final_logit_softcapping: 30 }, /not supported: final_logit_softcapping/],
+    [{ attn_logit_softcapping: 50 }, /not supported: attn_logit_softcapping/],
+    [{ use_bidirectional_attention: true }, /use_bidirectional_attention/],
+    [{ hidden_activation: "gelu" }, /hidden_activation "gelu"; only "gelu_pytorch_tanh" is/],
+    [{ sliding_window: null }, /layer_types with "sliding_attention" in a model without/],
+    [
+      { rope_parameters: { rope_type: "linear", factor: 2 } },
+      /rope_parameters not by type of layer/,
+    ],
+    [
+      { rope_parameters: { sliding_attention: { rope_type: "linear", factor: 2 } } },
+      /rope_parameters of type "linear" in layers with a sliding window/,
+    ],
+  ])("refuses %o in Gemma 3", (change, message) => {
+    const layer_types = Array(3).fill("sliding_attention");
+    const gemma = { ...QWEN, architectures: ["Gemma3ForCausalLM"], layer_types, ...change };
+    expect(refusalOf(gemma)).toMatch(message);
+  });
+
+  it("refuses rotary embeddings by type of layer in other architectures", () => {
+    const rope_parameters = { full_attention: { rope_theta: 10_000 } };
+    expect(refusalOf({ ...QWEN, rope_parameters })).toMatch(/rope_parameters by type of layer/);
+  });
+
   it("has no window in layers that see the whole context", () => {
     const of = (sliding_window: number) =>
       parseModelConfig(

@@ -252,8 +252,8 @@ function ropeOf(fields: z.infer<typeof fileSchema>, meaning: Meaning, file: stri
   if (hasNewer && isByType !== (meaning.windowTheta !== undefined))
     throw refuse(`rope_parameters ${isByType ? "" : "not "}by type of layer in this architecture`);
   const { full_attention: full, sliding_attention: sliding } = byType;
-  const current = (isByType ? full : newer) ?? {};
-  const given = older != null && Object.keys(older).length > 0 ? older : current;
+  const hasOlder = older != null && Object.keys(older).length > 0;
+  const given = hasOlder ? older : ((isByType ? full : newer) ?? {});
   const parsed = parseRopeScaling(
     { partial_rotary_factor: fields.partial_rotary_factor, ...given },
     {
@@ -266,7 +266,7 @@ function ropeOf(fields: z.infer<typeof fileSchema>, meaning: Meaning, file: stri
   if (slidingType !== "default")
     throw refuse(`rope_parameters of type "${slidingType}" in layers with a sliding window`);
   return {
-    theta: given.rope_theta ?? current.rope_theta ?? fields.rope_theta,
+    theta: given.rope_theta ?? full?.rope_theta ?? fields.rope_theta,
     scaling: parsed.scaling,
     windowTheta:
       meaning.windowTheta &&
