@@ -1,6 +1,6 @@
 /** Scans: a graph body repeated over the first axis of its inputs, with states carried from item to item. */
 import { addInput, createGraph, emit, freshName, type Graph, type Tensor } from "./graph.js";
-import type { OnnxGraph, OnnxValue } from "./onnx.js";
+import type { OnnxGraph, OnnxNode, OnnxValue } from "./onnx.js";
 
 /** The results of a scan's body for one item. */
 export interface ScanResult {
@@ -63,11 +63,37 @@ function copyOf(tensor: Tensor): Tensor {
 export function finishGraph(graph: Graph, outputs: readonly Tensor[]): OnnxGraph {
   return {
     name: `graph_${graph.depth}`,
-    nodes: graph.nodes,
+    nodes: neededNodes(graph.nodes, outputs),
     inputs: graph.inputs.map(describeValue),
     outputs: outputs.map(describeValue),
     constants: [...graph.constants.values()].map((constant) => constant.stored),
   };
+}
+
+/** The nodes that the outputs depend on: gradients that nobody asked for are not computed. */
+function neededNodes(nodes: readonly OnnxNode[], outputs: readonly Tensor[]): readonly OnnxNode[] {
+  const needed = new Set(outputs.map(({ name }) => name));
+  const kept: OnnxNode[] = [];
+  for (const node of [...nodes].reverse()) {
+    if (!node.outputs.some((name) => needed.has(name))) continue;
+    for (const name of inputsOf(node)) needed.add(name);
+    kept.push(node);
+  }
+  return kept.reverse();
+}
+
+/** What a node reads; the body of a scan may read any tensor of the graph around it. */
+function inputsOf(node: OnnxNode): readonly string[] {
+  const bodies = Object.values(node.attributes).flatMap((value) =>
+    "graph" in value ? [value.graph] : [],
+  );
+  return [
+    ...node.inputs,
+    ...bodies.flatMap(({ nodes, outputs }) => [
+      ...nodes.flatMap(inputsOf),
+      ...outputs.map(({ name }) => name),
+    ]),
+  ];
 }
 
 function describeValue(tensor: Tensor): OnnxValue {

@@ -4,18 +4,20 @@
  * Training, scoring, prefill and decode are built from the same pieces. They differ only in which
  * positions they compute and where keys and values come from.
  */
+import { adaptedTensors, type LoraOptions, loraScale } from "../weights/lora.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import {
   EMBEDDING,
   FINAL_NORM,
   layerNames,
   OUTPUT_HEAD,
+  type TensorSpec,
   tensorSpecs,
   VALUE_HEAD,
 } from "../weights/tensor-names.js";
 import { addInput, addStored, type Dimension, type Graph, type Tensor } from "./graph.js";
 import { attention, type RotaryTables, rmsNorm, rotate, swiglu } from "./layers.js";
-import { add, linear, lookup, repeatHeads, reshape, transpose } from "./ops.js";
+import { add, linear, lookup, type MergedAdapter, repeatHeads, reshape, transpose } from "./ops.js";
 
 /** The model's parameters in a graph, by their names in checkpoints. */
 export type Weights = ReadonlyMap<string, Tensor>;
@@ -26,6 +28,21 @@ export function declareWeights(graph: Graph, config: ModelConfig, valueHead: boo
     tensorSpecs(config)
       .filter((spec) => valueHead || spec.name !== VALUE_HEAD)
       .map((spec) => [spec.name, addInput(graph, spec.name, "float32", spec.shape)]),
+  );
+}
+
+/** Declares the adapters as graph inputs, by the name of the weight they are merged into. */
+export function declareAdapters(
+  graph: Graph,
+  config: ModelConfig,
+  lora: LoraOptions,
+): ReadonlyMap<string, MergedAdapter> {
+  const declare = ({ name, shape }: TensorSpec) => addInput(graph, name, "float32", shape);
+  return new Map(
+    adaptedTensors(config, lora).map(({ name, down, up }) => [
+      name,
+      { down: declare(down), up: declare(up), scale: loraScale(lora) },
+    ]),
   );
 }
 
@@ -63,6 +80,13 @@ export interface Context {
   readonly config: ModelConfig;
   readonly weights: Weights;
   readonly tables: RotaryTables;
+  /** The adapters that are merged into weights and are trained in their place, by weight. */
+  readonly adapters?: ReadonlyMap<string, MergedAdapter>;
+}
+
+/** A projection of x by the name of its weight. */
+function projected({ weights, adapters }: Context, name: string, x: Tensor): Tensor {
+  return linear(x, weight(weights, name), adapters?.get(name));
 }
 
 /** The embedding of ids [tokens]. */
@@ -120,7 +144,7 @@ export function project(
   const names = layerNames(index);
   const heads = which === "query" ? config.heads : config.kvHeads;
   const [rows, length] = positions.shape as readonly [Dimension, Dimension];
-  const plain = linear(x, weight(weights, names[which]));
+  const plain = projected(context, names[which], x);
   const biased = config.qkvBias ? add(plain, weight(weights, names[`${which}Bias`])) : plain;
   const flat = reshape(biased, [rows, length, heads * config.headSize]);
   const placed = which === "value" ? flat : rotate(flat, positions, context.tables, heads);
@@ -137,13 +161,13 @@ export function mergeHeads(x: Tensor, tokens: Dimension): Tensor {
 export function finishLayer(context: Context, index: number, x: Tensor, attended: Tensor): Tensor {
   const { config, weights } = context;
   const names = layerNames(index);
-  const middle = add(x, linear(attended, weight(weights, names.attentionOutput)));
+  const middle = add(x, projected(context, names.attentionOutput, attended));
   const normed = rmsNorm(middle, weight(weights, names.mlpNorm), config.normEps);
   const gated = swiglu(
-    linear(normed, weight(weights, names.gate)),
-    linear(normed, weight(weights, names.up)),
+    projected(context, names.gate, normed),
+    projected(context, names.up, normed),
   );
-  return add(middle, linear(gated, weight(weights, names.down)));
+  return add(middle, projected(context, names.down, gated));
 }
 
 /** The final norm, before the heads. */
