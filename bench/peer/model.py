@@ -1,4 +1,4 @@
-"""The PyTorch peer of bench/engine-model.ts: a pretrained model in transformers, with PEFT's adapters.
+"""The PyTorch peer of model.ts: a pretrained model in transformers, with PEFT's adapters.
 
 Reads one JSON command per line from standard input and answers with one JSON line each, as peer.py does.
 f32, eager, PyTorch's fused attention. Sampling is transformers' `generate` with its KV cache and with the
