@@ -3,6 +3,7 @@
  * the same run.
  *
  *   PAWL_PYTHON=/path/to/python npm run bench -- engine [--flat]
+ *   PAWL_PYTHON=/path/to/python npm run bench -- engine --model FOLDER
  *   npm run bench -- engine --laptop
  *
  * Repetitions of both sides are interleaved and medians compared, so that a busy machine slows
@@ -15,17 +16,12 @@
  *   sample_grouped_unshared_ratio        the same, but PyTorch prefills each prompt eight times
  *   peak_share, own_peak_share           of the faster of both libraries' sgemm; of ONNX Runtime's
  *
- * `--flat` adds 500 optimiser steps of a smaller model, to check that memory stays flat. `--laptop`
+ * `--model` compares a pretrained model instead (`peer/model.ts`). `--flat` adds 500 optimiser steps of a smaller model, to check that memory stays flat. `--laptop`
  * measures, without PyTorch, what the default run does with the smallest preset: few sequences of
  * different lengths, and turns of rollouts.
  */
 import "../src/no-telemetry.js";
-import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { cpus, loadavg } from "node:os";
-import { createInterface } from "node:readline";
-import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import * as ort from "onnxruntime-node";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
@@ -34,18 +30,21 @@ import type { Engine } from "../src/engine/engine.js";
 import type { ModelConfig } from "../src/engine/weights/model-config.js";
 import { input, logprob, mul, neg } from "../src/objectives/expression.js";
 import { createRandom } from "../src/random.js";
+import { compareModel } from "./peer/model.js";
+import { interleave as alternate, machine, peakMemory, startPeer, THREADS } from "./peer/side.js";
 
-const THREADS = 2;
-const REST_MS = 500;
 const { values: options } = parseArgs({
   allowPositionals: true,
   options: {
     flat: { type: "boolean", default: false },
     laptop: { type: "boolean", default: false },
+    model: { type: "string" },
     repetitions: { type: "string", default: "7" },
   },
 });
 const repetitions = Number(options.repetitions);
+const interleave = <Name extends string>(sides: Readonly<Record<Name, () => Promise<number>>>) =>
+  alternate(sides, repetitions);
 
 const reference = modelConfig({ dim: 256, layers: 4, heads: 4, inner: 1024, vocab: 2048 });
 const million = modelConfig({ dim: 128, layers: 4, heads: 4, inner: 512, vocab: 256 });
@@ -73,35 +72,6 @@ function modelConfig(size: {
   };
 }
 
-/** A line-by-line protocol with the PyTorch side. */
-interface Peer {
-  ask(command: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, number>>>;
-  close(): void;
-}
-
-function startPeer(): Peer {
-  const python = process.env.PAWL_PYTHON ?? "python3";
-  const script = fileURLToPath(new URL("./peer/peer.py", import.meta.url));
-  const child = spawn(python, [script, String(THREADS)], {
-    stdio: ["pipe", "pipe", "inherit"],
-    // Debian's OpenBLAS misdetects recent processors; other builds ignore this.
-    env: { ...process.env, OPENBLAS_CORETYPE: "SkylakeX", OMP_NUM_THREADS: String(THREADS) },
-  });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  return {
-    ask: async (command) => {
-      child.stdin.write(`${JSON.stringify(command)}\n`);
-      const { value, done } = await lines.next();
-      if (done)
-        throw new Error(
-          `the PyTorch side ended; PAWL_PYTHON must be a Python with torch (it is ${python})`,
-        );
-      return JSON.parse(value);
-    },
-    close: () => child.stdin.end(),
-  };
-}
-
 function peerModel(config: ModelConfig, compiled = false) {
   return {
     do: "model",
@@ -113,9 +83,6 @@ function peerModel(config: ModelConfig, compiled = false) {
     compiled,
   };
 }
-
-const median = (numbers: readonly number[]) =>
-  [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
 const random = createRandom(1);
 const randomIds = (count: number, config: ModelConfig) =>
@@ -145,28 +112,6 @@ async function sampleOnce(engine: Engine, config: ModelConfig, groups: number, c
   const begin = performance.now();
   await engine.sample(requests);
   return (performance.now() - begin) / 1000;
-}
-
-/** Medians of both sides, interleaved, after a warm-up round. */
-async function interleave<Name extends string>(
-  sides: Readonly<Record<Name, () => Promise<number>>>,
-): Promise<Readonly<Record<Name, number>>> {
-  const seconds = Object.fromEntries(
-    Object.keys(sides).map((name) => [name, [] as number[]]),
-  ) as Record<Name, number[]>;
-  for (let round = 0; round <= repetitions; round++)
-    for (const name of Object.keys(sides) as Name[]) {
-      // Both runtimes' threads spin for a while after their work, on the cores the other side
-      // needs.
-      await setTimeout(REST_MS);
-      const spent = await sides[name]();
-      if (round > 0) seconds[name].push(spent);
-    }
-  const result = Object.fromEntries(
-    Object.keys(sides).map((name) => [name, median(seconds[name as Name])]),
-  ) as Record<Name, number>;
-  console.error(JSON.stringify({ seconds: result }));
-  return result;
 }
 
 /** The machine's sgemm speed through ONNX Runtime, 2048³, best of several: GFLOP/s. */
@@ -210,11 +155,6 @@ function trainingFlops(config: ModelConfig, batch: number, length: number): numb
   const weights = layers * (4 * hiddenSize ** 2 + 3 * hiddenSize * mlpSize);
   const attention = layers * length * hiddenSize;
   return 6 * batch * length * (weights + hiddenSize * vocabularySize + attention);
-}
-
-/** The peak memory of this process, in MiB. */
-function peakMemory(): number {
-  return process.resourceUsage().maxRSS / 1024;
 }
 
 function currentMemory(): number {
@@ -312,9 +252,10 @@ async function laptop(): Promise<Record<string, number | string>> {
 /** Runs everything. */
 export async function main(): Promise<Record<string, number | string>> {
   if (options.laptop) return laptop();
+  if (options.model !== undefined) return compareModel(options.model, repetitions);
   // Other work on the machine slows both sides, but not equally: it belongs to the result.
   const load = loadavg()[0]!;
-  const peer = startPeer();
+  const peer = startPeer("peer.py");
   const hello = await peer.ask({ do: "hello" });
   // Measured between the others, and the best is taken: it stands for what the machine can do.
   const peaks = [await sgemm()];
@@ -390,9 +331,4 @@ export async function main(): Promise<Record<string, number | string>> {
     load: round(load, 1),
     repetitions,
   };
-}
-
-function machine(): string {
-  const memory = /MemTotal:\s+(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1];
-  return `${cpus().length} × ${cpus()[0]!.model}, ${Math.round(Number(memory) / 2 ** 20)} GiB, Node ${process.version}`;
 }

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { LORA_ALPHA, LORA_TARGETS, type LoraOptions } from "../engine/weights/lora.js";
 import { weightFiles } from "../engine/weights/shards.js";
 import type { EngineKind, EngineOptions } from "./engine-kind.js";
 
@@ -20,14 +21,25 @@ export const embeddedKind: EngineKind = {
         "model.start served: the embedded engine has no model of its own; name a preset or a folder, or an engine server with --engine http://…",
       );
     if ("folder" in model) refusePointer(model.folder);
-    return createEmbeddedEngine({ model, seed, valueHead, ...(threads && { threads }) });
+    const lora = loraOf(options);
+    return createEmbeddedEngine({
+      model,
+      seed,
+      valueHead,
+      ...(threads && { threads }),
+      ...(lora && { lora }),
+    });
   },
 };
 
-function refuseRemoteOnly({ model, loraRank, copy }: EngineOptions): void {
+function loraOf({ loraRank, loraAlpha, loraTargets }: EngineOptions): LoraOptions | undefined {
+  if (loraRank === 0) return undefined;
+  return { rank: loraRank, alpha: loraAlpha ?? LORA_ALPHA, targets: loraTargets ?? LORA_TARGETS };
+}
+
+function refuseRemoteOnly({ model, copy }: EngineOptions): void {
   const given = [
     ...(model === undefined ? [] : ["engine.model"]),
-    ...(loraRank === 0 ? [] : ["engine.loraRank"]),
     ...(copy ? ["engine.copy"] : []),
   ];
   if (given.length > 0)

@@ -26,6 +26,14 @@ describe("engineFor", () => {
     expect(engine).toEqual(engineOptions.parse({ address: "http://other:8000", loraRank: 8 }));
   });
 
+  it("keeps the adapters of a run of the embedded engine, but not on a server", () => {
+    const here = engineOptions.parse({ loraRank: 4, loraAlpha: 8, loraTargets: ["q_proj"] });
+    expect(engineFor(here)).toEqual(here);
+    expect(engineFor(here, { address: "http://gpu:8000" })).toEqual(
+      engineOptions.parse({ address: "http://gpu:8000" }),
+    );
+  });
+
   it("is embedded for a model that was not trained by a run", () => {
     expect(engineFor(undefined)).toEqual(engineOptions.parse({}));
   });

@@ -25,21 +25,26 @@ export type EngineChoice = z.output<typeof engineChoice>;
 /**
  * The engine to read a model with, given the settings of the run that trained it, if any.
  *
- * Copies and samplers are for training only. A server's model names mean nothing to another engine;
- * the rank of its adapters belongs to the weights and is kept, except by the embedded engine, which
- * has no adapters.
+ * Copies and samplers are for training only. A server's model names mean nothing to another engine.
+ * What its adapters are belongs to the weights and is kept, except between the embedded engine and a
+ * server, which adapt projections differently: there the adapters are read merged.
  */
 export function engineFor(
   recorded: EngineOptions | undefined,
   chosen: EngineChoice = {},
 ): EngineOptions {
-  const { address = "embedded", threads, model, loraRank } = recorded ?? {};
+  const { address = "embedded", threads, model } = recorded ?? {};
+  const { loraRank, loraAlpha, loraTargets } = recorded ?? {};
   const chosenAddress = chosen.address ?? address;
   const same = chosenAddress === address;
   return engineOptions.parse({
     ...(same && threads !== undefined && { threads }),
     ...(same && model !== undefined && { model }),
-    ...(isRemote({ address: chosenAddress }) && loraRank !== undefined && { loraRank }),
+    ...(isRemote({ address: chosenAddress }) === isRemote({ address }) && {
+      loraRank,
+      loraAlpha,
+      loraTargets,
+    }),
     ...chosen,
     address: chosenAddress,
   });

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { ModelSource } from "../engine/embedded/core.js";
 import type { Engine } from "../engine/engine.js";
 import { KEY_VARIABLE } from "../engine/sampler/wire.js";
+import { LORA_ALPHA, LORA_TARGETS } from "../engine/weights/lora.js";
 
 /** The settings of an engine besides its address. */
 export const engineSettings = {
@@ -14,11 +15,19 @@ export const engineSettings = {
     .optional()
     .describe("CPU threads of the embedded engine (default: one per core)"),
   model: z.string().optional().describe("model name on the engine server, if it has several"),
-  loraRank: z
-    .int()
-    .min(0)
-    .default(0)
-    .describe("LoRA rank, on an engine server (0: train all weights)"),
+  loraRank: z.int().min(0).default(0).describe("LoRA rank (0: train all weights)"),
+  loraAlpha: z
+    .number()
+    .positive()
+    .optional()
+    .describe(
+      `the adapters' factor times the rank, in the embedded engine (default: ${LORA_ALPHA})`,
+    ),
+  loraTargets: z
+    .array(z.enum(LORA_TARGETS))
+    .min(1)
+    .optional()
+    .describe("projections that have LoRA adapters, in the embedded engine (default: all)"),
   copy: z
     .boolean()
     .default(false)

@@ -59,6 +59,7 @@ export async function openEngine(
   more: OpenEngineOptions = {},
 ): Promise<Engine> {
   refuseSamplerOnly(options, more);
+  refuseLoraOnly(options);
   const engine = await kindOf(options).open(options, model, more);
   if (options.sampler === undefined) return engine;
   try {
@@ -71,6 +72,16 @@ export async function openEngine(
     await engine.dispose();
     throw error;
   }
+}
+
+function refuseLoraOnly({ loraRank, loraAlpha, loraTargets }: EngineOptions): void {
+  const given = Object.entries({ loraAlpha, loraTargets }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`engine.${name}`],
+  );
+  if (loraRank === 0 && given.length > 0)
+    throw new ConfigError(
+      `${given.join(", ")}: there are no adapters here; set engine.loraRank, or leave this out`,
+    );
 }
 
 function refuseSamplerOnly(options: EngineOptions, { valueHead }: OpenEngineOptions): void {

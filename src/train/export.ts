@@ -8,6 +8,7 @@ import { weightFiles } from "../engine/weights/shards.js";
 import { VALUE_HEAD } from "../engine/weights/tensor-names.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { type EngineChoice, engineFor } from "./engine-choice.js";
+import type { EngineOptions } from "./engine-kind.js";
 import { openModel } from "./open-model.js";
 import type { SavedModel } from "./saved-model.js";
 
@@ -36,6 +37,11 @@ async function exportHere(weights: string, folder: string): Promise<void> {
   await writeCheckpoint(folder, config, new Map(sources));
 }
 
+const withoutLora = ({ loraAlpha: _, loraTargets: __, ...engine }: EngineOptions) => ({
+  ...engine,
+  loraRank: 0,
+});
+
 async function exportFromServer(
   model: SavedModel,
   folder: string,
@@ -44,7 +50,7 @@ async function exportFromServer(
   // Opened without an adapter of its own, the engine merges the checkpoint's.
   const loaded = await openModel({
     start: { folder: model.weights, tokenizer: model.tokenizer },
-    engine: { ...engineFor(model.config?.engine, engine), loraRank: 0 },
+    engine: withoutLora(engineFor(model.config?.engine, engine)),
   });
   try {
     await loaded.engine.save(folder, { optimizer: false, merged: true });

@@ -97,12 +97,12 @@ describe("pawl rwml on an engine server", () => {
     const gone = await rwml(nowhere, "--engine", "http://127.0.0.1:1");
     expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining("http://127.0.0.1:1")]);
     expect(metrics(nowhere)).toEqual([]);
-    const adapters = await rwml(join(parent, "adapters"), "--engine.lora-rank", "4");
-    expect([adapters.code, adapters.stderr]).toEqual([
+    const copied = await rwml(join(parent, "copied"), "--engine.copy");
+    expect([copied.code, copied.stderr]).toEqual([
       expect.any(Number),
-      expect.stringContaining("engine.loraRank: only engine servers have this setting"),
+      expect.stringContaining("engine.copy: only engine servers have this setting"),
     ]);
-    expect(adapters.code).not.toBe(0);
+    expect(copied.code).not.toBe(0);
     const scratch = await runCli(["rwml", "--model.start", "tiny"]);
     expect(scratch.stderr).toContain("tiny holds no model");
   }, 240_000);

@@ -3,9 +3,21 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import { connectRemoteEngine } from "../engine/remote/remote-engine.js";
-import type { EngineKind } from "./engine-kind.js";
+import type { EngineKind, EngineOptions } from "./engine-kind.js";
+
+/** Servers adapt all projections, with an alpha of their own; those that share an input share A. */
+function refuseEmbeddedOnly({ loraAlpha, loraTargets }: EngineOptions): void {
+  const given = Object.entries({ loraAlpha, loraTargets }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`engine.${name}`],
+  );
+  if (given.length > 0)
+    throw new ConfigError(
+      `${given.join(", ")}: only the embedded engine has this setting; leave it out`,
+    );
+}
 
 export const serverKind: EngineKind = {
   address: z.url({ protocol: /^https?$/ }),
@@ -13,6 +25,7 @@ export const serverKind: EngineKind = {
   isRemote: true,
   async open(options, model, { seed = 0, valueHead = false, onNotice }) {
     const { address, loraRank, copy } = options;
+    refuseEmbeddedOnly(options);
     const remote = {
       url: address,
       loraRank,

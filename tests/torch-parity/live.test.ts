@@ -11,8 +11,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
-import { flatCopy } from "../../src/engine/embedded/flat-tensors.js";
+import { flatTensors } from "../../src/engine/embedded/flat-tensors.js";
 import { createLearner, createMoments } from "../../src/engine/embedded/learner.js";
+import { createModelWeights } from "../../src/engine/embedded/model-weights.js";
+import { createReplica } from "../../src/engine/embedded/replica.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
 import { openCheckpoint } from "../../src/engine/weights/checkpoint.js";
 import { input, logprob, mul } from "../../src/objectives/expression.js";
@@ -66,13 +68,17 @@ describe.skipIf(absent)("architectures, if there is a Python with transformers",
     expect(names.length).toBeGreaterThan(6);
     for (const name of names) {
       const checkpoint = await openCheckpoint(join(theirs, name));
-      const tensors = new Map<string, Float32Array>();
-      for (const spec of checkpoint.tensors)
-        tensors.set(spec.name, await checkpoint.read(spec.name));
-      const { config } = checkpoint;
-      const parameters = flatCopy(config, false, tensors);
+      const { config, tensors: specs } = checkpoint;
+      const parameters = flatTensors(specs);
+      for (const [tensor, values] of parameters.tensors) values.set(await checkpoint.read(tensor));
       const sessions = createSessions(2);
-      const learner = createLearner(config, parameters, createMoments(config, false), sessions);
+      const learner = createLearner({
+        config,
+        weights: createModelWeights(config, parameters, sessions),
+        moments: createMoments(specs),
+        sessions,
+        replicas: [createReplica({ config, replicas: 1 }, sessions)],
+      });
       const { logprobs } = await learner.forwardBackward(
         expected.ids.map((ids) => ({
           ids,

@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
-import { flatCopy } from "../../src/engine/embedded/flat-tensors.js";
+import { flatTensors } from "../../src/engine/embedded/flat-tensors.js";
 import { createLearner, createMoments } from "../../src/engine/embedded/learner.js";
+import { createModelWeights } from "../../src/engine/embedded/model-weights.js";
+import { createReplica } from "../../src/engine/embedded/replica.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
 import type { TrainSequence } from "../../src/engine/engine.js";
 import { writeCheckpoint } from "../../src/engine/weights/checkpoint.js";
@@ -112,10 +114,18 @@ describe.each(Object.entries(models))("%s", (label, reference) => {
   it("has PyTorch's log-probabilities, entropies, values, loss and gradients", async () => {
     const { config, formulas } = modelOf(name);
     const sessions = createSessions(2);
-    const parameters = flatCopy(config, true, formulas);
-    const learner = createLearner(config, parameters, createMoments(config, true), sessions);
-    const weights = { name: "policy", version: 0, arrays: parameters.tensors } as const;
-    const scored = await learner.forward(sequences, weights, { entropies: true, values: true });
+    const parameters = flatTensors(tensorSpecs(config));
+    for (const [tensor, data] of formulas) parameters.tensors.get(tensor)!.set(data);
+    const weights = createModelWeights(config, parameters, sessions);
+    const learner = createLearner({
+      config,
+      weights,
+      moments: createMoments(tensorSpecs(config)),
+      sessions,
+      replicas: [createReplica({ config, replicas: 1 }, sessions)],
+    });
+    const policy = await weights.policy(0);
+    const scored = await learner.forward(sequences, policy, { entropies: true, values: true });
     for (const [i, result] of scored.entries()) {
       expect(largestDifference(thinned(result.logprobs), reference.logprobs[i]!)).toBeLessThan(
         1e-5,

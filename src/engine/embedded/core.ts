@@ -2,18 +2,21 @@
 import { copyFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Capabilities, type Engine, EngineError } from "../engine.js";
+import { readAdapter, writeAdapter } from "../weights/adapter.js";
 import { openCheckpoint, writeCheckpoint } from "../weights/checkpoint.js";
+import { initialAdapter, type LoraOptions, modelSpecs, trainedSpecs } from "../weights/lora.js";
 import { checkModelConfig, type ModelConfig } from "../weights/model-config.js";
 import { openSafetensors, readTensor, writeSafetensors } from "../weights/safetensors.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
-import { type FlatTensors, flatCopy, flatTensors } from "./flat-tensors.js";
+import { type FlatTensors, flatTensors } from "./flat-tensors.js";
 import { initialWeights, type PresetName, presetConfig } from "./init.js";
 import { createLearner, createMoments, type Learner, type Moments } from "./learner.js";
+import { createModelWeights, type ModelWeights, type Snapshot } from "./model-weights.js";
 import type { Replica } from "./replica.js";
 import { createReplicas } from "./replicas.js";
 import { createRouter, type Router } from "./router.js";
 import { createSessions, type Sessions } from "./sessions.js";
-import type { WeightSet } from "./weight-set.js";
+import type { Parameters } from "./weight-set.js";
 
 /** Which model to start with: a preset size, a configuration, or a checkpoint folder. */
 export type ModelSource =
@@ -29,6 +32,8 @@ export interface EmbeddedOptions {
   readonly threads?: number;
   /** Adds a value head, for objectives and results that use values. */
   readonly valueHead?: boolean;
+  /** Trains low-rank adapters, and the value head, on frozen weights. Default: trains all weights. */
+  readonly lora?: LoraOptions;
 }
 
 /** An engine whose capabilities can change with the checkpoint it loads. */
@@ -47,7 +52,7 @@ const COMPANIONS = [
 /** A model and everything that depends on it. */
 interface Model {
   readonly config: ModelConfig;
-  readonly parameters: FlatTensors;
+  readonly weights: ModelWeights;
   readonly moments: Moments;
   readonly sessions: Sessions;
   readonly replicas: readonly Replica[];
@@ -55,33 +60,48 @@ interface Model {
   readonly router: Router;
   /** Where it was loaded from. */
   readonly folder: string | undefined;
-  reference: WeightSet | undefined;
+  reference: Snapshot | undefined;
+  /** A folder that this model was saved to, whose frozen weights later checkpoints can share. */
+  sharedBase: string | undefined;
+}
+
+/** What stays the same when another checkpoint is loaded. */
+interface Making {
+  readonly threads: number;
+  readonly valueHead: boolean;
+  readonly seed: number;
+  readonly lora: LoraOptions | undefined;
 }
 
 /** Creates the model and returns its operations. */
 export async function createCore(options: EmbeddedOptions, threads: number): Promise<Core> {
-  const valueHead = options.valueHead ?? false;
-  let model = await firstModel(options, threads, valueHead);
+  const { valueHead = false, seed = 0, lora } = options;
+  const making = { threads, valueHead, seed, lora };
+  let model = await firstModel(options.model, making);
   let snapshots = 0;
   return {
     capabilities: () => ({
       name: "embedded",
       vocabularySize: model.config.vocabularySize,
       maxContext: model.config.maxContext,
-      parameters: model.parameters.data.length,
+      parameters: parameterCount(model.weights),
       entropies: true,
-      values: model.parameters.tensors.has(VALUE_HEAD),
+      values: valueHead,
       fusedObjective: true,
-      lora: false,
+      lora: lora !== undefined,
       discardGradients: true,
       temperatures: true,
     }),
     sample: (requests) => model.router.sample(requests),
-    forward: (sequences, { weights = "policy", ...wanted } = {}) => {
-      const chosen = weights === "policy" ? policyOf(model) : model.reference;
-      if (chosen === undefined)
+    forward: async (sequences, { weights = "policy", ...wanted } = {}) => {
+      const { reference } = model;
+      if (weights === "reference" && reference === undefined)
         throw new EngineError("there is no reference yet; call snapshotReference first");
-      return model.learner.forward(sequences, chosen, wanted);
+      const chosen =
+        weights === "policy"
+          ? model.weights.policy(model.moments.optimSteps)
+          : model.weights.reference(reference!);
+      return model.learner.forward(sequences, await chosen, wanted);
     },
     forwardBackward: (sequences, objective) => model.learner.forwardBackward(sequences, objective),
     optimStep: (params) => {
@@ -90,17 +110,13 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
     },
     discardGradients: () => model.learner.discardGradients(),
     snapshotReference: async () => {
-      const arrays = new Map(
-        [...model.parameters.tensors].map(([name, data]) => [name, data.slice()]),
-      );
       snapshots += 1;
-      model.reference = { name: "reference", version: snapshots, arrays };
+      model.reference = model.weights.snapshot(snapshots);
     },
-    // There are no adapters here, so whatever is saved is merged already.
     save: (folder, { optimizer = true, merged = false } = {}) =>
-      saveModel(model, folder, optimizer && !merged),
+      saveModel(model, making, folder, { optimizer: optimizer && !merged, merged }),
     load: async (folder) => {
-      const loaded = await loadModel(folder, threads, valueHead);
+      const loaded = await loadModel(folder, making, model.weights.base);
       await disposeModel(model);
       // The reference outlives the weights it was copied from, unless it no longer fits.
       if (sameTensors(model.config, loaded.config)) loaded.reference = model.reference;
@@ -110,9 +126,8 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
   };
 }
 
-/** The weights being trained, as they are now. */
-function policyOf({ parameters, moments }: Pick<Model, "parameters" | "moments">): WeightSet {
-  return { name: "policy", version: moments.optimSteps, arrays: parameters.tensors };
+function parameterCount({ base, trained }: ModelWeights): number {
+  return [...base.values()].reduce((sum, { length }) => sum + length, trained.data.length);
 }
 
 async function disposeModel({ replicas, sessions }: Model): Promise<void> {
@@ -120,64 +135,126 @@ async function disposeModel({ replicas, sessions }: Model): Promise<void> {
   await sessions.dispose();
 }
 
-async function firstModel(
-  { model, seed = 0 }: EmbeddedOptions,
-  threads: number,
-  valueHead: boolean,
-): Promise<Model> {
-  if ("folder" in model) return loadModel(model.folder, threads, valueHead);
+async function firstModel(model: ModelSource, making: Making): Promise<Model> {
+  if ("folder" in model) return loadModel(model.folder, making);
   const config =
     "config" in model
       ? model.config
       : presetConfig(model.preset, model.vocabularySize, model.maxContext);
   checkModelConfig(config, "the model's configuration");
-  const parameters = flatCopy(config, valueHead, initialWeights(config, seed));
-  return assemble(config, parameters, createMoments(config, valueHead), threads);
+  const { seed, lora } = making;
+  const tensors = emptyTensors(config, making);
+  for (const [name, data] of initialWeights(config, seed)) tensors.put(name, data);
+  for (const [name, data] of lora ? initialAdapter(config, lora, seed) : [])
+    tensors.put(name, data);
+  return assemble(config, making, tensors);
+}
+
+/** A model's tensors: those that are trained, in one array, and those that are frozen. */
+interface Tensors {
+  readonly trained: FlatTensors;
+  readonly base: Map<string, Float32Array>;
+  put(name: string, data: Float32Array): void;
+}
+
+/** The value head exists exactly when it is wanted; a new one starts at zero. */
+function emptyTensors(config: ModelConfig, { valueHead, lora }: Making): Tensors {
+  const trained = flatTensors(trainedSpecs(config, valueHead, lora));
+  const base = new Map<string, Float32Array>();
+  return {
+    trained,
+    base,
+    put: (name, data) => {
+      if (trained.tensors.has(name)) trained.tensors.get(name)!.set(data);
+      else if (name !== VALUE_HEAD) base.set(name, data);
+    },
+  };
 }
 
 function assemble(
   config: ModelConfig,
-  parameters: FlatTensors,
-  moments: Moments,
-  threads: number,
+  { threads, valueHead, lora }: Making,
+  { trained, base }: Tensors,
   folder?: string,
 ): Model {
   const sessions = createSessions(threads);
-  const replicas = createReplicas(config, parameters.data.byteLength, threads, sessions);
+  const frozen = lora === undefined ? undefined : { base, lora };
+  const weights = createModelWeights(config, trained, sessions, frozen);
+  const moments = createMoments(trainedSpecs(config, valueHead, lora));
+  const bytes = 4 * parameterCount(weights);
+  const replicas = createReplicas({ config, lora }, bytes, threads, sessions);
   return {
     config,
-    parameters,
+    weights,
     moments,
     sessions,
     replicas,
-    learner: createLearner(config, parameters, moments, sessions, replicas),
-    router: createRouter(config, replicas, () => policyOf({ parameters, moments })),
+    learner: createLearner({ config, lora, weights, moments, sessions, replicas }),
+    router: createRouter(config, replicas, () => weights.policy(moments.optimSteps)),
     folder,
     reference: undefined,
+    sharedBase: undefined,
   };
 }
 
-async function loadModel(folder: string, threads: number, valueHead: boolean): Promise<Model> {
+/** Reads a model; frozen tensors that are already in memory are not held twice. */
+async function loadModel(folder: string, making: Making, known?: Parameters): Promise<Model> {
   const checkpoint = await openCheckpoint(folder);
-  const { config } = checkpoint;
-  // The value head exists exactly when it is wanted; a new one starts at zero.
-  const parameters = flatTensors(config, valueHead);
-  for (const { name } of checkpoint.tensors)
-    parameters.tensors.get(name)?.set(await checkpoint.read(name));
-  const moments = await loadMoments(folder, createMoments(config, valueHead));
-  return assemble(config, parameters, moments, threads, folder);
+  const { config, adapter } = checkpoint;
+  const { lora, seed } = making;
+  const tensors = emptyTensors(config, making);
+  for (const { name } of checkpoint.tensors) {
+    const found = await checkpoint.read(name, { plain: lora !== undefined });
+    const before = known?.get(name);
+    tensors.put(name, before !== undefined && sameNumbers(before, found) ? before : found);
+  }
+  const adapted =
+    lora === undefined
+      ? []
+      : adapter === undefined
+        ? initialAdapter(config, lora, seed)
+        : await readAdapter(adapter, config, lora);
+  for (const [name, data] of adapted) tensors.put(name, data);
+  const model = assemble(config, making, tensors, folder);
+  await loadMoments(folder, model.moments);
+  return model;
 }
 
-async function saveModel(model: Model, folder: string, optimizer: boolean): Promise<void> {
-  const { config, parameters, moments } = model;
-  const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
-  const described = ({ tensors }: FlatTensors, prefix = "") =>
+function sameNumbers(a: Float32Array, b: Float32Array): boolean {
+  const bytes = ({ buffer, byteOffset, byteLength }: Float32Array) =>
+    Buffer.from(buffer, byteOffset, byteLength);
+  return bytes(a).equals(bytes(b));
+}
+
+async function saveModel(
+  model: Model,
+  { lora }: Making,
+  folder: string,
+  { optimizer, merged }: { readonly optimizer: boolean; readonly merged: boolean },
+): Promise<void> {
+  const { config, weights, moments } = model;
+  const { trained, base } = weights;
+  const shapes = new Map(modelSpecs(config, lora).map((spec) => [spec.name, spec.shape]));
+  const described = (tensors: Parameters, prefix = "") =>
     [...tensors].map(
       ([name, data]) => [prefix + name, { shape: shapes.get(name)!, data }] as const,
     );
   // If we stop half-way, the optimiser state of other weights would be worse than none.
   await rm(join(folder, OPTIMIZER_FILE), { force: true });
-  await writeCheckpoint(folder, config, new Map(described(parameters)));
+  const apart = lora !== undefined && !merged;
+  const { arrays } = merged ? await weights.policy(moments.optimSteps) : { arrays: new Map() };
+  const all = new Map([...base, ...trained.tensors, ...arrays]);
+  const plain = tensorSpecs(config).flatMap(({ name }) => {
+    const data = all.get(name);
+    return data === undefined ? [] : [[name, data] as const];
+  });
+  // A trained value head is part of the weights file, so that file cannot be shared.
+  const shares = apart && !trained.tensors.has(VALUE_HEAD);
+  await writeCheckpoint(folder, config, new Map(described(new Map(plain))), {
+    linkTo: shares ? model.sharedBase : undefined,
+  });
+  if (apart) await writeAdapter(folder, config, lora, trained.tensors);
+  if (shares) model.sharedBase = folder;
   if (optimizer)
     await writeSafetensors(
       join(folder, OPTIMIZER_FILE),
@@ -185,7 +262,10 @@ async function saveModel(model: Model, folder: string, optimizer: boolean): Prom
       new Map(
         moments.optimSteps === 0
           ? []
-          : [...described(moments.first, "first."), ...described(moments.second, "second.")],
+          : [
+              ...described(moments.first.tensors, "first."),
+              ...described(moments.second.tensors, "second."),
+            ],
       ),
       { metadata: { steps: String(moments.optimSteps) } },
     );
@@ -196,9 +276,9 @@ async function saveModel(model: Model, folder: string, optimizer: boolean): Prom
 }
 
 /** Fills zero moments with those of a checkpoint, if it has any. */
-async function loadMoments(folder: string, moments: Moments): Promise<Moments> {
+async function loadMoments(folder: string, moments: Moments): Promise<void> {
   const path = join(folder, OPTIMIZER_FILE);
-  if (!(await exists(path))) return moments;
+  if (!(await exists(path))) return;
   const file = await openSafetensors(path);
   for (const which of ["first", "second"] as const)
     for (const [name, into] of moments[which].tensors) {
@@ -210,11 +290,10 @@ async function loadMoments(folder: string, moments: Moments): Promise<Moments> {
           `${path}: ${stored} has ${data.length} numbers; the weight has ${into.length}`,
         );
       into.set(data);
-      // An adapter is read merged, so its moments are useless here; without moments the step count
+      // The moments of an adapter that was merged are useless here; without moments the step count
       // restarts too.
       moments.optimSteps = Number(file.metadata.steps ?? 0);
     }
-  return moments;
 }
 
 function sameTensors(a: ModelConfig, b: ModelConfig): boolean {

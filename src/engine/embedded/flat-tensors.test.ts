@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { trainedSpecs } from "../weights/lora.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { flatTensors } from "./flat-tensors.js";
 import { presetConfig } from "./init.js";
@@ -8,7 +9,7 @@ const shapes = new Map(tensorSpecs(config).map(({ name, shape }) => [name, shape
 const beginOf = (array: Float32Array) => array.byteOffset / 4;
 
 it("lays out the value head, then matrices, then vectors, without gaps", () => {
-  const flat = flatTensors(config, true);
+  const flat = flatTensors(trainedSpecs(config, true));
   const byPlace = [...flat.tensors].sort(([, a], [, b]) => beginOf(a) - beginOf(b));
   let end = 0;
   for (const [name, array] of byPlace) {
@@ -25,9 +26,9 @@ it("lays out the value head, then matrices, then vectors, without gaps", () => {
 });
 
 it("views the given data, and rejects data of another size", () => {
-  const { data, valueHeadSize } = flatTensors(config, false);
-  const again = flatTensors(config, false, data.fill(7));
+  const { data, valueHeadSize } = flatTensors(trainedSpecs(config, false));
+  const again = flatTensors(trainedSpecs(config, false), data.fill(7));
   expect(again.tensors.get("model.norm.weight")![0]).toBe(7);
   expect(valueHeadSize).toBe(0);
-  expect(() => flatTensors(config, true, data)).toThrow(/numbers, but/);
+  expect(() => flatTensors(trainedSpecs(config, true), data)).toThrow(/numbers, but/);
 });

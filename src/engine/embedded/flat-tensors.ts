@@ -1,6 +1,5 @@
-/** All tensors of a model in one array, so that arithmetic over all of them takes few calls. */
-import type { ModelConfig } from "../weights/model-config.js";
-import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
+/** Many tensors in one array, so that arithmetic over all of them takes few calls. */
+import { type TensorSpec, VALUE_HEAD } from "../weights/tensor-names.js";
 
 /**
  * One array, and where the tensors lie in it: the value head if there is one, other matrices, then
@@ -16,21 +15,13 @@ export interface FlatTensors {
   readonly matrixSize: number;
 }
 
-/**
- * The tensors of a model, with or without its value head: new and zero, or views of the given data.
- */
-export function flatTensors(
-  config: ModelConfig,
-  valueHead: boolean,
-  data?: Float32Array,
-): FlatTensors {
-  const specs = tensorSpecs(config)
-    .filter(({ name }) => valueHead || name !== VALUE_HEAD)
-    .map(({ name, shape }) => ({
-      name,
-      isVector: shape.length === 1,
-      size: shape.reduce((product, size) => product * size, 1),
-    }));
+/** Tensors of these shapes: new and zero, or views of the given data. */
+export function flatTensors(tensors: readonly TensorSpec[], data?: Float32Array): FlatTensors {
+  const specs = tensors.map(({ name, shape }) => ({
+    name,
+    isVector: shape.length === 1,
+    size: shape.reduce((product, size) => product * size, 1),
+  }));
   const heads = specs.filter(({ name }) => name === VALUE_HEAD);
   const matrices = specs.filter(({ name, isVector }) => !isVector && name !== VALUE_HEAD);
   const begins = new Map<string, number>();
@@ -47,7 +38,7 @@ export function flatTensors(
   const total = place(specs.filter(({ isVector }) => isVector));
   const all = data ?? new Float32Array(total);
   if (all.length !== total)
-    throw new Error(`the model has ${total} numbers, but ${all.length} were given`);
+    throw new Error(`the tensors have ${total} numbers, but ${all.length} were given`);
   return {
     data: all,
     tensors: new Map(
@@ -59,15 +50,4 @@ export function flatTensors(
     valueHeadSize,
     matrixSize,
   };
-}
-
-/** Copies of the given tensors, without the value head if it is not wanted. */
-export function flatCopy(
-  config: ModelConfig,
-  valueHead: boolean,
-  tensors: ReadonlyMap<string, Float32Array>,
-): FlatTensors {
-  const flat = flatTensors(config, valueHead);
-  for (const [name, into] of flat.tensors) into.set(tensors.get(name)!);
-  return flat;
 }

@@ -17,6 +17,8 @@ import {
 import {
   add,
   asInt64,
+  elementwise,
+  fusedMatmul,
   linear,
   lookup,
   multiply,
@@ -62,6 +64,19 @@ const cases: Readonly<Record<string, Case>> = {
   linear: {
     inputs: ([n, a, b], noise) => [floats([n!, a!], noise), floats([b!, a!], noise)],
     apply: ([x, w]) => [linear(x!, w!)],
+  },
+  "linear, with a merged adapter": {
+    inputs: ([n, a, b], noise) => [
+      floats([n!, a!], noise),
+      { ...floats([b!, a!], noise), constant: true },
+      floats([2, a!], noise),
+      floats([b!, 2], noise),
+    ],
+    apply: ([x, base, down, up]) => {
+      const change = fusedMatmul(up!, down!, { scale: 0.7 }, base!.shape);
+      const merged = elementwise("Add", base!, change);
+      return [linear(x!, merged, { down: down!, up: up!, scale: 0.7 })];
+    },
   },
   reshape: {
     inputs: ([a, b, c], noise) => [floats([a!, b!, c!], noise)],

@@ -11,11 +11,13 @@ import {
   type TargetSequence,
   type TrainSequence,
 } from "../engine.js";
+import { type LoraOptions, trainedSpecs } from "../weights/lora.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import { VALUE_HEAD } from "../weights/tensor-names.js";
+import { type TensorSpec, tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { adamStep, addArray, checkAdamParams, squaredNorm } from "./adam.js";
 import { checkInputs, checkSequences } from "./checks.js";
 import { type FlatTensors, flatTensors } from "./flat-tensors.js";
+import type { ModelWeights } from "./model-weights.js";
 import { quantitiesRead } from "./objective-graph.js";
 import {
   columnFeed,
@@ -32,17 +34,17 @@ import {
   forwardProgram,
   INVERSE_TEMPERATURES,
   inputName,
+  involvedWeights,
   metricName,
   type Program,
-  trainedWeights,
   trainingProgram,
 } from "./program.js";
-import { createReplica, type Job, type MicroBatchRun, type Replica } from "./replica.js";
+import type { Job, MicroBatchRun, Replica } from "./replica.js";
 import { together } from "./replicas.js";
 import type { Sessions } from "./sessions.js";
 import type { WeightSet } from "./weight-set.js";
 
-/** The optimiser's state: both moments of every weight, and the number of optimiser steps taken. */
+/** The optimiser's state: both moments of every trained weight, and the number of optimiser steps taken. */
 export interface Moments {
   readonly first: FlatTensors;
   readonly second: FlatTensors;
@@ -50,8 +52,8 @@ export interface Moments {
 }
 
 /** The state before the first optimiser step. */
-export function createMoments(config: ModelConfig, valueHead: boolean): Moments {
-  const zeros = () => flatTensors(config, valueHead);
+export function createMoments(trained: readonly TensorSpec[]): Moments {
+  const zeros = () => flatTensors(trained);
   return { first: zeros(), second: zeros(), optimSteps: 0 };
 }
 
@@ -91,14 +93,22 @@ const MAX_LOGITS = 2 ** 24;
 /** The largest number in single precision. */
 const MAX_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
-/** A learner over these weights, which `optimStep` changes in place, and this optimiser state. */
-export function createLearner(
-  config: ModelConfig,
-  parameters: FlatTensors,
-  moments: Moments,
-  sessions: Sessions,
-  replicas: readonly Replica[] = [createReplica(config, sessions)],
-): Learner {
+/** What a learner works on. */
+export interface LearnerStart {
+  readonly config: ModelConfig;
+  /** The adapters that are trained; without them, all weights are. */
+  readonly lora?: LoraOptions | undefined;
+  /** `optimStep` changes what is trained in place, and the optimiser's state. */
+  readonly weights: Pick<ModelWeights, "trained" | "policy">;
+  readonly moments: Moments;
+  readonly sessions: Sessions;
+  readonly replicas: readonly Replica[];
+}
+
+/** A learner over these weights and this optimiser state. */
+export function createLearner(start: LearnerStart): Learner {
+  const { config, lora, moments, sessions, replicas } = start;
+  const parameters = start.weights.trained;
   const hasValues = parameters.tensors.has(VALUE_HEAD);
   let gradients: Gradients | undefined;
   const programs = new Map<string, Program>();
@@ -178,9 +188,10 @@ export function createLearner(
       ];
       requireValueHead(quantities, hasValues);
       const values = quantities.includes("value");
-      const weightNames = [...weights.arrays.keys()].filter(
-        (name) => values || name !== VALUE_HEAD,
-      );
+      // Adapters are merged into the weights that a forward pass reads.
+      const weightNames = tensorSpecs(config)
+        .map(({ name }) => name)
+        .filter((name) => values || name !== VALUE_HEAD);
       const found = new Map(
         quantities.map((quantity) => [
           quantity,
@@ -212,22 +223,19 @@ export function createLearner(
       requireValueHead(read, hasValues);
       const inputs = inputsOf(objective.loss, ...Object.values(objective.metrics));
       checkInputs(sequences, inputs);
-      const weights = {
-        name: "policy",
-        version: moments.optimSteps,
-        arrays: parameters.tensors,
-      } as const;
-      const trained = trainedWeights([...parameters.tensors.keys()], objective);
+      const weights = await start.weights.policy(moments.optimSteps);
+      const trained = involvedWeights([...parameters.tensors.keys()], objective);
+      const weightNames = involvedWeights([...weights.arrays.keys()], objective);
       const logprobs = sequences.map((sequence) => new Float32Array(sequence.ids.length));
       const metrics = Object.fromEntries(Object.keys(objective.metrics).map((name) => [name, 0]));
       let loss = 0;
       const { microBatches, gradients: sums } = await runMicroBatches(
         sequences,
-        { weights, weightNames: trained, trained },
+        { weights, weightNames, trained },
         (packed) => {
           const { shape, feeds } = shapeOf(sequences, packed);
           const key = `train ${JSON.stringify(shape)} ${JSON.stringify(objective)}`;
-          const program = programOf(key, () => trainingProgram(config, objective, shape));
+          const program = programOf(key, () => trainingProgram(config, objective, shape, lora));
           for (const name of inputs)
             feeds[inputName(name)] = columnFeed(
               gatherTargets(packed, (i) => sequences[i]!.inputs[name]!),
@@ -242,10 +250,10 @@ export function createLearner(
         scatterTargets(packed, found.get("logprob")!, logprobs);
       }
       // Only now, so that a failed call leaves the gradients unchanged.
-      const [start, ...rest] = gradients === undefined ? sums : [gradients.sums.data, ...sums];
-      for (const array of rest) await addArray(sessions, start!, array);
+      const [first, ...rest] = gradients === undefined ? sums : [gradients.sums.data, ...sums];
+      for (const array of rest) await addArray(sessions, first!, array);
       gradients = {
-        sums: flatTensors(config, hasValues, start),
+        sums: flatTensors(trainedSpecs(config, hasValues, lora), first),
         trained: new Set([...(gradients?.trained ?? []), ...trained]),
       };
       return { loss, metrics, logprobs };

@@ -29,7 +29,8 @@ export interface OnnxNode {
 export interface OnnxValue {
   readonly name: string;
   readonly type: ElementType;
-  readonly shape: readonly (number | string)[];
+  /** Left out if even the number of dimensions is to be found out when the graph runs. */
+  readonly shape?: readonly (number | string)[];
 }
 
 /** A constant stored in the model. */
@@ -123,10 +124,13 @@ function encodeConstant(constant: OnnxConstant): Bytes {
 }
 
 function encodeValue(value: OnnxValue): Bytes {
-  const dimensions = value.shape.flatMap((size) =>
+  const dimensions = value.shape?.flatMap((size) =>
     bytesField(1, typeof size === "number" ? varintField(1, size) : bytesField(2, text(size))),
   );
-  const tensor = [...varintField(1, elementCodes[value.type]), ...bytesField(2, dimensions)];
+  const tensor = [
+    ...varintField(1, elementCodes[value.type]),
+    ...(dimensions === undefined ? [] : bytesField(2, dimensions)),
+  ];
   return [...bytesField(1, text(value.name)), ...bytesField(2, bytesField(1, tensor))];
 }
 

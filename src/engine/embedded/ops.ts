@@ -53,14 +53,29 @@ export function multiply(a: Tensor, b: Tensor): Tensor {
   return product;
 }
 
+/** The low-rank adapter that is merged into a weight: weight = base + scale · up down. */
+export interface MergedAdapter {
+  /** [rank, inputs] */
+  readonly down: Tensor;
+  /** [outputs, rank] */
+  readonly up: Tensor;
+  readonly scale: number;
+}
+
 /** x Wᵀ for x [n, inputs] and a weight [outputs, inputs], as checkpoints store it. */
-export function linear(x: Tensor, weight: Tensor): Tensor {
+export function linear(x: Tensor, weight: Tensor, adapter?: MergedAdapter): Tensor {
   const y = fusedMatmul(x, weight, { transB: true }, [x.shape[0]!, weight.shape[0]!]);
   record({
-    inputs: [x, weight],
+    inputs: [x, weight, ...(adapter === undefined ? [] : [adapter.down, adapter.up])],
     outputs: [y],
     backward: (gradients, gradient) => {
       gradients.addProduct(weight, gradient!, x);
+      if (adapter !== undefined) {
+        const { down, up, scale } = adapter;
+        const narrow = [x.shape[0]!, down.shape[0]!];
+        gradients.addProduct(up, gradient!, fusedMatmul(x, down, { transB: true, scale }, narrow));
+        gradients.addProduct(down, fusedMatmul(gradient!, up, { scale }, narrow), x);
+      }
       if (gradients.wants(x))
         gradients.add(x, emit({ op: "MatMul", inputs: [gradient!, weight], shape: x.shape }));
     },

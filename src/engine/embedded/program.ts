@@ -1,6 +1,7 @@
 /** The graphs the engine runs over packed rows: scoring, and one training pass with its objective. */
 import { type Objective, QUANTITIES, type Quantity } from "../../objectives/expression.js";
 import { inputsOf } from "../../objectives/expression-interpret.js";
+import type { LoraOptions } from "../weights/lora.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { VALUE_HEAD } from "../weights/tensor-names.js";
 import { differentiate } from "./gradients.js";
@@ -15,6 +16,7 @@ import {
   byWindow,
   type Context,
   criticValue,
+  declareAdapters,
   declareTables,
   declareWeights,
   embed,
@@ -58,8 +60,8 @@ export function metricName(name: string): string {
   return `metric:${name}`;
 }
 
-/** The weights a training pass with this objective changes. */
-export function trainedWeights(names: readonly string[], objective: Objective): readonly string[] {
+/** Those of the named weights that a training pass with this objective involves. */
+export function involvedWeights(names: readonly string[], objective: Objective): readonly string[] {
   const values = quantitiesRead(objective).includes("value");
   return names.filter((name) => values || name !== VALUE_HEAD);
 }
@@ -103,17 +105,18 @@ export function trainingProgram(
   config: ModelConfig,
   objective: Objective,
   shape: MicroBatchShape,
+  lora?: LoraOptions,
 ): Program {
   const graph = createGraph();
   const read = new Set<Quantity>(["logprob", ...quantitiesRead(objective)]);
   const quantities = QUANTITIES.filter((quantity) => read.has(quantity));
-  const context = declareContext(graph, config, quantities.includes("value"));
+  const context = declareContext(graph, config, quantities.includes("value"), lora);
   const packed = declarePacked(graph);
   const names = inputsOf(objective.loss, ...Object.values(objective.metrics));
   const inputs = new Map(
     names.map((name) => [name, addInput(graph, inputName(name), "float32", ["targets", 1])]),
   );
-  const weights = [...context.weights.values()];
+  const weights = trainedTensors(context);
   const sums = weights.map((weight) =>
     addInput(graph, sumName(weight.name), "float32", weight.shape),
   );
@@ -141,12 +144,28 @@ export function trainingProgram(
   );
 }
 
-function declareContext(graph: Graph, config: ModelConfig, valueHead: boolean): Context {
+function declareContext(
+  graph: Graph,
+  config: ModelConfig,
+  valueHead: boolean,
+  lora?: LoraOptions,
+): Context {
   return {
     config,
     weights: declareWeights(graph, config, valueHead),
     ...declareTables(graph, config),
+    ...(lora && { adapters: declareAdapters(graph, config, lora) }),
   };
+}
+
+/** The weights whose gradients are wanted: with adapters, theirs and the value head's. */
+function trainedTensors({ weights, adapters }: Context): readonly Tensor[] {
+  if (adapters === undefined) return [...weights.values()];
+  const valueHead = weights.get(VALUE_HEAD);
+  return [
+    ...[...adapters.values()].flatMap(({ down, up }) => [down, up]),
+    ...(valueHead === undefined ? [] : [valueHead]),
+  ];
 }
 
 /** A micro-batch's rows as graph inputs. */

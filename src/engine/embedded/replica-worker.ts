@@ -8,8 +8,7 @@ import { createCopies, type WeightSet } from "./weight-set.js";
 
 const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread of a replica");
-const { config, replicas } = workerData as ReplicaStart;
-const replica = createReplica(config, createSessions(1), replicas);
+const replica = createReplica(workerData as ReplicaStart, createSessions(1));
 const copied = createCopies();
 
 serve(port, async (method, args) => {

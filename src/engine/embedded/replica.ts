@@ -8,8 +8,9 @@
  */
 
 import type { Sample } from "../engine.js";
+import { type LoraOptions, modelSpecs, trainedSpecs } from "../weights/lora.js";
 import type { ModelConfig } from "../weights/model-config.js";
-import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
+import { VALUE_HEAD } from "../weights/tensor-names.js";
 import type { SampleTask } from "./batching.js";
 import { flatTensors } from "./flat-tensors.js";
 import { createGenerator } from "./generator.js";
@@ -57,14 +58,19 @@ export interface ReplicaStart {
   readonly config: ModelConfig;
   /** How many replicas there are. */
   readonly replicas: number;
+  /** The adapters that are trained; without them, all weights are. */
+  readonly lora?: LoraOptions | undefined;
 }
 
 /** Maximum bytes of keys and values kept by all replicas together. */
 const MAX_CACHED_BYTES = 2 ** 29;
 
 /** A replica in the calling thread, one of `replicas`. */
-export function createReplica(config: ModelConfig, sessions: Sessions, replicas = 1): Replica {
-  const shapes = new Map(tensorSpecs(config).map((spec) => [spec.name, spec.shape]));
+export function createReplica(
+  { config, replicas, lora }: ReplicaStart,
+  sessions: Sessions,
+): Replica {
+  const shapes = new Map(modelSpecs(config, lora).map((spec) => [spec.name, spec.shape]));
   const generator = createGenerator(config, sessions, {
     maxCachedBytes: MAX_CACHED_BYTES / replicas,
   });
@@ -76,7 +82,9 @@ export function createReplica(config: ModelConfig, sessions: Sessions, replicas 
       const given: Feeds = {};
       for (const name of weightNames) given[name] = feed(name, weights.arrays.get(name)!);
       const gradients =
-        trained.length === 0 ? undefined : flatTensors(config, weights.arrays.has(VALUE_HEAD));
+        trained.length === 0
+          ? undefined
+          : flatTensors(trainedSpecs(config, weights.arrays.has(VALUE_HEAD), lora));
       // Each micro-batch reads the sums so far and overwrites them with the new ones.
       const into: Feeds = {};
       for (const name of trained) {

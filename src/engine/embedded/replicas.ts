@@ -1,5 +1,4 @@
 /** The replicas of an engine, and how work is shared among them. */
-import type { ModelConfig } from "../weights/model-config.js";
 import { startCaller } from "./calls.js";
 import { createReplica, type JobResult, type Replica, type ReplicaStart } from "./replica.js";
 import type { Sessions } from "./sessions.js";
@@ -17,15 +16,16 @@ const MAX_REPLICA_BYTES = 2 ** 25;
  * thread, started when first needed.
  */
 export function createReplicas(
-  config: ModelConfig,
+  model: Omit<ReplicaStart, "replicas">,
   bytes: number,
   threads: number,
   sessions: Sessions,
 ): readonly Replica[] {
-  if (threads === 1 || bytes > MAX_REPLICA_BYTES) return [createReplica(config, sessions)];
+  if (threads === 1 || bytes > MAX_REPLICA_BYTES)
+    return [createReplica({ ...model, replicas: 1 }, sessions)];
   const mirror = createMirror();
   return Array.from({ length: threads }, () =>
-    threadReplica({ config, replicas: threads }, mirror),
+    threadReplica({ ...model, replicas: threads }, mirror),
   );
 }
 

@@ -22,7 +22,7 @@ export interface Router {
 export function createRouter(
   config: ModelConfig,
   replicas: readonly Replica[],
-  weights: () => WeightSet,
+  weights: () => Promise<WeightSet>,
 ): Router {
   const prefixes = createPrefixIndex();
   let nextHandle = 0;
@@ -44,7 +44,7 @@ export function createRouter(
         }),
       );
       const shares = shareTasks(tasks, replicas.length);
-      const current = weights();
+      const current = await weights();
       const sampled = await together(
         shares.map((share, replica) =>
           share.length === 0

@@ -1,10 +1,12 @@
 import { expect, it } from "vitest";
 import { logprob, neg } from "../../objectives/expression.js";
 import { EngineError } from "../engine.js";
-import { flatCopy } from "./flat-tensors.js";
+import { trainedSpecs } from "../weights/lora.js";
+import { flatTensors } from "./flat-tensors.js";
 import { addInput, createGraph, emit } from "./graph.js";
 import { initialWeights, presetConfig } from "./init.js";
 import { createLearner, createMoments } from "./learner.js";
+import { createModelWeights } from "./model-weights.js";
 import { sumAxes } from "./ops.js";
 import { finishProgram } from "./program.js";
 import { createReplica, type Replica } from "./replica.js";
@@ -33,17 +35,24 @@ it("reports that memory ran out, and keeps working", async () => {
 
 it("leaves weights and gradients unchanged when a replica fails", async () => {
   const config = presetConfig("tiny", 16);
-  const parameters = flatCopy(config, false, initialWeights(config, 1));
+  const specs = trainedSpecs(config, false);
+  const parameters = flatTensors(specs);
+  for (const [name, data] of initialWeights(config, 1)) parameters.tensors.get(name)?.set(data);
   const sessions = createSessions(1);
-  const replica = createReplica(config, sessions);
+  const replica = createReplica({ config, replicas: 1 }, sessions);
   let failing = false;
   const breaking: Replica = {
     ...replica,
     run: (job) =>
       failing ? Promise.reject(new EngineError("out of memory while computing")) : replica.run(job),
   };
-  const moments = createMoments(config, false);
-  const learner = createLearner(config, parameters, moments, sessions, [replica, breaking]);
+  const learner = createLearner({
+    config,
+    weights: createModelWeights(config, parameters, sessions),
+    moments: createMoments(specs),
+    sessions,
+    replicas: [replica, breaking],
+  });
   const sequences = Array.from({ length: 6 }, (_, i) => ({ ids: [i, 1, 2, 3, i], inputs: {} }));
   const objective = { loss: neg(logprob), metrics: {} };
   const copies = (arrays: ReadonlyMap<string, Float32Array>) =>

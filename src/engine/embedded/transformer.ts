@@ -4,12 +4,15 @@
  * Training, scoring, prefill and decode are built from the same pieces. They differ only in which
  * positions they compute and where keys and values come from.
  */
+
+import { adaptedTensors, type LoraOptions, loraScale } from "../weights/lora.js";
 import { isRotated, type ModelConfig, windowOf, windowsOf } from "../weights/model-config.js";
 import {
   EMBEDDING,
   FINAL_NORM,
   layerNames,
   OUTPUT_HEAD,
+  type TensorSpec,
   tensorSpecs,
   VALUE_HEAD,
 } from "../weights/tensor-names.js";
@@ -22,7 +25,16 @@ import {
   type Tensor,
 } from "./graph.js";
 import { attention, geglu, type RotaryTables, rmsNorm, rotate, swiglu } from "./layers.js";
-import { add, linear, lookup, multiply, repeatHeads, reshape, transpose } from "./ops.js";
+import {
+  add,
+  linear,
+  lookup,
+  type MergedAdapter,
+  multiply,
+  repeatHeads,
+  reshape,
+  transpose,
+} from "./ops.js";
 
 /** The model's parameters in a graph, by their names in checkpoints. */
 export type Weights = ReadonlyMap<string, Tensor>;
@@ -33,6 +45,21 @@ export function declareWeights(graph: Graph, config: ModelConfig, valueHead: boo
     tensorSpecs(config)
       .filter((spec) => valueHead || spec.name !== VALUE_HEAD)
       .map((spec) => [spec.name, addInput(graph, spec.name, "float32", spec.shape)]),
+  );
+}
+
+/** Declares the adapters as graph inputs, by the name of the weight they are merged into. */
+export function declareAdapters(
+  graph: Graph,
+  config: ModelConfig,
+  lora: LoraOptions,
+): ReadonlyMap<string, MergedAdapter> {
+  const declare = ({ name, shape }: TensorSpec) => addInput(graph, name, "float32", shape);
+  return new Map(
+    adaptedTensors(config, lora).map(({ name, down, up }) => [
+      name,
+      { down: declare(down), up: declare(up), scale: loraScale(lora) },
+    ]),
   );
 }
 
@@ -75,6 +102,13 @@ export interface Context {
   readonly tables: RotaryTables;
   /** Those of layers with a sliding window, if they are others. */
   readonly windowTables?: RotaryTables;
+  /** The adapters that are merged into weights and are trained in their place, by weight. */
+  readonly adapters?: ReadonlyMap<string, MergedAdapter>;
+}
+
+/** A projection of x by the name of its weight. */
+function projected({ weights, adapters }: Context, name: string, x: Tensor): Tensor {
+  return linear(x, weight(weights, name), adapters?.get(name));
 }
 
 /** The embedding of ids [tokens]. */
@@ -154,7 +188,7 @@ export function project(
   const names = layerNames(index);
   const heads = which === "query" ? config.heads : config.kvHeads;
   const [rows, length] = positions.shape as readonly [Dimension, Dimension];
-  const plain = linear(x, weight(weights, names[which]));
+  const plain = projected(context, names[which], x);
   const biased = config.qkvBias ? add(plain, weight(weights, names[`${which}Bias`])) : plain;
   const normed =
     config.qkNorms && which !== "value" ? normHeads(context, index, which, biased) : biased;
@@ -184,18 +218,18 @@ export function mergeHeads(x: Tensor, tokens: Dimension): Tensor {
 
 /** The rest of a layer after attention: output projection and MLP, each with its residual. */
 export function finishLayer(context: Context, index: number, x: Tensor, attended: Tensor): Tensor {
-  const { config, weights } = context;
+  const { config } = context;
   const names = layerNames(index, config);
   const addTo = (residual: Tensor, y: Tensor, name: string) =>
     add(residual, config.outputNorms ? norm(context, name, y) : y);
-  const fromAttention = linear(attended, weight(weights, names.attentionOutput));
+  const fromAttention = projected(context, names.attentionOutput, attended);
   const middle = addTo(x, fromAttention, names.attentionOutputNorm);
   const normed = norm(context, names.mlpNorm, middle);
   const gated = (config.gelu ? geglu : swiglu)(
-    linear(normed, weight(weights, names.gate)),
-    linear(normed, weight(weights, names.up)),
+    projected(context, names.gate, normed),
+    projected(context, names.up, normed),
   );
-  return addTo(middle, linear(gated, weight(weights, names.down)), names.mlpOutputNorm);
+  return addTo(middle, projected(context, names.down, gated), names.mlpOutputNorm);
 }
 
 /** The final norm, before the heads. */

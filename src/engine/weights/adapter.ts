@@ -1,20 +1,22 @@
 /**
- * Low-rank adapters next to a checkpoint's weights, in PEFT's layout; they are merged when read.
+ * Low-rank adapters next to a checkpoint's weights, in PEFT's layout.
  *
- * Engine servers train them (`engine.loraRank`) and keep the base weights unchanged: W + scale · B
- * A, with B in `lora_B.weight` and A in `lora_A.weight`.
+ * Training with adapters (`engine.loraRank`) keeps the base weights unchanged: W + scale · B A, with
+ * B in `lora_B.weight` and A in `lora_A.weight`. Other readers get them merged.
  */
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { z } from "zod";
+import { writeFileAtomically, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
-import { openSafetensors, readTensor } from "./safetensors.js";
+import { adaptedTensors, adapterNames, LORA_TARGETS, type LoraOptions } from "./lora.js";
+import type { ModelConfig } from "./model-config.js";
+import { openSafetensors, readTensor, writeSafetensors } from "./safetensors.js";
 import type { TensorSpec } from "./tensor-names.js";
 
 /** The files of an adapter. */
 export const ADAPTER_FILES = ["adapter_model.safetensors", "adapter_config.json"] as const;
 const [WEIGHTS_FILE, CONFIG_FILE] = ADAPTER_FILES;
-const PREFIX = "base_model.model.";
 
 const nothing = z.union([
   z.literal(false),
@@ -37,8 +39,15 @@ const fileSchema = z.looseObject({
   alpha_pattern: nothing.optional(),
 });
 
-/** An adapter, ready to be merged into the weights. */
+/** An adapter, ready to be merged into the weights or trained on. */
 export interface Adapter {
+  readonly file: string;
+  readonly rank: number;
+  /** The factor of B A, times the rank. */
+  readonly alpha: number;
+  /** The names of its tensors. */
+  readonly names: readonly string[];
+  read(name: string): Promise<Float32Array>;
   /** Adds the adapter's change of a tensor to its numbers, in place. */
   addTo(name: string, data: Float32Array): Promise<void>;
 }
@@ -58,7 +67,7 @@ export async function openAdapter(
   const source = await openSafetensors(join(folder, WEIGHTS_FILE));
   const shapes = new Map<string, readonly number[]>();
   for (const { name, shape } of tensors) {
-    const [down, up] = pairOf(name);
+    const [down, up] = adapterNames(name);
     if (shape.length !== 2) continue;
     shapes.set(down, [rank, shape[1]!]).set(up, [shape[0]!, rank]);
   }
@@ -73,8 +82,13 @@ export async function openAdapter(
   }
   const scale = alpha / (use_rslora === true ? Math.sqrt(rank) : rank);
   return {
+    file: source.file,
+    rank,
+    alpha: scale * rank,
+    names: [...source.tensors.keys()],
+    read: (name) => readTensor(source, name),
     async addTo(name, data) {
-      const [down, up] = pairOf(name);
+      const [down, up] = adapterNames(name);
       if (!source.tensors.has(down)) return;
       addProduct(data, await readTensor(source, up), await readTensor(source, down), rank, scale);
     },
@@ -96,10 +110,63 @@ function parseConfig(text: string, file: string): z.output<typeof fileSchema> {
   );
 }
 
-/** The names of A and B of a tensor. */
-function pairOf(name: string): readonly [down: string, up: string] {
-  const stem = PREFIX + name.replace(/\.weight$/, "");
-  return [`${stem}.lora_A.weight`, `${stem}.lora_B.weight`];
+/**
+ * The adapter's tensors, to go on training it with these options; rejects options that are not its
+ * own.
+ */
+export async function readAdapter(
+  adapter: Adapter,
+  config: ModelConfig,
+  lora: LoraOptions,
+): Promise<ReadonlyMap<string, Float32Array>> {
+  const differs = (what: string, has: unknown, asked: unknown, setting: string) =>
+    new EngineError(
+      `${adapter.file}: the adapter has ${what} ${has}, but ${asked} was requested; set ${setting} to ${has}, or merge it first (pawl export)`,
+    );
+  if (adapter.rank !== lora.rank) throw differs("rank", adapter.rank, lora.rank, "engine.loraRank");
+  if (Math.abs(adapter.alpha - lora.alpha) > 1e-6 * lora.alpha)
+    throw differs("alpha", adapter.alpha, lora.alpha, "engine.loraAlpha");
+  const names = adaptedTensors(config, lora).flatMap(({ down, up }) => [down.name, up.name]);
+  const targets = targetsOf(adapter.names);
+  if (names.length !== adapter.names.length || names.some((name) => !adapter.names.includes(name)))
+    throw differs("targets", targets, targetsOf(names), "engine.loraTargets");
+  const data = new Map<string, Float32Array>();
+  for (const name of names) data.set(name, await adapter.read(name));
+  return data;
+}
+
+const targetsOf = (names: readonly string[]): string =>
+  LORA_TARGETS.filter((target) => names.some((name) => name.includes(`.${target}.`))).join(",");
+
+/** Writes an adapter next to the weights it belongs to, for Pawl and for PEFT. */
+export async function writeAdapter(
+  folder: string,
+  config: ModelConfig,
+  lora: LoraOptions,
+  data: ReadonlyMap<string, Float32Array>,
+): Promise<void> {
+  const specs = adaptedTensors(config, lora).flatMap(({ down, up }) => [down, up]);
+  await writeSafetensors(
+    join(folder, WEIGHTS_FILE),
+    new Map(specs.map(({ name, shape }) => [name, { shape, data: data.get(name)! }])),
+  );
+  const json = {
+    peft_type: "LORA",
+    task_type: "CAUSAL_LM",
+    base_model_name_or_path: resolve(folder),
+    r: lora.rank,
+    lora_alpha: lora.alpha,
+    lora_dropout: 0,
+    target_modules: lora.targets,
+    bias: "none",
+    fan_in_fan_out: false,
+    modules_to_save: null,
+    inference_mode: true,
+    use_dora: false,
+    use_rslora: false,
+  };
+  const text = Buffer.from(`${JSON.stringify(json, null, 2)}\n`);
+  await writeFileAtomically(join(folder, CONFIG_FILE), (handle) => writeFully(handle, text));
 }
 
 /** data += scale · up · down, with data [outputs, inputs], up [outputs, rank], down [rank, inputs]. */

@@ -1,9 +1,9 @@
 /** A checkpoint folder in Hugging Face's layout: config.json and one or more safetensors files. */
-import { mkdir, readFile, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { link, mkdir, readFile, rm, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
-import { ADAPTER_FILES, openAdapter } from "./adapter.js";
+import { ADAPTER_FILES, type Adapter, openAdapter } from "./adapter.js";
 import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
 import {
   openSafetensors,
@@ -25,8 +25,13 @@ export interface Checkpoint {
   readonly config: ModelConfig;
   /** Its tensors, in the order the model uses them. */
   readonly tensors: readonly TensorSpec[];
-  /** Reads one tensor as 32-bit floats, with any adapter merged; NaN or infinity is an error. */
-  read(name: string): Promise<Float32Array>;
+  /** The adapter next to the weights. */
+  readonly adapter: Adapter | undefined;
+  /**
+   * Reads one tensor as 32-bit floats, with any adapter merged unless `plain`; NaN or infinity is an
+   * error.
+   */
+  read(name: string, how?: { readonly plain?: boolean }): Promise<Float32Array>;
 }
 
 /** Opens a checkpoint folder; throws if its weights do not fit its model. */
@@ -42,12 +47,13 @@ export async function openCheckpoint(folder: string): Promise<Checkpoint> {
     folder,
     config,
     tensors,
-    read: async (name) => {
+    adapter,
+    read: async (name, { plain = false } = {}) => {
       const source = sources.get(name);
       if (source === undefined)
         throw new EngineError(`${folder}: tensor ${name} is missing from the checkpoint`);
       const data = await readTensor(source, name);
-      await adapter?.addTo(name, data);
+      if (!plain) await adapter?.addTo(name, data);
       const bad = firstNonFinite(data);
       if (bad !== -1)
         throw new EngineError(
@@ -58,22 +64,40 @@ export async function openCheckpoint(folder: string): Promise<Checkpoint> {
   };
 }
 
+export interface WriteCheckpointOptions {
+  readonly dtype?: WeightsDtype;
+  /** A folder with these very weights, whose file is linked if it is still there. */
+  readonly linkTo?: string | undefined;
+}
+
 /** Writes a checkpoint folder: config.json and model.safetensors. */
 export async function writeCheckpoint(
   folder: string,
   config: ModelConfig,
   tensors: ReadonlyMap<string, TensorData | TensorSource>,
-  { dtype = "F32" }: { readonly dtype?: WeightsDtype } = {},
+  { dtype = "F32", linkTo }: WriteCheckpointOptions = {},
 ): Promise<void> {
   const headers = [...tensors].map(([name, { shape }]) => [name, { dtype, shape }] as const);
   checkTensors(config, new Map(headers), folder);
   await mkdir(folder, { recursive: true });
   // An old adapter in this folder would be added to the new weights.
   for (const file of ADAPTER_FILES) await rm(join(folder, file), { force: true });
-  await writeSafetensors(join(folder, WEIGHTS_FILE), tensors, { dtype });
+  const file = join(folder, WEIGHTS_FILE);
+  if (linkTo === undefined || !(await linked(join(linkTo, WEIGHTS_FILE), file)))
+    await writeSafetensors(file, tensors, { dtype });
   const json = `${JSON.stringify({ ...formatModelConfig(config), torch_dtype: TORCH_DTYPES[dtype] }, null, 2)}\n`;
   await writeFileAtomically(join(folder, CONFIG_FILE), (handle) =>
     writeFully(handle, Buffer.from(json)),
+  );
+}
+
+/** Gives a file a second name, if the disk can do that. */
+async function linked(from: string, to: string): Promise<boolean> {
+  if (resolve(from) === resolve(to)) return exists(to);
+  await rm(to, { force: true });
+  return link(from, to).then(
+    () => true,
+    () => false,
   );
 }
 

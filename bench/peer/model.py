@@ -1,0 +1,81 @@
+"""The PyTorch peer of model.ts: a pretrained model in transformers, with PEFT's adapters.
+
+Reads one JSON command per line from standard input and answers with one JSON line each, as peer.py does.
+f32, eager, PyTorch's fused attention. Sampling is transformers' `generate` with its KV cache and with the
+adapters merged; training adds up micro-batches, because a whole batch's logits would need many times the memory.
+"""
+import json
+import resource
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
+
+TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+def main():
+    torch.set_num_threads(int(sys.argv[1]))
+    torch.manual_seed(0)
+    state = {}
+    for line in sys.stdin:
+        reply = handle(json.loads(line), state)
+        reply["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(json.dumps(reply), flush=True)
+
+
+def handle(command, state):
+    what = command["do"]
+    if what == "hello":
+        return {"torch": torch.__version__}
+    if what == "model":
+        model = AutoModelForCausalLM.from_pretrained(
+            command["folder"], dtype=torch.float32, attn_implementation="sdpa"
+        )
+        lora = LoraConfig(r=command["rank"], lora_alpha=command["alpha"], target_modules=TARGETS, task_type="CAUSAL_LM")
+        model = get_peft_model(model, lora)
+        state["model"] = model
+        trained = [p for p in model.parameters() if p.requires_grad]
+        state["adam"] = torch.optim.AdamW(trained, lr=1e-3, fused=True)
+        return {"trained": sum(p.numel() for p in trained)}
+    model = state["model"]
+    vocabulary = model.config.vocab_size
+    ids = torch.randint(vocabulary, (command["rows"], command["length"]))
+    if what == "sample":
+        model.eval()
+        model.merge_adapter()
+        begin = time.perf_counter()
+        with torch.inference_mode():
+            found = model.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                do_sample=True,
+                top_k=0,
+                top_p=1.0,
+                min_new_tokens=command["new"],
+                max_new_tokens=command["new"],
+                pad_token_id=0,
+            )
+        seconds = time.perf_counter() - begin
+        model.unmerge_adapter()
+        assert found.shape == (command["rows"], command["length"] + command["new"])
+        return {"seconds": seconds}
+    if what == "train":
+        model.train()
+        targets = torch.randint(vocabulary, (command["rows"], 1))
+        following = torch.cat((ids[:, 1:], targets), 1)
+        begin = time.perf_counter()
+        for part, after in zip(ids.split(command["micro"]), following.split(command["micro"])):
+            logits = model(input_ids=part).logits
+            loss = F.cross_entropy(logits.flatten(0, 1), after.flatten(), reduction="sum") / ids.numel()
+            loss.backward()
+        state["adam"].step()
+        state["adam"].zero_grad(set_to_none=True)
+        return {"seconds": time.perf_counter() - begin}
+    raise ValueError(f"unknown command {what}")
+
+
+main()
