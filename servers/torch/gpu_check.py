@@ -34,6 +34,18 @@ CONFIG = {
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 512,
     "max_position_embeddings": 1024, "tie_word_embeddings": True,
 }  # fmt: skip
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 128}
+# What other architectures change in CONFIG.
+OTHERS: dict[str, dict[str, Any]] = {
+    "llama3": {"architectures": ["LlamaForCausalLM"], "rope_scaling": LLAMA3},
+    "qwen3": {"architectures": ["Qwen3ForCausalLM"]},
+    "mistral": {"architectures": ["MistralForCausalLM"], "sliding_window": 100},
+    "smollm3": {"architectures": ["SmolLM3ForCausalLM"], "no_rope_layers": [1, 0, 1]},
+    "gemma3": {
+        "architectures": ["Gemma3ForCausalLM"], "query_pre_attn_scalar": 50, "sliding_window": 40,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    },
+}  # fmt: skip
 CPU = torch.device("cpu")
 
 
@@ -44,7 +56,7 @@ def check() -> dict[str, Any]:
         (Path(name) / "config.json").write_text(json.dumps(CONFIG))
         found = {
             **check_attention(device), **check_paged(device), **check_extending(device), **check_engine(Path(name), device),
-            **check_lora(Path(name), device), **check_ranks(Path(name), device),
+            **check_lora(Path(name), device), **check_ranks(Path(name), device), **check_architectures(device),
         }  # fmt: skip
     for what, (distance, limit) in found.items():
         assert distance <= limit, f"{what}: {distance} is more than {limit}"
@@ -62,20 +74,25 @@ def check_attention(device: torch.device) -> dict[str, tuple[float, float]]:
     lengths = (37, 128, 5, 300)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     q, k, v, slope = (torch.randn(sum(lengths), heads, 64).to(dtype) for heads in (4, 2, 2, 4))
-    results = []
-    for where, kind in ((device, dtype), (CPU, torch.float32)):
-        inputs = [x.to(where, kind).requires_grad_() for x in (q, k, v)]
-        out = PackedAttention(lengths, where)(0, *inputs)
-        results.append([out, *torch.autograd.grad(out, inputs, slope.to(where, kind))])
-    names = ("attention", "attention_dq", "attention_dk", "attention_dv")
-    return {name: (distance(a, b), 1e-2) for name, a, b in zip(names, *results)}
+    found = {}
+    for which, window in (("attention", None), ("window_attention", 50)):
+        results = []
+        for where, kind in ((device, dtype), (CPU, torch.float32)):
+            inputs = [x.to(where, kind).requires_grad_() for x in (q, k, v)]
+            out = PackedAttention(lengths, where)(0, *inputs, window)
+            results.append([out, *torch.autograd.grad(out, inputs, slope.to(where, kind))])
+        for name, a, b in zip(("", "_dq", "_dk", "_dv"), *results):
+            found[f"{which}{name}"] = (distance(a, b), 1e-2)
+    return found
 
 
 def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
     """Paged attention with many rows and few, and the choice of tokens, against the CPU's."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     worst = 0.0
-    for rows, heads, kv_heads, size in ((128, 12, 2, 128), (3, 4, 4, 64), (16, 8, 4, 256)):
+    for rows, heads, kv_heads, size, window in (
+        (128, 12, 2, 128, None), (3, 4, 4, 64, None), (16, 8, 4, 256, None), (128, 12, 2, 128, 100), (3, 4, 1, 256, 300)
+    ):  # fmt: skip
         new = [torch.randn(rows, count, size).to(dtype) for count in (heads, kv_heads, kv_heads)]
         keys, values = (torch.randn(10 * rows, 64, kv_heads, size).to(dtype) for _ in range(2))
         tables = torch.randperm(10 * rows, dtype=torch.int32).view(rows, 10)
@@ -84,7 +101,7 @@ def check_paged(device: torch.device) -> dict[str, tuple[float, float]]:
         for where, kind in ((device, dtype), (CPU, torch.float32)):
             pages = Pages(keys[None].to(where, kind), values[None].to(where, kind))
             attend = PagedAttention(pages, tables.to(where), lengths.to(where))
-            found.append((attend(0, *(x.to(where, kind) for x in new)), pages.keys, pages.values))
+            found.append((attend(0, *(x.to(where, kind) for x in new), window), pages.keys, pages.values))
         worst = max(worst, *(distance(there, here) for there, here in zip(*found)))
     logits, temperatures, uniform = 3 * torch.randn(128, 151_936), 0.5 + torch.rand(128), torch.rand(128)
     there, here = (choose(*(x.to(where) for x in (logits, temperatures, uniform))) for where in (device, CPU))
@@ -105,7 +122,8 @@ def check_extending(device: torch.device) -> dict[str, tuple[float, float]]:
     for where, kind in ((device, dtype), (CPU, torch.float32)):
         pages = Pages(*(x.to(where, kind) for x in memory))
         attend = ExtendingAttention(pages, tables.to(where), lengths, new)
-        found.append((attend(0, *(x.to(where, kind) for x in (q, k, v))), pages.keys, pages.values))
+        attended = [attend(0, *(x.to(where, kind) for x in (q, k, v)), window) for window in (None, 50)]
+        found.append((*attended, pages.keys, pages.values))
     return {"extending_attention": (max(distance(there, here) for there, here in zip(*found)), 1e-2)}
 
 
@@ -164,15 +182,17 @@ def _check_temperatures(there: Engine, here: Engine, sequences: Sequences) -> di
 
 def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
     requests = [
-        SampleRequest(tuple((7 * i + j) % 1000 for j in range(20 + 13 * i)), 4, 40, i, 0.8 if i % 2 else 1.0)
+        SampleRequest(tuple((7 * i + j) % 1000 for j in range(20 + 13 * i)), 4, 40, i, 0.8 if i % 2 else 1.0, continued=True)
         for i in range(6)
     ]
     groups = engine.sample(requests)
     again = engine.sample(list(reversed(requests)))[::-1]
     rows = [row for group in groups for row in group]
     changed = [a.tokens != b.tokens for a, b in zip(rows, (row for group in again for row in group))]
+    longer = [replace(row.request, prompt=(*row.request.prompt, *row.tokens, 5, 6, 7), count=2) for row in rows[::4]]
+    continued = engine.sample(longer)
     worst = mean = count = tempered = 0.0
-    for group in groups:
+    for group in (*groups, *continued):
         for row in group:
             ids = torch.tensor([*row.request.prompt, *row.tokens])
             mask = torch.arange(len(ids) - 1) >= len(row.request.prompt) - 1
@@ -197,6 +217,17 @@ def check_lora(folder: Path, device: torch.device) -> dict[str, tuple[float, flo
     engine = _engine(folder, Ranks(0, 1, device, None), torch.bfloat16 if gpu else torch.float32, compiled=gpu, lora_rank=8)
     _learn(engine)
     return {f"lora_{name}": value for name, value in _check_sampling(engine).items()}
+
+
+def check_architectures(device: torch.device) -> dict[str, tuple[float, float]]:
+    """The engine, with adapters too, for each of the other architectures."""
+    found = {}
+    for name, changes in OTHERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "config.json").write_text(json.dumps({**CONFIG, **changes}))
+            for what, value in {**check_engine(Path(folder), device), **check_lora(Path(folder), device)}.items():
+                found[f"{name}_{what}"] = value
+    return found
 
 
 def check_ranks(folder: Path, device: torch.device) -> dict[str, tuple[float, float]]:
