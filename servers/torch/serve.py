@@ -42,8 +42,8 @@ def main() -> None:
     ranks = join_ranks()
     cuda = ranks.device.type == "cuda"
     if arguments.threads or cuda:
-        # Beside a GPU the host has little to compute, and idle threads get in the way of other servers.
-        torch.set_num_threads(arguments.threads or 1)
+        # Beside a GPU the host has little to compute, and more threads get in the way of other servers.
+        torch.set_num_threads(arguments.threads or 4)
     if cuda and arguments.dtype == "float32":
         sys.exit("--dtype float32 is only for CPUs: on a GPU, attention runs in 16 bits (weights and sums have 32); leave it out")
     try:
@@ -108,7 +108,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--sample-rows", type=int, help="maximum number of sequences sampled at once; fewer need less memory")
     parser.add_argument("--activation-checkpointing", action="store_true", help="recompute activations: less memory, a third more computation")
     parser.add_argument("--eager", action="store_true", help="do not compile the model on a GPU")
-    parser.add_argument("--threads", type=int, help="CPU threads (default: 1 beside a GPU, otherwise all)")
+    parser.add_argument("--threads", type=int, help="CPU threads (default: 4 beside a GPU, otherwise all)")
     parser.add_argument("--until-stdin-closes", action="store_true", help="exit when standard input closes, for example because the parent process was killed")
     parser.add_argument("--max-request-mib", type=int, default=512, help="maximum size of a request")
     parser.add_argument("--max-file-gib", type=int, default=64, help="maximum size of a file in an uploaded checkpoint")

@@ -61,7 +61,7 @@ export const serveEngine = defineCommand({
         .describe("gradient checkpointing: less memory, a third more compute"),
       threads: count
         .optional()
-        .describe("CPU threads per process (default: 1 beside a GPU, otherwise all)"),
+        .describe("CPU threads per process (default: 4 beside a GPU, otherwise all)"),
       python: z
         .string()
         .optional()
