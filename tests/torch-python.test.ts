@@ -9,7 +9,16 @@ const run = promisify(execFile);
 
 describe.skipIf(!hasTorch)("servers/torch, if PAWL_PYTHON or python3 has PyTorch", () => {
   // Each file runs in its own process: two of them start servers and ranks.
-  it.each(["expression", "engine", "adapter", "self_check", "server", "ranks", "kernels"])(
+  it.each([
+    "expression",
+    "engine",
+    "architectures",
+    "adapter",
+    "self_check",
+    "server",
+    "ranks",
+    "kernels",
+  ])(
     "passes test_%s.py",
     async (name) => {
       const args = ["-m", "unittest", `pawl_server.test_${name}`];

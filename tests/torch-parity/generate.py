@@ -8,34 +8,13 @@ Weights come from a formula that both sides evaluate, so only results are stored
 import json
 import math
 import pathlib
+import tempfile
 
 import torch
 import torch.nn.functional as F
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from models import CONFIGS
+from transformers import AutoModelForCausalLM
 
-SIZES = dict(vocab_size=29, hidden_size=24, intermediate_size=40, max_position_embeddings=640)
-MODELS = {
-    "llama": LlamaForCausalLM(
-        LlamaConfig(
-            **SIZES,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            num_key_value_heads=4,
-            tie_word_embeddings=True,
-            attn_implementation="eager",
-        )
-    ),
-    "qwen2": Qwen2ForCausalLM(
-        Qwen2Config(
-            **SIZES,
-            num_hidden_layers=2,
-            num_attention_heads=6,
-            num_key_value_heads=2,
-            tie_word_embeddings=False,
-            attn_implementation="eager",
-        )
-    ),
-}
 # Longer rows are attended to in 2 blocks from 64 tokens on and in 4 from 512; not all of them divide evenly.
 CASES = {
     "short": dict(lengths=[19, 7, 12], tempered=False),
@@ -44,11 +23,11 @@ CASES = {
 }
 
 
-def formula(name, count):
-    """The weights of a tensor: the same numbers as in parity.test.ts."""
+def formula(name, count, one=1.0):
+    """The weights of a tensor: the same numbers as in parity.test.ts; norms are around `one`."""
     start = sum(ord(c) * (i + 1) for i, c in enumerate(name)) % 1000
     wave = [math.sin(start + 0.37 * i + 0.011 * i * (i % 7)) for i in range(count)]
-    scale, shift = (0.1, 1.0) if name.endswith("norm.weight") else (0.25, 0.0)
+    scale, shift = (0.1, one) if name.endswith("norm.weight") else (0.25, 0.0)
     return [scale * x + shift for x in wave]
 
 
@@ -57,9 +36,12 @@ def thinned(numbers):
     return numbers[:: max(1, len(numbers) // 64)]
 
 
-def run(model, lengths, tempered):
+def run(config, lengths, tempered):
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    # Gemma adds one to the weights of its norms.
+    one = 0.0 if config.model_type == "gemma3_text" else 1.0
     for name, p in model.named_parameters():
-        p.data = torch.tensor(formula(name, p.numel()), dtype=torch.float32).view_as(p)
+        p.data = torch.tensor(formula(name, p.numel(), one), dtype=torch.float32).view_as(p)
     if model.config.tie_word_embeddings:
         model.tie_weights()
     model.double()
@@ -104,10 +86,21 @@ def rounded(x):
     return float(f"{x:.9g}")
 
 
+def written(config, folder):
+    """The content of config.json that transformers writes for a model."""
+    config.architectures = [AutoModelForCausalLM.from_config(config).__class__.__name__]
+    config.save_pretrained(folder)
+    return json.loads((pathlib.Path(folder) / "config.json").read_text())
+
+
+# All cases where nothing else is special, one for each other kind of model.
 results = {
-    f"{name}, {case}": rounded(run(model, **options))
-    for name, model in MODELS.items()
+    f"{name}, {case}": rounded(run(config, **options))
+    for name, config in CONFIGS.items()
     for case, options in CASES.items()
+    if case == "long" or name in ("llama", "qwen2")
 }
+with tempfile.TemporaryDirectory() as folder:
+    configs = {name: written(config, folder) for name, config in CONFIGS.items()}
 path = pathlib.Path(__file__).parent / "values.json"
-path.write_text(json.dumps({"torch": torch.__version__.split("+")[0], "models": results}) + "\n")
+path.write_text(json.dumps({"torch": torch.__version__.split("+")[0], "configs": configs, "models": results}) + "\n")

@@ -1,11 +1,15 @@
 /** The whole model against PyTorch and transformers: values, and the gradient of every tensor. */
-import { readFileSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
 import { flatCopy } from "../../src/engine/embedded/flat-tensors.js";
 import { createLearner, createMoments } from "../../src/engine/embedded/learner.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
 import type { TrainSequence } from "../../src/engine/engine.js";
-import type { ModelConfig } from "../../src/engine/weights/model-config.js";
+import { writeCheckpoint } from "../../src/engine/weights/checkpoint.js";
+import { parseModelConfig } from "../../src/engine/weights/model-config.js";
 import { tensorSpecs } from "../../src/engine/weights/tensor-names.js";
 import {
   add,
@@ -31,44 +35,18 @@ interface Reference {
   >;
 }
 
-const { models } = JSON.parse(readFileSync(new URL("./values.json", import.meta.url), "utf8")) as {
+const { configs, models } = JSON.parse(
+  readFileSync(new URL("./values.json", import.meta.url), "utf8"),
+) as {
+  /** What transformers writes as config.json. */
+  readonly configs: Readonly<Record<string, unknown>>;
   readonly models: Readonly<Record<string, Reference>>;
 };
 
-const sizes = {
-  vocabularySize: 29,
-  hiddenSize: 24,
-  mlpSize: 40,
-  maxContext: 640,
-  ropeTheta: 10_000,
-  normEps: 1e-6,
-};
-
-const configs: Readonly<Record<string, ModelConfig>> = {
-  llama: {
-    ...sizes,
-    layers: 3,
-    heads: 4,
-    kvHeads: 4,
-    headSize: 6,
-    tiedEmbeddings: true,
-    qkvBias: false,
-  },
-  qwen2: {
-    ...sizes,
-    layers: 2,
-    heads: 6,
-    kvHeads: 2,
-    headSize: 4,
-    tiedEmbeddings: false,
-    qkvBias: true,
-  },
-};
-
-/** The weights of a tensor: the same numbers as in generate.py. */
-function formula(name: string, count: number): Float32Array {
+/** The weights of a tensor: the same numbers as in generate.py; norms are around `one`. */
+function formula(name: string, count: number, one: number): Float32Array {
   const start = [...name].reduce((sum, c, i) => sum + c.charCodeAt(0) * (i + 1), 0) % 1000;
-  const [scale, shift] = name.endsWith("norm.weight") ? [0.1, 1] : [0.25, 0];
+  const [scale, shift] = name.endsWith("norm.weight") ? [0.1, one] : [0.25, 0];
   return Float32Array.from(
     { length: count },
     (_, i) => scale * Math.sin(start + 0.37 * i + 0.011 * i * (i % 7)) + shift,
@@ -114,21 +92,25 @@ function largestDifference(actual: ArrayLike<number>, expected: ArrayLike<number
   return Math.max(...Array.from(expected, (x, i) => Math.abs(actual[i]! - x)));
 }
 
+/** A model with the weights of the formula. */
+function modelOf(name: string) {
+  const config = parseModelConfig(configs[name], name);
+  const one = config.normsPlusOne ? 0 : 1;
+  const formulas = new Map(
+    tensorSpecs(config).map((spec) => {
+      const count = spec.shape.reduce((product, size) => product * size, 1);
+      return [spec.name, formula(spec.name, count, one)];
+    }),
+  );
+  return { config, formulas };
+}
+
 describe.each(Object.entries(models))("%s", (label, reference) => {
-  const [name, which] = label.split(", ") as [string, string];
+  const [, name, which] = /^(.*), (\w+)$/.exec(label) as unknown as [string, string, string];
   const sequences = cases[which]!;
 
   it("has PyTorch's log-probabilities, entropies, values, loss and gradients", async () => {
-    const config = configs[name]!;
-    const formulas = new Map(
-      tensorSpecs(config).map((spec) => [
-        spec.name,
-        formula(
-          spec.name,
-          spec.shape.reduce((product, size) => product * size, 1),
-        ),
-      ]),
-    );
+    const { config, formulas } = modelOf(name);
     const sessions = createSessions(2);
     const parameters = flatCopy(config, true, formulas);
     const learner = createLearner(config, parameters, createMoments(config, true), sessions);
@@ -158,4 +140,34 @@ describe.each(Object.entries(models))("%s", (label, reference) => {
     }
     await sessions.dispose();
   });
+});
+
+const folder = mkdtempSync(join(tmpdir(), "pawl-parity-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+it.each(Object.keys(configs))("samples what it scores, and continues it: %s", async (name) => {
+  const { config, formulas } = modelOf(name);
+  const tensors = tensorSpecs(config).flatMap(({ name: tensor, shape, optional }) =>
+    optional ? [] : [[tensor, { shape, data: formulas.get(tensor)! }] as const],
+  );
+  await writeCheckpoint(folder, config, new Map(tensors));
+  const engine = await createEmbeddedEngine({ model: { folder }, threads: 1 });
+  // Shorter and longer than the windows; samples of one prompt share its cache.
+  let prompts = cases.long!.map(({ ids }, i) => Array.from(ids).slice(0, [18, 71, 40][i]));
+  for (const continued of [false, true, true]) {
+    const settings = { maxTokens: 14, temperature: 0.7, continued, count: continued ? 1 : 2 };
+    const groups = await engine.sample(
+      prompts.map((prompt, seed) => ({ ...settings, prompt, seed })),
+    );
+    for (const [i, group] of groups.entries())
+      for (const { tokens, logprobs } of group) {
+        const prompt = prompts[i]!;
+        const [scored] = await engine.forward([{ ids: [...prompt, ...tokens] }]);
+        const found = scored!.logprobs.subarray(prompt.length);
+        expect(largestDifference(logprobs, found)).toBeLessThan(1e-4);
+      }
+    if (continued)
+      prompts = prompts.map((prompt, i) => [...prompt, ...groups[i]![0]!.tokens, 3, 4, 5 + i]);
+  }
+  await engine.dispose();
 });

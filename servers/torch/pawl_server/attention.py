@@ -1,7 +1,7 @@
 """Causal attention inside each of several packed sequences."""
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Optional, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -29,12 +29,12 @@ class PackedAttention:
         # The position of each packed token in the padded rows.
         self.places = torch.cat([i * width + torch.arange(length) for i, length in enumerate(lengths)])
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, window: Optional[int] = None) -> Tensor:
         if q.is_cuda:
-            return flash_attention(q, k, v, self.ends, self.longest)
+            return flash_attention(q, k, v, self.ends, self.longest, window)
         group = q.shape[1] // k.shape[1]
         padded = [self._pad(x) for x in (q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1))]
-        attended = causal_attention(*padded)
+        attended = causal_attention(*padded, window)
         return attended.transpose(1, 2).reshape(-1, *q.shape[1:])[self.places]
 
     def _pad(self, x: Tensor) -> Tensor:
@@ -44,17 +44,24 @@ class PackedAttention:
         return padded.view(rows, width, *x.shape[1:]).transpose(1, 2)
 
 
-def flash_attention(q: Tensor, k: Tensor, v: Tensor, ends: Tensor, longest: int) -> Tensor:
+def flash_attention(q: Tensor, k: Tensor, v: Tensor, ends: Tensor, longest: int, window: Optional[int]) -> Tensor:
     """Flash attention over packed sequences that end at `ends`; grouped heads are read in place."""
     run = torch.ops.aten._flash_attention_forward
-    return run(q, k, v, ends, ends, longest, longest, 0.0, True, False)[0]
+    if window is None:
+        return run(q, k, v, ends, ends, longest, longest, 0.0, True, False)[0]
+    sides = {"window_size_left": window - 1, "window_size_right": 0}
+    return run(q, k, v, ends, ends, longest, longest, 0.0, True, False, **sides)[0]
 
 
-def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention of [rows, heads, length, size]."""
-    if hasattr(F, "scaled_dot_product_attention"):
+def causal_attention(q: Tensor, k: Tensor, v: Tensor, window: Optional[int]) -> Tensor:
+    """Causal attention of [rows, heads, length, size], to the last tokens only if there is a window."""
+    if window is None and hasattr(F, "scaled_dot_product_attention"):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    visible = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
+    if window is not None:
+        visible = visible.triu(1 - window)
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=visible)
     # PyTorch before 2.0 has no fused attention.
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
-    hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).triu(1)
-    return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v
+    return scores.masked_fill(~visible, float("-inf")).softmax(-1) @ v

@@ -93,7 +93,7 @@ def _values(
         else:
             # Seeded by name, so that an adapter or a value head does not change the other weights.
             generator.manual_seed((seed << 32) ^ zlib.crc32(name.encode()))
-            yield name, initial_value(name, parameter.shape, config.layers, generator)
+            yield name, initial_value(name, parameter.shape, config, generator)
 
 
 def load_moments(weights: Weights, folder: Path) -> None:

@@ -59,7 +59,7 @@ class Engine:
         if self.config.built_in:
             return Model(self.config, lora_rank=self.lora_rank, checkpointing=options.checkpointing, **place)
         if self.lora_rank or options.checkpointing:
-            raise ValueError("adapters and activation checkpointing are for models of the Llama and Qwen2 family; this model supports neither")
+            raise ValueError("adapters and activation checkpointing are for the architectures that this server computes itself; this model supports neither")
         return OtherModel(self.config, self.folder, **place)
 
     @property

@@ -33,7 +33,6 @@ def read_other_config(folder: Path) -> ModelConfig:
         rope_theta=0.0,
         norm_eps=0.0,
         tied_embeddings=bool(config.tie_word_embeddings),
-        qkv_bias=False,
         built_in=False,
     )
 

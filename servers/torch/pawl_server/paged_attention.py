@@ -22,15 +22,17 @@ class PagedAttention:
     tables: Tensor
     lengths: Tensor
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, rotation: Optional[Rotation] = None) -> Tensor:
+    def __call__(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, window: Optional[int] = None, rotation: Optional[Rotation] = None
+    ) -> Tensor:
         """Stores the new keys and values and attends; on a GPU it also rotates."""
         keys, values = self.pages.keys[layer], self.pages.values[layer]
         if q.is_cuda:
             from .paged_attention_kernel import paged_attention_gpu
 
-            return paged_attention_gpu(q, k, v, rotation, keys, values, self.tables, self.lengths)
+            return paged_attention_gpu(q, k, v, rotation, keys, values, self.tables, self.lengths, window)
         self.pages.write(layer, self._slots, k, v)
-        return paged_attention(q, keys, values, self.tables, self.lengths)
+        return paged_attention(q, keys, values, self.tables, self.lengths, window)
 
     @cached_property
     def _slots(self) -> Tensor:
@@ -39,12 +41,17 @@ class PagedAttention:
         return self.tables.gather(1, (places // PAGE)[:, None])[:, 0].long() * PAGE + places % PAGE
 
 
-def paged_attention(q: Tensor, keys: Tensor, values: Tensor, tables: Tensor, lengths: Tensor) -> Tensor:
+def paged_attention(
+    q: Tensor, keys: Tensor, values: Tensor, tables: Tensor, lengths: Tensor, window: Optional[int]
+) -> Tensor:
     """The plain form, from queries [rows, heads, size] and pages [pages, PAGE, kv heads, size] to [rows, heads, size]."""
     rows, heads, size = q.shape
     k, v = (pages[tables.long()].flatten(1, 2) for pages in (keys, values))
     grouped = q.view(rows, k.shape[2], -1, size)
     scores = torch.einsum("rkgd,rtkd->rkgt", grouped, k) * size**-0.5
-    hidden = torch.arange(k.shape[1], device=q.device) >= lengths[:, None]
+    places = torch.arange(k.shape[1], device=q.device)
+    hidden = places >= lengths[:, None]
+    if window is not None:
+        hidden = hidden | (places < lengths[:, None] - window)
     weights = scores.masked_fill(hidden[:, None, None], float("-inf")).softmax(-1)
     return torch.einsum("rkgt,rtkd->rkgd", weights, v).reshape(rows, heads, size)

@@ -25,13 +25,13 @@ MIN_ROWS = 16
 
 def paged_attention_gpu(
     q: Tensor, k: Tensor, v: Tensor, rotation: Optional[tuple[Tensor, Tensor]],
-    keys: Tensor, values: Tensor, tables: Tensor, lengths: Tensor,
+    keys: Tensor, values: Tensor, tables: Tensor, lengths: Tensor, window: Optional[int] = None,
 ) -> Tensor:  # fmt: skip
     """From a new token's queries, keys and values, [rows, heads, size], to [rows, heads, size].
 
     Keys and values are stored in the pages [pages, PAGE, kv heads, size], at the end of each row.
     Given cosines and sines, queries and keys are rotated first, as by `rotate` of model.py; a test
-    compares them.
+    compares them. With a window, only the last tokens of a row are read, as many as it says.
     """
     rows, heads, size = q.shape
     page, kv_heads = keys.shape[1], keys.shape[2]
@@ -51,7 +51,7 @@ def paged_attention_gpu(
         ROTATE=rotation is not None, HEADS=heads, KV_HEADS=kv_heads, GROUP=group,
         GROUP_ROWS=max(MIN_ROWS, triton.next_power_of_2(group)), HALF=half,
         HALF_ROWS=max(MIN_ROWS, triton.next_power_of_2(half)), SIZE_ROWS=triton.next_power_of_2(size),
-        PAGE=page, SPLITS=splits, num_warps=WARPS, num_stages=stages,
+        PAGE=page, SPLITS=splits, WINDOW=window or 0, num_warps=WARPS, num_stages=stages,
     )  # fmt: skip
     if splits > 1:
         _join_parts[(rows, heads)](
@@ -85,7 +85,7 @@ def _attend(
     q_stride, k_stride, v_stride, table_stride, scale,
     ROTATE: tl.constexpr, HEADS: tl.constexpr, KV_HEADS: tl.constexpr, GROUP: tl.constexpr,
     GROUP_ROWS: tl.constexpr, HALF: tl.constexpr, HALF_ROWS: tl.constexpr, SIZE_ROWS: tl.constexpr,
-    PAGE: tl.constexpr, SPLITS: tl.constexpr,
+    PAGE: tl.constexpr, SPLITS: tl.constexpr, WINDOW: tl.constexpr,
 ):  # fmt: skip
     row, kv_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     SIZE: tl.constexpr = 2 * HALF
@@ -121,12 +121,16 @@ def _attend(
     acc = tl.where(is_first, 1.0, 0.0) * (tl.zeros([GROUP_ROWS, SIZE_ROWS], tl.float32) + new_value.to(tl.float32)[None, :])
 
     pages = (old + PAGE - 1) // PAGE
-    each = (pages + SPLITS - 1) // SPLITS
-    first = split * each
+    # The new token is one of those in the window.
+    begin = tl.maximum(old + 1 - WINDOW, 0) if WINDOW > 0 else 0
+    each = (pages - begin // PAGE + SPLITS - 1) // SPLITS
+    first = begin // PAGE + split * each
     for at in range(first, tl.minimum(first + each, pages)):
         page = tl.load(tables + row * table_stride + at).to(tl.int64)
         place = (page * PAGE + token[:, None]) * (KV_HEADS * SIZE) + kv_head * SIZE
         inside = at * PAGE + token < old
+        if WINDOW > 0:
+            inside = inside & (at * PAGE + token >= begin)
         is_key = inside[:, None] & in_half[None, :]
         key_a = tl.load(keys + place + i[None, :], mask=is_key, other=0.0)
         key_b = tl.load(keys + place + HALF + i[None, :], mask=is_key, other=0.0)

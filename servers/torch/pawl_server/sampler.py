@@ -231,9 +231,9 @@ class Sampler:
         slots = tables[owners, positions // PAGE] * PAGE + positions % PAGE
         attention = PackedAttention(sizes, self.device)
 
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor, window: Optional[int] = None) -> Tensor:
             pages.write(layer, slots, k, v)
-            return attention(layer, q, k, v)
+            return attention(layer, q, k, v, window)
 
         rows = [row for part in parts for row in part.rows]
         readers = torch.tensor([i for i, part in enumerate(parts) for _ in part.rows], device=self.device)

@@ -120,5 +120,5 @@ def _compare(engine: Checked, what: str, found: Sequence[Tensor], expected: Sequ
         raise ValueError(
             f"{engine.folder.name}: log-probabilities of the same tokens, {what}, are {float(gap):.3g} apart in the mean, "
             f"and {str(engine.options.dtype).removeprefix('torch.')} explains at most {bound}: this model cannot be computed correctly here; "
-            "train another, of the Llama, Qwen2 or Qwen3 family for example"
+            "train another, Llama, Qwen or Mistral for example"
         )

@@ -219,11 +219,11 @@ class EngineTest(unittest.TestCase):
 
     @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
     def test_other_architectures_run_through_transformers(self):
-        from transformers import Qwen3Config, Qwen3ForCausalLM
+        from transformers import Olmo2Config, Olmo2ForCausalLM
 
         sizes = {k: v for k, v in CONFIG.items() if k not in ("architectures", "model_type")}
         torch.manual_seed(0)
-        theirs = Qwen3ForCausalLM(Qwen3Config(**sizes)).eval()
+        theirs = Olmo2ForCausalLM(Olmo2Config(**sizes, pad_token_id=2)).eval()
         sequences = random_sequences((50, 20))
         with tempfile.TemporaryDirectory() as root:
             theirs.save_pretrained(root)

@@ -23,13 +23,16 @@ for rows, heads, kv_heads, size in ((3, 12, 2, 128), (2, 4, 4, 24)):
     lengths[:2] = torch.tensor([1, 65])
     projected, cos, sin = torch.randn(rows, heads + 2 * kv_heads, size), *torch.randn(2, rows, size // 2)
     q, k, v = projected.split((heads, kv_heads, kv_heads), 1)
-    # One program for all keys of a row, or several.
-    for kernel.PROGRAMS, rotation in ((1, None), (1, (cos, sin)), (256, None), (256, (cos, sin))):
+    # One program for all keys of a row, or several; windows of one token, within a page, and across pages.
+    for kernel.PROGRAMS, rotation, window in (
+        (1, None, None), (1, (cos, sin), None), (256, None, None), (256, (cos, sin), None),
+        (1, None, 1), (256, (cos, sin), 20), (256, None, 70),
+    ):
         turned = [rotate(x, cos, sin) for x in (q, k)] if rotation else [q, k]
         plain = Pages(keys.clone()[None], values.clone()[None], [])
-        expected = PagedAttention(plain, tables, lengths)(0, *turned, v)
+        expected = PagedAttention(plain, tables, lengths)(0, *turned, v, window)
         pages = [keys.clone(), values.clone()]
-        found = kernel.paged_attention_gpu(q, k, v, rotation, *pages, tables, lengths)
+        found = kernel.paged_attention_gpu(q, k, v, rotation, *pages, tables, lengths, window)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(pages, [plain.keys[0], plain.values[0]])
 keys, values = torch.zeros(2, 5, 64, 2, 24)

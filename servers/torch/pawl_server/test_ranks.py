@@ -16,7 +16,7 @@ import torch
 
 from .losses import standard_objective
 from .sampler import SampleRequest
-from .testing import model_folder, random_sequences, tiny_engine
+from .testing import ARCHITECTURES, model_folder, random_sequences, tiny_engine
 from .weights import AdamParams
 
 HERE = Path(__file__).resolve().parent
@@ -75,6 +75,11 @@ class RanksTest(unittest.TestCase):
         self.addCleanup(self.root.cleanup)
 
     def test_two_ranks_give_the_same_as_one(self):
+        self.compare("sharded")
+
+    def test_two_ranks_share_every_kind_of_norm(self):
+        self.model = model_folder(**ARCHITECTURES["gemma3"])
+        self.addCleanup(self.model.cleanup)
         self.compare("sharded")
 
     def test_two_ranks_with_whole_models_give_the_same_as_one(self):

@@ -24,8 +24,8 @@ HYBRIDS = (
     ("Qwen3_5TextConfig", LINEAR, r"linear_attention \(layers 0, 1, 2\)", "packed into one batch and each alone"),
     ("Lfm2Config", {"layer_types": ["conv", "full_attention"] * 2}, r"conv \(layers 0, 2\)", "packed into one batch and each alone"),
     ("MambaConfig", {"state_size": 4}, "linear_attention", "packed into one batch and each alone"),
-    ("Gemma3TextConfig", {}, r"sliding_attention \(layers 0, 1, 2, 3\)", "not supported: attention with sliding_window"),
-    ("MistralConfig", {"sliding_window": 8}, "a sliding window of 8 tokens", "not supported: attention with sliding_window"),
+    ("Gemma2Config", {"attn_logit_softcapping": None, "final_logit_softcapping": None}, r"sliding_attention \(layers 0, 2\)", "not supported: attention with sliding_window"),
+    ("Starcoder2Config", {"sliding_window": 8}, "a sliding window of 8 tokens", "not supported: attention with sliding_window"),
     ("Gemma2Config", {**FULL, "attn_logit_softcapping": None, "final_logit_softcapping": 2.0}, "final_logit_softcapping", "from transformers itself and here"),
 )
 # None of their layers has a name that says so.
@@ -34,7 +34,7 @@ ODD = (
     ("GPT2Config", {}, "when they are sampled and when they are scored"),
     ("StableLmConfig", {}, "does not run here: TypeError"),
 )
-FINE = (("Qwen3Config", {}), ("MistralConfig", {"sliding_window": None}), ("Olmo2Config", {}))
+FINE = (("Olmo2Config", {}), ("Starcoder2Config", {"sliding_window": None}), ("Phi3Config", {}))
 
 
 def write(folder: Path, name: str, changes: dict) -> bool:

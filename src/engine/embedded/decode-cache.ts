@@ -6,10 +6,10 @@
  * a plain product. The rows' own keys and values are stored with positions first, so that appending
  * a token is one copy and no padding is computed.
  */
-import type { ModelConfig } from "../weights/model-config.js";
+import { type ModelConfig, windowsOf } from "../weights/model-config.js";
 import { appendTokens, type KvCache } from "./kv-cache.js";
 import { MASKED } from "./layers.js";
-import { cacheNames, layersOf } from "./sampling-graphs.js";
+import { cacheNames, layersOf, maskNames } from "./sampling-graphs.js";
 import { type Feeds, floats } from "./sessions.js";
 
 /** The rows of a grid to keep: which group, and which of its rows. */
@@ -99,10 +99,20 @@ function cacheOf(config: ModelConfig, scratch: Scratch, content: Content): Decod
     feeds: () => {
       // Tensors cannot be empty: before the first token, a masked placeholder is used.
       const shown = Math.max(1, used);
-      const feeds: Feeds = {
-        promptMask: floats(promptMask, [groups, 1, 1, promptLength]),
-        ownMask: floats(new Float32Array(shown).fill(MASKED, used), [1, 1, 1, shown]),
-      };
+      const ownMask = new Float32Array(shown).fill(MASKED, used);
+      const feeds: Feeds = {};
+      for (const window of windowsOf(config)) {
+        const names = maskNames(window);
+        const [prompt, mine] =
+          window === undefined
+            ? [promptMask, ownMask]
+            : [
+                hideFirst(promptMask, groups, (g) => content.tokens[g]! + used + 1 - window),
+                hideFirst(ownMask, 1, () => used + 1 - window),
+              ];
+        feeds[names.prompt] = floats(prompt, [groups, 1, 1, promptLength]);
+        feeds[names.own] = floats(mine, [1, 1, 1, shown]);
+      }
       const own = (data: Float32Array) =>
         floats(data.subarray(0, shown * token), [shown, rows, kvHeads, headSize]);
       for (const i of layersOf(config)) {
@@ -188,6 +198,15 @@ export function maskBehind(tokens: ArrayLike<number>, length: number): Float32Ar
   for (let r = 0; r < tokens.length; r++)
     mask.fill(MASKED, r * length + tokens[r]!, (r + 1) * length);
   return mask;
+}
+
+/** A mask [rows, length] that also hides the first tokens of each row, as many as `count` says. */
+function hideFirst(mask: Float32Array, rows: number, count: (row: number) => number): Float32Array {
+  const length = mask.length / rows;
+  const hidden = mask.slice();
+  for (let r = 0; r < rows; r++)
+    hidden.fill(MASKED, r * length, r * length + Math.min(length, Math.max(0, count(r))));
+  return hidden;
 }
 
 function twiceAsLarge(array: Float32Array): Float32Array {

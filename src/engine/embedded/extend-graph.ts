@@ -3,7 +3,6 @@
  * computed, and they attend to the cached keys and values of the tokens before them.
  */
 import type { ModelConfig } from "../weights/model-config.js";
-import { layerNames } from "../weights/tensor-names.js";
 import {
   addInput,
   createGraph,
@@ -13,7 +12,7 @@ import {
   shapeTensor,
   type Tensor,
 } from "./graph.js";
-import { causalMask, rmsNorm, softmax } from "./layers.js";
+import { causalMask, softmax } from "./layers.js";
 import { asInt64, elementwise, reshape, selectRows, transpose, withNumber } from "./ops.js";
 import { finishProgram, type Program } from "./program.js";
 import {
@@ -23,7 +22,15 @@ import {
   layersOf,
   type StoredWeights,
 } from "./sampling-graphs.js";
-import { attentionScale, embed, finish, finishLayer, project, weight } from "./transformer.js";
+import {
+  attentionInput,
+  attentionScale,
+  byWindow,
+  embed,
+  finish,
+  finishLayer,
+  project,
+} from "./transformer.js";
 
 /** Reads the new tokens of every row and returns the next-token distribution of each. */
 export function extendProgram(config: ModelConfig, stored?: StoredWeights): Program {
@@ -35,25 +42,37 @@ export function extendProgram(config: ModelConfig, stored?: StoredWeights): Prog
   const inverse = addInput(graph, "inverseTemperature", "float32", ["rows", 1]);
   const pastMask = addInput(graph, "promptMask", "float32", ["rows", 1, 1, 1, "past"]);
   const wide = asInt64(positions);
-  const newMask = reshape(causalMask(positions, positions), ["rows", 1, 1, "length", "length"]);
+  const masks = byWindow(config, (window) => ({
+    pastMask: window === undefined ? pastMask : pastInWindow(pastMask, positions, window),
+    newMask: reshape(causalMask(positions, positions, window), ["rows", 1, 1, "length", "length"]),
+  }));
   const results = new Map<string, Tensor>();
   let x = embed(context, ids);
   for (const index of layersOf(config)) {
-    const norm = weight(context.weights, layerNames(index).attentionNorm);
-    const normed = rmsNorm(x, norm, config.normEps);
+    const normed = attentionInput(context, index, x);
     const [q, keys, values] = (["query", "key", "value"] as const).map((which) =>
       project(context, index, which, normed, wide),
     ) as [Tensor, Tensor, Tensor];
     const across = transpose(keys, [0, 1, 3, 2]);
     results.set(cacheNames.newKeys(index), across);
     results.set(cacheNames.newValues(index), values);
-    const attended = attendPast(config, index, { q, keys: across, values, pastMask, newMask });
+    const attended = attendPast(config, index, { q, keys: across, values, ...masks(index) });
     x = finishLayer(context, index, x, attended);
   }
   const ends = finish(context, selectRows(x, asInt64(lastTokens)));
   for (const [name, tensor] of distributionResults(context, ends, inverse))
     results.set(name, tensor);
   return finishProgram(graph, results);
+}
+
+/** Name of the cached tokens' positions among the inputs, if a layer has a window. */
+export const PAST_POSITIONS = "pastPositions";
+
+/** The mask of cached tokens [rows, 1, 1, length, past] for layers with a window. */
+function pastInWindow(pastMask: Tensor, positions: Tensor, window: number): Tensor {
+  const past = addInput(positions.graph, PAST_POSITIONS, "int32", [1, "past"]);
+  const inWindow = causalMask(positions, past, window);
+  return elementwise("Add", reshape(inWindow, ["rows", 1, 1, "length", "past"]), pastMask);
 }
 
 /** Attention of new tokens to the cached ones before them and, causally, to one another. */

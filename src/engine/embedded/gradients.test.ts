@@ -4,7 +4,16 @@ import { createRandom } from "../../random.js";
 import { differentiate } from "./gradients.js";
 import type { Tensor } from "./graph.js";
 import { gradientError, randomFloats, runGraph, type TestInput } from "./graph-testing.js";
-import { attention, blockMasks, causalMask, predict, rmsNorm, rotate, swiglu } from "./layers.js";
+import {
+  attention,
+  blockMasks,
+  causalMask,
+  geglu,
+  predict,
+  rmsNorm,
+  rotate,
+  swiglu,
+} from "./layers.js";
 import {
   add,
   asInt64,
@@ -102,6 +111,10 @@ const cases: Readonly<Record<string, Case>> = {
     inputs: ([a, b], noise) => [floats([a!, b!], noise), floats([a!, b!], noise)],
     apply: ([gate, up]) => [swiglu(gate!, up!)],
   },
+  GeGLU: {
+    inputs: ([a, b], noise) => [floats([a!, b!], noise), floats([a!, b!], noise)],
+    apply: ([gate, up]) => [geglu(gate!, up!)],
+  },
   "causal attention": {
     inputs: ([rows, heads, length], noise) => [
       floats([rows!, heads!, length!, 3], noise),
@@ -119,6 +132,15 @@ const cases: Readonly<Record<string, Case>> = {
       positions(rows!, length! * 3),
     ],
     apply: ([q, k, v, at]) => [attention(q!, k!, v!, blockMasks(at!, 3), 0.7)],
+  },
+  "attention in a window, in blocks": {
+    inputs: ([rows, heads, length], noise) => [
+      floats([rows!, heads!, length! * 2, 2], noise),
+      floats([rows!, heads!, length! * 2, 2], noise),
+      floats([rows!, heads!, length! * 2, 2], noise),
+      positions(rows!, length! * 2),
+    ],
+    apply: ([q, k, v, at]) => [attention(q!, k!, v!, blockMasks(at!, 2, 3), 0.7)],
   },
   "log-probability": {
     inputs: ([n, d, vocabulary], noise) => [

@@ -57,7 +57,7 @@ export function initialWeights(
   const weights = new Map(
     tensorSpecs(config).map(({ name, shape }): [string, Float32Array] => {
       const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
-      if (name.endsWith("norm.weight")) return [name, data.fill(1)];
+      if (name.endsWith("norm.weight")) return [name, data.fill(config.normsPlusOne ? 0 : 1)];
       if (name.endsWith(".bias") || shape[0] === 1) return [name, data];
       const ends = /o_proj|down_proj/.test(name);
       const scale = DEVIATION / Math.sqrt(config.hiddenSize);

@@ -12,7 +12,16 @@ import {
   type Shape,
   type Tensor,
 } from "./graph.js";
-import { concatAxis, elementwise, fusedMatmul, part, splitAxis, sumAxes, unary } from "./ops.js";
+import {
+  concatAxis,
+  elementwise,
+  fusedMatmul,
+  part,
+  splitAxis,
+  sumAxes,
+  unary,
+  withNumber,
+} from "./ops.js";
 
 const MICROSOFT = "com.microsoft";
 
@@ -186,6 +195,38 @@ export function swiglu(gate: Tensor, up: Tensor): Tensor {
   return y;
 }
 
+/** gelu(gate) · up, with the GELU approximated by tanh. */
+export function geglu(gate: Tensor, up: Tensor): Tensor {
+  const activated = emit({
+    op: "Gelu",
+    inputs: [gate],
+    attributes: { approximate: { string: "tanh" } },
+    shape: gate.shape,
+  });
+  const y = elementwise("Mul", activated, up);
+  record({
+    inputs: [gate, up],
+    outputs: [y],
+    backward: (gradients, gradient) => {
+      const g = gradient!;
+      if (gradients.wants(up)) gradients.add(up, elementwise("Mul", g, activated));
+      if (!gradients.wants(gate)) return;
+      // gelu(x) = x h with h = (1 + t) / 2 and t = tanh(c (x + a x³)), so gelu'(x) =
+      // h (1 + x (1 - t) c (1 + 3 a x²)).
+      const [a, c] = [0.044715, Math.sqrt(2 / Math.PI)];
+      const square = elementwise("Mul", gate, gate);
+      const along = (factor: number) =>
+        elementwise("Mul", gate, withNumber("Add", withNumber("Mul", square, factor * c * a), c));
+      const t = unary("Tanh", along(1));
+      const half = withNumber("Add", withNumber("Mul", t, 0.5), 0.5);
+      const rest = elementwise("Mul", along(3), withNumber("Add", unary("Neg", t), 1));
+      const slope = elementwise("Mul", half, withNumber("Add", rest, 1));
+      gradients.add(gate, elementwise("Mul", elementwise("Mul", g, up), slope));
+    },
+  });
+  return y;
+}
+
 /** Results of the output head for each target token, as columns [n, 1]. */
 export interface Predictions {
   readonly logprob: Tensor;
@@ -285,24 +326,25 @@ export function logSumExp(logits: Tensor, probabilities: Tensor): Tensor {
 
 /**
  * The additive mask [rows, 1, queries, length] of causal attention, from the positions of queries
- * [rows, queries] and keys [rows, length]: a token sees itself and what came before it.
+ * [rows, queries] and keys [rows, length] (or [1, length] for all rows): a token sees itself and
+ * what came before it, in a window only the last tokens of it.
  */
-export function causalMask(queries: Tensor, keys: Tensor): Tensor {
+export function causalMask(queries: Tensor, keys: Tensor, window?: number): Tensor {
   const graph = keys.graph;
-  const shape = [keys.shape[0]!, 1, queries.shape[1]!, keys.shape[1]!];
+  const shape = [queries.shape[0]!, 1, queries.shape[1]!, keys.shape[1]!];
   const spread = (x: Tensor, axes: readonly [number, number]) =>
     emit({
       op: "Unsqueeze",
       inputs: [x, intVector(graph, axes)],
       type: x.type,
-      shape: axes[1] === 3 ? [shape[0]!, 1, x.shape[1]!, 1] : [shape[0]!, 1, 1, x.shape[1]!],
+      shape: axes[1] === 3 ? [x.shape[0]!, 1, x.shape[1]!, 1] : [x.shape[0]!, 1, 1, x.shape[1]!],
     });
-  const visible = emit({
-    op: "GreaterOrEqual",
-    inputs: [spread(queries, [1, 3]), spread(keys, [1, 2])],
-    type: "bool",
-    shape,
-  });
+  const [query, key] = [spread(queries, [1, 3]), spread(keys, [1, 2])];
+  const compare = (op: string, a: Tensor, b: Tensor) =>
+    emit({ op, inputs: [a, b], type: "bool", shape });
+  const past = compare("GreaterOrEqual", query, key);
+  const visible =
+    window === undefined ? past : compare("And", past, compare("Less", query, later(key, window)));
   return emit({
     op: "Where",
     inputs: [visible, floatVector(graph, [0]), floatVector(graph, [MASKED])],
@@ -310,12 +352,26 @@ export function causalMask(queries: Tensor, keys: Tensor): Tensor {
   });
 }
 
+/** Positions that many tokens later. */
+function later(positions: Tensor, tokens: number): Tensor {
+  const { graph, shape, type } = positions;
+  const count = emit({
+    op: "Cast",
+    inputs: [intVector(graph, [tokens])],
+    attributes: { to: { int: 6 } },
+    type,
+    shape: [1],
+    graph,
+  });
+  return emit({ op: "Add", inputs: [positions, count], type, shape });
+}
+
 /** The masks of causal attention for the given number of blocks, from positions [rows, length]. */
-export function blockMasks(positions: Tensor, count: number): readonly Tensor[] {
+export function blockMasks(positions: Tensor, count: number, window?: number): readonly Tensor[] {
   const length = positions.shape[1]!;
   const blocks = splitAxis(positions, 1, count);
   return blocks.map((queries, i) =>
-    causalMask(queries, concatAxis(blocks.slice(0, i + 1), 1, part(length, i + 1, count))),
+    causalMask(queries, concatAxis(blocks.slice(0, i + 1), 1, part(length, i + 1, count)), window),
   );
 }
 

@@ -1,7 +1,8 @@
 /** Prefill: whole prompts, or only the suffixes after a cached prefix. */
 import type { SampleRequest } from "../engine.js";
-import type { ModelConfig } from "../weights/model-config.js";
+import { type ModelConfig, windowsOf } from "../weights/model-config.js";
 import { maskBehind } from "./decode-cache.js";
+import { PAST_POSITIONS } from "./extend-graph.js";
 import { appendTokens, type KvCache } from "./kv-cache.js";
 import { cacheNames, layersOf } from "./sampling-graphs.js";
 import { type Compiled, type Feeds, floats, integers } from "./sessions.js";
@@ -175,6 +176,12 @@ async function runExtend(
     positions: integers(positions, [rows, length]),
     lastTokens: integers(lastTokens, [rows]),
     promptMask: floats(maskBehind(tokens, kv.capacity), [rows, 1, 1, 1, kv.capacity]),
+    ...(windowsOf(config).some((window) => window !== undefined) && {
+      [PAST_POSITIONS]: integers(
+        Int32Array.from({ length: kv.capacity }, (_, i) => i),
+        [1, kv.capacity],
+      ),
+    }),
     inverseTemperature: floats(Float32Array.from(requests, inverseTemperature), [rows, 1]),
     ...rotaryTables(config, length + Math.max(...tokens)),
   });

@@ -12,6 +12,7 @@ import { asInt64, multiply, rowsWithNumbers, selectNumbers, selectRows } from ".
 import { finishGraph } from "./scan.js";
 import {
   attend,
+  byWindow,
   type Context,
   criticValue,
   declareTables,
@@ -144,7 +145,7 @@ function declareContext(graph: Graph, config: ModelConfig, valueHead: boolean): 
   return {
     config,
     weights: declareWeights(graph, config, valueHead),
-    tables: declareTables(graph, config),
+    ...declareTables(graph, config),
   };
 }
 
@@ -184,11 +185,12 @@ interface States {
 
 function readTokens(context: Context, packed: Packed, blocks: number): States {
   const positions = asInt64(packed.positions);
-  const masks = blockMasks(packed.places, blocks);
+  const masks = byWindow(context.config, (window) => blockMasks(packed.places, blocks, window));
+  const rows = (index: number) => ({ positions, masks: masks(index) });
   const last = context.config.layers - 1;
   let x = embed(context, packed.ids);
-  for (let index = 0; index < last; index++) x = layer(context, index, x, { positions, masks });
-  return { x, attended: attend(context, last, x, { positions, masks }) };
+  for (let index = 0; index < last; index++) x = layer(context, index, x, rows(index));
+  return { x, attended: attend(context, last, x, rows(last)) };
 }
 
 /** Targets, and the tokens that predict them. */

@@ -6,8 +6,7 @@
  * each row's own tokens have a small cache of their own. Neither cache is a result of decode,
  * because results are copied: decode returns only the new token's keys and values.
  */
-import type { ModelConfig } from "../weights/model-config.js";
-import { layerNames } from "../weights/tensor-names.js";
+import { type ModelConfig, windowOf } from "../weights/model-config.js";
 import {
   addInput,
   createGraph,
@@ -18,7 +17,7 @@ import {
   shapeTensor,
   type Tensor,
 } from "./graph.js";
-import { causalMask, logSumExp, rmsNorm, softmax } from "./layers.js";
+import { causalMask, logSumExp, softmax } from "./layers.js";
 import {
   asInt64,
   elementwise,
@@ -33,7 +32,9 @@ import {
 import { finishProgram, type Program } from "./program.js";
 import { scan } from "./scan.js";
 import {
+  attentionInput,
   attentionScale,
+  byWindow,
   type Context,
   declareTables,
   declareWeights,
@@ -44,7 +45,6 @@ import {
   outputWeight,
   project,
   storeWeights,
-  weight,
 } from "./transformer.js";
 
 /** Weights to store in the graph; if undefined, they are inputs. */
@@ -59,6 +59,13 @@ export const cacheNames = {
   newKeys: (index: number) => `newKeys:${index}`,
   newValues: (index: number) => `newValues:${index}`,
 } as const;
+
+/** Names of a decode step's masks among its inputs, for layers with such a window or without. */
+export function maskNames(window: number | undefined) {
+  return window === undefined
+    ? ({ prompt: "promptMask", own: "ownMask" } as const)
+    : ({ prompt: "windowPromptMask", own: "windowOwnMask" } as const);
+}
 
 /** Reads prompts and returns the next-token distribution of each. */
 export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Program {
@@ -79,13 +86,13 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
     ];
     const caches: Tensor[] = [];
     const wide = asInt64(positions);
-    const masks = [causalMask(positions, positions)];
+    const masks = byWindow(config, (window) => [causalMask(positions, positions, window)]);
     const last = config.layers - 1;
     let x = embed(context, ids);
     for (let index = 0; index < last; index++)
       x = layer(context, index, x, {
         positions: wide,
-        masks,
+        masks: masks(index),
         onKeysValues: (keys, values) => caches.push(transpose(keys, [0, 1, 3, 2]), values),
       });
     const ends = { tokens: asInt64(lastTokens), positions: lastPositions };
@@ -121,8 +128,7 @@ function lastAttention(
 ): readonly [Tensor, Tensor] {
   const { config } = context;
   const index = config.layers - 1;
-  const norm = weight(context.weights, layerNames(index).attentionNorm);
-  const normed = rmsNorm(x, norm, config.normEps);
+  const normed = attentionInput(context, index, x);
   const keys = transpose(project(context, index, "key", normed, wide), [0, 1, 3, 2]);
   const values = project(context, index, "value", normed, wide);
   caches.push(keys, values);
@@ -136,7 +142,8 @@ function lastAttention(
     inputs: [q, keys],
     shape: [rows!, config.kvHeads, times!, length],
   });
-  const weights = softmax(elementwise("Add", scores, causalMask(ends.positions, positions)));
+  const mask = causalMask(ends.positions, positions, windowOf(config, index));
+  const weights = softmax(elementwise("Add", scores, mask));
   const attended = emit({
     op: "MatMul",
     inputs: [weights, values],
@@ -160,23 +167,24 @@ export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Prog
   const grid = addInput(graph, "ids", "int32", ["groups", "count"]);
   const positions = addInput(graph, "positions", "int32", ["batch", 1]);
   const inverse = addInput(graph, "inverseTemperature", "float32", ["batch", 1]);
-  const promptMask = addInput(graph, "promptMask", "float32", ["groups", 1, 1, "prompt"]);
-  const ownMask = addInput(graph, "ownMask", "float32", [1, 1, 1, "own"]);
+  const masks = byWindow(config, (window) => {
+    const names = maskNames(window);
+    return {
+      promptMask: addInput(graph, names.prompt, "float32", ["groups", 1, 1, "prompt"]),
+      ownMask: addInput(graph, names.own, "float32", [1, 1, 1, "own"]),
+    };
+  });
   const wide = asInt64(positions);
   const results = new Map<string, Tensor>();
   let x = embed(context, reshape(grid, ["batch"]));
   for (const index of layersOf(config)) {
-    const normed = rmsNorm(
-      x,
-      weight(context.weights, layerNames(index).attentionNorm),
-      config.normEps,
-    );
+    const normed = attentionInput(context, index, x);
     const q = grouped(project(context, index, "query", normed, wide), config);
     const keys = project(context, index, "key", normed, wide);
     const values = project(context, index, "value", normed, wide);
     results.set(cacheNames.newKeys(index), keys);
     results.set(cacheNames.newValues(index), values);
-    const attended = attendCaches(graph, config, index, { q, keys, values, promptMask, ownMask });
+    const attended = attendCaches(graph, config, index, { q, keys, values, ...masks(index) });
     x = finishLayer(context, index, x, attended);
   }
   for (const [name, tensor] of distributionResults(context, finish(context, x), inverse))
@@ -300,7 +308,7 @@ export function declareContext(
       stored === undefined
         ? declareWeights(graph, config, false)
         : storeWeights(graph, config, stored),
-    tables: declareTables(graph, config),
+    ...declareTables(graph, config),
   };
 }
 

@@ -1,10 +1,10 @@
 /**
- * The model, defined once: a decoder-only transformer of the Llama and Qwen2 family.
+ * The model, defined once: a decoder-only transformer, from Llama to what its relatives change.
  *
  * Training, scoring, prefill and decode are built from the same pieces. They differ only in which
  * positions they compute and where keys and values come from.
  */
-import type { ModelConfig } from "../weights/model-config.js";
+import { isRotated, type ModelConfig, windowOf, windowsOf } from "../weights/model-config.js";
 import {
   EMBEDDING,
   FINAL_NORM,
@@ -13,9 +13,16 @@ import {
   tensorSpecs,
   VALUE_HEAD,
 } from "../weights/tensor-names.js";
-import { addInput, addStored, type Dimension, type Graph, type Tensor } from "./graph.js";
-import { attention, type RotaryTables, rmsNorm, rotate, swiglu } from "./layers.js";
-import { add, linear, lookup, repeatHeads, reshape, transpose } from "./ops.js";
+import {
+  addInput,
+  addStored,
+  type Dimension,
+  floatConstant,
+  type Graph,
+  type Tensor,
+} from "./graph.js";
+import { attention, geglu, type RotaryTables, rmsNorm, rotate, swiglu } from "./layers.js";
+import { add, linear, lookup, multiply, repeatHeads, reshape, transpose } from "./ops.js";
 
 /** The model's parameters in a graph, by their names in checkpoints. */
 export type Weights = ReadonlyMap<string, Tensor>;
@@ -43,12 +50,15 @@ export function storeWeights(
 }
 
 /** Declares the rotary tables as graph inputs: [positions, headSize / 2] each. */
-export function declareTables(graph: Graph, config: ModelConfig): RotaryTables {
-  const shape = ["table", config.headSize / 2];
-  return {
-    cos: addInput(graph, "cos", "float32", shape),
-    sin: addInput(graph, "sin", "float32", shape),
-  };
+export function declareTables(
+  graph: Graph,
+  config: ModelConfig,
+): Pick<Context, "tables" | "windowTables"> {
+  const declare = (name: string) =>
+    addInput(graph, name, "float32", ["table", config.headSize / 2]);
+  const tables = { cos: declare("cos"), sin: declare("sin") };
+  if (config.slidingWindow?.ropeTheta === undefined) return { tables };
+  return { tables, windowTables: { cos: declare("windowCos"), sin: declare("windowSin") } };
 }
 
 /** A weight by name. */
@@ -63,11 +73,36 @@ export interface Context {
   readonly config: ModelConfig;
   readonly weights: Weights;
   readonly tables: RotaryTables;
+  /** Those of layers with a sliding window, if they are others. */
+  readonly windowTables?: RotaryTables;
 }
 
 /** The embedding of ids [tokens]. */
-export function embed(context: Context, ids: Tensor): Tensor {
-  return lookup(weight(context.weights, EMBEDDING), ids);
+export function embed({ config, weights }: Context, ids: Tensor): Tensor {
+  const rows = lookup(weight(weights, EMBEDDING), ids);
+  if (!config.scaledEmbeddings) return rows;
+  return multiply(rows, floatConstant(rows.graph, Math.sqrt(config.hiddenSize)));
+}
+
+/** RMSNorm of x [n, size] with the weight of that name. */
+function norm({ config, weights }: Context, name: string, x: Tensor): Tensor {
+  const stored = weight(weights, name);
+  const factor = config.normsPlusOne ? add(stored, floatConstant(stored.graph, 1)) : stored;
+  return rmsNorm(x, factor, config.normEps);
+}
+
+/** What a layer's queries, keys and values are computed from. */
+export function attentionInput(context: Context, index: number, x: Tensor): Tensor {
+  return norm(context, layerNames(index).attentionNorm, x);
+}
+
+/** What layers share if they see as many tokens as one another, such as masks; by layer. */
+export function byWindow<T>(
+  config: ModelConfig,
+  make: (window: number | undefined) => T,
+): (layer: number) => T {
+  const made = new Map(windowsOf(config).map((window) => [window, make(window)]));
+  return (layer) => made.get(windowOf(config, layer))!;
 }
 
 /** A batch of packed rows inside a graph. */
@@ -91,8 +126,7 @@ export function layer(context: Context, index: number, x: Tensor, packed: Packed
  */
 export function attend(context: Context, index: number, x: Tensor, packed: PackedRows): Tensor {
   const { config } = context;
-  const names = layerNames(index);
-  const normed = rmsNorm(x, weight(context.weights, names.attentionNorm), config.normEps);
+  const normed = attentionInput(context, index, x);
   const q = project(context, index, "query", normed, packed.positions);
   const k = project(context, index, "key", normed, packed.positions);
   const v = project(context, index, "value", normed, packed.positions);
@@ -105,7 +139,7 @@ export function attend(context: Context, index: number, x: Tensor, packed: Packe
 }
 
 export function attentionScale(config: ModelConfig): number {
-  return 1 / Math.sqrt(config.headSize);
+  return 1 / Math.sqrt(config.queryScalar ?? config.headSize);
 }
 
 /** Queries, keys or values [rows, heads, length, headSize] of normed x [tokens, hiddenSize]. */
@@ -122,9 +156,24 @@ export function project(
   const [rows, length] = positions.shape as readonly [Dimension, Dimension];
   const plain = linear(x, weight(weights, names[which]));
   const biased = config.qkvBias ? add(plain, weight(weights, names[`${which}Bias`])) : plain;
-  const flat = reshape(biased, [rows, length, heads * config.headSize]);
-  const placed = which === "value" ? flat : rotate(flat, positions, context.tables, heads);
+  const normed =
+    config.qkNorms && which !== "value" ? normHeads(context, index, which, biased) : biased;
+  const flat = reshape(normed, [rows, length, heads * config.headSize]);
+  const placed =
+    which === "value" || !isRotated(config, index)
+      ? flat
+      : rotate(flat, positions, tablesOf(context, index), heads);
   return transpose(reshape(placed, [rows, length, heads, config.headSize]), [0, 2, 1, 3]);
+}
+
+function tablesOf({ config, tables, windowTables }: Context, index: number): RotaryTables {
+  return config.slidingWindow?.layers.includes(index) ? (windowTables ?? tables) : tables;
+}
+
+/** The norm of every head of queries or keys [tokens, heads · headSize]. */
+function normHeads(context: Context, index: number, which: "query" | "key", x: Tensor): Tensor {
+  const heads = reshape(x, [`${which} heads`, context.config.headSize]);
+  return reshape(norm(context, layerNames(index)[`${which}Norm`], heads), x.shape);
 }
 
 /** [rows, heads, length, size] back to [tokens, heads · size]. */
@@ -136,19 +185,22 @@ export function mergeHeads(x: Tensor, tokens: Dimension): Tensor {
 /** The rest of a layer after attention: output projection and MLP, each with its residual. */
 export function finishLayer(context: Context, index: number, x: Tensor, attended: Tensor): Tensor {
   const { config, weights } = context;
-  const names = layerNames(index);
-  const middle = add(x, linear(attended, weight(weights, names.attentionOutput)));
-  const normed = rmsNorm(middle, weight(weights, names.mlpNorm), config.normEps);
-  const gated = swiglu(
+  const names = layerNames(index, config);
+  const addTo = (residual: Tensor, y: Tensor, name: string) =>
+    add(residual, config.outputNorms ? norm(context, name, y) : y);
+  const fromAttention = linear(attended, weight(weights, names.attentionOutput));
+  const middle = addTo(x, fromAttention, names.attentionOutputNorm);
+  const normed = norm(context, names.mlpNorm, middle);
+  const gated = (config.gelu ? geglu : swiglu)(
     linear(normed, weight(weights, names.gate)),
     linear(normed, weight(weights, names.up)),
   );
-  return add(middle, linear(gated, weight(weights, names.down)));
+  return addTo(middle, linear(gated, weight(weights, names.down)), names.mlpOutputNorm);
 }
 
 /** The final norm, before the heads. */
 export function finish(context: Context, x: Tensor): Tensor {
-  return rmsNorm(x, weight(context.weights, FINAL_NORM), context.config.normEps);
+  return norm(context, FINAL_NORM, x);
 }
 
 /** The output projection, which may be the embedding itself. */

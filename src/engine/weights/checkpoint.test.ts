@@ -9,6 +9,7 @@ import { type TensorData, writeSafetensors } from "./safetensors.js";
 import { EMBEDDING, layerNames, OUTPUT_HEAD, tensorSpecs, VALUE_HEAD } from "./tensor-names.js";
 
 const CONFIG: ModelConfig = {
+  architecture: "Qwen2ForCausalLM",
   vocabularySize: 11,
   hiddenSize: 6,
   layers: 2,
@@ -65,7 +66,12 @@ async function writeUnchecked(tensors: ReadonlyMap<string, TensorData>) {
 
 describe("a checkpoint", () => {
   it.each(["F32", "F16", "BF16"] as const)("survives a round trip as %s", async (dtype) => {
-    for (const config of [CONFIG, { ...CONFIG, tiedEmbeddings: true, qkvBias: false }]) {
+    const llama = {
+      architecture: "LlamaForCausalLM",
+      tiedEmbeddings: true,
+      qkvBias: false,
+    } as const;
+    for (const config of [CONFIG, { ...CONFIG, ...llama }]) {
       const tensors = tensorsOf(config, { valueHead: dtype === "F32" });
       await writeCheckpoint(folder, config, tensors, { dtype });
       expect((await openCheckpoint(folder)).config).toEqual(config);

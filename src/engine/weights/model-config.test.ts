@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../engine.js";
-import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
+import {
+  formatModelConfig,
+  type ModelConfig,
+  parseModelConfig,
+  windowsOf,
+} from "./model-config.js";
+import type { RopeScaling } from "./rope.js";
 
 const size = fc.integer({ min: 1, max: 200 });
 const anyConfig: fc.Arbitrary<ModelConfig> = fc
@@ -15,13 +21,35 @@ const anyConfig: fc.Arbitrary<ModelConfig> = fc
     mlpSize: size,
     maxContext: size,
     ropeTheta: fc.constantFrom(10_000, 1_000_000),
+    ropeScaling: fc.option(
+      fc.constantFrom<RopeScaling>(
+        { type: "dynamic", factor: 2 },
+        { type: "linear", factor: 8 },
+        {
+          type: "llama3",
+          factor: 32,
+          lowFrequencyFactor: 1,
+          highFrequencyFactor: 4,
+          originalContext: 8192,
+        },
+      ),
+    ),
     normEps: fc.constantFrom(1e-5, 1e-6),
     tiedEmbeddings: fc.boolean(),
-    qkvBias: fc.boolean(),
-    tokens: fc.option(fc.record({ bosTokenId: size, eosTokenIds: fc.array(size) })),
+    named: fc.constantFrom<Pick<ModelConfig, "architecture" | "qkvBias" | "qkNorms">>(
+      { architecture: "LlamaForCausalLM", qkvBias: false },
+      { architecture: "Qwen2ForCausalLM", qkvBias: true },
+      { architecture: "Qwen3ForCausalLM", qkvBias: false, qkNorms: true },
+      { architecture: "MistralForCausalLM", qkvBias: false },
+    ),
+    tokens: fc.option(
+      fc.record({ bosTokenId: size, eosTokenIds: fc.array(size), padTokenId: size }),
+    ),
   })
-  .map(({ group, halfHead, tokens, ...rest }) => ({
+  .map(({ group, halfHead, tokens, ropeScaling, named, ...rest }) => ({
     ...rest,
+    ...named,
+    ...(ropeScaling && { ropeScaling }),
     heads: group * rest.kvHeads,
     headSize: 2 * halfHead,
     ...tokens,
@@ -74,6 +102,7 @@ describe("model configuration", () => {
 
   it("reads a Qwen2 configuration", () => {
     expect(parseModelConfig(QWEN, "config.json")).toEqual({
+      architecture: "Qwen2ForCausalLM",
       vocabularySize: 1000,
       hiddenSize: 112,
       layers: 3,
@@ -102,25 +131,192 @@ describe("model configuration", () => {
     });
   });
 
+  it("reads a Qwen3 configuration, whose heads have a default size of their own", () => {
+    const qwen3 = { ...QWEN, architectures: ["Qwen3ForCausalLM"] };
+    expect(parseModelConfig(qwen3, "config.json")).toMatchObject({ headSize: 128, qkNorms: true });
+    expect(parseModelConfig({ ...qwen3, head_dim: 64 }, "config.json").headSize).toBe(64);
+  });
+
+  it("reads sliding windows where each architecture has them", () => {
+    const windowIn = (name: string, change: object) =>
+      parseModelConfig({ ...QWEN, architectures: [name], ...change }, "config.json").slidingWindow;
+    const some = { use_sliding_window: true, sliding_window: 64, max_window_layers: 1 };
+    expect(windowIn("Qwen2ForCausalLM", some)).toEqual({ size: 64, layers: [1, 2] });
+    expect(windowIn("Qwen2ForCausalLM", { ...some, use_sliding_window: false })).toBe(undefined);
+    expect(windowIn("Qwen3ForCausalLM", { ...some, max_window_layers: 3 })).toBe(undefined);
+    const types = ["sliding_attention", "full_attention", "full_attention"];
+    expect(windowIn("Qwen3ForCausalLM", { ...some, layer_types: types })?.layers).toEqual([0]);
+    expect(windowIn("MistralForCausalLM", { sliding_window: null })).toBe(undefined);
+    expect(windowIn("MistralForCausalLM", {})).toEqual({ size: 4096, layers: [0, 1, 2] });
+    expect(windowIn("LlamaForCausalLM", { sliding_window: 64 })).toBe(undefined);
+  });
+
+  it("reads which layers of SmolLM3 have no rotary embedding", () => {
+    const read = (change: object) =>
+      parseModelConfig(
+        {
+          ...QWEN,
+          architectures: ["SmolLM3ForCausalLM"],
+          rope_theta: undefined,
+          tie_word_embeddings: undefined,
+          ...change,
+        },
+        "config.json",
+      );
+    expect(read({})).toMatchObject({ ropeTheta: 2_000_000, tiedEmbeddings: true });
+    expect(read({}).unrotatedLayers).toBe(undefined);
+    expect(read({ num_hidden_layers: 9 }).unrotatedLayers).toEqual([3, 7]);
+    const marked = { no_rope_layers: [0, 1, 0], use_sliding_window: true, sliding_window: 64 };
+    expect(read(marked)).toMatchObject({
+      unrotatedLayers: [0, 2],
+      slidingWindow: { size: 64, layers: [0, 2] },
+    });
+    const { bosTokenId: _, eosTokenIds: __, ...config } = read(marked);
+    expect(parseModelConfig(formatModelConfig(config), "config.json")).toEqual(config);
+  });
+
+  it("reads Gemma 3 in the spelling of its own checkpoints and in the newer one", () => {
+    const gemma = {
+      ...QWEN,
+      architectures: ["Gemma3ForCausalLM"],
+      num_hidden_layers: 7,
+      hidden_act: undefined,
+      tie_word_embeddings: undefined,
+      rope_theta: 1_000_000,
+      rope_local_base_freq: 20_000,
+      rope_scaling: { rope_type: "linear", factor: 8 },
+      sliding_window: 64,
+      sliding_window_pattern: 3,
+      query_pre_attn_scalar: 168,
+    };
+    const expected = {
+      headSize: 256,
+      tiedEmbeddings: true,
+      normsPlusOne: true,
+      outputNorms: true,
+      scaledEmbeddings: true,
+      gelu: true,
+      queryScalar: 168,
+      ropeTheta: 1_000_000,
+      ropeScaling: { type: "linear", factor: 8 },
+      slidingWindow: { size: 64, layers: [0, 1, 3, 4, 6], ropeTheta: 20_000 },
+    };
+    const config = parseModelConfig(gemma, "config.json");
+    expect(config).toMatchObject(expected);
+    expect(parseModelConfig(formatModelConfig(config), "config.json")).toEqual(config);
+    const { rope_theta: _, rope_local_base_freq: __, rope_scaling: ___, ...rest } = gemma;
+    const rope_parameters = {
+      full_attention: { rope_type: "linear", factor: 8, rope_theta: 1_000_000 },
+      sliding_attention: { rope_type: "default", rope_theta: 20_000 },
+    };
+    expect(parseModelConfig({ ...rest, rope_parameters }, "config.json")).toEqual(config);
+    expect(parseModelConfig(rest, "config.json")).toMatchObject({
+      ropeTheta: 1_000_000,
+      slidingWindow: { ropeTheta: 10_000 },
+    });
+    const full = { ...gemma, layer_types: Array(7).fill("full_attention") };
+    const plain = parseModelConfig(full, "config.json");
+    expect(plain.slidingWindow).toBe(undefined);
+    expect(parseModelConfig(formatModelConfig(plain), "config.json")).toEqual(plain);
+  });
+
+  it.each([
+    [{ final_logit_softcapping: 30 }, /not supported: final_logit_softcapping/],
+    [{ attn_logit_softcapping: 50 }, /not supported: attn_logit_softcapping/],
+    [{ use_bidirectional_attention: true }, /use_bidirectional_attention/],
+    [{ hidden_activation: "gelu" }, /hidden_activation "gelu"; only "gelu_pytorch_tanh" is/],
+    [{ sliding_window: null }, /layer_types with "sliding_attention" in a model without/],
+    [
+      { rope_parameters: { rope_type: "linear", factor: 2 } },
+      /rope_parameters not by type of layer/,
+    ],
+    [
+      { rope_parameters: { sliding_attention: { rope_type: "linear", factor: 2 } } },
+      /rope_parameters of type "linear" in layers with a sliding window/,
+    ],
+  ])("refuses %o in Gemma 3", (change, message) => {
+    const layer_types = Array(3).fill("sliding_attention");
+    const gemma = { ...QWEN, architectures: ["Gemma3ForCausalLM"], layer_types, ...change };
+    expect(refusalOf(gemma)).toMatch(message);
+  });
+
+  it("refuses rotary embeddings by type of layer in other architectures", () => {
+    const rope_parameters = { full_attention: { rope_theta: 10_000 } };
+    expect(refusalOf({ ...QWEN, rope_parameters })).toMatch(/rope_parameters by type of layer/);
+  });
+
+  it("has no window in layers that see the whole context", () => {
+    const of = (sliding_window: number) =>
+      parseModelConfig(
+        { ...QWEN, architectures: ["MistralForCausalLM"], sliding_window },
+        "config.json",
+      );
+    expect(windowsOf(of(511))).toEqual([511]);
+    expect(windowsOf(of(512))).toEqual([undefined]);
+    expect(formatModelConfig(of(4096))).toMatchObject({ sliding_window: 4096 });
+  });
+
+  it("names an architecture without a name by its biases", () => {
+    const { architecture: _, ...rest } = parseModelConfig(QWEN, "config.json");
+    expect(formatModelConfig(rest)).toMatchObject({ architectures: ["Qwen2ForCausalLM"] });
+    expect(formatModelConfig({ ...rest, qkvBias: false })).toMatchObject({ model_type: "llama" });
+  });
+
   it("finds the rotary base where newer versions of transformers put it", () => {
     const { rope_theta: _, ...rest } = QWEN;
     const json = { ...rest, rope_parameters: { rope_type: "default", rope_theta: 5000 } };
     expect(parseModelConfig(json, "config.json").ropeTheta).toBe(5000);
   });
 
+  it("finds a stretched rotary embedding in either spelling, the older first", () => {
+    const { rope_theta: _, ...rest } = QWEN;
+    const newer = { rope_type: "linear", factor: 4, rope_theta: 5000 };
+    expect(parseModelConfig({ ...rest, rope_parameters: newer }, "config.json")).toMatchObject({
+      ropeTheta: 5000,
+      ropeScaling: { type: "linear", factor: 4 },
+    });
+    const both = { ...QWEN, rope_scaling: { type: "dynamic", factor: 2 }, rope_parameters: newer };
+    expect(parseModelConfig(both, "config.json")).toMatchObject({
+      ropeTheta: 1_000_000,
+      ropeScaling: { type: "dynamic", factor: 2 },
+    });
+  });
+
   it.each([
     [
       { architectures: ["GPT2LMHeadModel"] },
-      /GPT2LMHeadModel is not supported; supported: Llama.* and Qwen2/,
+      /GPT2LMHeadModel is not supported; supported: LlamaForCausalLM, Qwen2ForCausalLM, Qwen3/,
     ],
     [{ architectures: undefined }, /no "architectures"/],
-    [{ rope_scaling: { rope_type: "llama3", factor: 32 } }, /rope_scaling of type "llama3"/],
-    [{ rope_scaling: { type: "linear", factor: 2 } }, /rope_scaling of type "linear"/],
-    [{ rope_parameters: { rope_type: "yarn" } }, /rope_scaling of type "yarn"/],
+    [{ rope_scaling: { rope_type: "llama3", factor: 32 } }, /rope_scaling\.low_freq_factor/],
+    [{ rope_parameters: { rope_type: "longrope" } }, /rope_scaling of type "longrope"/],
+    [{ partial_rotary_factor: 0.25 }, /partial_rotary_factor 0\.25/],
     [{ hidden_act: "gelu" }, /hidden_act "gelu"; only "silu" is/],
-    [{ architectures: ["LlamaForCausalLM"], attention_bias: true }, /attention_bias in a Llama/],
+    [{ architectures: ["LlamaForCausalLM"], attention_bias: true }, /attention_bias, which/],
+    [{ architectures: ["Qwen3ForCausalLM"], attention_bias: true }, /attention_bias, which/],
     [{ mlp_bias: true }, /mlp_bias/],
-    [{ use_sliding_window: true }, /use_sliding_window/],
+    [
+      { architectures: ["LlamaForCausalLM"], use_sliding_window: true },
+      /use_sliding_window in this/,
+    ],
+    [
+      { layer_types: Array(3).fill("chunked_attention") },
+      /layer_types with "chunked_attention"; only/,
+    ],
+    [
+      { architectures: ["SmolLM3ForCausalLM"], no_rope_layers: [1, 0] },
+      /no_rope_layers has 2 entries; expected one for each of 3 layers/,
+    ],
+    [{ layer_types: ["full_attention"] }, /layer_types for 1 layers; the model has 3/],
+    [{ layer_types: Array(3).fill("sliding_attention") }, /in a model without a sliding window/],
+    [
+      {
+        architectures: ["MistralForCausalLM"],
+        sliding_window: 9,
+        layer_types: ["full_attention", "sliding_attention", "sliding_attention"],
+      },
+      /layer_types that differ from layer to layer/,
+    ],
     [{ quantization_config: { bits: 4 } }, /quantization_config/],
     [{ hidden_size: "112" }, /^config\.json: hidden_size: .*expected number, received string/],
     [{ vocab_size: undefined }, /vocab_size/],

@@ -17,9 +17,10 @@ export const EMBEDDING = "model.embed_tokens.weight";
 export const FINAL_NORM = "model.norm.weight";
 export const OUTPUT_HEAD = "lm_head.weight";
 
-/** The tensor names of one layer. */
-export function layerNames(layer: number) {
+/** The tensor names of one layer; the norm before the MLP has another one if there are `outputNorms`. */
+export function layerNames(layer: number, { outputNorms }: Pick<ModelConfig, "outputNorms"> = {}) {
   const prefix = `model.layers.${layer}`;
+  const afterAttention = `${prefix}.post_attention_layernorm.weight`;
   return {
     attentionNorm: `${prefix}.input_layernorm.weight`,
     query: `${prefix}.self_attn.q_proj.weight`,
@@ -28,8 +29,12 @@ export function layerNames(layer: number) {
     queryBias: `${prefix}.self_attn.q_proj.bias`,
     keyBias: `${prefix}.self_attn.k_proj.bias`,
     valueBias: `${prefix}.self_attn.v_proj.bias`,
+    queryNorm: `${prefix}.self_attn.q_norm.weight`,
+    keyNorm: `${prefix}.self_attn.k_norm.weight`,
     attentionOutput: `${prefix}.self_attn.o_proj.weight`,
-    mlpNorm: `${prefix}.post_attention_layernorm.weight`,
+    attentionOutputNorm: afterAttention,
+    mlpNorm: outputNorms ? `${prefix}.pre_feedforward_layernorm.weight` : afterAttention,
+    mlpOutputNorm: `${prefix}.post_feedforward_layernorm.weight`,
     gate: `${prefix}.mlp.gate_proj.weight`,
     up: `${prefix}.mlp.up_proj.weight`,
     down: `${prefix}.mlp.down_proj.weight`,
@@ -42,7 +47,7 @@ export function tensorSpecs(config: ModelConfig): readonly TensorSpec[] {
   const queries = config.heads * config.headSize;
   const keys = config.kvHeads * config.headSize;
   const layers = Array.from({ length: config.layers }, (_, layer): TensorSpec[] => {
-    const names = layerNames(layer);
+    const names = layerNames(layer, config);
     return [
       { name: names.attentionNorm, shape: [hiddenSize] },
       { name: names.query, shape: [queries, hiddenSize] },
@@ -55,11 +60,19 @@ export function tensorSpecs(config: ModelConfig): readonly TensorSpec[] {
             { name: names.valueBias, shape: [keys] },
           ]
         : []),
+      ...(config.qkNorms
+        ? [
+            { name: names.queryNorm, shape: [config.headSize] },
+            { name: names.keyNorm, shape: [config.headSize] },
+          ]
+        : []),
       { name: names.attentionOutput, shape: [hiddenSize, queries] },
+      ...(config.outputNorms ? [{ name: names.attentionOutputNorm, shape: [hiddenSize] }] : []),
       { name: names.mlpNorm, shape: [hiddenSize] },
       { name: names.gate, shape: [mlpSize, hiddenSize] },
       { name: names.up, shape: [mlpSize, hiddenSize] },
       { name: names.down, shape: [hiddenSize, mlpSize] },
+      ...(config.outputNorms ? [{ name: names.mlpOutputNorm, shape: [hiddenSize] }] : []),
     ];
   });
   return [
