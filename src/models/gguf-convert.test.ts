@@ -212,6 +212,7 @@ describe("the tokenizer of a GGUF file", () => {
     });
     const { post_processor } = JSON.parse(tokenizer.files.tokenizer);
     expect(post_processor.single[0].SpecialToken.id).toBe(tokenizer.decode([1]));
+    expect(JSON.parse(tokenizer.files.config!)).toMatchObject({ add_bos_token: true });
   });
 
   it("ends turns with all tokens that end one", async () => {
