@@ -52,6 +52,8 @@ export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
 export { numberedTasks, taskLists } from "./envs/task-lists.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
+export { fetchModel } from "./models/fetch-model.js";
+export type { FetchedModel, FetchOptions, ModelOrigin } from "./models/model-origin.js";
 export type { Expr, Objective } from "./objectives/expression.js";
 export * as expression from "./objectives/expression.js";
 export { derivative } from "./objectives/expression-derivative.js";

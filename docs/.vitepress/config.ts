@@ -33,6 +33,7 @@ export default defineConfig({
           page("Your first agent", "/tutorials/first-agent"),
           page("Your own environment", "/tutorials/own-environment"),
           page("Your own agent", "/tutorials/own-agent"),
+          page("Train a real model", "/tutorials/real-model"),
           page("From laptop to GPU", "/tutorials/laptop-to-gpu"),
         ],
       },
@@ -40,6 +41,7 @@ export default defineConfig({
         text: "How-to",
         items: [
           page("Settings and resuming", "/settings"),
+          page("Where models come from", "/models"),
           page("Advantages and the critic", "/advantages"),
           page("World models", "/world-models"),
           page("RWML", "/rwml"),

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { streamAnswer } from "../engine/stream.js";
 import { mixSeed } from "../random.js";
-import type { ChatMessage } from "../text/tokenizer.js";
+import type { ChatMessage, Tokenizer } from "../text/tokenizer.js";
 import { engineChoice, engineFor } from "../train/engine-choice.js";
 import { type OpenModel, openModel, openSavedModel } from "../train/open-model.js";
 import { findModel } from "../train/saved-model.js";
@@ -72,6 +72,15 @@ async function openByName(
   return openModel({ start: { served: true }, engine, servedFolder });
 }
 
+const beginning = z.looseObject({ add_bos_token: z.boolean().optional(), bos_token: z.string() });
+
+/** The token that a text begins with, in models that expect one; chat templates write it themselves. */
+function beginningOf({ files, id }: Tokenizer): readonly number[] {
+  const { data } = beginning.safeParse(JSON.parse(files.config ?? "{}"));
+  const begin = data?.add_bos_token === true ? id(data.bos_token) : undefined;
+  return begin === undefined ? [] : [begin];
+}
+
 async function talk(
   { engine, tokenizer }: OpenModel,
   name: string,
@@ -94,7 +103,7 @@ async function talk(
       if (line === "") continue;
       messages.push({ role: "user", content: line });
       const prompt = plain
-        ? tokenizer.encode(line)
+        ? [...beginningOf(tokenizer), ...tokenizer.encode(line)]
         : tokenizer.encode(tokenizer.chat(messages, { addGenerationPrompt: true }));
       let answer = "";
       const pieces = streamAnswer(engine, tokenizer, prompt, {

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -211,6 +212,7 @@ describe("the tokenizer of a GGUF file", () => {
     });
     const { post_processor } = JSON.parse(tokenizer.files.tokenizer);
     expect(post_processor.single[0].SpecialToken.id).toBe(tokenizer.decode([1]));
+    expect(JSON.parse(tokenizer.files.config!)).toMatchObject({ add_bos_token: true });
   });
 
   it("ends turns with all tokens that end one", async () => {
@@ -245,6 +247,46 @@ describe("the tokenizer of a GGUF file", () => {
     expect(tokenizer.decode(tokenizer.encode("ab c é"))).toBe("ab c é");
     expect(tokenizer.decode([2])).toBe("</s>");
   });
+});
+
+const python = process.env.PAWL_PYTHON ?? "python3";
+const reads = spawnSync(python, ["-c", "import torch, transformers, gguf"]).status === 0;
+if (!reads)
+  console.warn(`no transformers and gguf in ${python}: conversion is not compared with theirs`);
+describe.skipIf(!reads)("conversion, compared with transformers' own reader of GGUF files", () => {
+  // Of the last two, that reader leaves out the size of heads.
+  it.each([
+    ["llama", "logits"],
+    ["qwen2", "logits"],
+    ["qwen3", "weights"],
+    ["gemma3", "weights"],
+  ])(
+    "%s has the same %s",
+    async (name, what) => {
+      const both = join(folder, name);
+      await writeGgufModel(await read(undefined, name), both);
+      copyFileSync(file, join(both, "tiny.gguf"));
+      const script = `
+import sys, torch
+from transformers import AutoModelForCausalLM
+load = lambda **how: AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.float32, **how).eval()
+ours, theirs = load(), load(gguf_file="tiny.gguf")
+mine, other = ours.state_dict(), theirs.state_dict()
+assert mine.keys() == other.keys(), mine.keys() ^ other.keys()
+for key in mine:
+    assert torch.allclose(mine[key], other[key], atol=1e-6), key
+if sys.argv[2] == "logits":
+    ids = torch.arange(40)[None] * 3
+    print((ours(ids).logits - theirs(ids).logits).abs().max().item())`;
+      const ran = spawnSync(python, ["-c", script, both, what], {
+        encoding: "utf8",
+        env: { ...process.env, HF_HUB_OFFLINE: "1", OMP_NUM_THREADS: "1" },
+      });
+      expect(ran.status, ran.stderr).toBe(0);
+      expect(Number(ran.stdout)).toBeLessThan(1e-4);
+    },
+    120_000,
+  );
 });
 
 const qwen = process.env.PAWL_QWEN_TOKENIZER;

@@ -17,7 +17,9 @@ export function sentencePieceParts(vocabulary: GgufVocabulary): TokenizerParts {
   const scores = metadata.numbers(`${KEY}.scores`);
   if (scores.length !== tokens.length)
     throw metadata.error(`${tokens.length} tokens have ${scores.length} scores; expected one each`);
-  const unknown = tokens.findIndex((_, id) => types[id] === TOKEN_TYPE.unknown);
+  const unknown =
+    metadata.numberIf(`${KEY}.unknown_token_id`) ??
+    tokens.findIndex((_, id) => types[id] === TOKEN_TYPE.unknown);
   const leading = metadata.booleanIf(`${KEY}.add_space_prefix`) ?? true;
   const replace = { type: "Replace", pattern: { String: " " }, content: BLANK };
   const restore = { type: "Replace", pattern: { String: BLANK }, content: " " };
@@ -38,7 +40,7 @@ export function sentencePieceParts(vocabulary: GgufVocabulary): TokenizerParts {
     model: {
       type: "BPE",
       dropout: null,
-      unk_token: unknown === -1 ? null : tokens[unknown],
+      unk_token: tokens[unknown] ?? null,
       continuing_subword_prefix: null,
       end_of_word_suffix: null,
       fuse_unk: true,

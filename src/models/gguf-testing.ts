@@ -125,6 +125,20 @@ export function tinyModel(architecture = "llama"): {
   const { width, heads, kvHeads, headSize, mlp } = TINY;
   const tensor = (name: string, shape: readonly number[]) =>
     floatTensor(name, shape, (i) => Math.sin(i * 1.7 + name.length) / 3);
+  const norms = (at: string) => [
+    ...(/qwen3|gemma3/.test(architecture)
+      ? [
+          tensor(`${at}.attn_q_norm.weight`, [headSize]),
+          tensor(`${at}.attn_k_norm.weight`, [headSize]),
+        ]
+      : []),
+    ...(architecture === "gemma3"
+      ? [
+          tensor(`${at}.post_attention_norm.weight`, [width]),
+          tensor(`${at}.post_ffw_norm.weight`, [width]),
+        ]
+      : []),
+  ];
   const bias = (name: string, size: number) =>
     architecture === "qwen2" ? [tensor(`${name}.bias`, [size])] : [];
   return {
@@ -138,6 +152,11 @@ export function tinyModel(architecture = "llama"): {
       [of("attention.head_count_kv")]: { u32: kvHeads },
       [of("attention.layer_norm_rms_epsilon")]: { f32: 1e-5 },
       [of("rope.freq_base")]: { f32: 10_000 },
+      ...(/qwen3|gemma3/.test(architecture) && {
+        [of("attention.key_length")]: { u32: headSize },
+        [of("attention.value_length")]: { u32: headSize },
+      }),
+      ...(architecture === "gemma3" && { [of("attention.sliding_window")]: { u32: 16 } }),
       "tokenizer.ggml.model": { string: "gpt2" },
       "tokenizer.ggml.pre": { string: "smollm" },
       "tokenizer.ggml.tokens": { strings: tokens },
@@ -159,6 +178,7 @@ export function tinyModel(architecture = "llama"): {
         ...bias(`${at}.attn_k`, kvHeads * headSize),
         ...bias(`${at}.attn_v`, kvHeads * headSize),
         tensor(`${at}.attn_output.weight`, [width, heads * headSize]),
+        ...norms(at),
         tensor(`${at}.ffn_norm.weight`, [width]),
         tensor(`${at}.ffn_gate.weight`, [mlp, width]),
         tensor(`${at}.ffn_up.weight`, [mlp, width]),

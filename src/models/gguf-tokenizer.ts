@@ -46,6 +46,7 @@ export function ggufTokenizer(gguf: GgufFile): TokenizerFiles {
   const config = {
     tokenizer_class: "PreTrainedTokenizerFast",
     ...named,
+    ...(begin && { add_bos_token: true }),
     clean_up_tokenization_spaces: false,
     ...contextOf(metadata),
     ...(template !== undefined && { chat_template: template }),
