@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sub, value } from "../../objectives/expression.js";
 import { conformanceChecks } from "../conformance.js";
 import { close, learn, scores, toy } from "../conformance-tools.js";
-import { inProcess, testModel, writeTestModel } from "../remote/model-testing.js";
+import { inProcess, writeTestModel } from "../remote/model-testing.js";
 import { openCheckpoint, writeCheckpoint } from "../weights/checkpoint.js";
 import { LORA_TARGETS, type LoraOptions } from "../weights/lora.js";
 import { OUTPUT_HEAD, VALUE_HEAD } from "../weights/tensor-names.js";
