@@ -27,6 +27,15 @@ def main():
         print(json.dumps(reply), flush=True)
 
 
+def clocks():
+    return time.perf_counter(), time.process_time()
+
+
+def since(begin):
+    wall, processor = clocks()
+    return {"seconds": wall - begin[0], "processor": processor - begin[1]}
+
+
 def handle(command, state):
     what = command["do"]
     if what == "hello":
@@ -47,7 +56,7 @@ def handle(command, state):
     if what == "sample":
         model.eval()
         model.merge_adapter()
-        begin = time.perf_counter()
+        begin = clocks()
         with torch.inference_mode():
             found = model.generate(
                 input_ids=ids,
@@ -59,22 +68,22 @@ def handle(command, state):
                 max_new_tokens=command["new"],
                 pad_token_id=0,
             )
-        seconds = time.perf_counter() - begin
+        spent = since(begin)
         model.unmerge_adapter()
         assert found.shape == (command["rows"], command["length"] + command["new"])
-        return {"seconds": seconds}
+        return spent
     if what == "train":
         model.train()
         targets = torch.randint(vocabulary, (command["rows"], 1))
         following = torch.cat((ids[:, 1:], targets), 1)
-        begin = time.perf_counter()
+        begin = clocks()
         for part, after in zip(ids.split(command["micro"]), following.split(command["micro"])):
             logits = model(input_ids=part).logits
             loss = F.cross_entropy(logits.flatten(0, 1), after.flatten(), reduction="sum") / ids.numel()
             loss.backward()
         state["adam"].step()
         state["adam"].zero_grad(set_to_none=True)
-        return {"seconds": time.perf_counter() - begin}
+        return since(begin)
     raise ValueError(f"unknown command {what}")
 
 

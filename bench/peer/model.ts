@@ -5,6 +5,8 @@
  *   sample_ratio   16 prompts of 128 tokens, 32 new ones each
  *   train_ratio    a LoRA step of 8 × 512 tokens: forward, backward and AdamW over the adapters
  *   memory_ratio   peak memory of the whole process, after sampling and after both
+ *   …processor_ratio   the same in processor time: steadier on a busy machine, but with several
+ *                  threads it also counts their waiting; PAWL_BENCH_THREADS=1 avoids that
  *
  * PyTorch samples with its adapters merged, and adds up micro-batches of one sequence, which was as
  * fast as larger ones and needs the least memory.
@@ -14,7 +16,7 @@ import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.
 import { LORA_ALPHA, LORA_TARGETS } from "../../src/engine/weights/lora.js";
 import { input, logprob, mul, neg } from "../../src/objectives/expression.js";
 import { createRandom } from "../../src/random.js";
-import { interleave, machine, peakMemory, startPeer, THREADS } from "./side.js";
+import { interleave, machine, median, peakMemory, startPeer, THREADS } from "./side.js";
 
 const RANK = 16;
 const SAMPLED = { rows: 16, length: 128, new: 32 } as const;
@@ -41,9 +43,15 @@ export async function compareModel(
   const random = createRandom(1);
   const { vocabularySize } = engine.capabilities;
   const draw = (count: number) => Array.from({ length: count }, () => random.int(vocabularySize));
-  const timed = async (work: () => Promise<unknown>) => {
-    const begin = performance.now();
+  /** Processor seconds of each repetition, by what was done; the first one warms up. */
+  const processor = new Map<string, number[]>();
+  const note = (what: string, seconds: number) =>
+    processor.set(what, [...(processor.get(what) ?? []), seconds]);
+  const timed = async (what: string, work: () => Promise<unknown>) => {
+    const [begin, before] = [performance.now(), process.cpuUsage()];
     await work();
+    const { user, system } = process.cpuUsage(before);
+    note(`our ${what}`, (user + system) / 1e6);
     return (performance.now() - begin) / 1000;
   };
   const sample = () => {
@@ -52,7 +60,7 @@ export async function compareModel(
       maxTokens: SAMPLED.new,
       seed,
     }));
-    return timed(() => engine.sample(requests));
+    return timed("sample", () => engine.sample(requests));
   };
   const train = () => {
     const sequences = Array.from({ length: TRAINED.rows }, () => {
@@ -60,15 +68,19 @@ export async function compareModel(
       const ids = draw(TRAINED.length + 1);
       return { ids, inputs: { weight: ids.map(() => 1 / (TRAINED.rows * TRAINED.length)) } };
     });
-    return timed(async () => {
+    return timed("train", async () => {
       await engine.forwardBackward(sequences, objective);
       await engine.optimStep({ learningRate: 1e-4 });
       // Merging the new adapters is part of a step; sampling would otherwise pay for it.
       await engine.forward([{ ids: [0, 1] }]);
     });
   };
-  const asked = (what: string, work: object) => async () =>
-    (await peer.ask({ do: what, ...work })).seconds!;
+  const asked = (what: string, work: object) => async () => {
+    const answer = await peer.ask({ do: what, ...work });
+    note(`their ${what}`, answer.processor!);
+    return answer.seconds!;
+  };
+  const ofProcessor = (what: string) => median(processor.get(what)!.slice(1));
   const peaks = async () => ({
     ours: peakMemory(),
     torch: (await peer.ask({ do: "hello" })).peak_mb!,
@@ -83,6 +95,8 @@ export async function compareModel(
   return {
     sample_ratio: round(sampled.torch / sampled.ours),
     train_ratio: round(trained.torch / trained.ours),
+    sample_processor_ratio: round(ofProcessor("their sample") / ofProcessor("our sample")),
+    train_processor_ratio: round(ofProcessor("their train") / ofProcessor("our train")),
     sample_memory_ratio: round(afterSampling.ours / afterSampling.torch),
     memory_ratio: round(afterTraining.ours / afterTraining.torch),
     sample_s: round(sampled.ours),

@@ -6,7 +6,8 @@ import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-export const THREADS = 2;
+/** Threads of both sides. */
+export const THREADS = Number(process.env.PAWL_BENCH_THREADS ?? 2);
 const REST_MS = 500;
 
 /** A line-by-line protocol with the PyTorch side. */
@@ -39,7 +40,8 @@ export function startPeer(file: string): Peer {
   };
 }
 
-const median = (numbers: readonly number[]) =>
+/** The middle one. */
+export const median = (numbers: readonly number[]) =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 
 /** Medians of both sides, interleaved, after a warm-up round. */

@@ -11,6 +11,7 @@ import { openCheckpoint, writeCheckpoint } from "../weights/checkpoint.js";
 import { LORA_TARGETS, type LoraOptions } from "../weights/lora.js";
 import { OUTPUT_HEAD, VALUE_HEAD } from "../weights/tensor-names.js";
 import type { EmbeddedOptions } from "./core.js";
+import { createEmbeddedEngine } from "./embedded-engine.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-lora-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
@@ -150,8 +151,16 @@ describe("adapters", () => {
   });
 
   it("give the same numbers in several threads, within rounding", async () => {
-    const [one, two] = [await inProcess(adapted), await inProcess({ ...adapted, threads: 2 })];
+    const one = await inProcess(adapted);
+    const two = await createEmbeddedEngine({ ...adapted, threads: 2 });
     close([await learn(two, toy, 3)], [await learn(one, toy, 3)], 1e-4);
+    // Each thread has its own copy of the weights, which a snapshot and new adapters must reach.
+    await two.snapshotReference();
+    const before = await scores(two, ids);
+    await learn(two, toy, 3);
+    const [reference] = await two.forward([{ ids }], { weights: "reference" });
+    expect(reference!.logprobs).toEqual(before);
+    expect(await scores(two, ids)).not.toEqual(before);
     await one.dispose();
     await two.dispose();
   });

@@ -10,7 +10,7 @@ import { blockMasks, predict } from "./layers.js";
 import { compileObjective, type Quantities, quantitiesRead } from "./objective-graph.js";
 import { encodeModel } from "./onnx.js";
 import { asInt64, multiply, rowsWithNumbers, selectNumbers, selectRows } from "./ops.js";
-import { finishGraph } from "./scan.js";
+import { finishGraph, MAX_PLANNED_NODES } from "./scan.js";
 import {
   attend,
   byWindow,
@@ -30,12 +30,16 @@ import {
 export interface Program {
   readonly model: Uint8Array;
   readonly results: ReadonlyMap<string, string>;
+  /** A pass through many layers and back, which needs much memory while it runs. */
+  readonly isLarge: boolean;
 }
 
 /** Encodes a graph with its results. */
 export function finishProgram(graph: Graph, results: ReadonlyMap<string, Tensor>): Program {
+  const finished = finishGraph(graph, [...results.values()]);
   return {
-    model: encodeModel(finishGraph(graph, [...results.values()])),
+    model: encodeModel(finished),
+    isLarge: finished.nodes.length > MAX_PLANNED_NODES,
     results: new Map([...results].map(([name, tensor]) => [name, tensor.name])),
   };
 }

@@ -64,7 +64,7 @@ function copyOf(tensor: Tensor): Tensor {
  * grows with the square of their number: 12 seconds of processor time for 30 layers. In graphs with
  * more nodes than this, shapes are left open, and memory is shared as it is freed.
  */
-const MAX_PLANNED_NODES = 1500;
+export const MAX_PLANNED_NODES = 1500;
 
 /** The graph in the form that is written to a model, with the given tensors as its results. */
 export function finishGraph(graph: Graph, outputs: readonly Tensor[]): OnnxGraph {

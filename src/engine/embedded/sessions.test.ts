@@ -69,3 +69,21 @@ it("leaves weights and gradients unchanged when a replica fails", async () => {
   expect(twice.every((value, i) => Math.abs(value - 2 * once[i]!) < 1e-4)).toBe(true);
   await sessions.dispose();
 });
+
+it("keeps few large graphs, because each keeps the memory it needed", async () => {
+  const sessions = createSessions(1);
+  const built: string[] = [];
+  const get = (key: string, isLarge: boolean) =>
+    sessions.get(key, () => {
+      built.push(key);
+      const graph = createGraph();
+      const x = addInput(graph, "x", "float32", ["n"]);
+      const y = emit({ op: "Neg", inputs: [x], shape: x.shape });
+      return { ...finishProgram(graph, new Map([["y", y]])), isLarge };
+    });
+  await get("small", false);
+  for (const key of ["a", "b", "a", "c", "a", "b"]) await get(key, true);
+  await get("small", false);
+  expect(built).toEqual(["small", "a", "b", "c", "b"]);
+  await sessions.dispose();
+});

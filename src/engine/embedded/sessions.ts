@@ -42,6 +42,8 @@ export interface Sessions {
 
 /** Objectives change rarely; the least recently used graph is dropped when this many are held. */
 const KEPT = 24;
+/** The same for large graphs: each keeps the memory that its activations needed. */
+const KEPT_LARGE = 2;
 
 /** An empty cache of compiled graphs that run on the given number of threads. */
 export function createSessions(threads: number): Sessions {
@@ -55,10 +57,11 @@ export function createSessions(threads: number): Sessions {
       if (known === undefined) await found?.session.release();
       const entry = known ?? (await compile(build(), threads, options));
       sessions.set(key, entry);
-      if (sessions.size > KEPT) {
-        const [oldest, { session }] = sessions.entries().next().value!;
-        sessions.delete(oldest);
-        await session.release();
+      const large = [...sessions].filter(([, { isLarge }]) => isLarge);
+      const [oldest] = large.length > KEPT_LARGE ? large : sessions.size > KEPT ? sessions : [];
+      if (oldest !== undefined) {
+        sessions.delete(oldest[0]);
+        await oldest[1].session.release();
       }
       return { run: (feeds, into) => run(entry.session, entry.results, feeds, into) };
     },
@@ -72,6 +75,7 @@ export function createSessions(threads: number): Sessions {
 interface Entry {
   readonly session: ort.InferenceSession;
   readonly results: Program["results"];
+  readonly isLarge: boolean;
   readonly version: number | undefined;
 }
 
@@ -92,7 +96,8 @@ async function compile(
     logSeverityLevel: 3,
   });
   // The model itself is not kept, since it may hold weights.
-  return { session, results: program.results, version: options.version };
+  const { results, isLarge } = program;
+  return { session, results, isLarge, version: options.version };
 }
 
 async function run(
