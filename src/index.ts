@@ -7,7 +7,15 @@ export {
   type Advantages,
   advantageOptions,
   computeAdvantages,
+  registerEstimator,
 } from "./advantages/advantages.js";
+export {
+  commonSettings,
+  type Estimator,
+  groupEstimator,
+  type ScoredGroup,
+} from "./advantages/estimator.js";
+export { mapSteps, type StepTable } from "./advantages/statistics.js";
 export { ConfigError } from "./config/config-error.js";
 export { readConfigFile } from "./config/config-file.js";
 export { type CachedEncoder, cacheVectors } from "./embeddings/cache.js";
@@ -52,6 +60,7 @@ export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
 export { numberedTasks, taskLists } from "./envs/task-lists.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
+export type { LoadedPlugin } from "./loaded-plugins.js";
 export type { Expr, Objective } from "./objectives/expression.js";
 export * as expression from "./objectives/expression.js";
 export { derivative } from "./objectives/expression-derivative.js";
@@ -60,9 +69,14 @@ export { parseObjective } from "./objectives/expression-parse.js";
 export {
   type ObjectiveOptions,
   objectiveOptions,
+  registerPolicyLoss,
   updateObjective,
 } from "./objectives/objective.js";
-export { type PawOptions, pawOptions } from "./objectives/paw-options.js";
+export { type PawOptions, pawOptions, registerWorldLoss } from "./objectives/paw-options.js";
+export type { PolicyLoss } from "./objectives/policy-losses.js";
+export type { WorldLoss } from "./objectives/world-loss.js";
+export { loadPlugin } from "./plugins/load.js";
+export { definePlugin, type Plugin } from "./plugins/plugin.js";
 export { createRandom, mixSeed, type Random } from "./random.js";
 export { chooseTasks, type RolloutConfig, rolloutConfig } from "./rollout/config.js";
 export type { Episode, Group, Step, StopReason } from "./rollout/episode.js";
@@ -71,7 +85,9 @@ export {
   createPolicy,
   type PolicyConfig,
   type PolicyContext,
+  type PolicyKind,
   policyConfig,
+  registerPolicy,
 } from "./rollout/policies/config.js";
 export { type EnginePolicyOptions, enginePolicy } from "./rollout/policies/engine.js";
 export { expertPolicy } from "./rollout/policies/expert.js";

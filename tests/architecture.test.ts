@@ -16,6 +16,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   advantages: ["rollout"],
   update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
+  plugins: ["advantages", "config", "envs", "objectives", "rollout", "runs", "text"],
   rwml: ["embeddings", "engine", "envs", "rollout", "runs", "text", "update"],
   train: [
     "advantages",
@@ -49,6 +50,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "embeddings",
     "engine",
     "envs",
+    "plugins",
     "report",
     "rollout",
     "runs",

@@ -13,9 +13,13 @@ import { type Io, print } from "./io.js";
 export const envInfo = defineCommand({
   name: "env info",
   summary: "describe an environment: its options, data and tasks",
-  positionals: "NAME",
+  positionals: "NAME|FILE",
+  takesPlugin: true,
   options: (peek) => z.strictObject({ env: envOptions(peek) }),
-  examples: [["pawl env info household", "options, splits, task types, a first observation"]],
+  examples: [
+    ["pawl env info household", "options, splits, task types, a first observation"],
+    ["pawl env info ./guess.ts", "the same of a plugin's environment"],
+  ],
   async run({ config, positionals, io }) {
     const kind = findEnvKind(positionals[0] ?? String(config.env.name));
     const { name: _, ...given } = config.env;
