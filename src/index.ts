@@ -53,11 +53,21 @@ export {
   type StepInfo,
   type StepResult,
   type Task,
+  type Teacher,
 } from "./envs/env.js";
+export { type EnvLimits, limitOptions } from "./envs/limits.js";
 export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
 export { envKinds, findEnvKind, registerEnv } from "./envs/registry.js";
 export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
 export { numberedTasks, taskLists } from "./envs/task-lists.js";
+export {
+  type FinishedTask,
+  type Reward,
+  type RewardFunction,
+  registerReward,
+} from "./envs/tasks/rewards.js";
+export { defineTaskEnv, type TaskWorld } from "./envs/tasks/task-env.js";
+export type { GivenTask, TaskRecord, TaskSource } from "./envs/tasks/task-record.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
 export type { LoadedPlugin } from "./loaded-plugins.js";

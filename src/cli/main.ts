@@ -92,6 +92,9 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   });
 }
 
+/** How long what a command left behind may keep its process alive. */
+const LEFT_BEHIND_MS = 1000;
+
 const HELP: readonly string[] = ["help", "--help", "-h"];
 
 /** Commands have one to three words: take the longest name that the line starts with. */
@@ -201,4 +204,10 @@ if (startedDirectly()) {
     throw error;
   });
   process.exitCode = await main(process.argv.slice(2), processIo(), controller.signal);
+  // A world that hangs may hold sockets and timers for ever, but the command is done.
+  const leave = (): void => {
+    if (process.stdout.writableLength > 0) setTimeout(leave, LEFT_BEHIND_MS).unref();
+    else process.exit();
+  };
+  setTimeout(leave, LEFT_BEHIND_MS).unref();
 }

@@ -4,6 +4,7 @@ import { alfworld } from "./alfworld/alfworld.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
 import { search } from "./search/search.js";
+import { tasks } from "./tasks/tasks.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -60,3 +61,4 @@ registerEnv(household);
 registerEnv(alfworld);
 registerEnv(webshop);
 registerEnv(search);
+registerEnv(tasks);

@@ -6,6 +6,7 @@ import { registerEstimator } from "../advantages/advantages.js";
 import type { Estimator, EstimatorSettings } from "../advantages/estimator.js";
 import type { EnvKind } from "../envs/env.js";
 import { registerEnv } from "../envs/registry.js";
+import { type RewardFunction, registerReward } from "../envs/tasks/rewards.js";
 import { UserError } from "../errors.js";
 import { registerPolicyLoss } from "../objectives/objective.js";
 import { registerWorldLoss } from "../objectives/paw-options.js";
@@ -19,6 +20,8 @@ export interface Plugin {
   /** Named by `env`. */
   // biome-ignore lint/suspicious/noExplicitAny: of any type of options.
   readonly environments?: readonly EnvKind<any>[];
+  /** Rewards of finished episodes, named by `env.reward` of the environment `tasks`. */
+  readonly rewards?: Readonly<Record<string, RewardFunction>>;
   /** Named by `advantage`. */
   // biome-ignore lint/suspicious/noExplicitAny: of any type of settings.
   readonly estimators?: readonly Estimator<any>[];
@@ -43,6 +46,7 @@ type Registrations = { readonly [K in keyof Required<Plugin>]: (part: never) => 
 /** How each part is registered. */
 const PARTS: Registrations = {
   environments: listOf<EnvKind>(registerEnv),
+  rewards: recordOf<RewardFunction>(registerReward),
   estimators: listOf<Estimator<EstimatorSettings>>(registerEstimator),
   policyLosses: recordOf<PolicyLoss>(registerPolicyLoss),
   worldLosses: recordOf<WorldLoss>(registerWorldLoss),

@@ -245,8 +245,10 @@ describe("rollout", () => {
     expect(seen).toHaveLength(11);
     expect(seen[0]).toMatchObject({ stop: "broken", error: "the model does not answer" });
     const silent = { ...scripted(() => ""), act: async () => [] };
-    const [group] = await run(silent, { tasks: tasks.slice(0, 1), groupSize: 1 });
-    expect(group!.episodes[0]!.error).toContain("gave 0 replies to 1 situations");
+    await expect(run(silent, { tasks: tasks.slice(0, 1), groupSize: 1 })).rejects.toThrow(
+      /^the only episode broke\. The first error, of task train\/0: .*gave 0 replies to 1 situations/,
+    );
+    await expect(run(silent)).rejects.toThrow(/^all 6 episodes broke\. The first error/);
   });
 
   it("fails as a whole if a policy that answers for many episodes fails", async () => {

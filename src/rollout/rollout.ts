@@ -84,10 +84,12 @@ export async function play(options: RolloutOptions): Promise<void> {
     if (anyWhole || firstBroken.length < BROKEN_IN_A_ROW) return;
     const tasks = new Set(firstBroken.map((episode) => episode.task.id));
     if (tasks.size === 1 && options.tasks.length > 1) return;
-    throw new UserError(
-      `the first ${firstBroken.length} episodes all broke, so the rollout gave up. The last error: ${firstBroken.at(-1)!.error}`,
-    );
+    throw allBroke(`the first ${firstBroken.length} episodes all broke, so the rollout gave up`);
   };
+  const allBroke = (what: string): UserError =>
+    new UserError(
+      `${what}. The first error, of task ${firstBroken[0]!.task.id}: ${firstBroken[0]!.error}`,
+    );
   const worker = async (): Promise<void> => {
     for (let queue = waiting.shift(); queue !== undefined; queue = waiting.shift()) {
       await playQueue(queue, options, report);
@@ -101,6 +103,9 @@ export async function play(options: RolloutOptions): Promise<void> {
     // When one worker fails, the others stop after their current batch.
     waiting.length = 0;
   }
+  const count = firstBroken.length;
+  if (!anyWhole && count > 0)
+    throw allBroke(count === 1 ? "the only episode broke" : `all ${count} episodes broke`);
 }
 
 /** Yields to the event loop if it has not had a turn for a while. */
@@ -133,6 +138,7 @@ function planBatches(options: RolloutOptions): BatchQueue[] {
         stepLimit,
         invalidActionLimit: options.invalidActionLimit ?? Number.POSITIVE_INFINITY,
         policy: policy.name,
+        signal: options.signal,
       }),
     ),
   );
@@ -156,8 +162,17 @@ async function playQueue(
     try {
       await playBatch(runs, options, report);
     } finally {
-      await Promise.all(runs.map((run) => run.close()));
+      await Promise.all(runs.map((run) => closeRun(run, options)));
     }
+  }
+}
+
+/** A world that cannot be closed is left behind: its episode is over, and others need their turn. */
+async function closeRun(run: EpisodeRun, { onProblem }: RolloutOptions): Promise<void> {
+  try {
+    await run.close();
+  } catch (error) {
+    onProblem?.(`a world of task ${run.plan.task.id} did not close: ${(error as Error).message}`);
   }
 }
 

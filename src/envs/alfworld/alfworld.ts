@@ -108,7 +108,7 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
     },
     task: lists.task,
     create: () => createEnv(gameOf),
-    expert(env) {
+    expert(env: Env) {
       if (!isAlfworld(env)) {
         throw new EnvError("The alfworld expert plays alfworld environments only, unwrapped.");
       }

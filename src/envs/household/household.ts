@@ -137,8 +137,8 @@ function open(settings: Settings): Environment {
     maxReturn: successReward,
     promptFamily: "house",
     create: () => createEnv(houseOf, settings.noise, undefined, false),
-    expert: (env) => expertCommand(stateOf(env)),
-    seeker: (env) => seekerCommand(stateOf(env)),
+    expert: (env: Env) => expertCommand(stateOf(env)),
+    seeker: (env: Env) => seekerCommand(stateOf(env)),
   };
 }
 
