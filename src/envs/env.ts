@@ -98,6 +98,8 @@ export interface Environment {
   /** The largest return an episode can have: R_max of PaW eq. 10. */
   readonly maxReturn: number;
   readonly promptFamily: PromptFamily;
+  /** What becomes of white space inside an action (default: it is kept as it was written). */
+  readonly whiteSpace?: "keep" | "collapse";
   /** Whether any text is an action, so that none is invalid, as where questions are answered. */
   readonly freeText?: boolean;
   /** Limits on time and length (default: those of `limits.ts`); configurations set them. */

@@ -13,7 +13,8 @@ const IMPORT = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["'](\.{1,2}\/[^"']+)["']/
 export function hashPlugin(path: string): string {
   const hash = createHash("sha256");
   for (const file of filesOf(path)) {
-    hash.update(`${relative(dirname(path), file)}\0`);
+    // The module itself may be renamed.
+    if (file !== path) hash.update(`${relative(dirname(path), file)}\0`);
     hash.update(readFileSync(file));
     hash.update("\0");
   }
@@ -29,7 +30,8 @@ function filesOf(entry: string): readonly string[] {
       if (there !== undefined) found.add(there);
     }
   }
-  return [...found].sort();
+  const [first, ...others] = found;
+  return [first!, ...others.sort()];
 }
 
 /** The file that an import means: as written, TypeScript for JavaScript, or without an ending. */

@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { mixSeed } from "../random.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
+import { verbatimAction } from "../text/verbatim.js";
 import type { Episode, Step, StopReason } from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
 
@@ -128,7 +129,10 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         return;
       }
       const parsed = style.parse(reply.response);
-      const { action } = parsed;
+      const action =
+        plan.environment.whiteSpace === "collapse"
+          ? parsed.action
+          : verbatimAction(reply.response, parsed.action);
       const wellFormed = parsed.wellFormed && reply.cut !== true;
       let sequence: Sequence | undefined;
       try {

@@ -144,6 +144,17 @@ describe("rollout", () => {
     });
   });
 
+  it("keeps white space inside an action, unless the environment says otherwise", async () => {
+    const policy = scripted(() => "", {
+      act: async (situations) => situations.map(() => ({ response: "put  it\tdown" })),
+    });
+    const kept = await run(policy);
+    expect(kept[0]!.episodes[0]!.steps[0]!.action).toBe("put  it\tdown");
+    const collapsing: Environment = { ...environment, whiteSpace: "collapse" };
+    const collapsed = await run(policy, { environment: collapsing });
+    expect(collapsed[0]!.episodes[0]!.steps[0]!.action).toBe("put it down");
+  });
+
   it("counts a truncated response as malformed in every style, but sends its action", async () => {
     for (const name of ["compact", "full"] as const) {
       const form = promptStyle("house", { style: name });

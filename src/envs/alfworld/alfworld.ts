@@ -97,6 +97,7 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
     stepLimit,
     maxReturn: successReward,
     promptFamily: "house",
+    whiteSpace: "collapse",
     tasks(split) {
       folder.list(split); // names what is missing from the download
       const tasks = lists.tasks(split);

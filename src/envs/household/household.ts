@@ -136,6 +136,7 @@ function open(settings: Settings): Environment {
     stepLimit,
     maxReturn: successReward,
     promptFamily: "house",
+    whiteSpace: "collapse",
     create: () => createEnv(houseOf, settings.noise, undefined, false),
     expert: (env: Env) => expertCommand(stateOf(env)),
     seeker: (env: Env) => seekerCommand(stateOf(env)),

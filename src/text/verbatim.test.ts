@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { promptStyle } from "./prompt.js";
+import { verbatimAction } from "./verbatim.js";
+
+it.each([
+  ["<think>so</think><action>write\n  x = 1\n    y</action>", "write\n  x = 1\n    y"],
+  ["<think>write a b?</think><action> write a  b </action>", "write a  b"],
+  ["<think></think><action>one</action>", "one"],
+  ["no tags\nsay  (a+b)*  [c] ", "say  (a+b)*  [c]"],
+  ["", ""],
+])("keeps the white space inside an action: %j", (response, action) => {
+  const { action: parsed } = promptStyle("house").parse(response);
+  expect(verbatimAction(response, parsed)).toBe(action);
+});
+
+it("leaves an action that does not stand in the response as it is", () => {
+  expect(verbatimAction("<search> a  b</search>", "<search>a b</search>")).toBe(
+    "<search>a b</search>",
+  );
+});
