@@ -80,7 +80,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       success: last?.info.success ?? false,
       ...(score !== undefined && { score }),
       stop,
-      ...(error !== undefined && { error: error instanceof Error ? error.message : String(error) }),
+      ...(error !== undefined && { error: reasonOf(error) }),
     };
   };
 
@@ -136,8 +136,9 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       const wellFormed = parsed.wellFormed && reply.cut !== true;
       let sequence: Sequence | undefined;
       try {
-        last = checkStep(await world!.step(action), limits);
-        sequence = reply.encode?.(last.observation, last.done);
+        const answer = checkStep(await world!.step(action), limits);
+        sequence = reply.encode?.(answer.observation, answer.done);
+        last = answer;
       } catch (error) {
         if (error instanceof EngineFailure) throw error;
         plan.signal?.throwIfAborted();
@@ -176,6 +177,14 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       await left?.close();
     },
   };
+}
+
+/** Longer reasons, such as ones that quote a whole observation, are cut. */
+const LONGEST_REASON = 2000;
+
+function reasonOf(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
 }
 
 /** Calls a function when its value is first needed, and only once. */

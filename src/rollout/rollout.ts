@@ -9,6 +9,7 @@
  * If a policy that answers for many episodes fails, or any engine (`engine/ask.ts`), the rollout
  * ends: only the quick episodes would be left, a biased sample.
  */
+import { setMaxListeners } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { EngineFailure } from "../engine/ask.js";
 import type { Environment, Task } from "../envs/env.js";
@@ -69,6 +70,8 @@ export async function rollout(options: RolloutOptions): Promise<readonly Group[]
 
 /** Plays all groups and keeps nothing: each episode is passed to `onEpisode` when it ends. */
 export async function play(options: RolloutOptions): Promise<void> {
+  // Every world that answers later listens to it: many at once are no leak.
+  if (options.signal !== undefined) setMaxListeners(0, options.signal);
   const waiting = planBatches(options);
   const yieldNow = createYielder();
   const firstBroken: Episode[] = [];
@@ -189,7 +192,7 @@ async function playBatch(
     if (live.length === 0) return;
     const replies = await ask(situations, options);
     if (replies instanceof Error) for (const run of live) run.breakOff(replies);
-    else await Promise.all(live.map((run, i) => run.advance(replies[i]!)));
+    else await Promise.all(live.map((run, i) => advance(run, replies[i]!, options)));
     for (const run of live) options.onStep?.(run.plan);
     live = await settle(live, options, report);
   }
@@ -211,6 +214,17 @@ async function ask(
     // The episodes still running would be missing, and they are not a random sample.
     if (error instanceof EngineFailure || policy.batch > 1) throw error;
     return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** Applies a reply; what goes wrong breaks the episode, unless the engine failed. */
+async function advance(run: EpisodeRun, reply: Reply, { signal }: RolloutOptions): Promise<void> {
+  try {
+    await run.advance(reply);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof EngineFailure) throw error;
+    run.breakOff(error);
   }
 }
 

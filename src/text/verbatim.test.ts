@@ -13,6 +13,12 @@ it.each([
   expect(verbatimAction(response, parsed)).toBe(action);
 });
 
+it("finds an action of any length, and the first of several", () => {
+  const long = Array.from({ length: 40_000 }, (_, i) => `w${i}`);
+  expect(verbatimAction(`w0 w1\n${long.join("  ")}`, long.join(" "))).toBe(long.join("  "));
+  expect(verbatimAction("a a  b a   b", "a b")).toBe("a  b");
+});
+
 it("leaves an action that does not stand in the response as it is", () => {
   expect(verbatimAction("<search> a  b</search>", "<search>a b</search>")).toBe(
     "<search>a b</search>",
