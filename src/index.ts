@@ -156,8 +156,10 @@ export {
   promptOptions,
   promptStyle,
   promptText,
+  registerPromptStyle,
 } from "./text/prompt.js";
 export type { Sequence, Span, SpanKind } from "./text/sequence.js";
+export type { PromptStyleKind, StyleSlots } from "./text/style-plugins.js";
 export {
   type ChatMessage,
   loadTokenizer,

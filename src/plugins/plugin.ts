@@ -14,6 +14,8 @@ import type { PolicyLoss } from "../objectives/policy-losses.js";
 import type { WorldLoss } from "../objectives/world-loss.js";
 import { type PolicyKind, registerPolicy } from "../rollout/policies/config.js";
 import { didYouMean } from "../text/nearest.js";
+import { registerPromptStyle } from "../text/prompt.js";
+import type { PromptStyleKind } from "../text/style-plugins.js";
 
 /** What a plugin adds; every part is optional, and each has its own type of settings. */
 export interface Plugin {
@@ -34,6 +36,8 @@ export interface Plugin {
   /** Named by `policy`. */
   // biome-ignore lint/suspicious/noExplicitAny: of any type of options.
   readonly policies?: readonly PolicyKind<any>[];
+  /** Named by `prompt.style`. */
+  readonly promptStyles?: readonly PromptStyleKind[];
 }
 
 /** A plugin with its parts checked by the compiler: `export default definePlugin({ … })`. */
@@ -51,6 +55,7 @@ const PARTS: Registrations = {
   policyLosses: recordOf<PolicyLoss>(registerPolicyLoss),
   worldLosses: recordOf<WorldLoss>(registerWorldLoss),
   policies: listOf<PolicyKind>(registerPolicy),
+  promptStyles: listOf<PromptStyleKind>(registerPromptStyle),
 };
 
 /** Registers everything that a plugin adds; throws at the first part that cannot be. */

@@ -148,6 +148,48 @@ describe("a plugin", () => {
   });
 });
 
+describe("a plugin's prompt style", () => {
+  const style = (name: string, more: string): string => `import { definePlugin } from "pawl";
+    export default definePlugin({ promptStyles: [{ name: "${name}", title: "few words",
+      create: ({ history }) => (${more}) }] });`;
+
+  it("renders the prompts and parses the answers", async () => {
+    const path = plugin(
+      style(
+        "terse",
+        `{ name: "terse", family: "house", continuing: false, responseEnd: "",
+           render: ({ goal, index }) => [{ origin: "task", text: \`\${goal} (\${history} \${index})\` }],
+           parse: (response) => ({ action: response.replace("!", ""), wellFormed: response.endsWith("!") }),
+           format: (action) => \`\${action}!\`,
+           continuation: (observation) => [{ origin: "observation", text: observation }] }`,
+      ),
+    );
+    const help = await runCli(["rollout", "--plugin", path, "--help"]);
+    expect(help.stdout).toMatch(/--prompt\.style full\|compact\|terse[\s\S]*terse: few words/);
+    const out = join(folder, "terse");
+    const asked = ["--prompt.style", "terse", "--prompt.history", "7"];
+    const small = ["--groups", "1", "--group-size", "1", "--out", out];
+    const { code, stderr } = await runCli(["rollout", ...asked, ...small]);
+    expect(code, stderr).toBe(0);
+    const { stdout } = await runCli(["show", out, "0.0", "--json"]);
+    const { goal, steps, success } = JSON.parse(stdout);
+    expect(success).toBe(true);
+    expect(steps[1]).toMatchObject({ prompt: [{ text: `${goal} (7 1)` }], wellFormed: true });
+    expect(steps[1].response).toBe(`${steps[1].action}!`);
+  });
+
+  it("must not be one that there is, and must be whole", async () => {
+    const twice = await runCli(["env", "list", "--plugin", plugin(style("full", "{}"), "a.ts")]);
+    expect(twice.stderr).toMatch(/promptStyles: there is a prompt style "full" already/);
+    const path = plugin(style("half", "{ render: () => [] }"), "b.ts");
+    const half = await runCli(["rollout", "--plugin", path, "--prompt.style", "half"]);
+    expect(half.stderr).toMatch(/prompt style "half": what create gave has no parse\(\)/);
+    const none = plugin("export default { promptStyles: [{ name: 'x' }] };", "c.ts");
+    const nameless = await runCli(["env", "list", "--plugin", none]);
+    expect(nameless.stderr).toMatch(/a prompt style consists of a name, a title and create/);
+  });
+});
+
 describe("what is refused", () => {
   const one = (part: string): string =>
     `import { definePlugin } from "pawl"; import { z } from "zod"; export default definePlugin({ ${part} });`;
