@@ -3,7 +3,7 @@
  * function says at its end what it was worth. Replies and rewards may take their time.
  */
 import { z } from "zod";
-import { defineEnv, EnvError, type Environment, type EnvKind, type RemoteEnv } from "../env.js";
+import { EnvError, type Environment, type EnvKind, type RemoteEnv } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import type { Reward, RewardFunction } from "./rewards.js";
 import { readTasks, type TaskRecord, type TaskSource } from "./task-record.js";
@@ -30,8 +30,7 @@ export interface TaskWorld {
 /** A kind of environment from tasks and a reward. */
 export function defineTaskEnv(world: TaskWorld & { readonly summary: string }): EnvKind {
   const { name, summary } = world;
-  const options = z.strictObject({});
-  return defineEnv({ name, summary, options, open: () => openTasks(world) }) as unknown as EnvKind;
+  return { name, summary, options: z.strictObject({}), open: () => openTasks(world) };
 }
 
 /** Opens an environment of tasks. */

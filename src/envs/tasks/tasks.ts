@@ -1,6 +1,6 @@
 /** The environment `tasks`: questions from files, judged by a named reward. */
 import { z } from "zod";
-import { defineEnv } from "../env.js";
+import type { EnvKind } from "../env.js";
 import { rewardNames, rewardOf } from "./rewards.js";
 import { openTasks } from "./task-env.js";
 
@@ -20,7 +20,7 @@ const optionsNow = () =>
   });
 
 /** One answer per task. */
-export const tasks = defineEnv({
+export const tasks: EnvKind<ReturnType<typeof optionsNow>> = {
   name: "tasks",
   summary: "your own questions from a file, each answered once and judged by a reward function",
   // Plugins add rewards after this file is loaded.
@@ -36,4 +36,4 @@ export const tasks = defineEnv({
       // Who knows the answers can teach them.
       ...(reward === "exact" && { expert: (task) => String(task.answer) }),
     }),
-});
+};
