@@ -266,7 +266,7 @@ describe("env", () => {
 describe("completion", () => {
   it("completes commands, options and choices", () => {
     expect(candidates(commands, ["ro"])).toEqual(["rollout"]);
-    expect(candidates(commands, ["env", ""])).toEqual(["check", "info", "list", "replay"]);
+    expect(candidates(commands, ["env", ""])).toEqual(["check", "info", "list", "new", "replay"]);
     expect(candidates(commands, ["rollout", "--group"])).toEqual(["--group-size", "--groups"]);
     expect(candidates(commands, ["rollout", "--env.noise", ""])).toEqual([
       "all",

@@ -86,16 +86,16 @@ describe("the environment tasks", () => {
   });
 
   it("breaks the episodes of a task whose reward fails or is none, by reason", async () => {
-    const world = (reward: unknown): Environment =>
+    const world = (reward: () => unknown): Environment =>
       openTasks({
         name: "judged",
         splits: { train: () => [{ goal: "a" }, { goal: "b" }] },
-        reward: ({ task }) => (task.goal === "a" ? 1 : (reward as number)),
+        reward: ({ task }) => (task.goal === "a" ? 1 : (reward() as number)),
       });
     for (const [reward, reason] of [
-      [Number.NaN, "the reward is NaN, expected a finite number"],
-      ["good", 'the reward function gave "good"; expected a number, or { reward, success }'],
-      [Promise.reject(new Error("the judge is asleep")), "the judge is asleep"],
+      [() => Number.NaN, "the reward is NaN, expected a finite number"],
+      [() => "good", 'the reward function gave "good"; expected a number, or { reward, success }'],
+      [() => Promise.reject(new Error("the judge is asleep")), "the judge is asleep"],
     ] as const) {
       const episodes = await played(world(reward), ["x"]);
       expect(episodes.map(({ stop, error }) => [stop, error])).toEqual([
