@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { commands } from "../dist/src/cli/commands.js";
 import { settingsOf } from "../dist/src/config/settings.js";
 import { valueAt } from "../dist/src/config/settings-tree.js";
-import { envConfig } from "../dist/src/envs/open.js";
+import { limitOptions } from "../dist/src/envs/limits.js";
 import { envKinds } from "../dist/src/envs/registry.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "reference");
@@ -157,7 +157,8 @@ const pages = {
     "",
     "Every setting is a flag and a key of a configuration file: `--objective.clip-low 0.1` is",
     "`objective: { clipLow: 0.1 }` ([where settings come from](../settings.md)). A switch is turned on",
-    "by its flag and off by `--no-…`. Every command also has `--config FILE` and `--help`.",
+    "by its flag and off by `--no-…`. Every command also has `--config FILE`,",
+    "`--plugin FILE` ([plugins](../plugins.md)) and `--help`.",
     "",
     table(
       ["command", "what it does"],
@@ -183,13 +184,17 @@ const pages = {
       "",
       `${kind.summary[0].toUpperCase()}${kind.summary.slice(1)}.`,
       "",
-      table(
-        ["option", "what it does", "default"],
-        settingRows(
-          settingsOf(envConfig(kind), ["env"]).filter(({ path }) => path.at(-1) !== "name"),
-        ),
-      ),
+      table(["option", "what it does", "default"], settingRows(settingsOf(kind.options, ["env"]))),
     ]),
+    "",
+    "## Every environment",
+    "",
+    "Limits that hold in all of them ([how they act](../tutorials/own-environment.md#limits)).",
+    "",
+    table(
+      ["option", "what it does", "default"],
+      settingRows(settingsOf(limitOptions, ["env", "limits"])),
+    ),
     "",
   ].join("\n"),
 };

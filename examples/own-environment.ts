@@ -41,3 +41,5 @@ export const guess = pawl.defineEnv({
     create: () => createGuess(largest),
   }),
 });
+
+export default pawl.definePlugin({ environments: [guess] });

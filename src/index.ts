@@ -7,7 +7,15 @@ export {
   type Advantages,
   advantageOptions,
   computeAdvantages,
+  registerEstimator,
 } from "./advantages/advantages.js";
+export {
+  commonSettings,
+  type Estimator,
+  groupEstimator,
+  type ScoredGroup,
+} from "./advantages/estimator.js";
+export { mapSteps, type StepTable } from "./advantages/statistics.js";
 export { ConfigError } from "./config/config-error.js";
 export { readConfigFile } from "./config/config-file.js";
 export { type CachedEncoder, cacheVectors } from "./embeddings/cache.js";
@@ -45,15 +53,26 @@ export {
   type StepInfo,
   type StepResult,
   type Task,
+  type Teacher,
 } from "./envs/env.js";
+export { type EnvLimits, limitOptions } from "./envs/limits.js";
 export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
 export { envKinds, findEnvKind, registerEnv } from "./envs/registry.js";
 export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
 export { numberedTasks, taskLists } from "./envs/task-lists.js";
+export {
+  type FinishedTask,
+  type Reward,
+  type RewardFunction,
+  registerReward,
+} from "./envs/tasks/rewards.js";
+export { defineTaskEnv, type TaskWorld } from "./envs/tasks/task-env.js";
+export type { GivenTask, TaskRecord, TaskSource } from "./envs/tasks/task-record.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
 export { fetchModel } from "./models/fetch-model.js";
 export type { FetchedModel, FetchOptions, ModelOrigin } from "./models/model-origin.js";
+export type { LoadedPlugin } from "./loaded-plugins.js";
 export type { Expr, Objective } from "./objectives/expression.js";
 export * as expression from "./objectives/expression.js";
 export { derivative } from "./objectives/expression-derivative.js";
@@ -62,9 +81,14 @@ export { parseObjective } from "./objectives/expression-parse.js";
 export {
   type ObjectiveOptions,
   objectiveOptions,
+  registerPolicyLoss,
   updateObjective,
 } from "./objectives/objective.js";
-export { type PawOptions, pawOptions } from "./objectives/paw-options.js";
+export { type PawOptions, pawOptions, registerWorldLoss } from "./objectives/paw-options.js";
+export type { PolicyLoss } from "./objectives/policy-losses.js";
+export type { WorldLoss } from "./objectives/world-loss.js";
+export { loadPlugin } from "./plugins/load.js";
+export { definePlugin, type Plugin } from "./plugins/plugin.js";
 export { createRandom, mixSeed, type Random } from "./random.js";
 export { chooseTasks, type RolloutConfig, rolloutConfig } from "./rollout/config.js";
 export type { Episode, Group, Step, StopReason } from "./rollout/episode.js";
@@ -73,7 +97,9 @@ export {
   createPolicy,
   type PolicyConfig,
   type PolicyContext,
+  type PolicyKind,
   policyConfig,
+  registerPolicy,
 } from "./rollout/policies/config.js";
 export { type EnginePolicyOptions, enginePolicy } from "./rollout/policies/engine.js";
 export { expertPolicy } from "./rollout/policies/expert.js";
@@ -132,8 +158,10 @@ export {
   promptOptions,
   promptStyle,
   promptText,
+  registerPromptStyle,
 } from "./text/prompt.js";
 export type { Sequence, Span, SpanKind } from "./text/sequence.js";
+export type { PromptStyleKind, StyleSlots } from "./text/style-plugins.js";
 export {
   type ChatMessage,
   loadTokenizer,

@@ -18,6 +18,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   advantages: ["rollout"],
   update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
+  plugins: ["advantages", "config", "envs", "objectives", "rollout", "runs", "text"],
   rwml: ["embeddings", "engine", "envs", "rollout", "runs", "text", "update"],
   train: [
     "advantages",
@@ -53,6 +54,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "engine",
     "envs",
     "models",
+    "plugins",
     "report",
     "rollout",
     "runs",

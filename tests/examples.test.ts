@@ -12,6 +12,7 @@ const prints: Readonly<Record<string, RegExp>> = {
   "engine.ts": /The pawl lets the wheel turn one way only\./,
   "own-environment.ts": /^$/,
   "own-objective.ts": /-1 -0.5000 -0.5000[\s\S]*survives JSON: true/,
+  "plugin.ts": /^$/,
   "own-policy.ts": /16 episodes, \d+ different actions/,
   "rollout.ts": /random[\s\S]*expert \{\s*success: 1,/,
   "run-folder.ts": /done \{[\s\S]*episodes: 6/,

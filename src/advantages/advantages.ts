@@ -1,7 +1,8 @@
 /** Advantages: how much better each step was than expected, by the chosen estimator. */
 import { z } from "zod";
+import { UserError } from "../errors.js";
 import type { Episode, Group } from "../rollout/episode.js";
-import type { Advantages, Estimator, TokenNumbers } from "./estimator.js";
+import type { Advantages, Estimator, ScoredGroup, TokenNumbers } from "./estimator.js";
 import { estimators } from "./estimators.js";
 import type { ScoredEpisode } from "./scores.js";
 
@@ -9,20 +10,48 @@ export type { Advantages, TokenNumbers } from "./estimator.js";
 
 type Schemas<E> = { -readonly [K in keyof E]: E[K] extends Estimator<infer S> ? S : never };
 
+/** The built-in estimators and, after them, those of plugins. */
+const known: Estimator[] = [...(estimators as unknown as readonly Estimator[])];
+
 const nameOf = ({ settings }: Pick<Estimator, "settings">): string => settings.shape.name.value;
 
 /** The names of the estimators. */
-export const estimatorNames = estimators.map(nameOf) as readonly AdvantageOptions["name"][];
+export function estimatorNames(): readonly AdvantageOptions["name"][] {
+  return known.map(nameOf) as readonly AdvantageOptions["name"][];
+}
 
-/** Settings of the advantage estimators: types, defaults, help and errors come from here. */
-export const advantageOptions = z
-  .discriminatedUnion(
-    "name",
-    estimators.map(({ settings }) => settings) as unknown as Schemas<typeof estimators>,
-  )
-  .prefault({ name: estimators[0].settings.shape.name.value });
+/**
+ * Settings of the advantage estimators: types, defaults, help and errors come from here. A plugin's
+ * estimator replaces the schema by one that has it too.
+ */
+export let advantageOptions = schemaOfAll();
 
-export type AdvantageOptions = z.output<typeof advantageOptions>;
+function schemaOfAll() {
+  return z
+    .discriminatedUnion(
+      "name",
+      known.map(({ settings }) => settings) as unknown as Schemas<typeof estimators>,
+    )
+    .prefault({ name: estimators[0].settings.shape.name.value });
+}
+
+export type AdvantageOptions = z.output<ReturnType<typeof schemaOfAll>>;
+
+/** Adds an estimator, so that configurations can name it. */
+export function registerEstimator(estimator: Estimator): void {
+  const { settings, estimate } = estimator;
+  const name: unknown = settings?.shape?.name?.value;
+  if (typeof name !== "string" || typeof estimate !== "function")
+    throw new UserError(
+      "an estimator consists of settings, a zod object whose name is a z.literal, and estimate(): see groupEstimator",
+    );
+  if (known.some((other) => nameOf(other) === name))
+    throw new UserError(
+      `there is an advantage estimator "${name}" already; choose another name than ${estimatorNames().join(", ")}`,
+    );
+  known.push(estimator);
+  advantageOptions = schemaOfAll();
+}
 
 /**
  * The advantages of all groups; an estimator with a critic needs its value for each action token.
@@ -33,7 +62,30 @@ export function computeAdvantages(
   values?: TokenNumbers,
 ): Advantages {
   const whole = groups.map((group) => ({ group, episodes: group.episodes.map(scored) }));
-  return estimatorOf(options).estimate(whole, options, values);
+  const computed = estimatorOf(options).estimate(whole, options, values);
+  refuseOdd(whole, computed, options.name);
+  return computed;
+}
+
+/** Rejects advantages that do not fit the episodes or are not numbers. */
+function refuseOdd(
+  groups: readonly ScoredGroup[],
+  { advantages }: Advantages,
+  estimator: string,
+): void {
+  for (const [g, { episodes }] of groups.entries())
+    for (const [e, { rewards }] of episodes.entries()) {
+      const steps = advantages[g]?.[e];
+      if (steps?.length !== rewards.length)
+        throw new UserError(
+          `the advantage estimator ${estimator} gave ${steps?.length ?? "no"} advantages for episode ${e} of group ${g}, which has ${rewards.length} steps that count`,
+        );
+      const odd = steps.flat().find((advantage) => !Number.isFinite(advantage));
+      if (odd !== undefined)
+        throw new UserError(
+          `the advantage estimator ${estimator} gave ${odd} for a step of episode ${e} of group ${g}; expected a finite number`,
+        );
+    }
 }
 
 /** Whether this estimator needs a critic's values; every episode is then its own group. */
@@ -43,7 +95,7 @@ export function usesCritic(options: Pick<AdvantageOptions, "name">): boolean {
 
 /** The estimator that the settings name; its own schema has parsed them. */
 function estimatorOf({ name }: Pick<AdvantageOptions, "name">): Estimator {
-  return estimators.find((estimator) => nameOf(estimator) === name)! as unknown as Estimator;
+  return known.find((estimator) => nameOf(estimator) === name)!;
 }
 
 const NO_STEPS: ScoredEpisode = { return: 0, rewards: [], valid: [] };

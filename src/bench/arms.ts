@@ -13,7 +13,7 @@ import type { TrainConfig } from "../train/config.js";
 import type { Changes } from "./settings.js";
 
 /** Every advantage estimator there is. */
-export const algorithms = estimatorNames;
+export const algorithms = (): readonly Algorithm[] => estimatorNames();
 export type Algorithm = AdvantageOptions["name"];
 
 /** RLOO as in the reference implementation of PaW, which the paper compares with. */

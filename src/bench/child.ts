@@ -1,6 +1,7 @@
 /** Our own commands as child processes. */
 import { spawn } from "node:child_process";
 import { UserError } from "../errors.js";
+import { loadedPlugins } from "../loaded-plugins.js";
 
 /** How to start a child process, and callbacks. */
 export interface ChildOptions {
@@ -22,7 +23,8 @@ export function runChild(
 ): Promise<string> {
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [program, ...args], {
+    const plugins = loadedPlugins().flatMap(({ path }) => ["--plugin", path]);
+    const child = spawn(process.execPath, [program, ...args, ...plugins], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     const stop = (): void => void child.kill("SIGTERM");

@@ -33,7 +33,9 @@ export interface GradientShares {
 /** The losses to compare, with ρ and mask if they have them. */
 export function comparedLosses(rho: number): Readonly<Record<string, WorldOptions>> {
   const base = pawOptions.parse({ rho });
-  const others = worldLossNames.filter((loss) => loss !== "cmae").sort();
+  const others = worldLossNames()
+    .filter((loss) => loss !== "cmae")
+    .sort();
   const masks = ["below", "above", "margin"] as const;
   return {
     ...Object.fromEntries(others.map((loss) => [loss, { ...base, loss }])),

@@ -16,10 +16,10 @@ export function comparisonOptions(kind: EnvKind) {
       .default(["default"])
       .describe("settings to compare in, each with one warm start for all its arms"),
     algorithms: z
-      .array(z.enum(algorithms))
+      .array(z.enum(algorithms()))
       .min(1)
       .default(["grpo"])
-      .describe(`estimators (${algorithms.join(", ")}), each with every arm`),
+      .describe(`estimators (${algorithms().join(", ")}), each with every arm`),
     arms: z
       .array(z.string())
       .min(1)

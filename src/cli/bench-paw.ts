@@ -30,7 +30,7 @@ export const benchPaw = defineCommand({
     "",
     "Settings, joined by + (noise+two-step):",
     ...listed(Object.entries(conditions).map(([name, { does }]) => [name, does])),
-    `Algorithms: ${algorithms.join(", ")}. Arms, joined by + (ce+cap=0.1):`,
+    `Algorithms: ${algorithms().join(", ")}. Arms, joined by + (ce+cap=0.1):`,
     ...listed([
       ...Object.entries(variants).map(([name, { does }]) => [name, does] as const),
       ...Object.entries(numbered).map(([name, { does }]) => [`${name}=NUMBER`, does] as const),

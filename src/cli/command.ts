@@ -47,6 +47,13 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   readonly positionals?: string;
   /** More than the summary, for `--help`. */
   readonly details?: string;
+  /** Whether it can be about a plugin's environment: a file in the place of a name. */
+  readonly takesPlugin?: boolean;
+  /**
+   * What it does with the plugins of runs that it reads. `load` (the default): it needs what they
+   * add. `none`: it only reads records, and runs nobody's code.
+   */
+  readonly plugins?: "load" | "none";
   /** The schema of its settings; it may depend on a setting that was already given. */
   options(peek: Peek): Schema;
   /** Lower-priority settings; may reject some of the given ones. */

@@ -6,6 +6,7 @@ import { completeCommand, completion } from "./completion.js";
 import { envCheck } from "./env-check.js";
 import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
+import { envNew } from "./env-new.js";
 import { envReplay } from "./env-replay.js";
 import { evaluate } from "./eval.js";
 import { exportCommand } from "./export.js";
@@ -53,6 +54,7 @@ export const commands: readonly Command[] = [
   show,
   envList,
   envInfo,
+  envNew,
   envCheck,
   envReplay,
   wmData,

@@ -26,6 +26,7 @@ compdef _pawl pawl`,
 export const completion = defineCommand({
   name: "completion",
   summary: "print a completion script for bash, zsh or fish",
+  plugins: "none",
   positionals: "SHELL",
   options: () => z.strictObject({}),
   examples: [
@@ -51,6 +52,7 @@ export const completeCommand = (commands: () => readonly Command[]) =>
   defineCommand({
     name: "complete",
     summary: "list what may follow on a command line (used by the completion scripts)",
+    plugins: "none",
     positionals: "WORD…",
     options: () => z.strictObject({}),
     examples: [["pawl complete -- rollout --gr", "prints --group-size and --groups"]],
@@ -86,7 +88,7 @@ function afterCommand(command: Command, before: readonly string[]): string[] {
   const last = before.at(-1);
   const open = settings.find((setting) => short(setting) === last || setting.flag === last);
   if (open !== undefined && !open.isSwitch) return [...open.choices];
-  return [...settings.map(short), "--config", "--help"];
+  return [...settings.map(short), "--config", "--plugin", "--help"];
 }
 
 const short = (setting: Setting): string => setting.flag.replace(/\.name$/, "");

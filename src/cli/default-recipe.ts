@@ -6,6 +6,7 @@ import { search } from "../../recipes/search.js";
 import { webshop } from "../../recipes/webshop.js";
 import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
+import { coerce } from "../config/settings.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
@@ -50,7 +51,7 @@ function ownRecipe(name: string, peek: Peek): ConfigLayer {
   const path = `the default recipe for ${name}`;
   const { stepLimit: _, ...rest } = common;
   const base = { ...rest, env: { name }, maxTokens: 32 };
-  const world = openByName(name);
+  const world = openByName(name, peek);
   if (world === undefined)
     return { path, content: { ...base, warmStart: { ...common.warmStart } } };
   const teacher = (["seeker", "expert"] as const).find((one) => world[one] !== undefined);
@@ -73,13 +74,15 @@ function ownRecipe(name: string, peek: Peek): ConfigLayer {
   };
 }
 
-/**
- * The world with its default options; if it requires options, it is inspected once they are known.
- */
-function openByName(name: string): Environment | undefined {
+/** The world with the options that are given as texts; undefined if it cannot be opened with them. */
+function openByName(name: string, peek: Peek): Environment | undefined {
   const kind = findEnvKind(name);
+  const options = Object.entries(kind.options.shape).flatMap(([key, schema]) => {
+    const text = peek(`env.${key}`);
+    return text === undefined ? [] : [[key, coerce(text, schema)]];
+  });
   try {
-    return openEnvironment({ name: kind.name });
+    return openEnvironment({ ...Object.fromEntries(options), name: kind.name });
   } catch (error) {
     if (error instanceof EnvError) return undefined;
     throw error;

@@ -9,10 +9,13 @@ import { print } from "./io.js";
 export const envCheck = defineCommand({
   name: "env check",
   summary: "check that an environment keeps the contract",
+  positionals: "[FILE]",
   details:
     "Checks: determinism by seed, exact and independent clones, admissible actions accepted, invalid ones\nflagged, no leak between episodes, an expert that solves tasks, clear errors.",
+  takesPlugin: true,
   options: (peek) => z.strictObject({ env: envOptions(peek) }),
   examples: [
+    ["pawl env check ./guess.ts", "the environment of a plugin"],
     [
       "pawl env check --env household --env.noise all",
       "one line per check, exit code 1 if one fails",

@@ -13,13 +13,17 @@ import { type Io, print } from "./io.js";
 export const envInfo = defineCommand({
   name: "env info",
   summary: "describe an environment: its options, data and tasks",
-  positionals: "NAME",
+  positionals: "NAME|FILE",
+  takesPlugin: true,
   options: (peek) => z.strictObject({ env: envOptions(peek) }),
-  examples: [["pawl env info household", "options, splits, task types, a first observation"]],
+  examples: [
+    ["pawl env info household", "options, splits, task types, a first observation"],
+    ["pawl env info ./guess.ts", "the same of a plugin's environment"],
+  ],
   async run({ config, positionals, io }) {
     const kind = findEnvKind(positionals[0] ?? String(config.env.name));
-    const { name: _, ...given } = config.env;
-    const options = kind.options.parse(kind.name === config.env.name ? given : {});
+    const { name: _, limits: __, ...given } = config.env;
+    const parsed = kind.options.safeParse(kind.name === config.env.name ? given : {});
     const { bold, dim } = io.colors;
     print(io, `${bold(kind.name)}: ${kind.summary}`);
     print(io, `\n${bold("Options")}`);
@@ -28,11 +32,15 @@ export const envInfo = defineCommand({
         setting.default === undefined ? "" : ` (default: ${JSON.stringify(setting.default)})`;
       print(io, `  ${usageOf(setting)}\n      ${dim(`${setting.description}${value}`)}`);
     }
-    const data = kind.describe?.(options) ?? [];
+    if (!parsed.success) {
+      print(io, `\nIt needs options to be opened:\n${z.prettifyError(parsed.error)}`);
+      return exitCodes.failed;
+    }
+    const data = kind.describe?.(parsed.data) ?? [];
     if (data.length > 0)
       print(io, `\n${bold("Data")}\n${data.map((line) => `  ${line}`).join("\n")}`);
     try {
-      printTasks(openEnvironment({ name: kind.name, ...options }), io);
+      printTasks(openEnvironment({ name: kind.name, ...parsed.data }), io);
       return exitCodes.done;
     } catch (error) {
       // An environment can be described without its data, but not opened.

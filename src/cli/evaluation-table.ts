@@ -1,6 +1,7 @@
 /** The results of an evaluation, for people and for programs. */
 import { type Counts, rates, type Tally } from "../rollout/tally.js";
 import { successInterval } from "../train/evaluate.js";
+import { brokenLines } from "./broken-lines.js";
 import { number, percent, table } from "./format.js";
 
 /** Success by task type and overall with 95 % intervals, like the paper's tables. */
@@ -18,7 +19,7 @@ export function evaluationTable(tally: Tally): string[] {
     "invalid",
     "broken",
   ];
-  return table(
+  const lines = table(
     header,
     rows.map(([type, counts]) => {
       const { success, meanSteps, invalid, score } = rates(counts);
@@ -35,12 +36,14 @@ export function evaluationTable(tally: Tally): string[] {
       ];
     }),
   );
+  return [...lines, ...brokenLines(tally)];
 }
 
 /** The same numbers by name; unmeasured ones are omitted. */
 export function evaluationJson(tally: Tally): Record<string, unknown> {
   return {
     ...countsJson(tally.all),
+    ...(tally.broken.size > 0 && { brokenBecause: Object.fromEntries(tally.broken) }),
     byType: Object.fromEntries([...tally.byType].map(([type, c]) => [type, countsJson(c)])),
   };
 }

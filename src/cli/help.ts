@@ -60,6 +60,10 @@ export function commandHelp(command: Command, peek: Peek, io: Io): string {
   const rows = [
     ...settings.map((setting) => [usageOf(setting), describe(setting)] as const),
     ["--config FILE", "read settings from a .json, .yaml or .ts file; flags override it"] as const,
+    [
+      "--plugin FILE",
+      "load a module with environments, losses, … of your own; repeatable",
+    ] as const,
     ["--help", "show this text"] as const,
   ];
   const width = Math.min(34, Math.max(...rows.map(([usage]) => usage.length)));

@@ -46,7 +46,7 @@ describe("help", () => {
 describe("wrong usage", () => {
   it.each([
     [["rolout"], 'unknown command "rolout". Did you mean "rollout"?'],
-    [["env"], "pawl env needs one of: list, info, check, replay"],
+    [["env"], "pawl env needs one of: list, info, new, check, replay"],
     [["rollout", "--grups", "3"], 'unknown option --grups. Did you mean "--groups"?'],
     [["rollout", "--env", "housolde"], 'There is no environment "housolde"'],
     [["rollout", "--split", "trian"], 'household has no split "trian"'],
@@ -178,7 +178,8 @@ describe("rollout, runs and show", () => {
     const cut = await runCli(["rollout", ...args.slice(0, -1), join(folder, "cut")], {
       input: "look\n",
     });
-    expect(cut.stdout).toMatch(/^all +0 .* 1$/m);
+    expect(cut.stderr).toMatch(/the only episode broke\. The first error, of task train\/3: /);
+    expect(cut.code).toBe(1);
   });
 });
 
@@ -265,7 +266,7 @@ describe("env", () => {
 describe("completion", () => {
   it("completes commands, options and choices", () => {
     expect(candidates(commands, ["ro"])).toEqual(["rollout"]);
-    expect(candidates(commands, ["env", ""])).toEqual(["check", "info", "list", "replay"]);
+    expect(candidates(commands, ["env", ""])).toEqual(["check", "info", "list", "new", "replay"]);
     expect(candidates(commands, ["rollout", "--group"])).toEqual(["--group-size", "--groups"]);
     expect(candidates(commands, ["rollout", "--env.noise", ""])).toEqual([
       "all",

@@ -16,6 +16,7 @@ import { UserError } from "../errors.js";
 import { didYouMean } from "../text/nearest.js";
 import { packageVersion } from "../version.js";
 import { type Command, exitCodes, type Peek } from "./command.js";
+import { loadCommandPlugins } from "./command-plugins.js";
 import { commands } from "./commands.js";
 import { commandHelp, familyHelp, programHelp } from "./help.js";
 import { type Io, print, processIo } from "./io.js";
@@ -53,15 +54,19 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     return exitCodes.done;
   }
   const rest = args.slice(command.name.split(" ").length);
-  const { configPath, help, flagArgs } = takeGlobals(rest);
-  const file =
+  const { configPath, paths, help, args: given } = takeGlobals(rest);
+  const read =
     configPath === undefined
       ? undefined
       : { path: configPath, content: await readConfigFile(configPath) };
-  const given = file === undefined ? [] : [file];
-  const base = command.base?.({ peek: peekInto(flagArgs, given), file });
+  const { args: flagArgs, file } = await loadCommandPlugins(
+    { command, paths, args: given, file: read },
+    io,
+  );
+  const files = file === undefined ? [] : [file];
+  const base = command.base?.({ peek: peekInto(flagArgs, files), file });
   const layers =
-    base !== undefined && (file === undefined || base.file === "over") ? [base, ...given] : given;
+    base !== undefined && (file === undefined || base.file === "over") ? [base, ...files] : files;
   const peek = peekInto(flagArgs, layers);
   if (help) {
     print(io, commandHelp(command, peek, io));
@@ -86,6 +91,9 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     signal,
   });
 }
+
+/** How long what a command left behind may keep its process alive. */
+const LEFT_BEHIND_MS = 1000;
 
 const HELP: readonly string[] = ["help", "--help", "-h"];
 
@@ -117,25 +125,30 @@ function unknownCommand(args: readonly string[]): ConfigError {
   );
 }
 
-/** Takes `--help` and `--config FILE`, which every command has, off the line. */
-function takeGlobals(args: readonly string[]): {
-  configPath: string | undefined;
-  help: boolean;
-  flagArgs: readonly string[];
+/** Takes `--help`, `--config FILE` and `--plugin FILE`, which every command has, off the line. */
+function takeGlobals(line: readonly string[]): {
+  readonly configPath: string | undefined;
+  readonly paths: readonly string[];
+  readonly help: boolean;
+  readonly args: readonly string[];
 } {
   let configPath: string | undefined;
   let help = false;
-  const flagArgs: string[] = [];
-  for (let i = 0; i < args.length; i++) {
-    const arg = args[i]!;
+  const paths: string[] = [];
+  const args: string[] = [];
+  for (let i = 0; i < line.length; i++) {
+    const arg = line[i]!;
+    const [flag, attached] = /^(--config|--plugin)(?:=(.*))?$/s.exec(arg)?.slice(1) ?? [];
     if (arg === "--help" || arg === "-h") help = true;
-    else if (arg.startsWith("--config=")) configPath = arg.slice("--config=".length);
-    else if (arg === "--config") {
-      configPath = args[++i];
-      if (configPath === undefined) throw new ConfigError("--config: expected a file");
-    } else flagArgs.push(arg);
+    else if (flag === undefined) args.push(arg);
+    else {
+      const path = attached ?? line[++i];
+      if (path === undefined || path === "") throw new ConfigError(`${flag}: expected a file`);
+      if (flag === "--config") configPath = path;
+      else paths.push(path);
+    }
   }
-  return { configPath, help, flagArgs };
+  return { configPath, paths, help, args };
 }
 
 /** Looks up a setting on the raw command line, then in the raw layers, last one first. */
@@ -191,4 +204,10 @@ if (startedDirectly()) {
     throw error;
   });
   process.exitCode = await main(process.argv.slice(2), processIo(), controller.signal);
+  // A world that hangs may hold sockets and timers for ever, but the command is done.
+  const leave = (): void => {
+    if (process.stdout.writableLength > 0) setTimeout(leave, LEFT_BEHIND_MS).unref();
+    else process.exit();
+  };
+  setTimeout(leave, LEFT_BEHIND_MS).unref();
 }

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
-import type { Env, Environment, StepResult } from "../envs/env.js";
+import { checkStep } from "../envs/answers.js";
+import type { Env, Environment } from "../envs/env.js";
+import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { openEnvironment } from "../envs/open.js";
 import { createRandom } from "../random.js";
 import { type Asker, createAsker } from "./asker.js";
@@ -86,7 +88,7 @@ async function playEpisode(
       print(
         io,
         environment.expert === undefined
-          ? "This world has no expert."
+          ? "This world has no expert to ask: ? lists what you can do."
           : dim(`> ${environment.expert(env)}`),
       ),
     goal: () => print(io, bold(env.goal)),
@@ -114,7 +116,7 @@ async function playEpisode(
       continue;
     }
     past.push(env.clone());
-    const result: StepResult = env.step(action);
+    const result = checkStep(env.step(action), environment.limits ?? DEFAULT_LIMITS);
     total += result.reward;
     print(io, result.info.valid ? result.observation : red(result.observation));
     if (result.done) {

@@ -8,6 +8,7 @@ import { print, warn } from "./io.js";
 export const runs = defineCommand({
   name: "runs",
   summary: "list the runs",
+  plugins: "none",
   options: () =>
     z.strictObject({
       dir: z.string().default("runs").describe("folder that contains the run folders"),

@@ -15,6 +15,7 @@ const count = z.int().min(1);
 export const serveEngine = defineCommand({
   name: "serve engine",
   summary: "serve a model for training and sampling on GPUs, with PyTorch",
+  plugins: "none",
   details:
     "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch). Several\nprocesses are started with torchrun, one per GPU, and share the model. If it listens on anything but\nloopback, PAWL_API_KEY must hold a secret, here and where runs are started. See docs/remote-engines.md.",
   options: () =>

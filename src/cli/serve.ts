@@ -18,6 +18,7 @@ const { encoder, encoderModel, cache } = searchOptions.shape;
 export const serveRetriever = defineCommand({
   name: "serve retriever",
   summary: "serve a corpus over HTTP, as Search-R1's retrieval server does",
+  plugins: "none",
   details:
     'POST /retrieve {"queries": ["…"], "topk": 3, "return_scores": true} answers\n{"result": [[{"document": {"id", "contents"}, "score"}]]}. There is no authentication.',
   options: () =>

@@ -14,6 +14,7 @@ const LISTED = 20;
 export const show = defineCommand({
   name: "show",
   summary: "show a run, or one of its episodes",
+  plugins: "none",
   positionals: "RUN [EPISODE]",
   details:
     "EPISODE is group.attempt as in the list, or `solved`, `failed`, `broken` for the first of that kind.",

@@ -1,4 +1,5 @@
 import { type Counts, meanOfTypes, rates, type Tally } from "../rollout/tally.js";
+import { brokenLines } from "./broken-lines.js";
 import { number, percent, table } from "./format.js";
 
 /** Results by task type and overall, as a table. */
@@ -40,5 +41,5 @@ export function tallyTable(tally: Tally): string[] {
       ...blank,
     ]);
   }
-  return table(header, rows);
+  return [...table(header, rows), ...brokenLines(tally)];
 }

@@ -1,11 +1,9 @@
 /** Configuration files: JSON, YAML, or a TypeScript or JavaScript module with a default export. */
 import { readFileSync } from "node:fs";
 import { extname, resolve } from "node:path";
-import { createJiti } from "jiti";
 import { parse as parseYaml } from "yaml";
+import { importModule, MODULE_ENDINGS } from "../module-loader.js";
 import { ConfigError } from "./config-error.js";
-
-const MODULES = [".ts", ".mts", ".js", ".mjs"];
 
 /** Reads a configuration file into plain data; the schema checks it later. */
 export async function readConfigFile(path: string): Promise<Record<string, unknown>> {
@@ -18,10 +16,10 @@ export async function readConfigFile(path: string): Promise<Record<string, unkno
 
 async function readAny(path: string): Promise<unknown> {
   const extension = extname(path);
-  if (MODULES.includes(extension)) return readModule(path);
+  if (MODULE_ENDINGS.includes(extension)) return readModule(path);
   if (![".json", ".yaml", ".yml"].includes(extension)) {
     throw new ConfigError(
-      `${path}: expected a file that ends in .json, .yaml, .yml, ${MODULES.join(" or ")}`,
+      `${path}: expected a file that ends in .json, .yaml, .yml, ${MODULE_ENDINGS.join(" or ")}`,
     );
   }
   let text: string;
@@ -38,11 +36,8 @@ async function readAny(path: string): Promise<unknown> {
 }
 
 async function readModule(path: string): Promise<unknown> {
-  // Node before 22.18 does not run TypeScript, and users should not need a build step.
-  const jiti = createJiti(import.meta.url, { interopDefault: false });
   try {
-    const module = await jiti.import<{ default?: unknown }>(resolve(path));
-    return module.default;
+    return (await importModule(resolve(path))).default;
   } catch (error) {
     throw new ConfigError(`${path}: ${(error as Error).message}`, { cause: error });
   }

@@ -1,7 +1,9 @@
 /** Plays and replays episodes: the building blocks of the checks in `conformance.ts`. */
 import { isDeepStrictEqual } from "node:util";
 import { createRandom, mixSeed, type Random } from "../random.js";
+import { boundedEnv } from "./bounded-env.js";
 import type { Env, Environment, RemoteEnv, StepResult, Task } from "./env.js";
+import type { EnvLimits } from "./limits.js";
 
 /** How thoroughly to check. */
 export interface EnvCheckOptions {
@@ -77,6 +79,22 @@ export async function closing<T>(env: AnyEnv, use: (env: AnyEnv) => Promise<T>):
   } finally {
     if ("close" in env) await env.close();
   }
+}
+
+/** A world that answers later, with the limits on its time: a check must not wait for ever. */
+export function withinLimits(env: AnyEnv, limits: EnvLimits): AnyEnv {
+  if (!("close" in env)) return env;
+  return {
+    get goal() {
+      return env.goal;
+    },
+    get taskType() {
+      return env.taskType;
+    },
+    ...(env.admissibleActions && { admissibleActions: () => env.admissibleActions!() }),
+    ...(env.initialContext && { initialContext: () => env.initialContext!() }),
+    ...(boundedEnv(env, limits) as RemoteEnv),
+  };
 }
 
 /** The current visible state of an environment. */

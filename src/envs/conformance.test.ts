@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { envChecks } from "./conformance.js";
 import { type Env, EnvError, type Environment, type RemoteEnv, type Task } from "./env.js";
+import { limitOptions } from "./limits.js";
 
 const tasks: readonly Task[] = ["train", "test"].flatMap((split) =>
   [0, 1, 2].map((index) => ({ id: `${split}/${index}`, split, type: index % 2 ? "far" : "near" })),
@@ -107,6 +108,39 @@ async function failures(environment: Environment): Promise<Map<string, string>> 
 let shared = 0;
 
 const faults: readonly [check: string, fault: string, message: RegExp, Environment][] = [
+  [
+    "answers with text, finite rewards and info",
+    "an observation that is an image",
+    /after 0 steps: the observation is bytes, expected text/,
+    withEnv((env) => ({
+      step: (action) => ({
+        ...env.step(action),
+        observation: new Uint8Array(4) as unknown as string,
+      }),
+    })),
+  ],
+  [
+    "answers with text, finite rewards and info",
+    "a reward that is not a number",
+    /the reward is NaN/,
+    withEnv((env) => ({ step: (action) => ({ ...env.step(action), reward: Number.NaN }) })),
+  ],
+  [
+    "answers with text, finite rewards and info",
+    "a server that never answers",
+    /after 0 steps: a step took longer than env.limits.stepSeconds/,
+    {
+      ...corridor,
+      limits: limitOptions.parse({ stepSeconds: 0.001 }),
+      create: (): RemoteEnv => ({
+        goal: "wait",
+        taskType: "hang",
+        reset: async () => "start",
+        step: () => new Promise(() => undefined),
+        close: async () => undefined,
+      }),
+    },
+  ],
   [
     "lists its tasks",
     "two tasks with the same id",

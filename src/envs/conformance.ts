@@ -7,6 +7,7 @@
  * environment has none.
  */
 import { createRandom, mixSeed } from "../random.js";
+import { checkAdmissible, checkStep, checkText } from "./answers.js";
 import {
   chooseAction,
   closing,
@@ -22,8 +23,10 @@ import {
   sameReset,
   sampleTasks,
   viewOf,
+  withinLimits,
 } from "./conformance-play.js";
 import type { Env, Environment, StepResult, Task } from "./env.js";
+import { DEFAULT_LIMITS } from "./limits.js";
 
 export type { EnvCheckOptions } from "./conformance-play.js";
 
@@ -34,10 +37,11 @@ export interface EnvCheck {
 }
 
 /** The checks that apply to an environment. */
-export function envChecks(
-  environment: Environment,
-  options: EnvCheckOptions = {},
-): readonly EnvCheck[] {
+export function envChecks(given: Environment, options: EnvCheckOptions = {}): readonly EnvCheck[] {
+  const { limits = DEFAULT_LIMITS } = given;
+  const environment = Object.assign(Object.create(given) as Environment, {
+    create: () => withinLimits(given.create(), limits),
+  });
   const tasksPerSplit = options.tasksPerSplit ?? 6;
   let drawn: readonly Task[] | undefined;
   const setup: Setup = {
@@ -45,8 +49,9 @@ export function envChecks(
     tasksPerSplit,
     steps: Math.min(options.steps ?? 30, environment.stepLimit),
     seed: options.seed ?? 0,
-    invalidActions: options.invalidActions ?? ["", "xyzzy", "go to nowhere 99"],
-    actions: options.actions ?? [],
+    invalidActions:
+      options.invalidActions ?? (given.freeText ? [] : ["", "xyzzy", "go to nowhere 99"]),
+    actions: options.actions ?? (given.freeText ? ["I do not know.", "42"] : []),
     // Listed by the first check that needs it, so that a broken list fails a check and not the
     // caller.
     get tasks() {
@@ -59,6 +64,7 @@ export function envChecks(
   const probe = environment.create();
   const checks: [string, (setup: Setup) => Promise<void>][] = [
     ["lists its tasks", listsTasks],
+    ["answers with text, finite rewards and info", answersWell],
     ["names unknown splits and tasks", namesUnknown],
     ["knows goal and task type after reset", knowsGoal],
     ["refuses to step before reset", refusesBeforeReset],
@@ -104,6 +110,29 @@ async function listsTasks({ environment }: Setup): Promise<void> {
     }
     same(environment.tasks(split), tasks, `tasks("${split}") asked twice`);
   }
+}
+
+async function answersWell(setup: Setup): Promise<void> {
+  const { limits = DEFAULT_LIMITS } = setup.environment;
+  for (const task of setup.tasks)
+    await closing(setup.environment.create(), async (env) => {
+      const where = (error: unknown): Error =>
+        new Error(`task ${task.id}, after ${steps} steps: ${(error as Error).message}`);
+      let steps = 0;
+      try {
+        checkText(await env.reset(task, 0), "the first observation", limits);
+        checkText(env.goal, "the goal", limits);
+        const random = createRandom(mixSeed(setup.seed, "answers", task.id));
+        for (let done = false; steps < setup.steps && !done; steps++) {
+          checkAdmissible(env.admissibleActions?.());
+          const action = chooseAction(setup, env, random);
+          if (action === undefined) break;
+          ({ done } = checkStep(await env.step(action), limits));
+        }
+      } catch (error) {
+        throw where(error);
+      }
+    });
 }
 
 async function namesUnknown({ environment, tasks }: Setup): Promise<void> {

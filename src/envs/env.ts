@@ -9,6 +9,7 @@
 import type { z } from "zod";
 import { UserError } from "../errors.js";
 import type { PromptFamily } from "../text/prompt.js";
+import type { EnvLimits } from "./limits.js";
 import type { ReplayResult, TraceWorld } from "./trace.js";
 
 /** One problem to solve: a goal and an initial state, identified by its id. */
@@ -68,15 +69,25 @@ export interface Env extends EnvFacts {
   clone(): Env;
 }
 
-/** One episode's world behind a server. A dead server is an error, never a reward of 0. */
+/**
+ * One episode's world that answers later: behind a server, or with rewards that take time. A dead
+ * server is an error, never a reward of 0. `signal` is aborted when nobody waits for the answer any
+ * more.
+ */
 export interface RemoteEnv extends EnvFacts {
-  reset(task: Task, seed?: number): Promise<string>;
-  step(action: string): Promise<StepResult>;
+  reset(task: Task, seed?: number, signal?: AbortSignal): Promise<string>;
+  step(action: string, signal?: AbortSignal): Promise<StepResult>;
   close(): Promise<void>;
 }
 
 /** Chooses the next action; may look at the true state of the world. */
 export type Expert = (env: Env) => string;
+
+/** The same for any world, also one that answers later. */
+export type Teacher = {
+  // A method, so that each environment's teacher may ask for the kind of world that it creates.
+  act(env: Env | RemoteEnv): string;
+}["act"];
 
 /** An opened environment: its task lists and a factory of running ones. */
 export interface Environment {
@@ -87,17 +98,24 @@ export interface Environment {
   /** The largest return an episode can have: R_max of PaW eq. 10. */
   readonly maxReturn: number;
   readonly promptFamily: PromptFamily;
+  /** What becomes of white space inside an action (default: it is kept as it was written). */
+  readonly whiteSpace?: "keep" | "collapse";
+  /** Whether any text is an action, so that none is invalid, as where questions are answered. */
+  readonly freeText?: boolean;
+  /** Limits on time and length (default: those of `limits.ts`); configurations set them. */
+  readonly limits?: EnvLimits;
   /** The tasks of a split in their fixed order; an unknown split is an `EnvError`. */
   tasks(split: string): readonly Task[];
   /** The task with this id; an unknown id is an `EnvError`. */
   task(id: string): Task;
   create(): Env | RemoteEnv;
-  readonly expert?: Expert;
+  /** A teacher: it may look at the true state of the world that `create` gives. */
+  readonly expert?: Teacher;
   /**
    * An expert that acts only on what it has seen, so that it can be imitated by an agent that sees
    * no more.
    */
-  readonly seeker?: Expert;
+  readonly seeker?: Teacher;
   /**
    * A world as recorded in traces of the original system, if that differs from the policy's view.
    */

@@ -1,6 +1,7 @@
 /** Opens an environment by its name and plain options. */
 import { z } from "zod";
 import { EnvError, type Environment, type EnvKind } from "./env.js";
+import { type EnvLimits, limitOptions } from "./limits.js";
 import { envKinds, findEnvKind } from "./registry.js";
 
 /** An environment's name with its options, as in configurations and manifests. */
@@ -16,16 +17,24 @@ export function envConfig(kind: EnvKind): z.ZodObject {
       .enum(envKinds().map(({ name }) => name))
       .default(kind.name)
       .describe("environment (pawl env list describes them)"),
+    limits: limitOptions,
   });
 }
 
 /** Opens an environment; an unknown name or option is an `EnvError` that lists what exists. */
 export function openEnvironment(config: EnvConfig): Environment {
-  const { name, ...options } = config;
+  const { name, limits, ...options } = config;
   const kind = findEnvKind(name);
   const parsed = kind.options.safeParse(options);
   if (!parsed.success) {
     throw new EnvError(`environment ${name}: ${z.prettifyError(parsed.error)}`);
   }
-  return kind.open(parsed.data);
+  // Set on the object itself, which may be an instance of a user's class.
+  return Object.assign(kind.open(parsed.data), { limits: parseLimits(limits, name) });
+}
+
+function parseLimits(limits: unknown, name: string): EnvLimits {
+  const parsed = limitOptions.safeParse(limits);
+  if (parsed.success) return parsed.data;
+  throw new EnvError(`environment ${name}: limits: ${z.prettifyError(parsed.error)}`);
 }

@@ -4,9 +4,13 @@ import { alfworld } from "./alfworld/alfworld.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
 import { search } from "./search/search.js";
+import { tasks } from "./tasks/tasks.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
+
+/** Settings that every environment has (`open.ts`). */
+const RESERVED = ["name", "limits"];
 
 /** All known kinds of environments, sorted by name. */
 export function envKinds(): readonly EnvKind[] {
@@ -28,9 +32,20 @@ export function findEnvKind(name: string): EnvKind {
 
 /** Adds a kind of environment, so that commands and configurations can name it. */
 export function registerEnv(kind: EnvKind): void {
-  if (!/^[a-z][a-z0-9-]*$/.test(kind.name)) {
+  if (typeof kind?.name !== "string" || !/^[a-z][a-z0-9-]*$/.test(kind.name)) {
     throw new EnvError(
-      `An environment's name consists of lowercase letters, digits and dashes, not "${kind.name}".`,
+      `An environment's name consists of lowercase letters, digits and dashes, not "${kind?.name}".`,
+    );
+  }
+  if (kind.options?._zod?.def?.type !== "object" || typeof kind.open !== "function") {
+    throw new EnvError(
+      `environment "${kind.name}": expected { name, summary, options, open(options) }, where options is a zod object; defineEnv checks the types`,
+    );
+  }
+  const reserved = RESERVED.find((key) => key in kind.options.shape);
+  if (reserved !== undefined) {
+    throw new EnvError(
+      `environment "${kind.name}": an option cannot be called ${reserved}; every environment has that one`,
     );
   }
   const known = kinds.get(kind.name);
@@ -46,3 +61,4 @@ registerEnv(household);
 registerEnv(alfworld);
 registerEnv(webshop);
 registerEnv(search);
+registerEnv(tasks);

@@ -6,57 +6,89 @@ import { z } from "zod";
 import { entropyObjective } from "./entropy.js";
 import { type Objective, sumObjectives } from "./expression.js";
 import { klObjective } from "./kl.js";
+import { checkLoss } from "./loss-plugin.js";
 import type { PawOptions } from "./paw-options.js";
 import { policyObjective } from "./policy.js";
+import {
+  addPolicyLoss,
+  CLIP,
+  type PolicyLoss,
+  policyLossNames,
+  policyLossSettings,
+  policyLossTitles,
+  policyTokenLoss,
+} from "./policy-losses.js";
 import { valueObjective } from "./value.js";
 import { worldObjective } from "./world.js";
 
 const coefficient = z.number().min(0);
 
-/** Settings of the policy's losses: types, defaults, help and errors come from here. */
-export const objectiveOptions = z
-  .strictObject({
-    clipLow: z
-      .number()
-      .min(0)
-      .max(1)
-      .default(0.2)
-      .describe("ε_low: lower clip range of the probability ratio"),
-    clipHigh: z
-      .number()
-      .min(0)
-      .default(0.2)
-      .describe("ε_high: upper clip range of the probability ratio"),
-    dualClip: z
-      .number()
-      .gt(1)
-      .default(3)
-      .describe("dual-clip constant c: bounds the loss of actions with negative advantage"),
-    importanceCap: z
-      .number()
-      .gt(0)
-      .default(2)
-      .describe("with engine.sampler: upper bound of the importance weight p(engine) / p(sampler)"),
-    kl: coefficient
-      .default(0.01)
-      .describe("β: coefficient of the KL penalty to the reference model"),
-    entropy: coefficient.default(0.001).describe("coefficient of the entropy bonus"),
-    valueClip: z.number().gt(0).default(0.5).describe("clip range of value predictions (ppo)"),
-    valueCoefficient: coefficient
-      .default(0.01)
-      .describe(
-        "coefficient of the value loss (ppo); keep it small if the critic shares the policy's weights",
-      ),
-    aggregation: z
-      .enum(["token-mean", "group-mean"])
-      .default("token-mean")
-      .describe(
-        "mean of the policy loss: over all action tokens, as in verl-agent, or over groups, then episodes (PaW eq. 1, 11)",
-      ),
-  })
-  .prefault({});
+/**
+ * Settings of the policy's losses: types, defaults, help and errors come from here. A plugin's loss
+ * replaces the schema by one that has it too.
+ */
+export let objectiveOptions = schemaWithLosses();
 
-export type ObjectiveOptions = z.output<typeof objectiveOptions>;
+export type ObjectiveOptions = z.output<ReturnType<typeof schemaWithLosses>>;
+
+/** Adds a loss of the policy, so that `objective.loss` can name it. */
+export function registerPolicyLoss(name: string, loss: PolicyLoss): void {
+  const taken = { names: policyLossNames(), settings: objectiveOptions.unwrap().shape };
+  checkLoss(`policy loss "${name}"`, name, loss, taken);
+  addPolicyLoss(name, loss);
+  objectiveOptions = schemaWithLosses();
+}
+
+function schemaWithLosses() {
+  return z
+    .strictObject({
+      loss: z
+        .enum(policyLossNames())
+        .default(CLIP)
+        .describe(`policy loss: ${policyLossTitles().join(", ")}`),
+      ...policyLossSettings(),
+      clipLow: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0.2)
+        .describe("ε_low: lower clip range of the probability ratio"),
+      clipHigh: z
+        .number()
+        .min(0)
+        .default(0.2)
+        .describe("ε_high: upper clip range of the probability ratio"),
+      dualClip: z
+        .number()
+        .gt(1)
+        .default(3)
+        .describe("dual-clip constant c: bounds the loss of actions with negative advantage"),
+      importanceCap: z
+        .number()
+        .gt(0)
+        .default(2)
+        .describe(
+          "with engine.sampler: upper bound of the importance weight p(engine) / p(sampler)",
+        ),
+      kl: coefficient
+        .default(0.01)
+        .describe("β: coefficient of the KL penalty to the reference model"),
+      entropy: coefficient.default(0.001).describe("coefficient of the entropy bonus"),
+      valueClip: z.number().gt(0).default(0.5).describe("clip range of value predictions (ppo)"),
+      valueCoefficient: coefficient
+        .default(0.01)
+        .describe(
+          "coefficient of the value loss (ppo); keep it small if the critic shares the policy's weights",
+        ),
+      aggregation: z
+        .enum(["token-mean", "group-mean"])
+        .default("token-mean")
+        .describe(
+          "mean of the policy loss: over all action tokens, as in verl-agent, or over groups, then episodes (PaW eq. 1, 11)",
+        ),
+    })
+    .prefault({});
+}
 
 /**
  * The objective of an update. A coefficient of 0 leaves out its term and inputs; so does having no
@@ -69,7 +101,7 @@ export function updateObjective(
 ): Objective {
   const { loss } = paw;
   return sumObjectives(
-    policyObjective(options, sampler ? options : undefined),
+    policyObjective(options, sampler ? options : undefined, policyTokenLoss(options)),
     ...(options.kl > 0 ? [klObjective(options.kl)] : []),
     ...(options.entropy > 0 ? [entropyObjective(options.entropy)] : []),
     ...(critic ? [valueObjective(options)] : []),

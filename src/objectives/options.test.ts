@@ -10,6 +10,7 @@ import { supervisedObjective } from "./supervised.js";
 describe("settings of objectives", () => {
   it("have the paper's defaults, and a critic that does not drown the policy", () => {
     expect(objectiveOptions.parse({})).toEqual({
+      loss: "clip",
       clipLow: 0.2,
       clipHigh: 0.2,
       dualClip: 3,

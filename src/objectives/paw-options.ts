@@ -1,75 +1,86 @@
 /** Settings of PaW with the paper's defaults: types, help and errors come from here. */
 import { z } from "zod";
-import { lossSettings, worldLosses, worldLossNames } from "./world-losses.js";
+import { checkLoss } from "./loss-plugin.js";
+import type { WorldLoss } from "./world-loss.js";
+import { addWorldLoss, lossSettings, worldLossNames, worldLossTitles } from "./world-losses.js";
 
-const titles = Object.values(worldLosses)
-  .map(({ title }) => title)
-  .join(", ");
+/** A plugin's loss replaces the schema by one that has it too. */
+export let pawOptions = schemaWithLosses();
 
-export const pawOptions = z
-  .strictObject({
-    loss: z
-      .enum([...worldLossNames, "off"])
-      .default(worldLossNames[0])
-      .describe(`world-model loss: ${titles}; off trains the policy alone`),
-    ...lossSettings,
-    alpha: z
-      .number()
-      .gt(0)
-      .max(1)
-      .default(0.75)
-      .describe("α: fraction of transitions to predict, highest action entropy first"),
-    entropy: z
-      .enum(["sampled", "full"])
-      .default("sampled")
-      .describe(
-        "estimate action entropy from the sampled tokens, or compute it over the full distribution",
-      ),
-    lambda: z
-      .union([z.literal("adaptive"), z.number().min(0)])
-      .default("adaptive")
-      .describe(
-        "λ: weight of the world-model loss; adaptive: 1 − mean return / maximum return of the group",
-      ),
-    aggregation: z
-      .enum(["group-mean", "token-mean"])
-      .default("group-mean")
-      .describe(
-        "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
-      ),
-    horizon: z
-      .int()
-      .min(1)
-      .default(1)
-      .describe("observations to predict after each action (more than 1 goes beyond the paper)"),
-    horizonDiscount: z
-      .number()
-      .gt(0)
-      .max(1)
-      .default(0.5)
-      .describe("discount of each further observation"),
-    dedupe: z
-      .boolean()
-      .default(false)
-      .describe("drop repeated transitions before selection (beyond the paper)"),
-    gradientCap: z
-      .number()
-      .gt(0)
-      .optional()
-      .describe(
-        "cap on the world-model gradient norm, relative to the running mean of the policy's (default: no cap)",
-      ),
-    gradientLength: z
-      .enum(["cmae"])
-      .optional()
-      .describe(
-        "cmae: scale λ so that the gradient norm equals that of clipped MAE (default: no scaling)",
-      ),
-    skipWithoutSignal: z
-      .enum(["off", "updates", "groups"])
-      .default("off")
-      .describe("skip world modelling in updates, or groups, in which all returns are equal"),
-  })
-  .prefault({});
+export type PawOptions = z.output<ReturnType<typeof schemaWithLosses>>;
 
-export type PawOptions = z.output<typeof pawOptions>;
+/** Adds a world-model loss, so that `paw.loss` can name it. */
+export function registerWorldLoss(name: string, loss: WorldLoss): void {
+  const taken = { names: [...worldLossNames(), "off"], settings: pawOptions.unwrap().shape };
+  checkLoss(`world-model loss "${name}"`, name, loss, taken);
+  addWorldLoss(name, loss);
+  pawOptions = schemaWithLosses();
+}
+
+function schemaWithLosses() {
+  return z
+    .strictObject({
+      loss: z
+        .enum([...worldLossNames(), "off"])
+        .default(worldLossNames()[0])
+        .describe(`world-model loss: ${worldLossTitles().join(", ")}; off trains the policy alone`),
+      ...lossSettings(),
+      alpha: z
+        .number()
+        .gt(0)
+        .max(1)
+        .default(0.75)
+        .describe("α: fraction of transitions to predict, highest action entropy first"),
+      entropy: z
+        .enum(["sampled", "full"])
+        .default("sampled")
+        .describe(
+          "estimate action entropy from the sampled tokens, or compute it over the full distribution",
+        ),
+      lambda: z
+        .union([z.literal("adaptive"), z.number().min(0)])
+        .default("adaptive")
+        .describe(
+          "λ: weight of the world-model loss; adaptive: 1 − mean return / maximum return of the group",
+        ),
+      aggregation: z
+        .enum(["group-mean", "token-mean"])
+        .default("group-mean")
+        .describe(
+          "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
+        ),
+      horizon: z
+        .int()
+        .min(1)
+        .default(1)
+        .describe("observations to predict after each action (more than 1 goes beyond the paper)"),
+      horizonDiscount: z
+        .number()
+        .gt(0)
+        .max(1)
+        .default(0.5)
+        .describe("discount of each further observation"),
+      dedupe: z
+        .boolean()
+        .default(false)
+        .describe("drop repeated transitions before selection (beyond the paper)"),
+      gradientCap: z
+        .number()
+        .gt(0)
+        .optional()
+        .describe(
+          "cap on the world-model gradient norm, relative to the running mean of the policy's (default: no cap)",
+        ),
+      gradientLength: z
+        .enum(["cmae"])
+        .optional()
+        .describe(
+          "cmae: scale λ so that the gradient norm equals that of clipped MAE (default: no scaling)",
+        ),
+      skipWithoutSignal: z
+        .enum(["off", "updates", "groups"])
+        .default("off")
+        .describe("skip world modelling in updates, or groups, in which all returns are equal"),
+    })
+    .prefault({});
+}

@@ -57,10 +57,14 @@ export interface ImportanceOptions {
 /** Beyond this the ratio is clipped anyway; the bound only prevents overflow. */
 const LARGEST_LOG_RATIO = 20;
 
-/** The clipped policy gradient over action tokens; with `importance`, over a separate sampler's. */
+/**
+ * The clipped policy gradient over action tokens; with `importance`, over a separate sampler's.
+ * `other` is another token loss in its place.
+ */
 export function policyObjective(
   { clipLow, clipHigh, dualClip }: ClipOptions,
   importance?: ImportanceOptions,
+  other?: Expr,
 ): Objective {
   const difference = clamp(sub(logprob, oldLogprob), -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO);
   const ratio = exp(difference);
@@ -69,7 +73,7 @@ export function policyObjective(
   const pessimistic = max(plain, clipped);
   const ceiling = neg(mul(advantage, dualClip));
   const isBad = less(advantage, 0);
-  const own = select(isBad, min(pessimistic, ceiling), pessimistic);
+  const own = other ?? select(isBad, min(pessimistic, ceiling), pessimistic);
   const correction = importance && correct(own, importance.importanceCap);
   const loss = weighted(policyWeight, correction?.loss ?? own);
   return {
@@ -78,8 +82,10 @@ export function policyObjective(
       "policy.loss": loss,
       "policy.tokens": counted(policyWeight, 1),
       "policy.ratio": counted(policyWeight, ratio),
-      "policy.clipped": counted(policyWeight, less(plain, clipped)),
-      "policy.dualClipped": counted(policyWeight, mul(isBad, less(ceiling, pessimistic))),
+      ...(other === undefined && {
+        "policy.clipped": counted(policyWeight, less(plain, clipped)),
+        "policy.dualClipped": counted(policyWeight, mul(isBad, less(ceiling, pessimistic))),
+      }),
       // Mean of old − new log-probability: how far the policy has moved in this update.
       "policy.moved": counted(policyWeight, neg(difference)),
       ...correction?.metrics,

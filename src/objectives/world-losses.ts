@@ -16,7 +16,21 @@ export const worldLosses = {
 
 type Losses = typeof worldLosses;
 export type WorldLossName = keyof Losses;
-export const worldLossNames = Object.keys(worldLosses) as [WorldLossName, ...WorldLossName[]];
+
+/** The losses above and, after them, those of plugins. */
+const known = new Map<string, WorldLoss>(
+  Object.entries(worldLosses as unknown as Readonly<Record<string, WorldLoss>>),
+);
+
+/** The names of the losses; the first is the default. */
+export function worldLossNames(): [WorldLossName, ...WorldLossName[]] {
+  return [...known.keys()] as [WorldLossName, ...WorldLossName[]];
+}
+
+/** What help calls them. */
+export function worldLossTitles(): readonly string[] {
+  return [...known.values()].map(({ title }) => title);
+}
 
 type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: infer A) => void
   ? A
@@ -24,15 +38,19 @@ type Together<U> = (U extends unknown ? (one: U) => void : never) extends (all: 
 type AllSettings = Together<Losses[WorldLossName]["settings"]>;
 
 /** The settings of all losses together. */
-export const lossSettings = Object.assign(
-  {},
-  ...Object.values(worldLosses).map(({ settings }) => settings),
-) as AllSettings;
+export function lossSettings(): AllSettings {
+  return Object.assign({}, ...[...known.values()].map(({ settings }) => settings)) as AllSettings;
+}
 
 /** How observations are learned: a loss, with the settings of all. */
 export type WorldOptions = LossOptions<AllSettings> & { readonly loss: WorldLossName };
 
 /** The loss that the options name. */
 export function worldLossOf({ loss }: Pick<WorldOptions, "loss">): WorldLoss {
-  return worldLosses[loss] as unknown as WorldLoss;
+  return known.get(loss)!;
+}
+
+/** Adds a loss to the list; `paw-options.ts` checks it and offers it. */
+export function addWorldLoss(name: string, loss: WorldLoss): void {
+  known.set(name, loss);
 }

@@ -5,6 +5,7 @@
  */
 import { type Expr, type Objective, sub } from "./expression.js";
 import { counted, weighted, worldWeight } from "./inputs.js";
+import { checkExpression } from "./loss-plugin.js";
 import { ALL, p } from "./world-loss.js";
 import { type WorldOptions, worldLossOf } from "./world-losses.js";
 
@@ -12,7 +13,8 @@ export type { WorldOptions } from "./world-losses.js";
 
 /** The loss of one observation token, unweighted. */
 export function worldTokenLoss(options: WorldOptions): Expr {
-  return worldLossOf(options).token(options);
+  const loss = worldLossOf(options).token(options);
+  return checkExpression(`world-model loss "${options.loss}"`, loss, []);
 }
 
 /** The world model's loss over observation tokens. */

@@ -1,8 +1,13 @@
 /** An episode in progress: what the policy sees next, and what its reply does. */
 import { EngineFailure } from "../engine/ask.js";
+import { checkAdmissible, checkStep, checkText } from "../envs/answers.js";
+import { type BoundedEnv, boundedEnv } from "../envs/bounded-env.js";
 import type { Env, Environment, RemoteEnv, StepResult, Task } from "../envs/env.js";
+import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { mixSeed } from "../random.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
+import type { Sequence } from "../text/sequence.js";
+import { verbatimAction } from "../text/verbatim.js";
 import type { Episode, Step, StopReason } from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
 
@@ -18,6 +23,8 @@ export interface EpisodePlan {
   /** The episode ends after this many invalid actions in a row. */
   readonly invalidActionLimit: number;
   readonly policy: string;
+  /** Interrupts a world that answers later. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** An episode between two decisions. */
@@ -40,8 +47,10 @@ export interface EpisodeRun {
 /** Starts an episode. If the environment cannot be reset, the episode is already broken. */
 export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   const { style, task } = plan;
+  const { limits = DEFAULT_LIMITS } = plan.environment;
   const steps: Step[] = [];
   let env: Env | RemoteEnv | undefined;
+  let world: BoundedEnv | undefined;
   // A world that could not be reset has no goal.
   let goal = "";
   let firstObservation = "";
@@ -71,14 +80,16 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       success: last?.info.success ?? false,
       ...(score !== undefined && { score }),
       stop,
-      ...(error !== undefined && { error: error instanceof Error ? error.message : String(error) }),
+      ...(error !== undefined && { error: reasonOf(error) }),
     };
   };
 
   try {
     env = plan.environment.create();
-    firstObservation = await env.reset(task, plan.seed);
-    goal = env.goal;
+    world = boundedEnv(env, limits, plan.signal);
+    const first = await world.reset(task, plan.seed);
+    firstObservation = checkText(first, "the first observation", limits);
+    goal = checkText(env.goal, "the goal", limits);
     observation = firstObservation;
     initialContext = env.initialContext?.();
   } catch (error) {
@@ -93,7 +104,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     situation() {
       if (env === undefined) throw new Error("the episode is over: it never started");
       const index = steps.length;
-      const admissible = env.admissibleActions?.();
+      const admissible = checkAdmissible(env.admissibleActions?.());
       const seen = { goal, observation, firstObservation, admissible, index };
       const render = lazily(() => style.render({ steps: steps.slice(0, index), ...seen }));
       rendered = render;
@@ -118,12 +129,19 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         return;
       }
       const parsed = style.parse(reply.response);
-      const { action } = parsed;
+      const action =
+        plan.environment.whiteSpace === "collapse"
+          ? parsed.action
+          : verbatimAction(reply.response, parsed.action);
       const wellFormed = parsed.wellFormed && reply.cut !== true;
+      let sequence: Sequence | undefined;
       try {
-        last = await env!.step(action);
+        const answer = checkStep(await world!.step(action), limits);
+        sequence = reply.encode?.(answer.observation, answer.done);
+        last = answer;
       } catch (error) {
         if (error instanceof EngineFailure) throw error;
+        plan.signal?.throwIfAborted();
         finish("broken", error);
         return;
       }
@@ -141,7 +159,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         reward: last.reward,
         ...(reply.cut && { cut: true }),
         ...(reply.strayed && { strayed: true }),
-        ...(reply.encode !== undefined && { sequence: reply.encode(last.observation, last.done) }),
+        ...(sequence !== undefined && { sequence }),
       });
       total += last.reward;
       invalid = steps.at(-1)!.valid ? 0 : invalid + 1;
@@ -152,12 +170,21 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     },
     breakOff: (error) => finish("broken", error),
     async close() {
-      const world = env;
+      const left = world;
       // The record may outlive the world and must not keep it alive.
       env = undefined;
-      if (world !== undefined && "close" in world) await world.close();
+      world = undefined;
+      await left?.close();
     },
   };
+}
+
+/** Longer reasons, such as ones that quote a whole observation, are cut. */
+const LONGEST_REASON = 2000;
+
+function reasonOf(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
 }
 
 /** Calls a function when its value is first needed, and only once. */

@@ -144,6 +144,17 @@ describe("rollout", () => {
     });
   });
 
+  it("keeps white space inside an action, unless the environment says otherwise", async () => {
+    const policy = scripted(() => "", {
+      act: async (situations) => situations.map(() => ({ response: "put  it\tdown" })),
+    });
+    const kept = await run(policy);
+    expect(kept[0]!.episodes[0]!.steps[0]!.action).toBe("put  it\tdown");
+    const collapsing: Environment = { ...environment, whiteSpace: "collapse" };
+    const collapsed = await run(policy, { environment: collapsing });
+    expect(collapsed[0]!.episodes[0]!.steps[0]!.action).toBe("put it down");
+  });
+
   it("counts a truncated response as malformed in every style, but sends its action", async () => {
     for (const name of ["compact", "full"] as const) {
       const form = promptStyle("house", { style: name });
@@ -245,8 +256,10 @@ describe("rollout", () => {
     expect(seen).toHaveLength(11);
     expect(seen[0]).toMatchObject({ stop: "broken", error: "the model does not answer" });
     const silent = { ...scripted(() => ""), act: async () => [] };
-    const [group] = await run(silent, { tasks: tasks.slice(0, 1), groupSize: 1 });
-    expect(group!.episodes[0]!.error).toContain("gave 0 replies to 1 situations");
+    await expect(run(silent, { tasks: tasks.slice(0, 1), groupSize: 1 })).rejects.toThrow(
+      /^the only episode broke\. The first error, of task train\/0: .*gave 0 replies to 1 situations/,
+    );
+    await expect(run(silent)).rejects.toThrow(/^all 6 episodes broke\. The first error/);
   });
 
   it("fails as a whole if a policy that answers for many episodes fails", async () => {

@@ -9,6 +9,7 @@
  * If a policy that answers for many episodes fails, or any engine (`engine/ask.ts`), the rollout
  * ends: only the quick episodes would be left, a biased sample.
  */
+import { setMaxListeners } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { EngineFailure } from "../engine/ask.js";
 import type { Environment, Task } from "../envs/env.js";
@@ -69,6 +70,8 @@ export async function rollout(options: RolloutOptions): Promise<readonly Group[]
 
 /** Plays all groups and keeps nothing: each episode is passed to `onEpisode` when it ends. */
 export async function play(options: RolloutOptions): Promise<void> {
+  // Every world that answers later listens to it: many at once are no leak.
+  if (options.signal !== undefined) setMaxListeners(0, options.signal);
   const waiting = planBatches(options);
   const yieldNow = createYielder();
   const firstBroken: Episode[] = [];
@@ -84,10 +87,12 @@ export async function play(options: RolloutOptions): Promise<void> {
     if (anyWhole || firstBroken.length < BROKEN_IN_A_ROW) return;
     const tasks = new Set(firstBroken.map((episode) => episode.task.id));
     if (tasks.size === 1 && options.tasks.length > 1) return;
-    throw new UserError(
-      `the first ${firstBroken.length} episodes all broke, so the rollout gave up. The last error: ${firstBroken.at(-1)!.error}`,
-    );
+    throw allBroke(`the first ${firstBroken.length} episodes all broke, so the rollout gave up`);
   };
+  const allBroke = (what: string): UserError =>
+    new UserError(
+      `${what}. The first error, of task ${firstBroken[0]!.task.id}: ${firstBroken[0]!.error}`,
+    );
   const worker = async (): Promise<void> => {
     for (let queue = waiting.shift(); queue !== undefined; queue = waiting.shift()) {
       await playQueue(queue, options, report);
@@ -101,6 +106,9 @@ export async function play(options: RolloutOptions): Promise<void> {
     // When one worker fails, the others stop after their current batch.
     waiting.length = 0;
   }
+  const count = firstBroken.length;
+  if (!anyWhole && count > 0)
+    throw allBroke(count === 1 ? "the only episode broke" : `all ${count} episodes broke`);
 }
 
 /** Yields to the event loop if it has not had a turn for a while. */
@@ -133,6 +141,7 @@ function planBatches(options: RolloutOptions): BatchQueue[] {
         stepLimit,
         invalidActionLimit: options.invalidActionLimit ?? Number.POSITIVE_INFINITY,
         policy: policy.name,
+        signal: options.signal,
       }),
     ),
   );
@@ -156,8 +165,17 @@ async function playQueue(
     try {
       await playBatch(runs, options, report);
     } finally {
-      await Promise.all(runs.map((run) => run.close()));
+      await Promise.all(runs.map((run) => closeRun(run, options)));
     }
+  }
+}
+
+/** A world that cannot be closed is left behind: its episode is over, and others need their turn. */
+async function closeRun(run: EpisodeRun, { onProblem }: RolloutOptions): Promise<void> {
+  try {
+    await run.close();
+  } catch (error) {
+    onProblem?.(`a world of task ${run.plan.task.id} did not close: ${(error as Error).message}`);
   }
 }
 
@@ -174,7 +192,7 @@ async function playBatch(
     if (live.length === 0) return;
     const replies = await ask(situations, options);
     if (replies instanceof Error) for (const run of live) run.breakOff(replies);
-    else await Promise.all(live.map((run, i) => run.advance(replies[i]!)));
+    else await Promise.all(live.map((run, i) => advance(run, replies[i]!, options)));
     for (const run of live) options.onStep?.(run.plan);
     live = await settle(live, options, report);
   }
@@ -196,6 +214,17 @@ async function ask(
     // The episodes still running would be missing, and they are not a random sample.
     if (error instanceof EngineFailure || policy.batch > 1) throw error;
     return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** Applies a reply; what goes wrong breaks the episode, unless the engine failed. */
+async function advance(run: EpisodeRun, reply: Reply, { signal }: RolloutOptions): Promise<void> {
+  try {
+    await run.advance(reply);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof EngineFailure) throw error;
+    run.breakOff(error);
   }
 }
 

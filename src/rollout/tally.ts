@@ -22,6 +22,8 @@ export interface Tally {
   add(episode: Episode): void;
   readonly all: Counts;
   readonly byType: ReadonlyMap<string, Counts>;
+  /** How many episodes broke for each reason, in the order in which the reasons came. */
+  readonly broken: ReadonlyMap<string, number>;
 }
 
 const NOTHING: Counts = {
@@ -39,9 +41,14 @@ const NOTHING: Counts = {
 /** An empty tally. */
 export function createTally(): Tally {
   const byType = new Map<string, Counts>();
+  const broken = new Map<string, number>();
   let all = NOTHING;
   return {
     add(episode) {
+      if (episode.stop === "broken") {
+        const reason = episode.error ?? "no reason given";
+        broken.set(reason, (broken.get(reason) ?? 0) + 1);
+      }
       all = plus(all, episode);
       byType.set(episode.task.type, plus(byType.get(episode.task.type) ?? NOTHING, episode));
     },
@@ -49,6 +56,7 @@ export function createTally(): Tally {
       return all;
     },
     byType,
+    broken,
   };
 }
 

@@ -14,11 +14,17 @@ const settingChanges = z
   .record(z.string(), z.object({ from: z.unknown().optional(), to: z.unknown().optional() }))
   .describe("settings by path, such as `evaluation.every`");
 
+const pluginSchema = z.object({
+  path: z.string(),
+  sha256: z.string().describe("of the file and of what it imports by relative paths"),
+});
+
 const resumeSchema = z.object({
   at: z.iso.datetime(),
   update: z.int().min(0).describe("first update with the changed settings"),
   pawl: z.string(),
   changed: settingChanges,
+  plugins: z.array(pluginSchema).optional().describe("the plugins from then on"),
 });
 
 const manifestSchema = z.object({
@@ -41,6 +47,7 @@ const manifestSchema = z.object({
     .optional()
     .describe("start model that is not a folder: hub id and commit, or GGUF file and its SHA-256"),
   resumes: z.array(resumeSchema).optional().describe("each time the run was resumed"),
+  plugins: z.array(pluginSchema).optional().describe("the plugins that it runs with now"),
   copiedFrom: z.string().optional().describe("run that this one was copied from"),
   versions: z.record(z.string(), z.string()),
   summary: z.record(z.string(), z.number()).optional(),

@@ -10,6 +10,7 @@
  */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { loadedPlugins } from "../loaded-plugins.js";
 import type { Episode } from "../rollout/episode.js";
 import { packageVersion } from "../version.js";
 import { type EpisodeRecord, packEpisode, unpackEpisode } from "./episode-record.js";
@@ -99,6 +100,7 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     seed: run.seed,
     config: run.config,
     ...(run.start !== undefined && { start: run.start }),
+    ...pluginsNow(),
     versions: {
       pawl: packageVersion(),
       node: process.version,
@@ -147,10 +149,17 @@ export function resumeRun(
       ...one,
       update: Math.min(one.update, updates),
     }));
-    const now = { at: new Date().toISOString(), update: updates, pawl: packageVersion(), changed };
+    const now = {
+      at: new Date().toISOString(),
+      update: updates,
+      pawl: packageVersion(),
+      changed,
+      ...pluginsNow(),
+    };
     const next: Manifest = {
       ...manifest,
       config: resumed.config ?? manifest.config,
+      ...pluginsNow(),
       resumes: [...earlier, now],
       status: "running",
     };
@@ -159,6 +168,14 @@ export function resumeRun(
     lock.release();
     throw error;
   }
+}
+
+/** The plugins of this process, if it has any. */
+function pluginsNow(): Pick<Manifest, "plugins"> {
+  const plugins = loadedPlugins();
+  return plugins.length === 0
+    ? {}
+    : { plugins: plugins.map(({ path, sha256 }) => ({ path, sha256 })) };
 }
 
 function writeRun(

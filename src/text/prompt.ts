@@ -11,6 +11,7 @@ import { z } from "zod";
 import { compactStyle } from "./prompt-compact.js";
 import { fullStyle } from "./prompt-full.js";
 import type { PromptFamily, PromptPiece, PromptStyle } from "./prompt-style.js";
+import { addPluginStyle, type PromptStyleKind, pluginStyle } from "./style-plugins.js";
 
 export type {
   PastStep,
@@ -21,8 +22,11 @@ export type {
   PromptView,
 } from "./prompt-style.js";
 
-/** Settings of the prompts: the source of types, defaults and help. */
-export const promptOptions = z.strictObject({
+/**
+ * Settings of the prompts: the source of types, defaults and help. A plugin's style replaces them by
+ * settings that have it too.
+ */
+export let promptOptions = z.strictObject({
   style: z
     .enum(["full", "compact"])
     .default("full")
@@ -42,6 +46,19 @@ export const promptOptions = z.strictObject({
 /** Settings of the prompts, as a caller gives them. */
 export type PromptOptions = z.input<typeof promptOptions>;
 
+/** Adds a prompt style, so that `prompt.style` can name it. */
+export function registerPromptStyle(kind: PromptStyleKind): void {
+  const { style } = promptOptions.shape;
+  const names: readonly string[] = style.unwrap().options;
+  addPluginStyle(kind, names);
+  promptOptions = promptOptions.extend({
+    style: z
+      .enum([...names, kind.name])
+      .default("full")
+      .describe(`${style.description}; ${kind.name}: ${kind.title}`),
+  }) as unknown as typeof promptOptions;
+}
+
 /** The style for a family of environments. */
 export function promptStyle(family: PromptFamily, options: PromptOptions = {}): PromptStyle {
   const { style, history, admissible } = promptOptions.parse(options);
@@ -50,6 +67,8 @@ export function promptStyle(family: PromptFamily, options: PromptOptions = {}): 
     history: historyLength(family, history),
     admissible: admissible ?? style === "full",
   } as const;
+  const own = pluginStyle(style, slots);
+  if (own !== undefined) return own;
   return style === "full" ? fullStyle(slots) : compactStyle(slots);
 }
 

@@ -1,5 +1,6 @@
 /** Configurations that cannot work are refused before the run starts, not after its warm start. */
 import { EnvError, type Environment } from "../envs/env.js";
+import { updateObjective } from "../objectives/objective.js";
 import type { TrainConfig } from "./config.js";
 import { checkCorrections } from "./corrections.js";
 import { checkCritic } from "./critic.js";
@@ -14,6 +15,8 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   checkGradientCap(config);
   checkCorrections(config.corrections, environment);
   checkCritic(config);
+  // A plugin's loss may be no expression: say so now.
+  updateObjective(config.objective, config.paw, { critic: false });
   checkGradientLength(config);
   if (environment.tasks(config.split).length === 0)
     throw new EnvError(

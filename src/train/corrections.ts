@@ -11,6 +11,7 @@
  * of the episode, so that a correction stays one sequence that is read in one pass.
  */
 import { z } from "zod";
+import { EngineFailure } from "../engine/ask.js";
 import type { TrainSequence } from "../engine/engine.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { createRandom, mixSeed } from "../random.js";
@@ -122,10 +123,15 @@ export async function correctEpisodes(
             : await policy.act([run.situation()]);
         await run.advance(reply!);
       }
+    } catch (error) {
+      // A world or teacher that fails spoils this correction only.
+      if (error instanceof EngineFailure) throw error;
+      run.breakOff(error);
     } finally {
-      await run.close();
+      await run.close().catch(() => undefined);
     }
-    if (run.episode.stop !== "broken") corrected.push(run.episode);
+    const { episode: played } = run;
+    if (played !== undefined && played.stop !== "broken") corrected.push(played);
   }
   return corrected;
 }

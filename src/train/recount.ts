@@ -229,6 +229,8 @@ function policyLoss(
   { config: { objective, minibatch }, advantages }: RecountOptions,
 ): MetricsLine {
   if (advantages === undefined || rows.length === 0) return {};
+  // A plugin's loss is another function of the advantages.
+  if (objective.loss !== "clip") return {};
   if (Math.round(rows.length / minibatch) > 1) return {};
   const tokens = sum(rows.map(({ start, end }) => end - start));
   const units = [...new Set(rows.map(({ unit }) => unit))];

@@ -1,5 +1,5 @@
 /** Text of an environment to train a tokenizer on: from experts, random actions and mistakes. */
-import type { Environment } from "../envs/env.js";
+import { EnvError, type Environment } from "../envs/env.js";
 import { expertPolicy } from "../rollout/policies/expert.js";
 import { epsilonPolicy, randomPolicy } from "../rollout/policies/random.js";
 import type { Policy } from "../rollout/policy.js";
@@ -20,11 +20,18 @@ export async function worldTexts(
 ): Promise<readonly string[]> {
   const texts = new Map<string, string>();
   const tasks = environment.tasks(environment.splits[0]!).slice(0, TASKS);
-  const { expert } = environment;
+  const teacher = environment.expert ?? environment.seeker;
+  const listed = await listsActions(environment);
   const players = [
-    mistaken(randomPolicy()),
-    ...(expert === undefined ? [] : [epsilonPolicy(expertPolicy(expert), 0.2)]),
+    ...(listed ? [mistaken(randomPolicy())] : []),
+    ...(teacher === undefined
+      ? []
+      : [expertPolicy(teacher)].map((one) => (listed ? epsilonPolicy(one, 0.2) : one))),
   ];
+  if (players.length === 0)
+    throw new EnvError(
+      `${environment.name} neither lists its admissible actions nor has a teacher (expert or seeker), so there is no text to make the tokens of a model from scratch from: give it one of them, or start from a model with --model.start FOLDER`,
+    );
   for (const policy of players) {
     await play({
       environment,
@@ -47,6 +54,12 @@ export async function worldTexts(
     });
   }
   return [...texts.values()];
+}
+
+async function listsActions(environment: Environment): Promise<boolean> {
+  const probe = environment.create();
+  if ("close" in probe) await probe.close();
+  return probe.admissibleActions !== undefined;
 }
 
 /** A policy that sometimes repeats an earlier action, or half of one. */

@@ -7,6 +7,7 @@
  * answer with the real one now and then.
  */
 import { type Env, EnvError, type Environment, type RemoteEnv } from "../envs/env.js";
+import { NO_TIME_LIMITS } from "../envs/limits.js";
 import type { Policy, Reply } from "../rollout/policy.js";
 import type { Degeneration } from "./degeneration.js";
 import type { WorldModel } from "./model.js";
@@ -53,13 +54,18 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const model = askTogether(options.model);
   const endings = new Map<Ending, number>();
   let anchored = 0;
-  const { expert: _, traceWorld: __, replayRecords: ___, ...facts } = environment;
+  const { expert: _, seeker: __, traceWorld: ___, replayRecords: ____, ...facts } = environment;
   const create = (): SimulatorEnv =>
     createEnv({ ...options, model }, endings, () => {
       anchored += 1;
     });
   return {
-    environment: { ...facts, name: `${environment.name} (simulated)`, create },
+    environment: {
+      ...facts,
+      name: `${environment.name} (simulated)`,
+      limits: NO_TIME_LIMITS,
+      create,
+    },
     endings,
     anchored: () => anchored,
   };

@@ -97,6 +97,7 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
     stepLimit,
     maxReturn: successReward,
     promptFamily: "house",
+    whiteSpace: "collapse",
     tasks(split) {
       folder.list(split); // names what is missing from the download
       const tasks = lists.tasks(split);
@@ -108,7 +109,7 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
     },
     task: lists.task,
     create: () => createEnv(gameOf),
-    expert(env) {
+    expert(env: Env) {
       if (!isAlfworld(env)) {
         throw new EnvError("The alfworld expert plays alfworld environments only, unwrapped.");
       }

@@ -136,9 +136,10 @@ function open(settings: Settings): Environment {
     stepLimit,
     maxReturn: successReward,
     promptFamily: "house",
+    whiteSpace: "collapse",
     create: () => createEnv(houseOf, settings.noise, undefined, false),
-    expert: (env) => expertCommand(stateOf(env)),
-    seeker: (env) => seekerCommand(stateOf(env)),
+    expert: (env: Env) => expertCommand(stateOf(env)),
+    seeker: (env: Env) => seekerCommand(stateOf(env)),
   };
 }
 

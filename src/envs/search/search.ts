@@ -161,6 +161,7 @@ function environment(
     stepLimit: TURNS,
     maxReturn: RIGHT_REWARD,
     promptFamily: "search",
+    whiteSpace: "collapse",
     create: retriever.local
       ? () => createSearchEnv({ book, retriever, topk })
       : () => createWaitingSearchEnv({ book, retriever, topk }),

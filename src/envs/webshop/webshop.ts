@@ -159,6 +159,7 @@ function environment(
     stepLimit: STEP_LIMIT,
     maxReturn: SUCCESS_REWARD,
     promptFamily: "shop",
+    whiteSpace: "collapse",
     create: () => createShopEnv(world),
     ...(withExpert && {
       expert: (env: Env) => {

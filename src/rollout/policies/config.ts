@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ConfigError } from "../../config/config-error.js";
 import type { Environment } from "../../envs/env.js";
+import { UserError } from "../../errors.js";
 import type { PromptStyle } from "../../text/prompt.js";
 import type { Policy, Situation } from "../policy.js";
 import { chatOptions, chatPolicy } from "./chat.js";
@@ -16,17 +17,57 @@ const epsilon = z
   .default(0)
   .describe("ε: probability of taking a random action instead");
 
-/** The schema of a policy: its name and the options of that kind. */
-export const policyConfig = z.discriminatedUnion("name", [
+const BUILT_IN = [
   z.strictObject({ name: z.literal("expert").describe("who plays (default: expert)"), epsilon }),
   z.strictObject({ name: z.literal("seeker"), epsilon }),
   z.strictObject({ name: z.literal("random") }),
   z.strictObject({ name: z.literal("human") }),
   z.strictObject({ name: z.literal("chat"), ...chatOptions.shape }),
-]);
+] as const;
+
+/** A policy of one's own, for a plugin. */
+export interface PolicyKind<Options extends z.ZodObject = z.ZodObject> {
+  readonly name: string;
+  /** The schema of its options. */
+  readonly options: Options;
+  create(options: z.output<Options>, context: PolicyContext): Policy;
+}
+
+const plugins = new Map<string, PolicyKind>();
+
+/**
+ * The schema of a policy: its name and the options of that kind. A plugin's policy replaces it by
+ * one that has it too.
+ */
+export let policyConfig = schemaOfAll();
+
+function schemaOfAll() {
+  const added = [...plugins.values()].map(({ name, options }) =>
+    options.safeExtend({ name: z.literal(name) }),
+  );
+  return z.discriminatedUnion("name", [...BUILT_IN, ...added] as unknown as typeof BUILT_IN);
+}
 
 /** The settings of a policy. */
-export type PolicyConfig = z.output<typeof policyConfig>;
+export type PolicyConfig = z.output<ReturnType<typeof schemaOfAll>>;
+
+/** Adds a policy, so that commands can name it. */
+export function registerPolicy(kind: PolicyKind): void {
+  const { name, options, create } = kind;
+  if (options?._zod?.def?.type !== "object" || typeof create !== "function")
+    throw new UserError(
+      `policy "${name}": expected { name, options, create(options, context) }, where options is a zod object`,
+    );
+  const taken = [...BUILT_IN.map(({ shape }) => shape.name.value), ...plugins.keys()];
+  if (taken.includes(name))
+    throw new UserError(`there is a policy "${name}" already; choose another name`);
+  if ("name" in options.shape)
+    throw new UserError(
+      `policy "${name}": an option cannot be called name; it is the policy's own`,
+    );
+  plugins.set(name, kind);
+  policyConfig = schemaOfAll();
+}
 
 /** What policies need to know about the rollout they play in. */
 export interface PolicyContext {
@@ -51,6 +92,10 @@ export function createPolicy(config: PolicyConfig, context: PolicyContext): Poli
     case "expert":
     case "seeker":
       return teacherPolicy(environment, config.name, config.epsilon);
+    default: {
+      const { name, ...options } = config as PolicyConfig;
+      return plugins.get(name)!.create(options, context);
+    }
   }
 }
 
@@ -62,7 +107,9 @@ export function teacherPolicy(
 ): Policy {
   const player = environment[name];
   if (player === undefined) {
-    throw new ConfigError(`the ${environment.name} environment has no ${name}`);
+    throw new ConfigError(
+      `the ${environment.name} environment has no ${name}: let another policy play (--policy random, chat or human, or --checkpoint RUN), or give the environment one (docs/tutorials/own-environment.md)`,
+    );
   }
   const policy = expertPolicy(player, name);
   return epsilon === 0 ? policy : epsilonPolicy(policy, epsilon);

@@ -51,9 +51,10 @@ describe("the expert", () => {
     expect(replies).toEqual([{ response: "[reach 3]" }, { response: "[reach 3]" }]);
   });
 
-  it("rejects a world behind a server", async () => {
-    const act = expertPolicy(() => "a").act([situation(1, { env: remote })]);
-    await expect(act).rejects.toThrow(/train\/0 runs behind a server/);
+  it("plays a world behind a server, if its environment has a teacher for it", async () => {
+    const teacher = (world: RemoteEnv): string => `close ${typeof world.close}`;
+    const replies = await expertPolicy(teacher).act([situation(1, { env: remote })]);
+    expect(replies).toEqual([{ response: "[close function]" }]);
   });
 });
 

@@ -1,0 +1,94 @@
+/**
+ * The plugins of a command: named with --plugin, in the configuration, as what the command is
+ * about, or recorded in a run that the command reads.
+ */
+import { dirname, extname, resolve } from "node:path";
+import { ConfigError } from "../config/config-error.js";
+import type { ConfigLayer } from "../config/resolve.js";
+import { MODULE_ENDINGS } from "../module-loader.js";
+import { makeKnown } from "../plugins/known.js";
+import { loadPlugin } from "../plugins/load.js";
+import { loadPluginsOf } from "../plugins/of-run.js";
+import { hasManifest } from "../runs/manifest.js";
+import type { Command } from "./command.js";
+import { type Io, warn } from "./io.js";
+
+/** What a command line gives before its settings are known. */
+export interface GivenPlugins {
+  readonly command: Command;
+  /** Named with --plugin. */
+  readonly paths: readonly string[];
+  /** The rest of the line. */
+  readonly args: readonly string[];
+  readonly file: ConfigLayer | undefined;
+}
+
+/**
+ * Loads the plugins, so that the settings can name what they add. Returns the line and the
+ * configuration without them.
+ */
+export async function loadCommandPlugins(
+  { command, paths, args, file }: GivenPlugins,
+  io: Io,
+): Promise<{ readonly args: readonly string[]; readonly file: ConfigLayer | undefined }> {
+  const inFile = file === undefined ? { paths: [], layer: undefined } : takePlugins(file);
+  for (const path of [...inFile.paths, ...paths]) makeKnown(await loadPlugin(path));
+  const about = command.takesPlugin ? args.find(isModule) : undefined;
+  const line = about === undefined ? args : await aboutPlugin(about, args);
+  if (command.plugins !== "none")
+    for (const run of runsNamedIn([...args, ...textsIn(file?.content)]))
+      for (const notice of await loadPluginsOf(run)) warn(io, notice);
+  return { args: line, file: inFile.layer };
+}
+
+/** The `plugins` of a configuration, relative to its file, and the configuration without them. */
+function takePlugins(file: ConfigLayer): { paths: readonly string[]; layer: ConfigLayer } {
+  const { plugins = [], ...content } = file.content;
+  if (!Array.isArray(plugins) || !plugins.every((path) => typeof path === "string"))
+    throw new ConfigError(
+      `${file.path}: plugins: expected a list of files, such as ["./guess.ts"], got ${JSON.stringify(plugins)}`,
+    );
+  return {
+    paths: plugins.map((path: string) => resolve(dirname(file.path), path)),
+    layer: { path: file.path, content },
+  };
+}
+
+const isModule = (arg: string): boolean =>
+  !arg.startsWith("-") && MODULE_ENDINGS.includes(extname(arg));
+
+/** The line of a command that is about a plugin's environment, with that environment's name. */
+async function aboutPlugin(path: string, args: readonly string[]): Promise<readonly string[]> {
+  const plugin = await loadPlugin(path);
+  makeKnown(plugin);
+  const rest = args.filter((arg) => arg !== path);
+  if (rest.some((arg) => /^--env(\.name)?(=|$)/.test(arg))) return rest;
+  const [name, ...others] = plugin.environments;
+  if (name === undefined)
+    throw new ConfigError(`plugin ${path} adds no environment; expected environments: [ … ]`);
+  if (others.length > 0)
+    throw new ConfigError(
+      `plugin ${path} adds several environments: choose one with --env, of ${plugin.environments.join(", ")}`,
+    );
+  return [...rest, "--env", name];
+}
+
+/** The runs among the folders that a line or a file names, or that such folders are in. */
+function runsNamedIn(texts: readonly string[]): readonly string[] {
+  const folders = texts
+    .flatMap((text) => text.slice(text.startsWith("--") ? text.indexOf("=") + 1 : 0).split(","))
+    .filter((text) => text !== "" && !text.startsWith("--") && text.length < LONGEST_PATH);
+  const runs = folders.flatMap((folder) => {
+    const path = resolve(folder);
+    const run = [path, dirname(path), dirname(dirname(path))].find(hasManifest);
+    return run === undefined ? [] : [run === path ? folder : run];
+  });
+  return [...new Set(runs)];
+}
+
+const LONGEST_PATH = 4096;
+
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}

@@ -1,0 +1,44 @@
+/** Loads plugins: runs their modules and registers what they add. */
+import { existsSync } from "node:fs";
+import { extname, resolve } from "node:path";
+import * as zod from "zod";
+import { ConfigError } from "../config/config-error.js";
+import { UserError } from "../errors.js";
+import { addLoadedPlugin, type LoadedPlugin, loadedPlugins } from "../loaded-plugins.js";
+import { importModule, MODULE_ENDINGS } from "../module-loader.js";
+import { registerPlugin } from "./plugin.js";
+import { hashPlugin } from "./source.js";
+
+/** This package by its own name: a plugin must get the very modules that run it. */
+const SELF: string = "pawl";
+
+/** Loads a plugin, once per process; the error of a bad one names its file. */
+export async function loadPlugin(file: string): Promise<LoadedPlugin> {
+  const path = resolve(file);
+  const known = loadedPlugins().find((one) => one.path === path);
+  if (known !== undefined) return known;
+  if (!existsSync(path))
+    throw new ConfigError(
+      `plugin ${file}: there is no such file; expected a module, such as ./guess.ts`,
+    );
+  if (!MODULE_ENDINGS.includes(extname(path)))
+    throw new ConfigError(
+      `plugin ${file}: expected a file that ends in ${MODULE_ENDINGS.join(", ")}`,
+    );
+  const sha256 = hashPlugin(path);
+  try {
+    const module = await importModule(path, { [SELF]: await import(SELF), zod });
+    const parts: unknown = module.default;
+    registerPlugin(parts);
+    const environments = (parts.environments ?? []).map(({ name }) => name);
+    const plugin = { path, sha256, environments };
+    addLoadedPlugin(plugin);
+    return plugin;
+  } catch (error) {
+    const why =
+      error instanceof UserError ? error.message : `it failed while loading: ${reason(error)}`;
+    throw new ConfigError(`plugin ${file}: ${why}`, { cause: error });
+  }
+}
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
