@@ -34,8 +34,8 @@ export { connectRemoteEngine } from "./engine/remote/remote-engine.js";
 export type { RemoteOptions } from "./engine/remote/remote-model.js";
 export { type SamplerOptions, withSampler } from "./engine/sampler/sampler-engine.js";
 export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
+export { defineEnv, defineToolEnv, type ToolEnvKind } from "./envs/define-env.js";
 export {
-  defineEnv,
   type Env,
   EnvError,
   type Environment,
@@ -50,6 +50,7 @@ export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
 export { envKinds, findEnvKind, registerEnv } from "./envs/registry.js";
 export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
 export { numberedTasks, taskLists } from "./envs/task-lists.js";
+export type { RemoteToolEnv, ToolEnv, ToolEnvironment, ToolExpert } from "./envs/tool-env.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
 export type { Expr, Objective } from "./objectives/expression.js";
@@ -121,8 +122,8 @@ export {
   encodeResponse,
 } from "./text/encode.js";
 export {
+  type EnvPrompt,
   type PieceOrigin,
-  type PromptFamily,
   type PromptOptions,
   type PromptPiece,
   type PromptStyle,
@@ -131,6 +132,7 @@ export {
   promptStyle,
   promptText,
 } from "./text/prompt.js";
+export { PromptError } from "./text/prompt-template.js";
 export type { Sequence, Span, SpanKind } from "./text/sequence.js";
 export {
   type ChatMessage,
@@ -140,6 +142,7 @@ export {
   type TokenizerFiles,
 } from "./text/tokenizer.js";
 export { buildTokenizer } from "./text/tokenizer-builder.js";
+export type { Tool, ToolCall } from "./text/tool.js";
 export { type TrainConfig, trainConfig } from "./train/config.js";
 export { type EvaluationOptions, evaluate, successInterval } from "./train/evaluate.js";
 export { type RlContext, trainRl } from "./train/rl.js";

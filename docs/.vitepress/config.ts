@@ -40,6 +40,7 @@ export default defineConfig({
         text: "How-to",
         items: [
           page("Settings and resuming", "/settings"),
+          page("Prompts and conversations", "/prompts"),
           page("Advantages and the critic", "/advantages"),
           page("World models", "/world-models"),
           page("RWML", "/rwml"),

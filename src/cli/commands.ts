@@ -6,6 +6,7 @@ import { completeCommand, completion } from "./completion.js";
 import { envCheck } from "./env-check.js";
 import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
+import { envPrompt } from "./env-prompt.js";
 import { envReplay } from "./env-replay.js";
 import { evaluate } from "./eval.js";
 import { exportCommand } from "./export.js";
@@ -45,6 +46,7 @@ export const commands: readonly Command[] = [
   show,
   envList,
   envInfo,
+  envPrompt,
   envCheck,
   envReplay,
   wmData,

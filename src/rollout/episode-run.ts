@@ -3,6 +3,7 @@ import { EngineFailure } from "../engine/ask.js";
 import type { Env, Environment, RemoteEnv, StepResult, Task } from "../envs/env.js";
 import { mixSeed } from "../random.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
+import type { Tool } from "../text/tool.js";
 import type { Episode, Step, StopReason } from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
 
@@ -47,6 +48,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   let firstObservation = "";
   let observation = "";
   let initialContext: string | undefined;
+  let tools: readonly Tool[] | undefined;
   let total = 0;
   let invalid = 0;
   let last: StepResult | undefined;
@@ -77,8 +79,9 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
 
   try {
     env = plan.environment.create();
-    firstObservation = await env.reset(task, plan.seed);
+    firstObservation = textOf(await env.reset(task, plan.seed));
     goal = env.goal;
+    tools = env.tools?.();
     observation = firstObservation;
     initialContext = env.initialContext?.();
   } catch (error) {
@@ -94,7 +97,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       if (env === undefined) throw new Error("the episode is over: it never started");
       const index = steps.length;
       const admissible = env.admissibleActions?.();
-      const seen = { goal, observation, firstObservation, admissible, index };
+      const seen = { goal, observation, firstObservation, admissible, index, tools };
       const render = lazily(() => style.render({ steps: steps.slice(0, index), ...seen }));
       rendered = render;
       // Spread last: V8 builds such objects a hundred times faster.
@@ -108,7 +111,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         },
         seed: mixSeed(plan.seed, index),
         env,
-        format: style.format,
+        format: (action) => style.format(action),
         ...seen,
       };
     },
@@ -117,11 +120,13 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         finish("context-limit");
         return;
       }
-      const parsed = style.parse(reply.response);
+      const parsed = style.parse(reply.response, tools);
       const { action } = parsed;
       const wellFormed = parsed.wellFormed && reply.cut !== true;
       try {
-        last = await env!.step(action);
+        const stepped =
+          parsed.problem === undefined ? await env!.step(action) : refusal(parsed.problem);
+        last = { ...stepped, observation: textOf(stepped.observation) };
       } catch (error) {
         if (error instanceof EngineFailure) throw error;
         finish("broken", error);
@@ -158,6 +163,25 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       if (world !== undefined && "close" in world) await world.close();
     },
   };
+}
+
+/** What answers a tool call that cannot be read: nothing happens in the world. */
+function refusal(problem: string): StepResult {
+  return {
+    observation: problem,
+    reward: 0,
+    done: false,
+    info: { valid: false, success: false },
+  };
+}
+
+/** Prompts are text: anything else that a world shows breaks the episode. */
+function textOf(observation: unknown): string {
+  if (typeof observation === "string") return observation;
+  const kind = Array.isArray(observation) ? "a list" : `a value of type ${typeof observation}`;
+  throw new Error(
+    `the environment returned ${kind} as its observation; expected text. Images and other media are not supported: describe them in words.`,
+  );
 }
 
 /** Calls a function when its value is first needed, and only once. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { housePrompt } from "../envs/household/prompt.js";
 import { encodePrompt } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { createTokenizer } from "../text/tokenizer.js";
@@ -72,7 +73,7 @@ describe("in the full style", () => {
   const { tokenizer: files, config = "{}" } = tokenizer.files;
   const ended = { ...JSON.parse(config), eos_token: "<|end|>" };
   const speaker = createTokenizer({ tokenizer: files, config: JSON.stringify(ended) });
-  const style = promptStyle("house", { style: "full" });
+  const style = promptStyle(housePrompt, { style: "full" });
   const question = worldQuestion(speaker, style, 2);
   const end = speaker.endId!;
   const read = (text: string, ...more: number[]) =>

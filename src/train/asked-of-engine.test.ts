@@ -35,7 +35,7 @@ const config = tinyConfig({
   evaluation: { tasks: 2, splits: ["valid_seen"] },
 });
 const household = openEnvironment({ ...config.env, name: "household" });
-const style = promptStyle(household.promptFamily, config.prompt);
+const style = promptStyle(household.prompt, config.prompt);
 /** Every other episode is rewarded, so that there is something to learn. */
 const environment: Environment = {
   ...household,

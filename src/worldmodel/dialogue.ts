@@ -48,8 +48,8 @@ function compactDialogue(
   protocol: Protocol,
   shown: (opening: Opening) => Opening,
 ): Dialogue {
-  // The family changes how answers are parsed, never the stream.
-  const style = promptStyle("house", { style: "compact", history: "all", admissible: false });
+  // An environment changes how answers are parsed, never the stream.
+  const style = promptStyle({}, { style: "compact", history: "all", admissible: false });
   const goOn = tokenizer.id(markers.action)!;
   const end = tokenizer.id(markers.end)!;
   const encode = (done: boolean) => (text: string) =>
@@ -85,7 +85,7 @@ function chatDialogue(
   shown: (opening: Opening) => Opening,
 ): Dialogue {
   const frame = chatFrame(tokenizer);
-  const prose = promptStyle("house", { style: "full" });
+  const prose = promptStyle({}, { style: "full" });
   const endId = responseEndId(tokenizer, prose);
   const ends = responseEndIds(tokenizer, prose);
   const template = (text: string) => tokenizer.encode(text);

@@ -6,12 +6,14 @@ import {
   startChatServer,
 } from "../../../tests/helpers/chat-server.js";
 import type { Env, Task } from "../../envs/env.js";
+import { housePrompt } from "../../envs/household/prompt.js";
+import { searchPrompt } from "../../envs/search/prompt.js";
 import { promptStyle, promptText } from "../../text/prompt.js";
 import type { Episode, Step } from "../episode.js";
 import type { Situation } from "../policy.js";
 import { type ChatOptions, chatPolicy } from "./chat.js";
 
-const style = promptStyle("house");
+const style = promptStyle(housePrompt);
 const task: Task = { id: "train/3", split: "train", type: "pick" };
 
 function step(action: string, observation: string): Step {
@@ -139,7 +141,7 @@ describe("ReAct", () => {
   it("puts search results into the tags the model was told to expect", async () => {
     server = await startChatServer(says("<think></think><answer>Ann</answer>"));
     const options = { baseUrl: server.baseUrl, model: "tiny", prompting: "react" } as const;
-    const policy = chatPolicy(options, promptStyle("search"));
+    const policy = chatPolicy(options, promptStyle(searchPrompt));
     const asked = step("<search>it</search>", "Ann wrote it.");
     await policy.act([situation([asked], { admissible: undefined })]);
     expect(server.received[0]?.body.messages.at(-1)?.content).toBe(
@@ -199,8 +201,8 @@ describe("Reflexion", () => {
 });
 
 it("a chat model rejects the markers of small models, and unknown options", () => {
-  const compact = promptStyle("house", { style: "compact" });
+  const compact = promptStyle(housePrompt, { style: "compact" });
   const options = { baseUrl: "http://localhost/v1", model: "tiny" };
-  expect(() => chatPolicy(options, compact)).toThrow(/cannot read the prompt style house\/compact/);
+  expect(() => chatPolicy(options, compact)).toThrow(/cannot read the prompt style compact/);
   expect(() => chatPolicy({ ...options, apiKey: "x" } as ChatOptions, style)).toThrow(/apiKey/);
 });

@@ -1,6 +1,7 @@
 import { afterAll, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../../engine/embedded/embedded-engine.js";
 import type { Engine, SampleRequest } from "../../engine/engine.js";
+import { housePrompt } from "../../envs/household/prompt.js";
 import { openEnvironment } from "../../envs/open.js";
 import { encodePrompt, responseEndId } from "../../text/encode.js";
 import { promptStyle } from "../../text/prompt.js";
@@ -14,7 +15,7 @@ import { enginePolicy } from "./engine.js";
 import { expertPolicy } from "./expert.js";
 
 const environment = openEnvironment({ name: "household", rooms: 1, receptacles: 4, objects: 3 });
-const style = promptStyle("house", { style: "compact", history: "all" });
+const style = promptStyle(housePrompt, { style: "compact", history: "all" });
 const tasks = environment.tasks("train").slice(0, 24);
 let engine: Engine;
 afterAll(() => engine?.dispose());
@@ -36,12 +37,12 @@ it("stops at every end token of a chat model, and leaves it out of the response"
   const policy = enginePolicy({
     engine: stub,
     tokenizer,
-    style: promptStyle("house"),
+    style: promptStyle(housePrompt),
     sampling: { maxTokens: 8 },
   });
   const groups = await rollout({
     environment,
-    style: promptStyle("house"),
+    style: promptStyle(housePrompt),
     tasks: tasks.slice(0, 1),
     groupSize: 1,
     seed: 0,
