@@ -19,8 +19,10 @@
  *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole
  *                      update; here at each update, in a run every gradients.every updates;
  *                      excluded from the other numbers
- *   chat_ratio         time of the whole update per step of its episodes, chat ÷ compact
- *   chat_tokens        tokens trained on per step, chat ÷ compact: the chat template's own
+ *   chat_ratio         time of the whole update per token trained on, chat ÷ compact: 1 if a
+ *                      conversation costs its extra tokens and no more
+ *   chat_step_ratio    the same per step of the episodes
+ *   chat_tokens        tokens trained on per step, chat ÷ compact
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -266,10 +268,9 @@ async function measureChat(): Promise<Record<string, number>> {
   const over = (of: (one: Measured) => number): number =>
     Number(median(pairs.map((pair) => of(pair.chat) / of(pair.compact))).toFixed(4));
   return {
-    chat_ratio: over(({ whole, steps }) => whole / steps),
+    chat_ratio: over(({ whole, tokens }) => whole / tokens),
+    chat_step_ratio: over(({ whole, steps }) => whole / steps),
     chat_tokens: over(({ tokens, steps }) => tokens / steps),
-    chat_rollout_ratio: over(({ rollout: seconds, steps }) => seconds / steps),
-    chat_update_ratio: over(({ update, steps }) => update / steps),
   };
 }
 

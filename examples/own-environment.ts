@@ -37,9 +37,7 @@ export const guess = pawl.defineEnv({
     name: "guess",
     stepLimit: 10,
     maxReturn: 1,
-    prompt: {
-      instructions: `You guess a number from 1 to ${largest}. Say for example: guess 7.`,
-    },
+    prompt: { instructions: "You guess a number. Say for example: guess 7." },
     create: () => createGuess(largest),
   }),
 });

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { z } from "zod";
 import { EnvError, type Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
@@ -61,7 +63,11 @@ export const envPrompt = defineCommand({
     const tokenizer =
       config.model === undefined
         ? undefined
-        : await loadTokenizer(findSavedModel(config.model).tokenizer);
+        : await loadTokenizer(
+            existsSync(join(config.model, "tokenizer.json"))
+              ? config.model
+              : findSavedModel(config.model).tokenizer,
+          );
     const { style: chosen, ...settings } = config.prompt;
     for (const name of chosen === undefined ? styles : [chosen]) {
       let style: PromptStyle;

@@ -236,6 +236,9 @@ describe("a template that is not append-only", () => {
     const broken = withTemplate("{{ raise_exception('not today') }}");
     const style = promptStyle({}, { style: "chat" });
     expect(() => conversationNotice(broken, style)).toThrow(/rejected the messages.*not today/);
+    const plain = buildTokenizer(["look"]);
+    expect(() => conversationNotice(plain, style)).toThrow(/has no chat template/);
+    expect(() => encodePrompt(plain, style, style.render(start))).toThrow(/has no chat template/);
     const unended = withTemplate(each("{{ message['content'] }}"));
     expect(() => conversationNotice(unended, style)).toThrow(
       /does not end the assistant's messages/,

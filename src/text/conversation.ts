@@ -87,7 +87,7 @@ export function conversationNotice(
   tokenizer: Tokenizer,
   style: Pick<PromptStyle, "name" | "continuing">,
 ): string | undefined {
-  if (style.name !== "chat" || !tokenizer.hasChatTemplate) return undefined;
+  if (style.name !== "chat") return undefined;
   const problemOf = (response: string) =>
     frameOfTurn(tokenizer, { response, reply: "user", call: false }).problem;
   const always = problemOf("");

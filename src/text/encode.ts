@@ -43,11 +43,7 @@ function framed(
   if (style.responseEnd !== "") return pieces;
   if (!isConversation(pieces))
     return tokenizer.hasChatTemplate ? inDialogue(tokenizer, pieces) : pieces;
-  if (tokenizer.hasChatTemplate) return inConversation(tokenizer, pieces);
-  if (style.name === "chat")
-    throw new TokenizerError(
-      "The chat style needs a chat template, and this tokenizer has none (chat_template in tokenizer_config.json). Use an instruction-tuned model, or the full style.",
-    );
+  if (tokenizer.hasChatTemplate || style.name === "chat") return inConversation(tokenizer, pieces);
   return pieces.map((piece, at) =>
     piece.role === undefined || at === 0 ? piece : { ...piece, text: `\n\n${piece.text}` },
   );
