@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { housePrompt } from "../envs/household/prompt.js";
 import { conversationNotice, inConversation, lastTurns, turnsIn } from "./conversation.js";
@@ -325,8 +326,8 @@ const qwen = process.env.PAWL_QWEN_TOKENIZER;
 describe.each([
   ["SmolLM2", "PAWL_SMOLLM2", smollm2],
   ["Qwen2.5", "PAWL_QWEN_TOKENIZER", qwen],
-])("the template of %s (needs %s, a folder)", (_, __, folder) => {
-  it.skipIf(folder === undefined || !existsSync(folder))(
+])("the template of %s (needs %s, a folder with its tokenizer.json)", (_, __, folder) => {
+  it.skipIf(folder === undefined || !existsSync(join(folder, "tokenizer.json")))(
     "is continued token for token, with and without tools",
     async () => {
       const tokenizer = await loadTokenizer(folder!);

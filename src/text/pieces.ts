@@ -19,7 +19,7 @@ export function collector(): { readonly pieces: PromptPiece[]; readonly say: Say
 export function promptText(pieces: readonly PromptPiece[]): string {
   return pieces
     .map(({ text, role, origin }, at) => {
-      const speaker = role ?? (origin === "tools" ? "tools" : undefined);
+      const speaker = role ?? (origin === "tools" && at === 0 ? "tools" : undefined);
       return speaker === undefined ? text : `${at === 0 ? "" : "\n\n"}[${speaker}]\n${text}`;
     })
     .join("");

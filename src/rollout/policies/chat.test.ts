@@ -200,6 +200,24 @@ describe("Reflexion", () => {
   });
 });
 
+it("a chat model is sent a conversation as its messages, tools in words", async () => {
+  server = await startChatServer(says('{"name": "look", "arguments": {}}'));
+  const chat = promptStyle({ instructions: "Act." }, { style: "chat" });
+  const tools = [{ name: "look", description: "Look.", parameters: { type: "object" } }];
+  const past = [step("look", "A fridge.")].map((one) => ({ ...one, response: "look" }));
+  const view = { ...situation(past), tools };
+  const policy = chatPolicy({ baseUrl: server.baseUrl, model: "tiny" }, chat);
+  await policy.act([{ ...view, prompt: chat.render(view) }]);
+  const { messages } = server.received[0]!.body;
+  expect(messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user"]);
+  expect(messages[0]!.content).toMatch(/^Act\.\n\nThe tools you can call[\s\S]*"name":"look"/);
+  expect(messages[3]!.content).toBe("A fridge.");
+  const limited = promptStyle({}, { style: "chat", maxTokens: 100 });
+  expect(() => chatPolicy({ baseUrl: "http://x/v1", model: "tiny" }, limited)).toThrow(
+    /prompt\.maxTokens counts tokens/,
+  );
+});
+
 it("a chat model rejects the markers of small models, and unknown options", () => {
   const compact = promptStyle(housePrompt, { style: "compact" });
   const options = { baseUrl: "http://localhost/v1", model: "tiny" };

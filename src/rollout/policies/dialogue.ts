@@ -58,7 +58,7 @@ export function reactDialogue(
     .map((one) =>
       one.origin === "observation" && view.steps.length > 0 ? piece("history", one.text) : one,
     );
-  const turns: Turn[] = [{ role: "user", pieces: opening }];
+  const turns: Turn[] = [...plainDialogue(opening)];
   view.steps.forEach((step, at) => {
     turns.push({ role: "assistant", pieces: [piece("history", step.response)] });
     turns.push({ role: "user", pieces: answerTo(at, step.observation) });

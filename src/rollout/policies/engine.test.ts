@@ -57,6 +57,48 @@ it("stops at every end token of a chat model, and leaves it out of the response"
   expect(step!.sequence!.ids.slice(start, end)).toEqual(tokens);
 });
 
+it("continues a conversation's tokens, and renders it whole where the template forgets", async () => {
+  const built = buildTokenizer(["go to look at the shelf <think>"], { chat: true });
+  const config = JSON.parse(built.files.config!) as { chat_template: string };
+  const forgets = `{% if message['role'] == 'assistant' and not loop.last %}{% set content = message['content'].split('</think>')[-1] %}{% else %}{% set content = message['content'] %}{% endif %}`;
+  const forgetful = config.chat_template
+    .replace("message['content'] + eos_token", "content + eos_token")
+    .replace("%}{{", `%}${forgets}{{`);
+  const tokenizer = createTokenizer({
+    ...built.files,
+    config: JSON.stringify({ ...config, chat_template: forgetful }),
+  });
+  const said = ["look", "<think>where?</think>look", "look", "look"];
+  const asked: SampleRequest[] = [];
+  const stub = {
+    capabilities: { vocabularySize: built.vocabularySize, maxContext: 4096 },
+    sample: async (requests: readonly SampleRequest[]) =>
+      requests.map((request) => {
+        const tokens = [...built.encode(said[asked.length]!, { plain: true }), built.endId!];
+        asked.push(request);
+        return [{ tokens, logprobs: tokens.map(() => -1), stopReason: "stop" }];
+      }),
+  } as unknown as Engine;
+  const chat = promptStyle(housePrompt, { style: "chat" }, tokenizer);
+  const [group] = await rollout({
+    environment,
+    style: chat,
+    tasks: tasks.slice(0, 1),
+    groupSize: 1,
+    seed: 0,
+    policy: enginePolicy({ engine: stub, tokenizer, style: chat, sampling: { maxTokens: 8 } }),
+    stepLimit: 4,
+  });
+  const { steps } = group!.episodes[0]!;
+  const prompts = asked.map(({ prompt }) => Array.from(prompt));
+  const continues = (at: number) =>
+    steps[at - 1]!.sequence!.ids.every((id, i) => id === prompts[at]![i]);
+  expect([1, 2, 3].map(continues)).toEqual([true, false, true]);
+  expect(tokenizer.decode(prompts[3]!)).not.toContain("where?");
+  for (const [at, { prompt }] of steps.entries())
+    expect(prompts[at]).toEqual(encodePrompt(tokenizer, chat, prompt).ids);
+});
+
 it("reads the recorded prompt's tokens at every step, continued or re-encoded", async () => {
   const tokenizer = buildTokenizer(await worldTexts(environment, style));
   const { vocabularySize } = tokenizer;
