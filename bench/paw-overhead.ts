@@ -8,7 +8,8 @@
  *
  * Measured in the paper's form (two steps of history, one sequence per step, so that observations
  * are appended) and in the merged form (whole history, one sequence per episode, which holds them
- * anyway). With `--form chat`, conversations against the merged form, both with PaW, interleaved.
+ * anyway). With `--form chat`, conversations against the merged form, both with PaW, interleaved;
+ * both models are untrained and all episodes have 12 steps, so that they differ in nothing else.
  *
  *   update_ratio       time of scoring, preparing and learning with PaW ÷ without
  *   observation_share  tokens trained on with PaW ÷ without, minus 1: the appended ones
@@ -19,10 +20,9 @@
  *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole
  *                      update; here at each update, in a run every gradients.every updates;
  *                      excluded from the other numbers
- *   chat_ratio         time of the whole update per token trained on, chat ÷ compact: 1 if a
- *                      conversation costs its extra tokens and no more
- *   chat_step_ratio    the same per step of the episodes
- *   chat_tokens        tokens trained on per step, chat ÷ compact
+ *   chat_ratio         time of the whole update, chat ÷ compact; no more than chat_tokens if a
+ *                      conversation costs its extra tokens and nothing else
+ *   chat_tokens        tokens trained on, chat ÷ compact
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -105,8 +105,6 @@ function createMeter() {
 
 /** One update of one arm. */
 interface Measured {
-  /** Steps of the episodes. */
-  readonly steps: number;
   readonly update: number;
   readonly rollout: number;
   readonly measure: number;
@@ -123,13 +121,14 @@ interface Trainer {
   close(): Promise<void>;
 }
 
-async function prepare(prompt: PromptOptions): Promise<Trainer> {
+async function prepare(prompt: PromptOptions, untrained = false): Promise<Trainer> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-overhead-"));
   const config = trainConfig(findEnvKind(laptop.env.name)).parse({
     ...laptop,
     prompt,
     groups: Number(options.groups),
     gradients: { every: 1 },
+    ...(untrained && { stepLimit: 12, invalidActionLimit: undefined }),
   });
   const environment = openEnvironment({ ...config.env, name: laptop.env.name });
   const style = promptStyle(environment.prompt, config.prompt);
@@ -149,7 +148,7 @@ async function prepare(prompt: PromptOptions): Promise<Trainer> {
     environment,
     style,
     policy: expertPolicy(environment.expert!),
-    tasks: environment.tasks("train").slice(0, Number(options.episodes)),
+    tasks: environment.tasks("train").slice(0, untrained ? 1 : Number(options.episodes)),
     groupSize: 1,
     seed: 0,
   });
@@ -158,7 +157,7 @@ async function prepare(prompt: PromptOptions): Promise<Trainer> {
     engine,
     episodes,
     { tokenizer, style },
-    { ...config.warmStart.sft, epochs: 1, seed: 0 },
+    { ...config.warmStart.sft, epochs: untrained ? 0 : 1, seed: 0 },
   );
   const run = createRun(
     { folder: join(folder, "run"), kind: "train", seed: 0, config },
@@ -201,9 +200,8 @@ async function prepare(prompt: PromptOptions): Promise<Trainer> {
       },
     );
     const all = (performance.now() - begin) / 1000;
-    const { seconds, learnt, groups } = finished!;
+    const { seconds, learnt } = finished!;
     return {
-      steps: groups.flatMap(({ episodes }) => episodes.flatMap(({ steps }) => steps)).length,
       update: seconds.score + seconds.prepare + seconds.learn,
       rollout: seconds.rollout,
       measure: seconds.measure,
@@ -252,8 +250,8 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
 
 /** Measures conversations against compact prompts with the whole history. */
 async function measureChat(): Promise<Record<string, number>> {
-  const compact = await prepare({ style: "compact", history: "all" });
-  const chat = await prepare({ style: "chat" });
+  const compact = await prepare({ style: "compact", history: "all" }, true);
+  const chat = await prepare({ style: "chat" }, true);
   const pairs: { readonly chat: Measured; readonly compact: Measured }[] = [];
   for (let round = 0; round <= rounds; round++) {
     const chatFirst = round % 2 === 0;
@@ -268,9 +266,10 @@ async function measureChat(): Promise<Record<string, number>> {
   const over = (of: (one: Measured) => number): number =>
     Number(median(pairs.map((pair) => of(pair.chat) / of(pair.compact))).toFixed(4));
   return {
-    chat_ratio: over(({ whole, tokens }) => whole / tokens),
-    chat_step_ratio: over(({ whole, steps }) => whole / steps),
-    chat_tokens: over(({ tokens, steps }) => tokens / steps),
+    chat_ratio: over(({ whole }) => whole),
+    chat_tokens: over(({ tokens }) => tokens),
+    chat_rollout_ratio: over(({ rollout: seconds }) => seconds),
+    chat_update_ratio: over(({ update }) => update),
   };
 }
 

@@ -34,7 +34,6 @@ export function compactStyle(prompt: EnvPrompt, slots: SlotOptions): PromptStyle
     name: "compact",
     continuing: slots.history === "all" && !slots.admissible,
     responseEnd: markers.observation,
-    around: ["", ""],
     history: slots.history,
     render: (view) => render(view, slots),
     parse,

@@ -67,9 +67,9 @@ export interface PromptStyle {
   /** The text that ends a response and belongs to it; empty if the tokenizer's end token does. */
   readonly responseEnd: string;
   /** What stands before and after an observation in a conversation. */
-  readonly around: readonly [before: string, after: string];
-  /** Past pairs of observation and action that a prompt shows. */
-  readonly history: number | "all";
+  readonly around?: readonly [before: string, after: string];
+  /** Past pairs of observation and action that a prompt shows. Default: all. */
+  readonly history?: number | "all";
   /** The longest prompt in tokens, beyond which a conversation drops its oldest turns. */
   readonly promptTokens?: number;
   render(view: PromptView): readonly PromptPiece[];

@@ -202,7 +202,7 @@ describe("RWML", () => {
     created = 0;
     let rated = 0;
     const { engine, asked } = recording(start);
-    const question = worldQuestion(tokenizer, style, "all");
+    const question = worldQuestion(tokenizer, style);
     let updates: readonly FinishedRwmlUpdate[] = [];
     const options = rwmlConfig(findEnvKind("household")).parse({
       ...{ env: config.env, prompt: config.prompt, model: { start: "nowhere" }, updates: 1 },

@@ -137,7 +137,7 @@ async function filterTriplets(
     seed,
   });
   try {
-    const question = worldQuestion(tokenizer, setup.style, setup.style.history);
+    const question = worldQuestion(tokenizer, setup.style);
     const samples = mergeContinuations(fitted.map((triplet) => answerSequence(question, triplet)));
     await fitSamples(
       engine,

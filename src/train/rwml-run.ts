@@ -57,7 +57,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
     });
     const engine = running.own(model.engine);
     const style = promptStyle(environment.prompt, config.prompt, model.tokenizer);
-    const question = worldQuestion(model.tokenizer, style, style.history);
+    const question = worldQuestion(model.tokenizer, style);
     if (checkpoint === undefined) {
       // A server's own model was already saved for its tokenizer.
       if (!("served" in start)) await engine.save(join(folder, REFERENCE), { optimizer: false });

@@ -47,7 +47,7 @@ export function reactDialogue(
   };
   const answerTo = (at: number, text: string): readonly PromptPiece[] => {
     const shown = piece(at === view.steps.length - 1 ? "observation" : "history", text);
-    const [before, after] = style.around;
+    const [before, after] = style.around ?? ["", ""];
     return [piece("template", before), shown, piece("template", after)].filter(
       (one) => one.text !== "" || one === shown,
     );
