@@ -8,8 +8,8 @@
  *
  * Measured in the paper's form (two steps of history, one sequence per step, so that observations
  * are appended) and in the merged form (whole history, one sequence per episode, which holds them
- * anyway). With `--form chat`, conversations against the merged form, both with PaW, interleaved;
- * both models are untrained and all episodes have 12 steps, so that they differ in nothing else.
+ * anyway). With `--form chat`, conversations against the merged form, both with PaW, interleaved.
+ * Two models act differently, so episodes end after 6 steps, and times and tokens are per step.
  *
  *   update_ratio       time of scoring, preparing and learning with PaW ÷ without
  *   observation_share  tokens trained on with PaW ÷ without, minus 1: the appended ones
@@ -20,9 +20,9 @@
  *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole
  *                      update; here at each update, in a run every gradients.every updates;
  *                      excluded from the other numbers
- *   chat_ratio         time of the whole update, chat ÷ compact; no more than chat_tokens if a
- *                      conversation costs its extra tokens and nothing else
- *   chat_tokens        tokens trained on, chat ÷ compact
+ *   chat_ratio         time of the whole update per step, chat ÷ compact; no more than chat_tokens
+ *                      if a conversation costs its extra tokens and nothing else
+ *   chat_tokens        tokens trained on per step, chat ÷ compact
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -105,6 +105,8 @@ function createMeter() {
 
 /** One update of one arm. */
 interface Measured {
+  /** Steps of the episodes. */
+  readonly steps: number;
   readonly update: number;
   readonly rollout: number;
   readonly measure: number;
@@ -121,14 +123,14 @@ interface Trainer {
   close(): Promise<void>;
 }
 
-async function prepare(prompt: PromptOptions, untrained = false): Promise<Trainer> {
+async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-overhead-"));
   const config = trainConfig(findEnvKind(laptop.env.name)).parse({
     ...laptop,
     prompt,
     groups: Number(options.groups),
     gradients: { every: 1 },
-    ...(untrained && { stepLimit: 12, invalidActionLimit: undefined }),
+    ...(short && { stepLimit: 6, invalidActionLimit: undefined }),
   });
   const environment = openEnvironment({ ...config.env, name: laptop.env.name });
   const style = promptStyle(environment.prompt, config.prompt);
@@ -148,7 +150,7 @@ async function prepare(prompt: PromptOptions, untrained = false): Promise<Traine
     environment,
     style,
     policy: expertPolicy(environment.expert!),
-    tasks: environment.tasks("train").slice(0, untrained ? 1 : Number(options.episodes)),
+    tasks: environment.tasks("train").slice(0, Number(options.episodes)),
     groupSize: 1,
     seed: 0,
   });
@@ -157,7 +159,7 @@ async function prepare(prompt: PromptOptions, untrained = false): Promise<Traine
     engine,
     episodes,
     { tokenizer, style },
-    { ...config.warmStart.sft, epochs: untrained ? 0 : 1, seed: 0 },
+    { ...config.warmStart.sft, epochs: 1, seed: 0 },
   );
   const run = createRun(
     { folder: join(folder, "run"), kind: "train", seed: 0, config },
@@ -200,8 +202,9 @@ async function prepare(prompt: PromptOptions, untrained = false): Promise<Traine
       },
     );
     const all = (performance.now() - begin) / 1000;
-    const { seconds, learnt } = finished!;
+    const { seconds, learnt, groups } = finished!;
     return {
+      steps: groups.flatMap(({ episodes }) => episodes.flatMap((one) => one.steps)).length,
       update: seconds.score + seconds.prepare + seconds.learn,
       rollout: seconds.rollout,
       measure: seconds.measure,
@@ -266,10 +269,10 @@ async function measureChat(): Promise<Record<string, number>> {
   const over = (of: (one: Measured) => number): number =>
     Number(median(pairs.map((pair) => of(pair.chat) / of(pair.compact))).toFixed(4));
   return {
-    chat_ratio: over(({ whole }) => whole),
-    chat_tokens: over(({ tokens }) => tokens),
-    chat_rollout_ratio: over(({ rollout: seconds }) => seconds),
-    chat_update_ratio: over(({ update }) => update),
+    chat_ratio: over(({ whole, steps }) => whole / steps),
+    chat_tokens: over(({ tokens, steps }) => tokens / steps),
+    chat_rollout_ratio: over(({ rollout: seconds, steps }) => seconds / steps),
+    chat_update_ratio: over(({ update, steps }) => update / steps),
   };
 }
 

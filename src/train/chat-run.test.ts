@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openEnvironment } from "../envs/open.js";
+import { registerEnv } from "../envs/registry.js";
+import { guessKind } from "../envs/tool-env-testing.js";
 import type { Episode } from "../rollout/episode.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { openRun } from "../runs/run-folder.js";
@@ -12,6 +14,7 @@ import { promptStyle } from "../text/prompt.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { mergeContinuations } from "../update/merge.js";
 import { actionSequences, transitionsOf } from "../update/transitions.js";
+import { trainConfig } from "./config.js";
 import { openSavedModel } from "./open-model.js";
 import { replayRun } from "./replay.js";
 import { trainRun } from "./run.js";
@@ -20,6 +23,8 @@ import { tinyConfig } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-chat-run-"));
 afterAll(() => rmSync(parent, { recursive: true }));
+
+const guess = guessKind();
 
 const config = (changes: Record<string, unknown> = {}) =>
   tinyConfig({
@@ -134,6 +139,31 @@ it("a conversation with a limit starts anew where it is cut, and is replayed", a
   );
   expect(anew.length).toBeGreaterThan(0);
   expect(anew.length).toBeLessThan(transitions.length - episodes.length);
+  for await (const { divergences } of replayRun(openRun(folder, fail), {
+    losses: true,
+    tolerance: 1e-3,
+  }))
+    expect(divergences).toEqual([]);
+}, 120_000);
+
+it("learns to call a tool, and is replayed", async () => {
+  registerEnv(guess);
+  const folder = join(parent, "tools");
+  const tools = trainConfig(guess).parse({
+    ...config({ updates: 1, paw: { alpha: 1 } }),
+    env: { name: guess.name },
+    model: { start: "tiny", maxContext: 512 },
+    warmStart: { episodes: 64, sft: { epochs: 6, batch: 8, optimizer: { learningRate: 3e-3 } } },
+    maxTokens: 24,
+  });
+  await trainRun(tools, { folder });
+  const steps = episodesOf(folder).flatMap((episode) => episode.steps);
+  const called = steps.filter(({ valid }) => valid);
+  expect(called.length).toBeGreaterThan(steps.length / 2);
+  for (const { response, action } of called) {
+    expect(response).toMatch(/^\{"name":"guess","arguments":\{"number":\d\}\}$/);
+    expect(action).toMatch(/^\{"tool":"guess","arguments":\{"number":\d\}\}$/);
+  }
   for await (const { divergences } of replayRun(openRun(folder, fail), {
     losses: true,
     tolerance: 1e-3,
