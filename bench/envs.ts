@@ -22,7 +22,7 @@ async function measureRecording(): Promise<{ record_1000_s: number; record_1000_
       groupSize: 8,
       seed: 0,
       policy: randomPolicy(),
-      style: promptStyle(environment.promptFamily, { style: "full" }),
+      style: promptStyle(environment.prompt, { style: "full" }),
     },
     { folder: join(folder, "run"), config: {} },
   );

@@ -4,11 +4,12 @@
  * weights unchanged for the next one.
  *
  *   npm run bench -- paw-overhead [--rounds 15] [--groups 16] [--threads 2] \
- *     [--form steps|merged|both]
+ *     [--form steps|merged|both|chat]
  *
  * Measured in the paper's form (two steps of history, one sequence per step, so that observations
  * are appended) and in the merged form (whole history, one sequence per episode, which holds them
- * anyway).
+ * anyway). With `--form chat`, conversations against the merged form, both with PaW, interleaved.
+ * Two models act differently, so episodes end after 6 steps, and times and tokens are per step.
  *
  *   update_ratio       time of scoring, preparing and learning with PaW ÷ without
  *   observation_share  tokens trained on with PaW ÷ without, minus 1: the appended ones
@@ -19,6 +20,9 @@
  *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole
  *                      update; here at each update, in a run every gradients.every updates;
  *                      excluded from the other numbers
+ *   chat_ratio         time of the whole update per step, chat ÷ compact; no more than chat_tokens
+ *                      if a conversation costs its extra tokens and nothing else
+ *   chat_tokens        tokens trained on per step, chat ÷ compact
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -33,7 +37,7 @@ import { findEnvKind } from "../src/envs/registry.js";
 import { expertPolicy } from "../src/rollout/policies/expert.js";
 import { rollout } from "../src/rollout/rollout.js";
 import { createRun } from "../src/runs/run-folder.js";
-import { promptStyle } from "../src/text/prompt.js";
+import { type PromptOptions, promptStyle } from "../src/text/prompt.js";
 import { buildTokenizer } from "../src/text/tokenizer-builder.js";
 import { trainConfig } from "../src/train/config.js";
 import { updateMetrics } from "../src/train/metrics.js";
@@ -101,6 +105,8 @@ function createMeter() {
 
 /** One update of one arm. */
 interface Measured {
+  /** Steps of the episodes. */
+  readonly steps: number;
   readonly update: number;
   readonly rollout: number;
   readonly measure: number;
@@ -109,18 +115,28 @@ interface Measured {
   readonly tokens: number;
 }
 
-/** Measures both arms in one form of prompts. */
-async function measure(history: 2 | "all"): Promise<Record<string, number>> {
+type Loss = "cmae" | "off";
+
+/** A model that acts like one in training, in one form of prompts. */
+interface Trainer {
+  once(loss: Loss, round: number): Promise<Measured>;
+  close(): Promise<void>;
+}
+
+async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-overhead-"));
   const config = trainConfig(findEnvKind(laptop.env.name)).parse({
     ...laptop,
-    prompt: { ...laptop.prompt, history },
+    prompt,
     groups: Number(options.groups),
     gradients: { every: 1 },
+    ...(short && { stepLimit: 6, invalidActionLimit: undefined }),
   });
   const environment = openEnvironment({ ...config.env, name: laptop.env.name });
-  const style = promptStyle(environment.promptFamily, config.prompt);
-  const tokenizer = buildTokenizer(await worldTexts(environment, style));
+  const style = promptStyle(environment.prompt, config.prompt);
+  const tokenizer = buildTokenizer(await worldTexts(environment, style), {
+    chat: prompt.style === "chat",
+  });
   const engine = await createEmbeddedEngine({
     model: {
       preset: "tiny",
@@ -158,7 +174,7 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
     create: () => envMeter.watch(environment.create()),
   };
 
-  const once = async (loss: "cmae" | "off", round: number): Promise<Measured> => {
+  const once = async (loss: Loss, round: number): Promise<Measured> => {
     engineMeter.take();
     envMeter.take();
     const begin = performance.now();
@@ -186,8 +202,9 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
       },
     );
     const all = (performance.now() - begin) / 1000;
-    const { seconds, learnt } = finished!;
+    const { seconds, learnt, groups } = finished!;
     return {
+      steps: groups.flatMap(({ episodes }) => episodes.flatMap((one) => one.steps)).length,
       update: seconds.score + seconds.prepare + seconds.learn,
       rollout: seconds.rollout,
       measure: seconds.measure,
@@ -197,6 +214,19 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
     };
   };
 
+  return {
+    once,
+    async close() {
+      run.finish("done");
+      await engine.dispose();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** Measures both arms in one form of prompts. */
+async function measure(history: 2 | "all"): Promise<Record<string, number>> {
+  const { once, close } = await prepare({ style: "compact", history });
   const pairs: { readonly paw: Measured; readonly plain: Measured }[] = [];
   for (let round = 0; round <= rounds; round++) {
     // Alternating order, so that warm-up effects favour neither.
@@ -207,9 +237,7 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
     console.error(JSON.stringify({ history, round, ...pair }));
     if (round > 0) pairs.push(pair);
   }
-  run.finish("done");
-  await engine.dispose();
-  rmSync(folder, { recursive: true });
+  await close();
   const over = (of: (pair: (typeof pairs)[number]) => number): number =>
     Number(median(pairs.map(of)).toFixed(4));
   return {
@@ -223,12 +251,39 @@ async function measure(history: 2 | "all"): Promise<Record<string, number>> {
   };
 }
 
-/** Runs both forms. */
+/** Measures conversations against compact prompts with the whole history. */
+async function measureChat(): Promise<Record<string, number>> {
+  const compact = await prepare({ style: "compact", history: "all" }, true);
+  const chat = await prepare({ style: "chat" }, true);
+  const pairs: { readonly chat: Measured; readonly compact: Measured }[] = [];
+  for (let round = 0; round <= rounds; round++) {
+    const chatFirst = round % 2 === 0;
+    const first = await (chatFirst ? chat : compact).once("cmae", round);
+    const second = await (chatFirst ? compact : chat).once("cmae", round);
+    const pair = chatFirst ? { chat: first, compact: second } : { chat: second, compact: first };
+    console.error(JSON.stringify({ round, ...pair }));
+    if (round > 0) pairs.push(pair);
+  }
+  await compact.close();
+  await chat.close();
+  const over = (of: (one: Measured) => number): number =>
+    Number(median(pairs.map((pair) => of(pair.chat) / of(pair.compact))).toFixed(4));
+  return {
+    chat_ratio: over(({ whole, steps }) => whole / steps),
+    chat_tokens: over(({ tokens, steps }) => tokens / steps),
+    chat_rollout_ratio: over(({ rollout: seconds, steps }) => seconds / steps),
+    chat_update_ratio: over(({ update, steps }) => update / steps),
+  };
+}
+
+/** Runs the forms that were asked for. */
 export async function main(): Promise<Record<string, number | string>> {
   const load = loadavg()[0]!;
-  const steps = options.form === "merged" ? {} : await measure(2);
-  const merged = options.form === "steps" ? {} : await measure("all");
+  const { form } = options;
+  const steps = form === "steps" || form === "both" ? await measure(2) : {};
+  const merged = form === "merged" || form === "both" ? await measure("all") : {};
   return {
+    ...(form === "chat" && (await measureChat())),
     ...steps,
     ...Object.fromEntries(Object.entries(merged).map(([name, value]) => [`merged_${name}`, value])),
     machine: `${cpus().length} × ${cpus()[0]!.model}, Node ${process.version}, ${options.threads} threads`,

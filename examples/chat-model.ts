@@ -17,7 +17,7 @@ await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
 
 const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 const environment = openEnvironment({ name: "household" });
-const style = promptStyle(environment.promptFamily);
+const style = promptStyle(environment.prompt);
 const groups = await rollout({
   environment,
   style,

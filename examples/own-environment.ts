@@ -37,7 +37,7 @@ export const guess = pawl.defineEnv({
     name: "guess",
     stepLimit: 10,
     maxReturn: 1,
-    promptFamily: "house",
+    prompt: { instructions: "You guess a number. Say for example: guess 7." },
     create: () => createGuess(largest),
   }),
 });

@@ -16,7 +16,7 @@ const environment = openEnvironment({ name: "household" });
 const groups = await rollout({
   environment,
   policy: curious,
-  style: promptStyle(environment.promptFamily),
+  style: promptStyle(environment.prompt),
   tasks: environment.tasks("train").slice(0, 8),
   groupSize: 2,
   seed: 0,

@@ -10,7 +10,7 @@ import {
 } from "pawl";
 
 const environment = openEnvironment({ name: "household", noise: "ids" });
-const style = promptStyle(environment.promptFamily, { style: "full" });
+const style = promptStyle(environment.prompt, { style: "full" });
 const tasks = environment.tasks("valid_unseen").slice(0, 12);
 
 for (const policy of [randomPolicy(), expertPolicy(environment.expert!)]) {

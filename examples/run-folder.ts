@@ -18,7 +18,7 @@ await recordRollout(
   {
     environment,
     policy: epsilonPolicy(expertPolicy(environment.expert!), 0.3),
-    style: promptStyle(environment.promptFamily),
+    style: promptStyle(environment.prompt),
     tasks: chooseTasks(environment, { split: "train", groups: 3, seed: 7 }),
     groupSize: 2,
     seed: 7,

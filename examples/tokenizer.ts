@@ -13,7 +13,7 @@ import {
 } from "pawl";
 
 const environment = openEnvironment({ name: "household" });
-const style = promptStyle(environment.promptFamily, { style: "compact" });
+const style = promptStyle(environment.prompt, { style: "compact" });
 const groups = await rollout({
   environment,
   style,

@@ -42,8 +42,8 @@ export { connectRemoteEngine } from "./engine/remote/remote-engine.js";
 export type { RemoteOptions } from "./engine/remote/remote-model.js";
 export { type SamplerOptions, withSampler } from "./engine/sampler/sampler-engine.js";
 export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
+export { defineEnv, defineToolEnv, type ToolEnvKind } from "./envs/define-env.js";
 export {
-  defineEnv,
   type Env,
   EnvError,
   type Environment,
@@ -68,11 +68,12 @@ export {
 } from "./envs/tasks/rewards.js";
 export { defineTaskEnv, type TaskWorld } from "./envs/tasks/task-env.js";
 export type { GivenTask, TaskRecord, TaskSource } from "./envs/tasks/task-record.js";
+export type { RemoteToolEnv, ToolEnv, ToolEnvironment, ToolExpert } from "./envs/tool-env.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
+export type { LoadedPlugin } from "./loaded-plugins.js";
 export { fetchModel } from "./models/fetch-model.js";
 export type { FetchedModel, FetchOptions, ModelOrigin } from "./models/model-origin.js";
-export type { LoadedPlugin } from "./loaded-plugins.js";
 export type { Expr, Objective } from "./objectives/expression.js";
 export * as expression from "./objectives/expression.js";
 export { derivative } from "./objectives/expression-derivative.js";
@@ -149,8 +150,8 @@ export {
   encodeResponse,
 } from "./text/encode.js";
 export {
+  type EnvPrompt,
   type PieceOrigin,
-  type PromptFamily,
   type PromptOptions,
   type PromptPiece,
   type PromptStyle,
@@ -160,6 +161,7 @@ export {
   promptText,
   registerPromptStyle,
 } from "./text/prompt.js";
+export { PromptError } from "./text/prompt-template.js";
 export type { Sequence, Span, SpanKind } from "./text/sequence.js";
 export type { PromptStyleKind, StyleSlots } from "./text/style-plugins.js";
 export {
@@ -170,6 +172,7 @@ export {
   type TokenizerFiles,
 } from "./text/tokenizer.js";
 export { buildTokenizer } from "./text/tokenizer-builder.js";
+export type { Tool, ToolCall } from "./text/tool.js";
 export { type TrainConfig, trainConfig } from "./train/config.js";
 export { type EvaluationOptions, evaluate, successInterval } from "./train/evaluate.js";
 export { type RlContext, trainRl } from "./train/rl.js";

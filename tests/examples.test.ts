@@ -11,6 +11,7 @@ const prints: Readonly<Record<string, RegExp>> = {
   "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
   "engine.ts": /The pawl lets the wheel turn one way only\./,
   "own-environment.ts": /^$/,
+  "tool-environment.ts": /^$/,
   "own-objective.ts": /-1 -0.5000 -0.5000[\s\S]*survives JSON: true/,
   "plugin.ts": /^$/,
   "own-policy.ts": /16 episodes, \d+ different actions/,

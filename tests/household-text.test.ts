@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { household } from "../src/envs/household/household.js";
+import { housePrompt } from "../src/envs/household/prompt.js";
 import type { Episode } from "../src/rollout/episode.js";
 import { chatPolicy } from "../src/rollout/policies/chat.js";
 import { expertPolicy } from "../src/rollout/policies/expert.js";
@@ -21,7 +22,7 @@ async function episodes(split: string, count: number, prompt: PromptOptions): Pr
   const groups = await rollout({
     environment,
     policy: epsilonPolicy(expertPolicy(environment.expert!), 0.3),
-    style: promptStyle("house", prompt),
+    style: promptStyle(housePrompt, prompt),
     tasks: environment.tasks(split).slice(0, count),
     groupSize: 1,
     seed: 1,
@@ -53,7 +54,7 @@ describe("a tokenizer built from the household's own text", () => {
   });
 
   it("makes an episode one stream of ids", async () => {
-    const style = promptStyle("house", compact);
+    const style = promptStyle(housePrompt, compact);
     const [episode] = await episodes("train", 1, compact);
     const tokenizer = buildTokenizer(textsOf(episode!));
     const { steps } = episode!;
@@ -77,7 +78,7 @@ it("a chat model plays, reflects on its failures, and reads its reflections in l
     response.end(JSON.stringify({ choices: [{ message: { content } }] }));
   });
   try {
-    const style = promptStyle("house");
+    const style = promptStyle(housePrompt);
     const groups = await rollout({
       environment,
       policy: chatPolicy(

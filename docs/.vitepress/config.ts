@@ -42,6 +42,7 @@ export default defineConfig({
         items: [
           page("Settings and resuming", "/settings"),
           page("Where models come from", "/models"),
+          page("Prompts and conversations", "/prompts"),
           page("Advantages and the critic", "/advantages"),
           page("World models", "/world-models"),
           page("RWML", "/rwml"),

@@ -13,7 +13,7 @@ import { comparedLosses, gradientShares, noisySteps } from "./gradient-shares.js
 /** The expert's episodes in a house, tokenized with a tokenizer trained on them. */
 async function recorded(noise: "all" | "off") {
   const environment = openEnvironment({ name: "household", noise });
-  const style = promptStyle(environment.promptFamily, { style: "compact" });
+  const style = promptStyle(environment.prompt, { style: "compact" });
   const tokenizer = buildTokenizer(await worldTexts(environment, style));
   const episodes: Episode[] = [];
   await play({

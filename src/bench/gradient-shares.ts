@@ -75,8 +75,9 @@ function noisyStep(
 ): NoisyStep | undefined {
   const span = sequence?.spans.find(({ kind }) => kind === "observation");
   if (sequence === undefined || span === undefined) return undefined;
-  const { ids } = sequence;
   const { start } = span;
+  const end = sequence.spans.findLast(({ kind }) => kind === "observation")!.end;
+  const ids = sequence.ids.slice(0, end);
   let at = 0;
   const noisy = ids.slice(start).map((id) => {
     const text = tokenizer.decode([id]);

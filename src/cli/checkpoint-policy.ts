@@ -8,7 +8,13 @@ import { differences } from "../config/settings-tree.js";
 import type { FetchOptions } from "../models/model-origin.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import type { Policy } from "../rollout/policy.js";
-import type { PromptStyle } from "../text/prompt.js";
+import { conversationNotice } from "../text/conversation.js";
+import {
+  type EnvPrompt,
+  type PromptOptions,
+  type PromptStyle,
+  promptStyle,
+} from "../text/prompt.js";
 import { engineChoice, engineFor } from "../train/engine-choice.js";
 import { type EngineOptions, engineOptions } from "../train/engines.js";
 import { openModel } from "../train/open-model.js";
@@ -107,14 +113,20 @@ export async function checkpointPolicy(
     readonly engine: EngineOptions;
     readonly temperature: number;
     readonly maxTokens: number;
+    readonly prompt: PromptOptions;
   },
-  style: PromptStyle,
+  words: EnvPrompt | undefined,
+  onNotice: (message: string) => void,
   fetching: FetchOptions = {},
-): Promise<{ readonly policy: Policy; close(): Promise<void> }> {
+): Promise<{ readonly policy: Policy; readonly style: PromptStyle; close(): Promise<void> }> {
   const { engine: settings, temperature, maxTokens } = options;
   const { weights, tokenizer } = await findModel(checkpoint, fetching);
   const model = await openModel({ start: { folder: weights, tokenizer }, engine: settings });
+  const style = promptStyle(words, options.prompt, model.tokenizer);
+  const notice = conversationNotice(model.tokenizer, style);
+  if (notice !== undefined) onNotice(notice);
   return {
+    style,
     policy: enginePolicy({ ...model, style, batch: BATCH, sampling: { temperature, maxTokens } }),
     close: () => model.engine.dispose(),
   };

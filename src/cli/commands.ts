@@ -7,6 +7,7 @@ import { envCheck } from "./env-check.js";
 import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
 import { envNew } from "./env-new.js";
+import { envPrompt } from "./env-prompt.js";
 import { envReplay } from "./env-replay.js";
 import { evaluate } from "./eval.js";
 import { exportCommand } from "./export.js";
@@ -55,6 +56,7 @@ export const commands: readonly Command[] = [
   envList,
   envInfo,
   envNew,
+  envPrompt,
   envCheck,
   envReplay,
   wmData,

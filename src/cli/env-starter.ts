@@ -98,7 +98,11 @@ export const ${camel(name)} = defineEnv({
     // Most steps of an episode, and the largest sum of its rewards.
     stepLimit: 6,
     maxReturn: 1,
-    promptFamily: "house",
+    // Optional: what the policy is told about this world; pawl env prompt shows it.
+    prompt: {
+      instructions:
+        "A number is hidden. You act with: guess NUMBER. After a guess you are told whether the number is higher or lower.",
+    },
     create: () => createWorld(largest),
     // Optional: teachers. An expert may look at everything, a seeker knows only what has been
     // seen, so a model can imitate it. Without either, start from a model that can already act.

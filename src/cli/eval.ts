@@ -62,13 +62,19 @@ export const evaluate = defineCommand({
     const chosen: PolicyConfig = settings.policy ?? { name: "expert", epsilon: 0 };
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
     const tasks = evaluationTasks(environment, split, settings.tasks);
-    const style = promptStyle(environment.promptFamily, settings.prompt);
     const folder = out ?? defaultRunFolder("eval", environment.name);
     const asker = checkpoint === undefined && chosen.name === "human" ? createAsker(io) : undefined;
     const model =
       checkpoint === undefined
         ? undefined
-        : await checkpointPolicy(checkpoint, settings, style, fetchingOf(io, signal));
+        : await checkpointPolicy(
+            checkpoint,
+            settings,
+            environment.prompt,
+            (message) => warn(io, message),
+            fetchingOf(io, signal),
+          );
+    const style = model?.style ?? promptStyle(environment.prompt, settings.prompt);
     const progress = asker === undefined ? rolloutProgress(io, tasks.length, 1) : undefined;
     try {
       const policy =

@@ -54,7 +54,6 @@ export const rollout = defineCommand({
       asker ??= createAsker(io);
       return askPerson(situation, asker, io, signal);
     };
-    const style = promptStyle(environment.promptFamily, settings.prompt);
     const { checkpoint } = settings;
     if (checkpoint !== undefined && settings.policy !== undefined)
       throw new ConfigError("--checkpoint: contradicts --policy; give only one of them");
@@ -62,7 +61,14 @@ export const rollout = defineCommand({
     const model =
       checkpoint === undefined
         ? undefined
-        : await checkpointPolicy(checkpoint, settings, style, fetchingOf(io, signal));
+        : await checkpointPolicy(
+            checkpoint,
+            settings,
+            environment.prompt,
+            (message) => warn(io, message),
+            fetchingOf(io, signal),
+          );
+    const style = model?.style ?? promptStyle(environment.prompt, settings.prompt);
     const policy = model?.policy ?? createPolicy(chosen, { environment, style, ask });
     const progress =
       model === undefined && chosen.name === "human"

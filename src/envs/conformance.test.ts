@@ -74,7 +74,6 @@ const corridor: Environment = {
   splits: ["train", "test"],
   stepLimit: 20,
   maxReturn: 1,
-  promptFamily: "house",
   tasks(split) {
     if (!this.splits.includes(split)) {
       throw new EnvError(`corridor has no split "${split}"; it has train and test`);

@@ -8,7 +8,8 @@
  */
 import type { z } from "zod";
 import { UserError } from "../errors.js";
-import type { PromptFamily } from "../text/prompt.js";
+import type { EnvPrompt } from "../text/env-prompt.js";
+import type { Tool } from "../text/tool.js";
 import type { EnvLimits } from "./limits.js";
 import type { ReplayResult, TraceWorld } from "./trace.js";
 
@@ -51,6 +52,8 @@ interface EnvFacts {
   readonly taskType: string;
   /** The actions that would be carried out now, sorted; absent if they cannot be listed. */
   admissibleActions?(): readonly string[];
+  /** The tools to act with, if actions are tool calls (`tool-env.ts`); known after `reset`. */
+  tools?(): readonly Tool[];
   /** Whether the action is irreversible (a purchase, an answer); absent if none is. */
   irreversible?(action: string): boolean;
   /** Facts about the initial state that a world model may know and the policy may not. */
@@ -97,13 +100,14 @@ export interface Environment {
   readonly stepLimit: number;
   /** The largest return an episode can have: R_max of PaW eq. 10. */
   readonly maxReturn: number;
-  readonly promptFamily: PromptFamily;
   /** What becomes of white space inside an action (default: it is kept as it was written). */
   readonly whiteSpace?: "keep" | "collapse";
   /** Whether any text is an action, so that none is invalid, as where questions are answered. */
   readonly freeText?: boolean;
   /** Limits on time and length (default: those of `limits.ts`); configurations set them. */
   readonly limits?: EnvLimits;
+  /** What it tells the policy, and how; default: a neutral wording. */
+  readonly prompt?: EnvPrompt;
   /** The tasks of a split in their fixed order; an unknown split is an `EnvError`. */
   tasks(split: string): readonly Task[];
   /** The task with this id; an unknown id is an `EnvError`. */
@@ -134,11 +138,6 @@ export interface EnvKind<Options extends z.ZodObject = z.ZodObject> {
   open(options: z.output<Options>): Environment;
   /** Which data there is, and how to get what is missing, for `pawl env info`. */
   describe?(options: z.output<Options>): readonly string[];
-}
-
-/** An environment kind with the type of its options inferred from the schema. */
-export function defineEnv<Options extends z.ZodObject>(kind: EnvKind<Options>): EnvKind<Options> {
-  return kind;
 }
 
 /** A problem with an environment, its data or its tasks, shown to the user as it is. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { defineEnv, EnvError } from "./env.js";
+import { defineEnv } from "./define-env.js";
+import { EnvError } from "./env.js";
 import { envKinds, findEnvKind, registerEnv } from "./registry.js";
 
 function kindNamed(name: string) {

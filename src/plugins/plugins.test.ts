@@ -32,7 +32,7 @@ const coin = defineEnv({
   summary: "a coin",
   options: z.strictObject({ sides: z.int().min(2).default(2).describe("sides of the coin") }),
   open: ({ sides }) => ({
-    ...lists, name: "${name}", stepLimit: 3, maxReturn: 1, promptFamily: "house",
+    ...lists, name: "${name}", stepLimit: 3, maxReturn: 1,
     create() {
       let over = true;
       return {
@@ -165,7 +165,9 @@ describe("a plugin's prompt style", () => {
       ),
     );
     const help = await runCli(["rollout", "--plugin", path, "--help"]);
-    expect(help.stdout).toMatch(/--prompt\.style full\|compact\|terse[\s\S]*terse: few words/);
+    expect(help.stdout).toMatch(
+      /--prompt\.style full\|compact\|chat\|terse[\s\S]*terse: few words/,
+    );
     const out = join(folder, "terse");
     const asked = ["--prompt.style", "terse", "--prompt.history", "7"];
     const small = ["--groups", "1", "--group-size", "1", "--out", out];

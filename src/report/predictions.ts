@@ -96,7 +96,9 @@ const hasObservation = ({ sequence }: Step): boolean =>
 function targetsOf({ sequence }: Step) {
   const { ids, spans } = sequence!;
   const { start } = spans.find((span) => span.kind === "observation")!;
-  return { ids, start, targets: Uint8Array.from(ids, (_, i) => (i >= start ? 1 : 0)) };
+  const { end } = spans.findLast((span) => span.kind === "observation")!;
+  const shown = ids.slice(0, end);
+  return { ids: shown, start, targets: Uint8Array.from(shown, (_, i) => (i >= start ? 1 : 0)) };
 }
 
 function maskOf(logprob: number, paw: PawOptions): { kept?: boolean } {

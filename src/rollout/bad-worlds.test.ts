@@ -46,7 +46,6 @@ function environmentOf(spoil: Spoil, limits: EnvLimits = DEFAULT_LIMITS): Enviro
     splits: ["train"],
     stepLimit: 5,
     maxReturn: 1,
-    promptFamily: "house",
     limits,
     tasks: () => tasks,
     task: (id) => tasks.find((task) => task.id === id)!,
@@ -72,7 +71,7 @@ function environmentOf(spoil: Spoil, limits: EnvLimits = DEFAULT_LIMITS): Enviro
   };
 }
 
-const style = promptStyle("house", { style: "compact" });
+const style = promptStyle(undefined, { style: "compact" });
 const policy: Policy = {
   name: "on",
   batch: 100,

@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { mixSeed } from "../random.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
+import type { Tool } from "../text/tool.js";
 import { verbatimAction } from "../text/verbatim.js";
 import type { Episode, Step, StopReason } from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
@@ -56,6 +57,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   let firstObservation = "";
   let observation = "";
   let initialContext: string | undefined;
+  let tools: readonly Tool[] | undefined;
   let total = 0;
   let invalid = 0;
   let last: StepResult | undefined;
@@ -90,6 +92,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     const first = await world.reset(task, plan.seed);
     firstObservation = checkText(first, "the first observation", limits);
     goal = checkText(env.goal, "the goal", limits);
+    tools = env.tools?.();
     observation = firstObservation;
     initialContext = env.initialContext?.();
   } catch (error) {
@@ -105,7 +108,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       if (env === undefined) throw new Error("the episode is over: it never started");
       const index = steps.length;
       const admissible = checkAdmissible(env.admissibleActions?.());
-      const seen = { goal, observation, firstObservation, admissible, index };
+      const seen = { goal, observation, firstObservation, admissible, index, tools };
       const render = lazily(() => style.render({ steps: steps.slice(0, index), ...seen }));
       rendered = render;
       // Spread last: V8 builds such objects a hundred times faster.
@@ -119,7 +122,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         },
         seed: mixSeed(plan.seed, index),
         env,
-        format: style.format,
+        format: (action) => style.format(action),
         ...seen,
       };
     },
@@ -128,15 +131,17 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         finish("context-limit");
         return;
       }
-      const parsed = style.parse(reply.response);
+      const parsed = style.parse(reply.response, tools);
       const action =
-        plan.environment.whiteSpace === "collapse"
+        tools !== undefined || plan.environment.whiteSpace === "collapse"
           ? parsed.action
           : verbatimAction(reply.response, parsed.action);
       const wellFormed = parsed.wellFormed && reply.cut !== true;
       let sequence: Sequence | undefined;
       try {
-        const answer = checkStep(await world!.step(action), limits);
+        const { problem } = parsed;
+        const stepped = problem === undefined ? await world!.step(action) : refusal(problem);
+        const answer = checkStep(stepped, limits);
         sequence = reply.encode?.(answer.observation, answer.done);
         last = answer;
       } catch (error) {
@@ -177,6 +182,11 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       await left?.close();
     },
   };
+}
+
+/** What answers a tool call that cannot be read: nothing happens in the world. */
+function refusal(problem: string): StepResult {
+  return { observation: problem, reward: 0, done: false, info: { valid: false, success: false } };
 }
 
 /** Longer reasons, such as ones that quote a whole observation, are cut. */

@@ -2,6 +2,7 @@
 import type { Env, RemoteEnv, Task } from "../envs/env.js";
 import type { PromptPiece } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
+import type { Tool } from "../text/tool.js";
 import type { Episode, Step } from "./episode.js";
 
 /** Everything a policy may look at before it acts. */
@@ -18,6 +19,8 @@ export interface Situation {
   readonly steps: readonly Step[];
   /** The actions that would be carried out now, if the environment lists them. */
   readonly admissible: readonly string[] | undefined;
+  /** The tools to act with, if the environment offers any. */
+  readonly tools?: readonly Tool[] | undefined;
   /** The rendered prompt. */
   readonly prompt: readonly PromptPiece[];
   /** Seed of this decision: the same seed and situation give the same reply. */
@@ -33,7 +36,7 @@ export interface Reply {
   readonly response: string;
   /** If the policy is our own model: returns the step's token ids once its outcome is known. */
   readonly encode?: (observation: string, done: boolean) => Sequence;
-  /** The prompt that was actually used, if the policy made its own (ReAct, Reflexion). */
+  /** The prompt that was actually used, if the policy made its own (ReAct, Reflexion, a cut one). */
   readonly prompt?: readonly PromptPiece[];
   /** The policy was made to take a random action here. */
   readonly strayed?: true;

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { EngineFailure } from "../engine/ask.js";
 import type { Env, Environment, RemoteEnv, Task } from "../envs/env.js";
 import { EnvError } from "../envs/env.js";
+import { housePrompt } from "../envs/household/prompt.js";
 import { promptStyle } from "../text/prompt.js";
 import type { Episode } from "./episode.js";
 import type { Policy, Situation } from "./policy.js";
@@ -53,13 +54,12 @@ const environment: Environment = {
   splits: ["train"],
   stepLimit: 5,
   maxReturn: 10,
-  promptFamily: "house",
   tasks: () => tasks,
   task: (id) => tasks.find((task) => task.id === id)!,
   create: counter,
 };
 
-const style = promptStyle("house", { style: "compact" });
+const style = promptStyle(housePrompt, { style: "compact" });
 
 /** A policy from a function that maps a situation to an action. */
 function scripted(choose: (situation: Situation) => string, more: Partial<Policy> = {}): Policy {
@@ -130,7 +130,7 @@ describe("rollout", () => {
   });
 
   it("counts a malformed response as invalid and still sends the action it contains", async () => {
-    const full = promptStyle("house", { style: "full" });
+    const full = promptStyle(housePrompt, { style: "full" });
     const policy: Policy = {
       ...scripted(() => ""),
       act: async (situations) => situations.map(() => ({ response: "<action>up</action>" })),
@@ -157,7 +157,7 @@ describe("rollout", () => {
 
   it("counts a truncated response as malformed in every style, but sends its action", async () => {
     for (const name of ["compact", "full"] as const) {
-      const form = promptStyle("house", { style: name });
+      const form = promptStyle(housePrompt, { style: name });
       const act: Policy["act"] = async (situations) =>
         situations.map((s) => ({ response: s.format("up"), ...(s.index === 1 && { cut: true }) }));
       const [group] = await run(

@@ -91,7 +91,7 @@ describe("a packed episode", () => {
 
   it("does not repeat the history at every step", async () => {
     const environment = openEnvironment({ name: "household", rooms: 2 });
-    const style = promptStyle(environment.promptFamily, { style: "compact", history: "all" });
+    const style = promptStyle(environment.prompt, { style: "compact", history: "all" });
     const groups = await rollout({
       environment,
       style,

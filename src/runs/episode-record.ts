@@ -92,7 +92,7 @@ function join<T>(tail: Tail<T>, before: readonly T[] = []): readonly T[] {
 }
 
 const samePiece = (a: PromptPiece, b: PromptPiece): boolean =>
-  a.origin === b.origin && a.text === b.text;
+  a.origin === b.origin && a.text === b.text && a.role === b.role && a.call === b.call;
 
 const sameSpan = (a: Span, b: Span): boolean =>
   a.kind === b.kind && a.start === b.start && a.end === b.end && a.origin === b.origin;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { housePrompt } from "../envs/household/prompt.js";
 import { encodePrompt } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { createTokenizer } from "../text/tokenizer.js";
@@ -25,7 +26,7 @@ describe("triplets", () => {
 });
 
 describe("in the compact style", () => {
-  const question = worldQuestion(tokenizer, compact, "all");
+  const question = worldQuestion(tokenizer, compact);
 
   it("question and answer are the beginning of the policy's next prompt, token for token", () => {
     for (const [i, triplet] of triplets.entries()) {
@@ -64,7 +65,7 @@ describe("in the compact style", () => {
     const bare = createTokenizer({
       tokenizer: JSON.stringify({ model: { type: "BPE", vocab: { a: 0 }, merges: [] } }),
     });
-    expect(() => worldQuestion(bare, compact, "all")).toThrow(/<\|do\|>, which is not a token/);
+    expect(() => worldQuestion(bare, compact)).toThrow(/<\|do\|>, which is not a token/);
   });
 });
 
@@ -72,8 +73,8 @@ describe("in the full style", () => {
   const { tokenizer: files, config = "{}" } = tokenizer.files;
   const ended = { ...JSON.parse(config), eos_token: "<|end|>" };
   const speaker = createTokenizer({ tokenizer: files, config: JSON.stringify(ended) });
-  const style = promptStyle("house", { style: "full" });
-  const question = worldQuestion(speaker, style, 2);
+  const style = promptStyle(housePrompt, { style: "full" });
+  const question = worldQuestion(speaker, style);
   const end = speaker.endId!;
   const read = (text: string, ...more: number[]) =>
     question.read([...speaker.encode(text, { plain: true }), ...more]);

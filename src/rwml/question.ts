@@ -43,18 +43,11 @@ export interface Question {
 }
 
 /** The question for a prompt style. */
-export function worldQuestion(
-  tokenizer: Tokenizer,
-  style: PromptStyle,
-  history: HistoryLength,
-): Question {
+export function worldQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
   return style.responseEnd === ""
-    ? proseQuestion(tokenizer, style, history)
+    ? proseQuestion(tokenizer, style)
     : streamQuestion(tokenizer, style);
 }
-
-/** How many past steps the question shows. */
-export type HistoryLength = number | "all";
 
 function streamQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
   const ends = [markers.action, markers.end].map((marker) => {
@@ -92,11 +85,11 @@ function streamQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
   };
 }
 
-function proseQuestion(tokenizer: Tokenizer, style: PromptStyle, history: HistoryLength): Question {
+function proseQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
   const ends = responseEndIds(tokenizer, style);
   return {
     stop: ends.map((end) => [end]),
-    ask: (triplet) => encodePrompt(tokenizer, style, proseOf(triplet, history)),
+    ask: (triplet) => encodePrompt(tokenizer, style, proseOf(triplet, style.history ?? "all")),
     read(tokens) {
       const response = decodeResponse(tokenizer, style, tokens);
       const ended = ends.includes(tokens.at(-1)!);
@@ -125,7 +118,7 @@ function lastTagged(response: string): string | undefined {
   return open < 0 ? undefined : response.slice(open + "<next_state>".length, close).trim();
 }
 
-function proseOf(triplet: Triplet, history: HistoryLength): readonly PromptPiece[] {
+function proseOf(triplet: Triplet, history: number | "all"): readonly PromptPiece[] {
   const view = historyOf(triplet);
   const pieces: PromptPiece[] = [];
   const say = (origin: PromptPiece["origin"], text: string): void => {

@@ -2,6 +2,7 @@
  * Fixtures for tests: an episode, its triplets, a tokenizer, and an encoder that needs no model.
  */
 import { type Encoder, normalise } from "../embeddings/encoder.js";
+import { housePrompt } from "../envs/household/prompt.js";
 import type { Episode } from "../rollout/episode.js";
 import { type PromptStyle, promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
@@ -36,7 +37,7 @@ export const episode: Episode = {
 };
 
 /** The compact style with the whole history, as for small models. */
-export const compact: PromptStyle = promptStyle("house", { style: "compact", history: "all" });
+export const compact: PromptStyle = promptStyle(housePrompt, { style: "compact", history: "all" });
 
 /** A tokenizer that can spell the episode. */
 export const tokenizer = buildTokenizer([

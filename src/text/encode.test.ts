@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { worldTexts } from "../../tests/helpers/small-world.js";
+import { housePrompt } from "../envs/household/prompt.js";
 import {
   appendObservation,
   appendResponse,
@@ -16,8 +17,8 @@ import { createTokenizer, type Tokenizer } from "./tokenizer.js";
 import { buildTokenizer } from "./tokenizer-builder.js";
 
 const plain = buildTokenizer(worldTexts);
-const compact = promptStyle("house", { style: "compact", history: "all" });
-const full = promptStyle("house");
+const compact = promptStyle(housePrompt, { style: "compact", history: "all" });
+const full = promptStyle(housePrompt);
 
 const view: PromptView = {
   goal: "put a cool plum on the shelf",

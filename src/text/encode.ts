@@ -5,9 +5,12 @@
  * response keeps the ids that were sampled: text is never tokenised again between sampling and
  * training.
  */
-import type { PromptPiece, PromptStyle } from "./prompt.js";
+import { inForm, openingFrame } from "./chat-frame.js";
+import { frameOfTurn, inConversation, isConversation, lastTurns, turnsIn } from "./conversation.js";
+import type { PromptPiece, PromptStyle } from "./prompt-style.js";
 import type { Sequence, Span, SpanKind } from "./sequence.js";
 import { type Tokenizer, TokenizerError } from "./tokenizer.js";
+import type { Tool } from "./tool.js";
 
 /** What a policy sampled: ids and, if known, the log-probability of each. */
 export interface SampledResponse {
@@ -18,42 +21,124 @@ export interface SampledResponse {
   readonly temperature?: number | undefined;
 }
 
-/** The prompt as a sequence; prose styles are put into the tokenizer's chat template. */
+/** The prompt as a sequence; conversations and prose are put into the tokenizer's chat template. */
 export function encodePrompt(
   tokenizer: Tokenizer,
   style: PromptStyle,
   pieces: readonly PromptPiece[],
 ): Sequence {
-  const framed =
-    style.responseEnd === "" && tokenizer.hasChatTemplate ? inDialogue(tokenizer, pieces) : pieces;
-  return appendPieces({ ids: [], spans: [] }, tokenizer, "prompt", framed);
+  return appendPieces(
+    { ids: [], spans: [] },
+    tokenizer,
+    "prompt",
+    framed(tokenizer, style, pieces),
+  );
+}
+
+function framed(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  pieces: readonly PromptPiece[],
+): readonly PromptPiece[] {
+  if (style.responseEnd !== "") return pieces;
+  if (!isConversation(pieces))
+    return tokenizer.hasChatTemplate ? inDialogue(tokenizer, pieces) : pieces;
+  if (tokenizer.hasChatTemplate || style.name === "chat") return inConversation(tokenizer, pieces);
+  return pieces.map((piece, at) =>
+    piece.role === undefined || at === 0 ? piece : { ...piece, text: `\n\n${piece.text}` },
+  );
+}
+
+/** A step as the next prompt continues from it. */
+export interface LastStep {
+  readonly sequence?: Sequence | undefined;
+  readonly prompt: readonly PromptPiece[];
+  readonly response: string;
+  readonly action: string;
+}
+
+/** A prompt in tokens; `pieces` if it shows less than was rendered. */
+export interface EncodedPrompt {
+  readonly sequence: Sequence;
+  readonly pieces?: readonly PromptPiece[];
+}
+
+/**
+ * The prompt of a step: made from the last step's own tokens where the style continues them, and
+ * encoded from its pieces elsewhere. A conversation that has become too long loses its oldest
+ * turns, down to half of what is allowed, so that it can be continued again for a while.
+ */
+export function stepPrompt(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  render: () => readonly PromptPiece[],
+  last: LastStep | undefined,
+  tools?: readonly Tool[],
+): EncodedPrompt {
+  const known =
+    style.continuing && last?.sequence !== undefined
+      ? nextPrompt(tokenizer, style, last.sequence, last, tools)
+      : undefined;
+  const { promptTokens: most } = style;
+  if (most === undefined) return { sequence: known ?? encodePrompt(tokenizer, style, render()) };
+  let pieces = lastTurns(render(), last === undefined ? 0 : turnsIn(last.prompt) + 1);
+  let sequence = known ?? encodePrompt(tokenizer, style, pieces);
+  if (sequence.ids.length > most) {
+    for (let keep = turnsIn(pieces) - 1; keep >= 0 && sequence.ids.length > most / 2; keep--) {
+      pieces = lastTurns(pieces, keep);
+      sequence = encodePrompt(tokenizer, style, pieces);
+    }
+  }
+  return { sequence, pieces };
 }
 
 /**
  * The prompt after a step, in a style whose prompts continue one another: equal to `encodePrompt`,
- * but made from the step's own tokens. Undefined if the history writes the action with other tokens
- * than were sampled.
+ * but made from the step's own tokens. Undefined if the history is written with other tokens than
+ * were sampled.
  */
 export function nextPrompt(
   tokenizer: Tokenizer,
   style: PromptStyle,
   { ids, spans }: Sequence,
-  action: string,
+  { response, action }: Pick<LastStep, "response" | "action">,
+  tools?: readonly Tool[],
 ): Sequence | undefined {
   const at = spans.findLastIndex(({ kind }) => kind === "action");
   const { start, end } = spans[at]!;
-  const written = encodeResponse(tokenizer, style, action);
-  if (written.length !== end - start) return undefined;
-  if (written.some((id, i) => id !== ids[start + i])) return undefined;
+  const isChat = style.responseEnd === "";
+  const frame = isChat ? frameOfResponse(tokenizer, style, response, tools) : undefined;
+  if (isChat ? frame!.problem !== undefined : !isWritten()) return undefined;
   const read = spans.slice(0, at).map((span) =>
     // The observation is history now; nothing else has changed, so the other spans are reused.
     span.origin === "observation" ? { ...span, origin: "history" } : span,
   );
   // The token that ends a response belongs to the template.
-  if (end - start > 1) read.push({ kind: "prompt", start, end: end - 1, origin: "history" });
-  read.push({ kind: "prompt", start: end - 1, end, origin: "template" });
+  const ended = !isChat || tokenizer.endIds.includes(ids[end - 1]!);
+  const said = ended ? end - 1 : end;
+  if (said > start) read.push({ kind: "prompt", start, end: said, origin: "history" });
+  if (ended) read.push({ kind: "prompt", start: said, end, origin: "template" });
   for (const span of spans.slice(at + 1)) read.push({ ...span, kind: "prompt" });
-  return { ids, spans: read };
+  const next = { ids, spans: read };
+  if (frame === undefined) return next;
+  return appendPieces(next, tokenizer, "prompt", [{ origin: "template", text: frame.after }]);
+
+  /** Whether the history writes the action with the tokens that were sampled. */
+  function isWritten(): boolean {
+    const written = encodeResponse(tokenizer, style, action);
+    return written.length === end - start && written.every((id, i) => id === ids[start + i]);
+  }
+}
+
+function frameOfResponse(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  response: string,
+  tools: readonly Tool[] | undefined,
+) {
+  const reply = tools === undefined ? "user" : "tool";
+  const call = tools !== undefined && style.parse(response, tools).wellFormed;
+  return frameOfTurn(tokenizer, { response, reply, call, tools });
 }
 
 /**
@@ -120,6 +205,12 @@ export function appendResponse(sequence: Sequence, response: SampledResponse): S
   };
 }
 
+/** What the environment's answer answers; it decides how a chat template writes it. */
+export interface Answered {
+  readonly response: string;
+  readonly tools?: readonly Tool[] | undefined;
+}
+
 /** The sequence followed by the environment's answer, which a world model should predict. */
 export function appendObservation(
   sequence: Sequence,
@@ -127,8 +218,24 @@ export function appendObservation(
   style: PromptStyle,
   observation: string,
   done: boolean,
+  { response, tools }: Answered = { response: "" },
 ): Sequence {
-  return appendPieces(sequence, tokenizer, "observation", style.continuation(observation, done));
+  const pieces = style.continuation(observation, done, tools);
+  if (!isConversation(pieces)) return appendPieces(sequence, tokenizer, "observation", pieces);
+  const { end, before, form } = frameOfResponse(tokenizer, style, response, tools);
+  // A response that was cut off is ended here.
+  const ended = tokenizer.endIds.includes(sequence.ids.at(-1)!);
+  const opened = appendPieces(sequence, tokenizer, "template", [
+    { origin: "template", text: ended ? "" : end },
+    { origin: "template", text: before },
+  ]);
+  return inForm(pieces, form).reduce(
+    (whole, piece) =>
+      appendPieces(whole, tokenizer, piece.origin === "template" ? "template" : "observation", [
+        piece,
+      ]),
+    opened,
+  );
 }
 
 function appendPieces(
@@ -157,25 +264,8 @@ function append(start: Sequence, ids: readonly number[], kind: SpanKind, origin:
   return { ...start, ids: [...start.ids, ...ids], spans: [...start.spans, span] };
 }
 
-const frames = new WeakMap<Tokenizer, readonly [before: string, after: string]>();
-
 /** The pieces as a user's message, up to where the model should answer. */
 function inDialogue(tokenizer: Tokenizer, pieces: readonly PromptPiece[]): readonly PromptPiece[] {
-  const [before, after] = frames.get(tokenizer) ?? dialogueFrame(tokenizer);
-  return [{ origin: "template", text: before }, ...pieces, { origin: "template", text: after }];
-}
-
-/** What the chat template writes before and after a message, found by rendering a unique one. */
-function dialogueFrame(tokenizer: Tokenizer): readonly [before: string, after: string] {
-  const probe = "the-prompt-stands-here";
-  const text = tokenizer.chat([{ role: "user", content: probe }], { addGenerationPrompt: true });
-  const [before, after, ...more] = text.split(probe);
-  if (before === undefined || after === undefined || more.length > 0) {
-    throw new TokenizerError(
-      `The tokenizer's chat template does not contain a user's message exactly once and unchanged, so a prompt cannot be put into it. It wrote: ${text.slice(0, 200)}`,
-    );
-  }
-  const frame = [before, after] as const;
-  frames.set(tokenizer, frame);
-  return frame;
+  const [before, after] = openingFrame(tokenizer, ["user"]).texts;
+  return [{ origin: "template", text: before! }, ...pieces, { origin: "template", text: after! }];
 }

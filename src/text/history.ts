@@ -1,9 +1,8 @@
 /** History: the past observation/action pairs a prompt shows. */
-import type { PromptFamily, PromptView } from "./prompt-style.js";
+import type { PromptView } from "./prompt-style.js";
 
 /** Which slots a style fills. */
 export interface SlotOptions {
-  readonly family: PromptFamily;
   readonly history: number | "all";
   readonly admissible: boolean;
 }

@@ -6,9 +6,10 @@
  * So a step's prompt, response and observation together are, token for token, the beginning of the
  * next step's prompt (with the whole history), and policy and world model know where to stop.
  */
+import type { EnvPrompt } from "./env-prompt.js";
 import { recentPairs, type SlotOptions } from "./history.js";
 import type { PromptPiece, PromptStyle, PromptView } from "./prompt-style.js";
-import { parseLine } from "./response.js";
+import { answersOf } from "./response.js";
 
 /** The markers of the compact style; each is one token in a tokenizer for small models. */
 export const markers = {
@@ -27,15 +28,16 @@ const markerPieces = new Map(
 );
 
 /** The contents without prose, for models that have not been trained on prose. */
-export function compactStyle(slots: SlotOptions): PromptStyle {
+export function compactStyle(prompt: EnvPrompt, slots: SlotOptions): PromptStyle {
+  const { parse } = answersOf(prompt, "line", Object.values(markers));
   return {
-    name: `${slots.family}/compact`,
-    family: slots.family,
+    name: "compact",
     continuing: slots.history === "all" && !slots.admissible,
     responseEnd: markers.observation,
+    history: slots.history,
     render: (view) => render(view, slots),
-    parse: (response) => parseLine(response, slots.family, Object.values(markers)),
-    format: (action) => action,
+    parse,
+    format: (action) => prompt.format?.(action) ?? action,
     continuation: (observation, done) => [
       ...(observation === "" ? [] : [{ origin: "observation" as const, text: observation }]),
       markerPieces.get(done ? markers.end : markers.action)!,

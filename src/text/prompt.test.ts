@@ -1,5 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { housePrompt } from "../envs/household/prompt.js";
+import { searchPrompt } from "../envs/search/prompt.js";
+import { shopPrompt } from "../envs/webshop/prompt.js";
 import { type PromptView, promptOptions, promptStyle, promptText } from "./prompt.js";
 import { markers } from "./prompt-compact.js";
 
@@ -28,7 +31,7 @@ function later(count: number): PromptView {
 
 describe("the full style", () => {
   it("reads well at the first step, which has no history", () => {
-    expect(promptText(promptStyle("house").render(start))).toBe(
+    expect(promptText(promptStyle(housePrompt).render(start))).toBe(
       [
         "You act in a simulated household. You move about, handle things and look around by short text commands, one at a time.",
         "",
@@ -48,7 +51,7 @@ describe("the full style", () => {
   });
 
   it("shows the last two pairs of observation and action, without reasoning", () => {
-    const text = promptText(promptStyle("shop").render(later(4)));
+    const text = promptText(promptStyle(shopPrompt).render(later(4)));
     expect(text).toContain(
       [
         "You have taken 4 steps so far. The latest 2 observations and what you did then:",
@@ -71,7 +74,7 @@ describe("the full style", () => {
   });
 
   it("begins the history with the first observation", () => {
-    const text = promptText(promptStyle("house").render(later(1)));
+    const text = promptText(promptStyle(housePrompt).render(later(1)));
     expect(text).toContain("taken 1 step so far. The latest observation and what you did then:");
     expect(text).toContain(
       "Observation 1:\nA kitchen. You see fridge 1 and shelf 1.\nAction 1:\ndo 1",
@@ -79,8 +82,10 @@ describe("the full style", () => {
   });
 
   it("leaves out the action list if the environment has none or the options say so", () => {
-    const unlisted = promptText(promptStyle("house").render({ ...start, admissible: undefined }));
-    const unwanted = promptText(promptStyle("house", { admissible: false }).render(start));
+    const unlisted = promptText(
+      promptStyle(housePrompt).render({ ...start, admissible: undefined }),
+    );
+    const unwanted = promptText(promptStyle(housePrompt, { admissible: false }).render(start));
     for (const text of [unlisted, unwanted]) {
       expect(text).not.toContain("go to shelf 1");
       expect(text).toContain("Then choose one action and write it");
@@ -88,7 +93,7 @@ describe("the full style", () => {
   });
 
   it("works without history", () => {
-    const text = promptText(promptStyle("house", { history: 0 }).render(later(3)));
+    const text = promptText(promptStyle(housePrompt, { history: 0 }).render(later(3)));
     expect(text).toContain("taken 3 steps so far.\n\nThis is step 4.");
     expect(text).not.toContain("do 3");
   });
@@ -105,33 +110,33 @@ describe("the full style", () => {
       admissible: undefined,
       index: 2,
     };
-    const pieces = promptStyle("search").render(view);
+    const pieces = promptStyle(searchPrompt).render(view);
     expect(promptText(pieces)).toContain(
       "\n<search>it</search>\n<information>It is a book.</information>\n<search>it author</search>\n<information>Ann wrote it.</information>\n",
     );
     expect(pieces.filter((piece) => piece.origin === "observation")).toEqual([
       { origin: "observation", text: "Ann wrote it." },
     ]);
-    const short = promptText(promptStyle("search", { history: 0 }).render(view));
+    const short = promptText(promptStyle(searchPrompt, { history: 0 }).render(view));
     expect(short).not.toContain("It is a book.");
     expect(short).toContain("Ann wrote it.");
   });
 
   it("mentions earlier attempts if there is a memory", () => {
-    const pieces = promptStyle("house").render({ ...start, memory: ["look in the fridge"] });
+    const pieces = promptStyle(housePrompt).render({ ...start, memory: ["look in the fridge"] });
     expect(pieces.find((piece) => piece.origin === "memory")?.text).toBe("- look in the fridge");
   });
 });
 
 describe("the compact style", () => {
-  const style = promptStyle("house", { style: "compact", history: "all" });
+  const style = promptStyle(housePrompt, { style: "compact", history: "all" });
 
   it("is the contents after their markers", () => {
-    expect(promptText(promptStyle("house", { style: "compact" }).render(later(3)))).toBe(
+    expect(promptText(promptStyle(housePrompt, { style: "compact" }).render(later(3)))).toBe(
       "<|goal|>put a cool plum on the shelf<|see|>saw 1<|do|>do 2<|see|>saw 2<|do|>do 3<|see|>saw 3<|do|>",
     );
     expect(
-      promptText(promptStyle("house", { style: "compact", admissible: true }).render(start)),
+      promptText(promptStyle(housePrompt, { style: "compact", admissible: true }).render(start)),
     ).toContain("<|can|>go to fridge 1\ngo to shelf 1<|see|>A kitchen.");
   });
 
@@ -152,40 +157,37 @@ describe("the compact style", () => {
 });
 
 describe("every style", () => {
-  const styles = (["house", "shop", "search"] as const).flatMap((family) =>
-    (["full", "compact"] as const).map((style) => promptStyle(family, { style })),
+  const prompts = { house: housePrompt, shop: shopPrompt, search: searchPrompt, neutral: {} };
+  const styles = Object.entries(prompts).flatMap(([name, prompt]) =>
+    (["full", "compact", "chat"] as const).map(
+      (style) => [`${name}/${style}`, promptStyle(prompt, { style })] as const,
+    ),
   );
 
-  it.each(styles.map((style) => [style.name, style] as const))(
-    "%s understands what it formats",
-    (_, style) => {
-      const words = fc
-        .array(fc.stringMatching(/^[^\s<>|]{1,8}$/), { minLength: 1, maxLength: 6 })
-        .map((parts) => parts.join(" "));
-      fc.assert(
-        fc.property(words, fc.option(words), (text, thought) => {
-          const action = style.family === "search" ? `<search>${text}</search>` : text;
-          const response = style.format(action, thought ?? undefined) + style.responseEnd;
-          expect(style.parse(response)).toEqual({ action, wellFormed: true });
-        }),
-      );
-    },
-  );
+  it.each(styles)("%s understands what it formats", (name, style) => {
+    const words = fc
+      .array(fc.stringMatching(/^[^\s<>|]{1,8}$/), { minLength: 1, maxLength: 6 })
+      .map((parts) => parts.join(" "));
+    fc.assert(
+      fc.property(words, fc.option(words), (text, thought) => {
+        const action = name.startsWith("search") ? `<search>${text}</search>` : text;
+        const response = style.format(action, thought ?? undefined) + style.responseEnd;
+        expect(style.parse(response)).toEqual({ action, wellFormed: true });
+      }),
+    );
+  });
 
-  it.each(styles.map((style) => [style.name, style] as const))(
-    "%s puts every slot into a piece of its own origin",
-    (_, style) => {
-      const pieces = style.render({ ...later(3), memory: ["note"] });
-      const text = (origin: string) =>
-        pieces.filter((piece) => piece.origin === origin).map((piece) => piece.text);
-      expect(text("task")).toEqual([start.goal]);
-      expect(text("observation")).toEqual(["saw 3"]);
-      expect(text("history")).toContain("do 3");
-      expect(text("memory").join()).toContain("note");
-      expect(pieces.every((piece) => piece.text !== "")).toBe(true);
-      expect(text("template").join("")).not.toMatch(/saw|do \d|plum|note$/);
-    },
-  );
+  it.each(styles)("%s puts every slot into a piece of its own origin", (_, style) => {
+    const pieces = style.render({ ...later(3), memory: ["note"] });
+    const text = (origin: string) =>
+      pieces.filter((piece) => piece.origin === origin).map((piece) => piece.text);
+    expect(text("task")).toEqual([start.goal]);
+    expect(text("observation")).toEqual(["saw 3"]);
+    expect(text("history")).toContain("do 3");
+    expect(text("memory").join()).toContain("note");
+    expect(pieces.every((piece) => piece.text !== "")).toBe(true);
+    expect(text("template").join("")).not.toMatch(/saw|do \d|plum|note$/);
+  });
 });
 
 describe("the options", () => {

@@ -4,19 +4,34 @@
  * A style renders what a rollout knows into pieces, each with its origin, so that every token can
  * later be traced to its author. `full` is prose with the slots of the paper's three templates
  * (task, step count, recent observation/action pairs, current step and observation, admissible
- * actions), for pretrained models; `compact` is the slots alone after one-token markers, for small
- * models.
+ * actions), for pretrained models; `chat` is a conversation in the model's own chat template;
+ * `compact` is the slots alone after one-token markers, for small models.
  */
 import { z } from "zod";
+import { type EnvPrompt, neutral } from "./env-prompt.js";
+import type { SlotOptions } from "./history.js";
+import { chatStyle } from "./prompt-chat.js";
 import { compactStyle } from "./prompt-compact.js";
 import { fullStyle } from "./prompt-full.js";
-import type { PromptFamily, PromptPiece, PromptStyle } from "./prompt-style.js";
+import type { PromptStyle } from "./prompt-style.js";
+import {
+  PromptError,
+  type PromptTemplate,
+  parseTemplate,
+  renderSection,
+  sectionText,
+  templateText,
+} from "./prompt-template.js";
+import { type AnswerForm, answersOf } from "./response.js";
 import { addPluginStyle, type PromptStyleKind, pluginStyle } from "./style-plugins.js";
+import type { Tokenizer } from "./tokenizer.js";
+import { callFormOf, callForms } from "./tool-calls.js";
 
+export type { EnvPrompt } from "./env-prompt.js";
+export { promptText } from "./pieces.js";
 export type {
   PastStep,
   PieceOrigin,
-  PromptFamily,
   PromptPiece,
   PromptStyle,
   PromptView,
@@ -28,19 +43,40 @@ export type {
  */
 export let promptOptions = z.strictObject({
   style: z
-    .enum(["full", "compact"])
+    .enum(["full", "compact", "chat"])
     .default("full")
-    .describe("full: a prose prompt; compact: only its contents, for small models"),
+    .describe(
+      "full: a prose prompt; chat: the episode as a conversation; compact: contents only, for small models",
+    ),
   history: z
     .union([z.int().min(0), z.literal("all")])
     .optional()
-    .describe("past observation/action pairs to show (default: 2; all for search)"),
+    .describe("past observation/action pairs to show (default: 2; all for search and in chat)"),
   admissible: z
     .boolean()
     .optional()
+    .describe("list the admissible actions (default: yes in the full style, no in the others)"),
+  maxTokens: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("chat: drop the oldest turns of a longer prompt, down to half of this"),
+  template: z
+    .string()
+    .min(1)
+    .overwrite(templateText)
+    .optional()
+    .describe("file with your own wording, with named slots (default: the environment's)"),
+  answer: z
+    .enum(["tags", "line"])
+    .optional()
     .describe(
-      "list the admissible actions (default: yes in the full style, no in the compact one)",
+      "tags: <think> and <action>; line: the action alone, after a thought if any (default: tags in full, line in chat)",
     ),
+  toolCalls: z
+    .enum(callForms)
+    .optional()
+    .describe("chat: how tool calls are written (default: as in the model's chat template)"),
 });
 
 /** Settings of the prompts, as a caller gives them. */
@@ -59,28 +95,88 @@ export function registerPromptStyle(kind: PromptStyleKind): void {
   }) as unknown as typeof promptOptions;
 }
 
-/** The style for a family of environments. */
-export function promptStyle(family: PromptFamily, options: PromptOptions = {}): PromptStyle {
-  const { style, history, admissible } = promptOptions.parse(options);
-  const slots = {
-    family,
-    history: historyLength(family, history),
+/**
+ * The style for an environment with these words. A tokenizer says how its model writes tool calls.
+ */
+export function promptStyle(
+  prompt: EnvPrompt = {},
+  options: PromptOptions = {},
+  tokenizer?: Pick<Tokenizer, "chatTemplate">,
+): PromptStyle {
+  const settings = promptOptions.parse(options);
+  refuseContradictions(settings);
+  const { style, admissible } = settings;
+  const slots: SlotOptions = {
+    history: settings.history ?? (style === "chat" ? "all" : (prompt.history ?? 2)),
     admissible: admissible ?? style === "full",
-  } as const;
+  };
   const own = pluginStyle(style, slots);
   if (own !== undefined) return own;
-  return style === "full" ? fullStyle(slots) : compactStyle(slots);
+  if (style === "compact") return compactStyle(prompt, slots);
+  const written = settings.template ?? prompt.template;
+  const template = written === undefined ? undefined : parseTemplate(written);
+  const form: AnswerForm =
+    (settings.answer ?? (style === "full" ? "tags" : "line")) === "tags" ? "tags" : "thought";
+  const answers = answersOf(prompt, form);
+  if (style === "chat") {
+    return chatStyle(prompt, {
+      slots,
+      answers,
+      answer: answerText(prompt, form),
+      calls: settings.toolCalls ?? callFormOf(tokenizer?.chatTemplate),
+      template,
+      promptTokens: settings.maxTokens,
+    });
+  }
+  return fullStyle(withTemplate(prompt, template), slots, answers);
 }
 
-/** The default number of past pairs that a prompt shows: 2, or all for search. */
-export function historyLength(
-  family: PromptFamily,
-  history: PromptOptions["history"],
-): number | "all" {
-  return history ?? (family === "search" ? "all" : 2);
+/** How a conversation asks for answers. */
+function answerText(
+  { advice = neutral.advice, answer, actionTags }: EnvPrompt,
+  form: AnswerForm,
+): string {
+  if (form !== "tags" || actionTags !== undefined) return answer ?? neutral.answer;
+  return `${advice}, between <think> and </think>. Then write one action, and nothing else, between <action> and </action>.`;
 }
 
-/** The text of a prompt. */
-export function promptText(pieces: readonly PromptPiece[]): string {
-  return pieces.map((piece) => piece.text).join("");
+/** The environment's words with the prompt of a template in place of its own. */
+function withTemplate(prompt: EnvPrompt, template: PromptTemplate | undefined): EnvPrompt {
+  if (template === undefined) return prompt;
+  const { step, system, history } = template;
+  if (step === undefined)
+    throw new PromptError("prompt.template: the full style needs a section [step]; there is none");
+  return {
+    ...prompt,
+    render(view, slots) {
+      const pieces = renderSection(step, view, slots, history);
+      if (system === undefined) return pieces;
+      const [first, ...rest] = pieces;
+      return [
+        { origin: "system", text: sectionText(system), role: "system" },
+        { ...first!, role: "user" },
+        ...rest,
+      ];
+    },
+  };
+}
+
+function refuseContradictions(settings: z.output<typeof promptOptions>): void {
+  const refuse = (
+    name: "maxTokens" | "template" | "answer" | "toolCalls",
+    styles: string,
+  ): void => {
+    if (settings[name] !== undefined && !styles.includes(settings.style))
+      throw new PromptError(
+        `prompt.${name} has no meaning in the style ${settings.style}: leave it out, or set prompt.style to ${styles}`,
+      );
+  };
+  refuse("maxTokens", "chat");
+  refuse("toolCalls", "chat");
+  refuse("template", "full or chat");
+  refuse("answer", "full or chat");
+  if (settings.maxTokens !== undefined && settings.history !== undefined)
+    throw new PromptError(
+      "prompt.maxTokens contradicts prompt.history: cut the history by turns or by tokens, not both",
+    );
 }

@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseLine, parseTagged } from "./response.js";
+import { searchPrompt } from "../envs/search/prompt.js";
+import { answersOf } from "./response.js";
 
 const ends = ["<|see|>", "<|end|>"];
+const { parse: parseTagged } = answersOf({}, "tags");
+const { parse: parseSearch } = answersOf(searchPrompt, "tags");
+const { parse: parseLine } = answersOf({}, "line", ends);
+const { parse: parseSearchLine } = answersOf(searchPrompt, "line", ends);
 
 /** Words of an action: no angle brackets, one blank between words. */
 const action = fc
@@ -31,7 +36,7 @@ describe("answers in tags", () => {
     ["", "", false],
     ["<think>", "", false],
   ])("house: %j", (response, expected, wellFormed) => {
-    expect(parseTagged(response, "house")).toEqual({ action: expected, wellFormed });
+    expect(parseTagged(response)).toEqual({ action: expected, wellFormed });
   });
 
   it.each([
@@ -45,7 +50,7 @@ describe("answers in tags", () => {
     ["<think>x</think><action>search</action>", "<action>search</action>", false],
     ["Lisbon", "Lisbon", false],
   ])("search: %j", (response, expected, wellFormed) => {
-    expect(parseTagged(response, "search")).toEqual({ action: expected, wellFormed });
+    expect(parseSearch(response)).toEqual({ action: expected, wellFormed });
   });
 
   it("finds the action in any surroundings without tags", () => {
@@ -53,7 +58,7 @@ describe("answers in tags", () => {
     fc.assert(
       fc.property(prose, prose, prose, action, (before, thought, after, wanted) => {
         const response = `${before}<think>${thought}</think>${after}<action>${wanted}</action>${before}`;
-        expect(parseTagged(response, "shop")).toEqual({ action: wanted, wellFormed: true });
+        expect(parseTagged(response)).toEqual({ action: wanted, wellFormed: true });
       }),
     );
   });
@@ -72,7 +77,7 @@ describe("answers in tags", () => {
     fc.assert(
       fc.property(fc.array(tokens, { maxLength: 14 }), (parts) => {
         const response = parts.join("");
-        const parsed = parseTagged(response, "house");
+        const parsed = parseTagged(response);
         expect(parsed.action).toBe(parsed.action.trim());
         const shape = parts.filter((part) => part.length > 1).join("");
         if (parsed.wellFormed) {
@@ -87,11 +92,11 @@ describe("answers in tags", () => {
     const size = 500_000;
     for (const part of ["<", "< ", "<think>", "</action", "<\t/\t", " ", "\n", "<action>a"]) {
       const response = part.repeat(Math.ceil(size / part.length));
-      expect(parseTagged(response, "house").wellFormed).toBe(false);
-      expect(parseLine(response, "house", ends).action.length).toBeLessThanOrEqual(response.length);
+      expect(parseTagged(response).wellFormed).toBe(false);
+      expect(parseLine(response).action.length).toBeLessThanOrEqual(response.length);
     }
     const buried = `<think>${"< ".repeat(size / 2)}</think><action>look</action>`;
-    expect(parseTagged(buried, "house")).toEqual({ action: "look", wellFormed: true });
+    expect(parseTagged(buried)).toEqual({ action: "look", wellFormed: true });
   });
 });
 
@@ -105,7 +110,7 @@ describe("answers that are the action itself", () => {
     ["<|see|>", "", false],
     ["", "", false],
   ])("house: %j", (response, expected, wellFormed) => {
-    expect(parseLine(response, "house", ends)).toEqual({ action: expected, wellFormed });
+    expect(parseLine(response)).toEqual({ action: expected, wellFormed });
   });
 
   it.each([
@@ -114,6 +119,6 @@ describe("answers that are the action itself", () => {
     ["<search>who</search><answer>me</answer>", "<search>who</search>", false],
     ["who", "who", false],
   ])("search: %j", (response, expected, wellFormed) => {
-    expect(parseLine(response, "search", ends)).toEqual({ action: expected, wellFormed });
+    expect(parseSearchLine(response)).toEqual({ action: expected, wellFormed });
   });
 });

@@ -1,13 +1,14 @@
 /**
  * Responses: extracts the action from what a policy wrote.
  *
- * The action is the text in the first `<action>…</action>` (search: `<search>` or `<answer>`,
- * exactly one, and the action keeps its tags, which say which of the two it is). A response is
- * well-formed if a closed `<think>` comes first and the action is closed, alone in its tags and not
- * empty. Otherwise the most likely action is still extracted. Everything here runs in time linear
- * in the response.
+ * The action is the text in the first `<action>…</action>`. An environment may have tags of its own
+ * (search: `<search>` or `<answer>`): then there is exactly one, and the action keeps it, because it
+ * says what kind of action it is. A response is well-formed if a closed `<think>` comes first and
+ * the action is closed, alone in its tags and not empty. Otherwise the most likely action is still
+ * extracted. Everything here runs in time linear in the response.
  */
-import type { ParsedResponse, PromptFamily } from "./prompt-style.js";
+import type { EnvPrompt } from "./env-prompt.js";
+import type { ParsedResponse } from "./prompt-style.js";
 
 interface Tag {
   readonly name: string;
@@ -16,12 +17,42 @@ interface Tag {
   readonly end: number;
 }
 
-// The counts are bounded so that no input makes the match backtrack more than a few characters.
-const tagPattern = /<\s{0,4}(\/?)\s{0,4}(think|action|search|answer)\s{0,4}>/gi;
+/** How answers are written: tagged after a thought, alone on a line, or alone after a thought. */
+export type AnswerForm = "tags" | "line" | "thought";
+
+/** Reads and writes answers. */
+export interface Answers {
+  parse(response: string): ParsedResponse;
+  format(action: string, thought?: string): string;
+}
+
+/** The answers of an environment: its own way, or the form. A line ends at the first of `ends`. */
+export function answersOf(
+  prompt: EnvPrompt,
+  form: AnswerForm,
+  ends: readonly string[] = [],
+): Answers {
+  const { actionTags, parse, format } = prompt;
+  const written = (action: string): string =>
+    form === "tags" && actionTags === undefined ? `<action>${action}</action>` : action;
+  return {
+    parse: (response) => {
+      const text = upTo(response, ends);
+      if (parse !== undefined) return parse(text);
+      if (form === "tags") return parseTagged(text, actionTags);
+      return form === "line" ? parseLine(text, actionTags) : parseThought(text, actionTags);
+    },
+    format: (action, thought = "") => {
+      if (format !== undefined) return format(action, thought);
+      const thinks = form === "tags" || (form === "thought" && thought !== "");
+      return `${thinks ? `<think>${thought}</think>` : ""}${written(action)}`;
+    },
+  };
+}
 
 /** Parses an answer in tags: `<think>…</think>`, then the action. */
-export function parseTagged(response: string, family: PromptFamily): ParsedResponse {
-  const names = family === "search" ? ["search", "answer"] : ["action"];
+function parseTagged(response: string, own: readonly string[] | undefined): ParsedResponse {
+  const names = own ?? ["action"];
   const tags = findTags(response, ["think", ...names]);
   const open = tags.findIndex((tag) => !tag.closing && names.includes(tag.name));
   if (open < 0) return { action: untaggedAction(response, tags), wellFormed: false };
@@ -33,38 +64,65 @@ export function parseTagged(response: string, family: PromptFamily): ParsedRespo
   const content = closed ? oneLine(inside) : firstLine(inside);
   const thought = isThought(tags.slice(0, open));
   // A search step is one query or one answer; further `<action>`s are ignored.
-  const alone = family !== "search" || tags.length === open + 2;
+  const alone = own === undefined || tags.length === open + 2;
   return {
-    action: family === "search" && content !== "" ? wrap(opening.name, content) : content,
+    action: own !== undefined && content !== "" ? wrap(opening.name, content) : content,
     wellFormed: closed && content !== "" && thought && alone,
   };
 }
 
-/** Parses an answer that is the action itself, on one line, up to the first of the `ends`. */
-export function parseLine(
-  response: string,
-  family: PromptFamily,
-  ends: readonly string[],
-): ParsedResponse {
-  let end = response.length;
-  for (const marker of ends) {
-    const at = response.indexOf(marker);
-    if (at >= 0 && at < end) end = at;
-  }
-  const text = response.slice(0, end);
-  if (family === "search") {
-    const parsed = parseTagged(`<think></think>${text}`, family);
+/** Parses an answer that is the action itself, on one line. */
+function parseLine(text: string, own: readonly string[] | undefined): ParsedResponse {
+  if (own !== undefined) {
+    const parsed = parseTagged(`<think></think>${text}`, own);
     return { ...parsed, wellFormed: parsed.wellFormed && parsed.action === text.trim() };
   }
   const action = firstLine(text);
   return { action, wellFormed: action !== "" && action === oneLine(text) };
 }
 
+/** Parses an action on one line, before which a closed thought may stand. */
+function parseThought(text: string, own: readonly string[] | undefined): ParsedResponse {
+  const { thought, rest } = splitThought(text);
+  if (thought === undefined && /<\s{0,4}think\s{0,4}>/i.test(text))
+    return { ...parseLine(lastLine(text), own), wellFormed: false };
+  return parseLine(rest, own);
+}
+
+/** A response as its closed thought, with the tags, and what comes after it. */
+export function splitThought(response: string): {
+  readonly thought: string | undefined;
+  readonly rest: string;
+} {
+  const end = response.lastIndexOf("</think>");
+  if (end < 0) return { thought: undefined, rest: response };
+  const after = end + "</think>".length;
+  return { thought: response.slice(0, after), rest: response.slice(after) };
+}
+
+function upTo(text: string, ends: readonly string[]): string {
+  let end = text.length;
+  for (const marker of ends) {
+    const at = text.indexOf(marker);
+    if (at >= 0 && at < end) end = at;
+  }
+  return text.slice(0, end);
+}
+
+const patterns = new Map<string, RegExp>();
+
+// The counts are bounded so that no input makes the match backtrack more than a few characters.
+function tagPattern(names: readonly string[]): RegExp {
+  const key = names.join("|");
+  const known = patterns.get(key) ?? new RegExp(`<\\s{0,4}(/?)\\s{0,4}(${key})\\s{0,4}>`, "gi");
+  patterns.set(key, known);
+  return known;
+}
+
 function findTags(response: string, names: readonly string[]): readonly Tag[] {
   const tags: Tag[] = [];
-  for (const match of response.matchAll(tagPattern)) {
+  for (const match of response.matchAll(tagPattern(names))) {
     const name = (match[2] as string).toLowerCase();
-    if (!names.includes(name)) continue;
     const start = match.index;
     tags.push({ name, closing: match[1] === "/", start, end: start + match[0].length });
   }

@@ -6,8 +6,11 @@
  * training.
  */
 
-/** What a span of tokens is: what the policy read, what it wrote, or the environment's answer. */
-export type SpanKind = "prompt" | "action" | "observation";
+/**
+ * What a span of tokens is: what the policy read, what it wrote, the environment's answer, or what
+ * a chat template writes around that answer, which nobody learns.
+ */
+export type SpanKind = "prompt" | "action" | "observation" | "template";
 
 /** A run of tokens `[start, end)` of one kind, with its origin (`template`, `env`, `policy`, …). */
 export interface Span {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { worldTexts } from "../../tests/helpers/small-world.js";
+import { housePrompt } from "../envs/household/prompt.js";
 import { learnMerges } from "./byte-pairs.js";
 import { promptStyle, promptText } from "./prompt.js";
 import { markers } from "./prompt-compact.js";
@@ -106,7 +107,7 @@ describe("a built tokenizer", () => {
   it("reads a compact prompt with one token for each marker", () => {
     const tokenizer = buildTokenizer(worldTexts);
     const prompt = promptText(
-      promptStyle("house", { style: "compact" }).render({
+      promptStyle(housePrompt, { style: "compact" }).render({
         goal: "put a cool plum on the shelf",
         firstObservation: "",
         observation: "The drawer 3 is closed.",

@@ -27,6 +27,7 @@ export const tokenizerBuilderOptions = z.strictObject({
     .min(0)
     .default(64)
     .describe("BPE merges to learn, for words that are not in the texts"),
+  chat: z.boolean().default(false).describe("with roles and a chat template, for the chat style"),
 });
 
 /** Settings of the tokenizer builder, as a caller gives them. */
@@ -42,13 +43,21 @@ const pad = "<|pad|>";
  */
 const specials: readonly string[] = [pad, ...Object.values(markers)];
 
+/** One token begins a message of each role; the end of a text ends it. */
+const roles = ["system", "user", "assistant", "tool"].map((role) => `<|${role}|>`);
+
+/** The chat template of models from scratch: append-only, with no more tokens than it needs. */
+const chatTemplate =
+  "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + eos_token }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
+
 /** Builds a tokenizer from texts; the same texts and options always give the same file. */
 export function buildTokenizer(
   texts: Iterable<string>,
   options: TokenizerBuilderOptions = {},
 ): Tokenizer {
-  const { maxVocabulary, subwords } = tokenizerBuilderOptions.parse(options);
-  const base = [...specials, ...byteCharacters];
+  const { maxVocabulary, subwords, chat } = tokenizerBuilderOptions.parse(options);
+  const special = chat ? [...specials, ...roles] : specials;
+  const base = [...special, ...byteCharacters];
   if (maxVocabulary < base.length) {
     throw new TokenizerError(
       `maxVocabulary is ${maxVocabulary}, but the special tokens and the 256 bytes alone are ${base.length}.`,
@@ -67,13 +76,14 @@ export function buildTokenizer(
     add(word);
   }
   return createTokenizer({
-    tokenizer: JSON.stringify(tokenizerJson(vocabulary, merges)),
+    tokenizer: JSON.stringify(tokenizerJson(special, vocabulary, merges)),
     config: JSON.stringify(
       {
         tokenizer_class: "PreTrainedTokenizerFast",
         eos_token: markers.end,
         pad_token: pad,
         clean_up_tokenization_spaces: false,
+        ...(chat && { chat_template: chatTemplate }),
       },
       undefined,
       2,
@@ -82,6 +92,7 @@ export function buildTokenizer(
 }
 
 function tokenizerJson(
+  special: readonly string[],
   vocabulary: ReadonlyMap<string, number>,
   merges: readonly (readonly [string, string])[],
 ): object {
@@ -89,7 +100,7 @@ function tokenizerJson(
     version: "1.0",
     truncation: null,
     padding: null,
-    added_tokens: specials.map((content, id) => ({
+    added_tokens: special.map((content, id) => ({
       id,
       content,
       single_word: false,

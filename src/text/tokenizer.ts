@@ -12,12 +12,32 @@ import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { UserError } from "../errors.js";
 import { withUnicodeDigits } from "./digits.js";
+import type { Role } from "./prompt-style.js";
+import type { Tool } from "./tool.js";
 import { wordPreTokenizer, wordsOf } from "./words.js";
 
-/** One message of a dialogue. */
+/** One message of a dialogue, as chat templates take it. */
 export interface ChatMessage {
-  readonly role: "system" | "user" | "assistant";
+  readonly role: Role;
   readonly content: string;
+  /** The calls that an assistant's message makes. */
+  readonly tool_calls?: readonly {
+    readonly id: string;
+    readonly type: "function";
+    readonly function: {
+      readonly name: string;
+      readonly arguments: Readonly<Record<string, unknown>>;
+    };
+  }[];
+  /** The call that a tool's message answers. */
+  readonly tool_call_id?: string;
+}
+
+/** What a chat template is asked for besides the messages. */
+export interface ChatRendering {
+  /** Whether to end with the opening of the assistant's next turn. */
+  readonly addGenerationPrompt?: boolean;
+  readonly tools?: readonly Tool[] | undefined;
 }
 
 /** The files of a tokenizer, as text. */
@@ -45,7 +65,7 @@ export interface Tokenizer {
   /** The token that pads batches (`pad_token`), if there is one. */
   readonly padId: number | undefined;
   readonly hasChatTemplate: boolean;
-  /** The text of the chat template. */
+  /** The text of the chat template, if there is one. */
   readonly chatTemplate: string | undefined;
   /** The files it was made from. */
   readonly files: TokenizerFiles;
@@ -56,10 +76,7 @@ export interface Tokenizer {
   /** The id of a token, given its exact spelling in the vocabulary. */
   id(token: string): number | undefined;
   /** The text of a dialogue, to be encoded; throws if there is no chat template. */
-  chat(
-    messages: readonly ChatMessage[],
-    options?: { readonly addGenerationPrompt?: boolean },
-  ): string;
+  chat(messages: readonly ChatMessage[], options?: ChatRendering): string;
   /** Writes the files, byte for byte as they were read. */
   save(folder: string): Promise<void>;
 }
@@ -183,7 +200,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
       return list.length === 0 ? "" : library.decode(list, { clean_up_tokenization_spaces: false });
     },
     id: (token) => library.token_to_id(token),
-    chat: (messages, { addGenerationPrompt = false } = {}) => {
+    chat: (messages, { addGenerationPrompt = false, tools } = {}) => {
       if (template === undefined) {
         throw new TokenizerError(
           `The tokenizer in ${where} has no chat template. Expected chat_template in ${fileNames.config} or a file ${fileNames.chatTemplate}; base models have none: use an instruction-tuned model's tokenizer, or a prompt style without dialogue.`,
@@ -193,6 +210,8 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
         return template.render({
           messages,
           add_generation_prompt: addGenerationPrompt,
+          // Templates expect tools in OpenAI's form.
+          ...(tools && { tools: tools.map((tool) => ({ type: "function", function: tool })) }),
           bos_token: config.bos_token ?? "",
           eos_token: config.eos_token ?? "",
           pad_token: config.pad_token ?? "",

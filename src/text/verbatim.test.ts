@@ -9,7 +9,7 @@ it.each([
   ["no tags\nsay  (a+b)*  [c] ", "say  (a+b)*  [c]"],
   ["", ""],
 ])("keeps the white space inside an action: %j", (response, action) => {
-  const { action: parsed } = promptStyle("house").parse(response);
+  const { action: parsed } = promptStyle(undefined).parse(response);
   expect(verbatimAction(response, parsed)).toBe(action);
 });
 

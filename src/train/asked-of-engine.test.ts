@@ -35,7 +35,7 @@ const config = tinyConfig({
   evaluation: { tasks: 2, splits: ["valid_seen"] },
 });
 const household = openEnvironment({ ...config.env, name: "household" });
-const style = promptStyle(household.promptFamily, config.prompt);
+const style = promptStyle(household.prompt, config.prompt);
 /** Every other episode is rewarded, so that there is something to learn. */
 const environment: Environment = {
   ...household,
@@ -202,7 +202,7 @@ describe("RWML", () => {
     created = 0;
     let rated = 0;
     const { engine, asked } = recording(start);
-    const question = worldQuestion(tokenizer, style, "all");
+    const question = worldQuestion(tokenizer, style);
     let updates: readonly FinishedRwmlUpdate[] = [];
     const options = rwmlConfig(findEnvKind("household")).parse({
       ...{ env: config.env, prompt: config.prompt, model: { start: "nowhere" }, updates: 1 },

@@ -21,7 +21,7 @@ import { worldTexts } from "./world-text.js";
 
 const config = tinyConfig({ updates: 1, groups: 3, groupSize: 8, gradients: { every: 1 } });
 const environment = openEnvironment({ ...config.env, name: "household" });
-const style = promptStyle(environment.promptFamily, config.prompt);
+const style = promptStyle(environment.prompt, config.prompt);
 let tokenizer: Tokenizer;
 let engine: Engine;
 

@@ -1,6 +1,7 @@
 /** Configurations that cannot work are refused before the run starts, not after its warm start. */
 import { EnvError, type Environment } from "../envs/env.js";
 import { updateObjective } from "../objectives/objective.js";
+import { promptStyle } from "../text/prompt.js";
 import type { TrainConfig } from "./config.js";
 import { checkCorrections } from "./corrections.js";
 import { checkCritic } from "./critic.js";
@@ -12,6 +13,8 @@ import { checkGradientLength } from "./gradient-length.js";
  * Throws if a configuration asks for tasks that do not exist, or gradients that cannot be computed.
  */
 export function checkConfig(config: TrainConfig, environment: Environment): void {
+  // The settings of prompts are checked when a style is made of them.
+  promptStyle(environment.prompt, config.prompt);
   checkGradientCap(config);
   checkCorrections(config.corrections, environment);
   checkCritic(config);

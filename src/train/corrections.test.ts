@@ -16,7 +16,7 @@ import { imitationSequences } from "./sft.js";
 import { tinyConfig } from "./testing.js";
 
 const environment = openEnvironment({ name: "household", rooms: 1, receptacles: 4, objects: 3 });
-const style = promptStyle(environment.promptFamily, { style: "compact", history: "all" });
+const style = promptStyle(environment.prompt, { style: "compact", history: "all" });
 const setup = { environment, style, stepLimit: 20, seed: 5 };
 const options = (changes: object) =>
   correctionOptions.parse({ episodes: 100, teacher: "seeker", ...changes });

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { housePrompt } from "../envs/household/prompt.js";
 import { openEnvironment } from "../envs/open.js";
 import { expertPolicy } from "../rollout/policies/expert.js";
 import { promptStyle } from "../text/prompt.js";
@@ -8,7 +9,7 @@ const environment = openEnvironment({ name: "household" });
 const base = {
   environment,
   policy: expertPolicy(environment.expert!),
-  style: promptStyle("house"),
+  style: promptStyle(housePrompt),
   seed: 0,
 };
 

@@ -40,6 +40,9 @@ interface Row {
   readonly ids: readonly number[];
   readonly start: number;
   readonly end: number;
+  /** The observation `[from, to)`; a chat template may write something before and after it. */
+  readonly from: number;
+  readonly to: number;
   /** Undefined if the log-probabilities were not recorded. */
   readonly entropy: number | undefined;
 }
@@ -125,11 +128,14 @@ function rowsOf(groups: readonly Group[], units: readonly (readonly Episode[])[]
       (episode.stop === "broken" ? [] : episode.steps).map(({ sequence }, step): Row => {
         const { ids, spans } = sequence!;
         const actions = spans.filter(({ kind }) => kind === "action");
+        const seen = spans.filter(({ kind }) => kind === "observation");
         const logprobs = drawnLogprobs(sequence!);
         return {
           ...{ group, attempt, step, unit: unitOf.get(episode)!, episode, ids },
           start: actions[0]!.start,
           end: actions.at(-1)!.end,
+          from: seen[0]?.start ?? actions.at(-1)!.end,
+          to: seen.at(-1)?.end ?? actions.at(-1)!.end,
           entropy: logprobs && mean(logprobs.map((l) => (Math.exp(l) > 0 ? -l * Math.exp(l) : 0))),
         };
       }),
@@ -174,7 +180,7 @@ function selectedRows(
       const kind = JSON.stringify([episode.goal, before, action, observation]);
       const isNew = !kinds.has(kind);
       kinds.add(kind);
-      return row.ids.length > row.end && (isNew || !paw.dedupe);
+      return row.to > row.from && (isNew || !paw.dedupe);
     })
     .map((row, place) => ({ row, place }));
   // 0.07 · 100 is slightly more than 7 in binary.
@@ -197,10 +203,14 @@ function observationLengths(
   for (let j = 0; j < paw.horizon; j++) {
     const row = rows[at + j];
     if (row === undefined || row.episode !== rows[at]!.episode) break;
-    const action = j === 0 ? 0 : row.end - row.start;
-    const observation = Math.min(row.ids.length - row.end, maxTokens - read - action);
+    const [last, framed] = [rows[at + j - 1], row.from > row.end];
+    // In a conversation a step that starts anew has no place after the step before it.
+    if (j > 0 && framed && last!.ids.some((id, i) => id !== row.ids[i])) break;
+    const start = j === 0 ? row.end : framed ? last!.to : row.start;
+    const before = row.from - start;
+    const observation = Math.min(row.to - row.from, maxTokens - read - before);
     if (observation <= 0) break;
-    read += action + observation;
+    read += before + observation;
     targets += observation;
   }
   return { read, targets };

@@ -201,13 +201,14 @@ async function createReplayer(
     await engine.load(weights);
     await (weights === reference ? critic?.start(reference) : critic?.load(weights));
     const sampler = usesSampler(index);
+    const tokenizer = await loadTokenizer(join(folder, TOKENIZER));
     const context = {
       engine,
       critic,
       sampler,
       environment,
-      tokenizer: await loadTokenizer(join(folder, TOKENIZER)),
-      style: promptStyle(environment.promptFamily, config.prompt),
+      tokenizer,
+      style: promptStyle(environment.prompt, config.prompt, tokenizer),
     };
     // Updates that were learnt are learnt again, however large the mismatch was.
     const mismatchLimit = Number.POSITIVE_INFINITY;

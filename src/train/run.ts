@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import type { Checkpoint } from "../runs/checkpoints.js";
+import { conversationNotice } from "../text/conversation.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkConfig } from "./checks.js";
@@ -105,7 +106,7 @@ async function openSetup(
   { own, run }: RunningRun,
   options: TrainOptions,
 ): Promise<Setup> {
-  const style = promptStyle(environment.promptFamily, config.prompt);
+  const words = promptStyle(environment.prompt, config.prompt);
   const ownCritic = hasOwnCritic(config, checkpoint?.folder);
   const valueHead = hasCritic(config) && !ownCritic;
   const { source, engine, tokenizer } = await openModel({
@@ -113,7 +114,10 @@ async function openSetup(
     engine: config.engine,
     scratch: {
       maxContext: config.model.maxContext,
-      tokenizer: async () => buildTokenizer(await worldTexts(environment, style)),
+      tokenizer: async () =>
+        buildTokenizer(await worldTexts(environment, words), {
+          chat: config.prompt.style === "chat",
+        }),
     },
     servedFolder: join(run.folder, REFERENCE),
     seed: config.seed,
@@ -122,6 +126,9 @@ async function openSetup(
     onNotice: options.onProblem,
     onPhase: options.onPhase,
   });
+  const style = promptStyle(environment.prompt, config.prompt, tokenizer);
+  const notice = conversationNotice(tokenizer, style);
+  if (notice !== undefined) options.onProblem?.(notice);
   const model = { environment, style, engine: own(engine), tokenizer };
   await tokenizer.save(join(run.folder, TOKENIZER));
   if (!ownCritic) return model;

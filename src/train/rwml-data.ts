@@ -18,7 +18,7 @@ import { type Question, worldQuestion } from "../rwml/question.js";
 import type { StateReward } from "../rwml/reward.js";
 import { type Triplet, tripletsOf } from "../rwml/triplet.js";
 import type { TripletData } from "../rwml/triplet-file.js";
-import { historyLength, type PromptStyle } from "../text/prompt.js";
+import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { mergeContinuations } from "../update/merge.js";
 import { engineFor } from "./engine-choice.js";
@@ -137,8 +137,7 @@ async function filterTriplets(
     seed,
   });
   try {
-    const history = historyLength(setup.environment.promptFamily, config.prompt.history);
-    const question = worldQuestion(tokenizer, setup.style, history);
+    const question = worldQuestion(tokenizer, setup.style);
     const samples = mergeContinuations(fitted.map((triplet) => answerSequence(question, triplet)));
     await fitSamples(
       engine,

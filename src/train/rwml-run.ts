@@ -7,7 +7,7 @@ import type { Run } from "../runs/run-folder.js";
 import { worldQuestion } from "../rwml/question.js";
 import { openReward, type StateReward } from "../rwml/reward.js";
 import { loadTriplets, saveTriplets, type TripletData } from "../rwml/triplet-file.js";
-import { historyLength, promptStyle } from "../text/prompt.js";
+import { promptStyle } from "../text/prompt.js";
 import {
   checkpointRun,
   conductRun,
@@ -59,9 +59,8 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
       onNotice: onProblem,
     });
     const engine = running.own(model.engine);
-    const style = promptStyle(environment.promptFamily, config.prompt);
-    const history = historyLength(environment.promptFamily, config.prompt.history);
-    const question = worldQuestion(model.tokenizer, style, history);
+    const style = promptStyle(environment.prompt, config.prompt, model.tokenizer);
+    const question = worldQuestion(model.tokenizer, style);
     if (checkpoint === undefined) {
       // A server's own model was already saved for its tokenizer.
       if (!("served" in start)) await engine.save(join(folder, REFERENCE), { optimizer: false });

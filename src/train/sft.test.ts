@@ -9,7 +9,7 @@ import { worldTexts } from "./world-text.js";
 
 it("imitates what the teacher chose, not its random actions", async () => {
   const environment = openEnvironment({ name: "household" });
-  const style = promptStyle(environment.promptFamily, { style: "compact", history: "all" });
+  const style = promptStyle(environment.prompt, { style: "compact", history: "all" });
   const tokenizer = buildTokenizer(await worldTexts(environment, style));
   const groups = await rollout({
     environment,

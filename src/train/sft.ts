@@ -7,7 +7,14 @@ import type { Engine, TrainSequence } from "../engine/engine.js";
 import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
-import { appendObservation, appendResponse, encodePrompt, encodeResponse } from "../text/encode.js";
+import { conversationOf } from "../text/conversation.js";
+import {
+  appendObservation,
+  appendResponse,
+  encodeResponse,
+  type LastStep,
+  stepPrompt,
+} from "../text/encode.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { type MergedSequence, mergeContinuations } from "../update/merge.js";
@@ -101,9 +108,12 @@ export function imitationSequences(
   { tokenizer, style }: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
   { observationWeight, randomActions }: Pick<SftOptions, "observationWeight" | "randomActions">,
 ): readonly MergedSequence[] {
+  const { tools } = conversationOf(episode.steps[0]?.prompt ?? []).tools ?? {};
+  let last: LastStep | undefined;
   return mergeContinuations(
     episode.steps.map((step, index) => {
-      const prompt = encodePrompt(tokenizer, style, step.prompt);
+      const rendered = () => step.prompt;
+      const { sequence: prompt, pieces } = stepPrompt(tokenizer, style, rendered, last, tools);
       const response = { ids: encodeResponse(tokenizer, style, step.response) };
       const done = episode.stop === "done" && index === episode.steps.length - 1;
       const whole = appendObservation(
@@ -112,8 +122,13 @@ export function imitationSequences(
         style,
         step.observation,
         done,
+        { response: step.response, tools },
       );
+      const { response: said, action } = step;
+      last = { sequence: whole, prompt: pieces ?? [], response: said, action };
       const weights = {
+        prompt: 0,
+        template: 0,
         action: step.strayed && !randomActions ? 0 : 1,
         observation: observationWeight,
       };
@@ -121,7 +136,7 @@ export function imitationSequences(
       const first = prompt.ids.length;
       const weight = new Float32Array(ids.length - first);
       for (const { kind, start, end } of spans)
-        if (kind !== "prompt") weight.fill(weights[kind], start - first, end - first);
+        if (start >= first) weight.fill(weights[kind], start - first, end - first);
       return {
         ids,
         start: first,

@@ -17,7 +17,7 @@ function play(warmStart: object, families = ["pick"], onProblem = (_: string) =>
   const config = tinyConfig({ warmStart });
   const opened = openEnvironment({ ...config.env, families, name: String(config.env.name) });
   const environment = { ...opened, tasks: () => opened.tasks(config.split).slice(0, TASKS) };
-  const style = promptStyle(environment.promptFamily, config.prompt);
+  const style = promptStyle(environment.prompt, config.prompt);
   return teacherEpisodes({ environment, style }, config, { onProblem });
 }
 

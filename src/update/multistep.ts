@@ -42,16 +42,35 @@ export function withObservations(
   for (let j = 0; j < horizon; j++) {
     const later = transitions[index + j];
     if (later?.source !== first.source) break;
-    const { sequence, actionStart, actionEnd } = later;
-    const actionTokens = j === 0 ? 0 : actionEnd - actionStart;
-    const room = maxTokens - ids.length - actionTokens;
-    const observation = sequence.ids.slice(actionEnd, actionEnd + Math.max(room, 0));
-    cut ||= actionEnd + observation.length < sequence.ids.length;
+    const { sequence, actionStart, actionEnd, observationStart, observationEnd } = later;
+    const between = j === 0 ? [] : betweenSteps(transitions[index + j - 1]!, later);
+    if (between === undefined) break;
+    // What is read before the observation: the action, and what a chat template writes around it.
+    const before = [
+      ...between,
+      ...sequence.ids.slice(j === 0 ? actionEnd : actionStart, observationStart),
+    ];
+    const room = maxTokens - ids.length - before.length;
+    const observation = sequence.ids
+      .slice(observationStart, observationEnd)
+      .slice(0, Math.max(room, 0));
+    cut ||= observationStart + observation.length < observationEnd;
     if (observation.length === 0) break;
-    if (j > 0) ids.push(...sequence.ids.slice(actionStart, actionEnd));
+    ids.push(...before);
     const start = ids.length;
     ids.push(...observation);
     observations.push({ start, end: ids.length, factor: horizonDiscount ** j });
   }
   return { ids, observations, cut };
+}
+
+/**
+ * What is read between an observation and the next action: in a conversation, what the chat
+ * template writes there; undefined if the next step starts a sequence of its own.
+ */
+function betweenSteps(before: Transition, next: Transition): readonly number[] | undefined {
+  const { spans, ids } = before.sequence;
+  if (!spans.some(({ kind }) => kind === "template")) return [];
+  const continues = ids.every((id, i) => id === next.sequence.ids[i]);
+  return continues ? next.sequence.ids.slice(before.observationEnd, next.actionStart) : undefined;
 }

@@ -15,9 +15,12 @@ export interface Transition {
   readonly step: number;
   readonly source: Episode;
   readonly sequence: Sequence;
-  /** Prompt: `[0, actionStart)`, action: `[actionStart, actionEnd)`, observation: the rest. */
+  /** Prompt: `[0, actionStart)`, action: `[actionStart, actionEnd)`. */
   readonly actionStart: number;
   readonly actionEnd: number;
+  /** The observation; a chat template may write something before and after it. */
+  readonly observationStart: number;
+  readonly observationEnd: number;
   /** The temperature the action was sampled at, which it is learnt at too. */
   readonly temperature: number;
   /** Log-probabilities of the action's tokens at that temperature; undefined if not recorded. */
@@ -42,6 +45,9 @@ export function transitionsOf(groups: readonly Group[]): readonly Transition[] {
 }
 
 const ORDER: readonly SpanKind[] = ["prompt", "action", "observation"];
+/** What a chat template writes around an observation comes after the action too. */
+const rankOf = (kind: SpanKind): number =>
+  kind === "template" ? ORDER.length - 1 : ORDER.indexOf(kind);
 
 function tokensOf(episode: Episode, step: number) {
   const where = () => `step ${step} of attempt ${episode.attempt} at task ${episode.task.id}`;
@@ -55,15 +61,21 @@ function tokensOf(episode: Episode, step: number) {
   let rank = 0;
   let actionStart = 0;
   let actionEnd = 0;
+  let observationStart = 0;
+  let observationEnd = 0;
   // A prompt with the whole history has about a hundred spans, and every step has a prompt: one
   // pass only.
   for (const { kind, start, end } of spans) {
-    const next = ORDER.indexOf(kind);
+    const next = rankOf(kind);
     if (next < rank)
       throw new Error(
         `${where()}: expected spans in the order ${ORDER.join(", ")}, found ${spans.map((span) => span.kind).join(", ")}`,
       );
     rank = next;
+    if (kind === "observation") {
+      if (observationEnd === 0) observationStart = start;
+      observationEnd = end;
+    }
     if (kind !== "action") continue;
     if (actionEnd === 0) actionStart = start;
     actionEnd = end;
@@ -76,7 +88,9 @@ function tokensOf(episode: Episode, step: number) {
     throw new Error(
       `${where()}: the action has ${actionEnd - actionStart} tokens, but ${logprobs.length} log-probabilities`,
     );
-  return { sequence, actionStart, actionEnd, temperature, logprobs };
+  if (observationEnd === 0) [observationStart, observationEnd] = [actionEnd, actionEnd];
+  const action = { actionStart, actionEnd, observationStart, observationEnd };
+  return { sequence, ...action, temperature, logprobs };
 }
 
 /**

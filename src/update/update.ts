@@ -159,7 +159,8 @@ function select(
 ): readonly SelectedTransition[] {
   if (loss === "off")
     return transitions.map((transition) => ({ ...transition, inPool: false, selected: false }));
-  const isObserved = ({ sequence, actionEnd }: Transition) => sequence.ids.length > actionEnd;
+  const isObserved = ({ observationStart, observationEnd }: Transition) =>
+    observationEnd > observationStart;
   if (transitions.length > 0 && !transitions.some(isObserved))
     throw new Error(
       "world modelling is on, but no step has observation tokens; record them in the rollout, or set paw.loss to off",

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { housePrompt } from "../envs/household/prompt.js";
 import { appendObservation, encodePrompt, encodeResponse } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { createTokenizer, type Tokenizer } from "../text/tokenizer.js";
@@ -37,7 +38,7 @@ function chatting(): Tokenizer {
 
 describe("the compact dialogue", () => {
   it("is the stream that policies read, with the initial state as a note", () => {
-    const style = promptStyle("house", { style: "compact", history: "all" });
+    const style = promptStyle(housePrompt, { style: "compact", history: "all" });
     const bare = createDialogue(tokenizer, { context: false, marker: "" });
     const trajectory = trajectories.find(succeeded)!;
     const { goal, firstObservation, turns } = trajectory;

@@ -7,6 +7,7 @@
  * state is a note. Any other tokenizer needs a chat template: the world is the assistant, and
  * actions are the user's messages.
  */
+import { openingFrame, turnFrame } from "../text/chat-frame.js";
 import {
   appendObservation,
   encodePrompt,
@@ -48,8 +49,8 @@ function compactDialogue(
   protocol: Protocol,
   shown: (opening: Opening) => Opening,
 ): Dialogue {
-  // The family changes how answers are parsed, never the stream.
-  const style = promptStyle("house", { style: "compact", history: "all", admissible: false });
+  // An environment changes how answers are parsed, never the stream.
+  const style = promptStyle({}, { style: "compact", history: "all", admissible: false });
   const goOn = tokenizer.id(markers.action)!;
   const end = tokenizer.id(markers.end)!;
   const encode = (done: boolean) => (text: string) =>
@@ -85,7 +86,7 @@ function chatDialogue(
   shown: (opening: Opening) => Opening,
 ): Dialogue {
   const frame = chatFrame(tokenizer);
-  const prose = promptStyle("house", { style: "full" });
+  const prose = promptStyle({}, { style: "full" });
   const endId = responseEndId(tokenizer, prose);
   const ends = responseEndIds(tokenizer, prose);
   const template = (text: string) => tokenizer.encode(text);
@@ -129,43 +130,27 @@ function remembered(encode: (text: string) => readonly number[]) {
   };
 }
 
-/** What a chat template writes around messages, found by rendering texts that it cannot contain. */
+/** What a chat template writes around messages, one after another. */
 function chatFrame(tokenizer: Tokenizer) {
-  const said = ["the-system-speaks", "a-first-user", "an-assistant-answers", "a-second-user"];
-  const rendered = tokenizer.chat(
-    [
-      { role: "system", content: said[0]! },
-      { role: "user", content: said[1]! },
-      { role: "assistant", content: said[2]! },
-      { role: "user", content: said[3]! },
-    ],
-    { addGenerationPrompt: true },
-  );
-  let rest = rendered;
-  const between = said.map((text) => {
-    const at = rest.indexOf(text);
-    const before = at < 0 ? undefined : rest.slice(0, at);
-    rest = rest.slice(at + text.length);
-    return before;
-  });
-  const [beforeSystem, systemToUser, beforeAssistant, assistantToUser] = between;
-  const end = tokenizer.endId === undefined ? undefined : tokenizer.decode([tokenizer.endId]);
-  const beforeUser =
-    end !== undefined && assistantToUser?.startsWith(end)
-      ? assistantToUser.slice(end.length)
-      : undefined;
+  const shape = { opening: ["system", "user"], tools: undefined, reply: "user" } as const;
+  const [beforeSystem, systemToUser, beforeAssistant] = openingFrame(
+    tokenizer,
+    shape.opening,
+  ).texts;
+  const frame = turnFrame(tokenizer, { ...shape, thought: false, call: false });
+  const { end, before: beforeUser, after, problem } = frame;
   if (
-    beforeSystem === undefined ||
-    beforeUser === undefined ||
-    rest !== beforeAssistant ||
-    !systemToUser?.endsWith(beforeUser)
+    problem !== undefined ||
+    after !== beforeAssistant ||
+    tokenizer.id(end) !== tokenizer.endId ||
+    !systemToUser!.endsWith(beforeUser)
   ) {
     throw new TokenizerError(
-      `A world model needs a chat template that writes system, user and assistant messages one after another and ends an answer with the tokenizer's end token (${end ?? "it names none"}). It wrote: ${rendered.slice(0, 300)}`,
+      `A world model needs a chat template that writes system, user and assistant messages one after another and ends an answer with the tokenizer's end token; between the system's message and an action it wrote ${JSON.stringify(systemToUser)}, and between an answer and an action ${JSON.stringify(end + beforeUser)}.`,
     );
   }
-  const afterSystem = systemToUser.slice(0, systemToUser.length - beforeUser.length);
-  return { beforeSystem, afterSystem, beforeUser, beforeAssistant: rest };
+  const afterSystem = systemToUser!.slice(0, systemToUser!.length - beforeUser.length);
+  return { beforeSystem: beforeSystem!, afterSystem, beforeUser, beforeAssistant };
 }
 
 /** A trajectory in tokens, with the positions of its responses. */

@@ -43,7 +43,7 @@ export async function openPlayer(
     return {
       name: text,
       policy: scripted,
-      style: promptStyle(environment.promptFamily, { style: "compact", history: "all" }),
+      style: promptStyle(environment.prompt, { style: "compact", history: "all" }),
       looksInside: true,
       dispose: async () => undefined,
     };
@@ -56,7 +56,7 @@ export async function openPlayer(
   const saved = findSavedModel(text);
   const model = await openSavedModel(saved, options.engine);
   const compact = { style: "compact", history: "all" } as const;
-  const style = promptStyle(environment.promptFamily, saved.config?.prompt ?? compact);
+  const style = promptStyle(environment.prompt, saved.config?.prompt ?? compact, model.tokenizer);
   const temperature = options.temperature ?? saved.config?.evaluation.temperature ?? 0;
   const maxTokens = saved.config?.maxTokens ?? 64;
   return {

@@ -10,7 +10,7 @@
  * observations. Which it is follows from the messages.
  */
 import { z } from "zod";
-import { parseTagged } from "../text/response.js";
+import { answersOf } from "../text/response.js";
 import type { Problems } from "./problems.js";
 import {
   type Opening,
@@ -194,6 +194,7 @@ interface ReadDialogue {
   readonly turns: readonly Turn[];
 }
 
+const tagged = answersOf({}, "tags");
 const ACTION = /(^|\n)\s*Action:|<action>/;
 
 /** Whether most of the assistant's messages are actions. */
@@ -256,7 +257,7 @@ function readAgentDialogue(
 }
 
 function actionOf(said: string): string {
-  if (said.includes("<action>")) return parseTagged(said, "house").action;
+  if (said.includes("<action>")) return tagged.parse(said).action;
   const at = said.lastIndexOf("Action:");
   return at < 0 ? said.trim() : said.slice(at + "Action:".length).trim();
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Engine, EngineError } from "../engine/engine.js";
+import { housePrompt } from "../envs/household/prompt.js";
 import type { Policy } from "../rollout/policy.js";
 import { play, rollout } from "../rollout/rollout.js";
 import { promptStyle } from "../text/prompt.js";
@@ -20,7 +21,7 @@ import { textsOf } from "./train.js";
 
 const environment = oneRoom();
 const tasks = environment.tasks("train").slice(0, 12);
-const style = promptStyle("house", { style: "compact", history: "all" });
+const style = promptStyle(housePrompt, { style: "compact", history: "all" });
 
 /** A policy that always gives the same response. */
 const stubborn: Policy = {

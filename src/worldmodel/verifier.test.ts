@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openEnvironment } from "../envs/open.js";
+import { shopPrompt } from "../envs/webshop/prompt.js";
 import { randomPolicy } from "../rollout/policies/random.js";
 import type { Policy, Situation } from "../rollout/policy.js";
 import { promptStyle } from "../text/prompt.js";
@@ -12,7 +13,7 @@ import {
 } from "./verifier.js";
 
 const environment = openEnvironment({ name: "webshop", data: "made-up", products: 200 });
-const style = promptStyle("shop", { style: "compact", history: "all" });
+const style = promptStyle(shopPrompt, { style: "compact", history: "all" });
 
 async function shop(policy: Policy, predictor: OutcomePredictor, budget: number) {
   const verified = verifiedPolicy(policy, { predictor, budget, style });
@@ -102,7 +103,7 @@ describe("a verified policy", () => {
         return hasty.act(situations, signal);
       },
     };
-    const full = promptStyle("shop", { style: "full" });
+    const full = promptStyle(shopPrompt, { style: "full" });
     const never: OutcomePredictor = async (questions) => questions.map(() => false);
     const wrapped = verifiedPolicy(reading, { predictor: never, budget: 1, style: full });
     await evaluate({

@@ -88,8 +88,9 @@ export function verifiedPolicy(
     unchecked: 0,
   };
   const spent = new Map<string, number>();
-  // Markers are tokens of small models, which have not learnt to read such notes.
-  const tells = style.responseEnd === "";
+  // Markers are tokens of small models, which have not learnt to read such notes; and a conversation
+  // goes on from its own tokens.
+  const tells = style.responseEnd === "" && !style.continuing;
 
   const act = async (
     situations: readonly Situation[],
@@ -103,7 +104,7 @@ export function verifiedPolicy(
     while (open.length > 0) {
       const questions = open.flatMap((at) => {
         const situation = situations[at]!;
-        const { action } = style.parse(replies[at]!.response);
+        const { action } = style.parse(replies[at]!.response, situation.tools);
         if (replies[at]!.overflow || situation.env.irreversible?.(action) !== true) return [];
         counts.irreversible += 1;
         const used = spent.get(keyOf(situation)) ?? 0;

@@ -120,7 +120,7 @@ async function commonStart(
   if ("folder" in start) return start.folder;
   if (existsSync(join(folder, "tokenizer.json"))) return folder;
   const environment = openEnvironment({ ...train.env, name: String(train.env.name) });
-  const style = promptStyle(environment.promptFamily, train.prompt);
+  const style = promptStyle(environment.prompt, train.prompt);
   const data = readDataSets(world.data, createProblems());
   const words = textsOf(data.train, world.protocol);
   const { engine, tokenizer } = await openModel({
@@ -128,7 +128,10 @@ async function commonStart(
     engine: engineOptions.parse({}),
     scratch: {
       maxContext: train.model.maxContext,
-      tokenizer: async () => buildTokenizer([...words, ...(await worldTexts(environment, style))]),
+      tokenizer: async () =>
+        buildTokenizer([...words, ...(await worldTexts(environment, style))], {
+          chat: train.prompt.style === "chat",
+        }),
     },
     seed,
     valueHead: hasCritic(train),

@@ -7,14 +7,9 @@
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
 import { didYouMean } from "../../text/nearest.js";
-import {
-  defineEnv,
-  type Env,
-  EnvError,
-  type Environment,
-  type StepResult,
-  type Task,
-} from "../env.js";
+import { defineEnv } from "../define-env.js";
+import { type Env, EnvError, type Environment, type StepResult, type Task } from "../env.js";
+import { housePrompt } from "../household/prompt.js";
 import { taskLists } from "../task-lists.js";
 import type { TraceState, TraceWorld } from "../trace.js";
 import { initialContext } from "./context.js";
@@ -96,8 +91,8 @@ export function openAlfworld(options: Options): AlfworldEnvironment {
     splits: folder.splits,
     stepLimit,
     maxReturn: successReward,
-    promptFamily: "house",
     whiteSpace: "collapse",
+    prompt: housePrompt,
     tasks(split) {
       folder.list(split); // names what is missing from the download
       const tasks = lists.tasks(split);

@@ -8,14 +8,8 @@
  * drawn the same way as `valid_unseen`: choose settings on one, report on the other.
  */
 import { z } from "zod";
-import {
-  defineEnv,
-  type Env,
-  EnvError,
-  type Environment,
-  type StepResult,
-  type Task,
-} from "../env.js";
+import { defineEnv } from "../define-env.js";
+import { type Env, EnvError, type Environment, type StepResult, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import { act, admissible } from "./actions.js";
 import { expertCommand, seekerCommand } from "./expert.js";
@@ -29,6 +23,7 @@ import {
   splitSizes,
 } from "./house.js";
 import { drawLabels, type Noise, noiseKinds } from "./noise.js";
+import { housePrompt } from "./prompt.js";
 import {
   copyState,
   describeHand,
@@ -135,8 +130,8 @@ function open(settings: Settings): Environment {
     ...lists,
     stepLimit,
     maxReturn: successReward,
-    promptFamily: "house",
     whiteSpace: "collapse",
+    prompt: housePrompt,
     create: () => createEnv(houseOf, settings.noise, undefined, false),
     expert: (env: Env) => expertCommand(stateOf(env)),
     seeker: (env: Env) => seekerCommand(stateOf(env)),

@@ -16,6 +16,7 @@ import { createRetrieverServer } from "../../search/retriever-server.js";
 import { promptStyle, promptText } from "../../text/prompt.js";
 import { envChecks } from "../conformance.js";
 import type { Env, RemoteEnv } from "../env.js";
+import { searchPrompt } from "./prompt.js";
 import { madeUpCorpus, search } from "./search.js";
 import type { SearchEnv } from "./search-env.js";
 
@@ -86,7 +87,7 @@ describe("an episode", () => {
 
   it("is in the prompt once, between its tags", async () => {
     for (const name of ["full", "compact"] as const) {
-      const style = promptStyle("search", { style: name });
+      const style = promptStyle(searchPrompt, { style: name });
       const [group] = await rollout({
         environment,
         policy: expertPolicy(environment.expert!),
@@ -114,7 +115,7 @@ describe("an episode", () => {
     const groups = await rollout({
       environment,
       policy: randomPolicy(1),
-      style: promptStyle("search"),
+      style: promptStyle(searchPrompt),
       tasks: environment.tasks("valid_seen"),
       groupSize: 4,
       seed: 2,
@@ -186,7 +187,7 @@ describe("search behind a server", () => {
       rollout({
         environment,
         policy: scripted(...actions),
-        style: promptStyle("search"),
+        style: promptStyle(searchPrompt),
         tasks: environment.tasks("train").slice(0, 2),
         groupSize: 1,
         seed: 0,
@@ -371,7 +372,7 @@ describe.skipIf(!existsSync(shared))(
       const groups = await rollout({
         environment,
         policy,
-        style: promptStyle("search"),
+        style: promptStyle(searchPrompt),
         tasks: [...wikiTasks, ...environment.tasks("bamboogle").slice(0, 10)],
         groupSize: 1,
         seed: 0,

@@ -12,9 +12,11 @@ import { UserError } from "../../errors.js";
 import { memoryCorpus } from "../../search/corpus.js";
 import type { Retriever } from "../../search/retriever.js";
 import { openRetriever } from "../../search/retriever-open.js";
-import { defineEnv, type Env, EnvError, type Environment, type Task } from "../env.js";
+import { defineEnv } from "../define-env.js";
+import { type Env, EnvError, type Environment, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import { writeAction } from "./action.js";
+import { searchPrompt } from "./prompt.js";
 import type { Question, QuestionBook } from "./question.js";
 import { dataSets, findCorpus, findQuestionFiles, readQuestions } from "./question-file.js";
 import {
@@ -160,8 +162,8 @@ function environment(
     ...lists,
     stepLimit: TURNS,
     maxReturn: RIGHT_REWARD,
-    promptFamily: "search",
     whiteSpace: "collapse",
+    prompt: searchPrompt,
     create: retriever.local
       ? () => createSearchEnv({ book, retriever, topk })
       : () => createWaitingSearchEnv({ book, retriever, topk }),

@@ -46,7 +46,7 @@ export function openTasks(world: TaskWorld): Environment {
     name,
     stepLimit: turns,
     maxReturn,
-    promptFamily: "house",
+    prompt: { instructions: "You are given a task. Answer it." },
     freeText: true,
     create: () => createEnv(world, (id) => lists.task(id) as TaskRecord),
     ...(expert !== undefined && {

@@ -37,7 +37,7 @@ async function played(environment: Environment, answers: readonly string[] | Pol
   const groups = await rollout({
     environment,
     policy,
-    style: promptStyle("house"),
+    style: promptStyle(undefined),
     tasks: environment.tasks(split!),
     groupSize: 1,
     seed: 0,

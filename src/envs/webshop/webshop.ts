@@ -9,13 +9,15 @@
  */
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
-import { defineEnv, type Env, EnvError, type Environment, type Task } from "../env.js";
+import { defineEnv } from "../define-env.js";
+import { type Env, EnvError, type Environment, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import type { Catalogue } from "./catalogue.js";
 import { COLOUR_FILE, colours, findColours } from "./colours.js";
 import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
 import { openMadeCatalogue } from "./made-catalogue.js";
 import { findProductFile, indexPath, openOfficialCatalogue } from "./official-catalogue.js";
+import { shopPrompt } from "./prompt.js";
 import { createPythonRandom } from "./python-random.js";
 import { replayWebshop } from "./replay.js";
 import type { Shop } from "./shop.js";
@@ -158,8 +160,8 @@ function environment(
     ...lists,
     stepLimit: STEP_LIMIT,
     maxReturn: SUCCESS_REWARD,
-    promptFamily: "shop",
     whiteSpace: "collapse",
+    prompt: shopPrompt,
     create: () => createShopEnv(world),
     ...(withExpert && {
       expert: (env: Env) => {

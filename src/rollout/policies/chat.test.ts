@@ -6,12 +6,14 @@ import {
   startChatServer,
 } from "../../../tests/helpers/chat-server.js";
 import type { Env, Task } from "../../envs/env.js";
+import { housePrompt } from "../../envs/household/prompt.js";
+import { searchPrompt } from "../../envs/search/prompt.js";
 import { promptStyle, promptText } from "../../text/prompt.js";
 import type { Episode, Step } from "../episode.js";
 import type { Situation } from "../policy.js";
 import { type ChatOptions, chatPolicy } from "./chat.js";
 
-const style = promptStyle("house");
+const style = promptStyle(housePrompt);
 const task: Task = { id: "train/3", split: "train", type: "pick" };
 
 function step(action: string, observation: string): Step {
@@ -139,7 +141,7 @@ describe("ReAct", () => {
   it("puts search results into the tags the model was told to expect", async () => {
     server = await startChatServer(says("<think></think><answer>Ann</answer>"));
     const options = { baseUrl: server.baseUrl, model: "tiny", prompting: "react" } as const;
-    const policy = chatPolicy(options, promptStyle("search"));
+    const policy = chatPolicy(options, promptStyle(searchPrompt));
     const asked = step("<search>it</search>", "Ann wrote it.");
     await policy.act([situation([asked], { admissible: undefined })]);
     expect(server.received[0]?.body.messages.at(-1)?.content).toBe(
@@ -198,9 +200,27 @@ describe("Reflexion", () => {
   });
 });
 
+it("a chat model is sent a conversation as its messages, tools in words", async () => {
+  server = await startChatServer(says('{"name": "look", "arguments": {}}'));
+  const chat = promptStyle({ instructions: "Act." }, { style: "chat" });
+  const tools = [{ name: "look", description: "Look.", parameters: { type: "object" } }];
+  const past = [step("look", "A fridge.")].map((one) => ({ ...one, response: "look" }));
+  const view = { ...situation(past), tools };
+  const policy = chatPolicy({ baseUrl: server.baseUrl, model: "tiny" }, chat);
+  await policy.act([{ ...view, prompt: chat.render(view) }]);
+  const { messages } = server.received[0]!.body;
+  expect(messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user"]);
+  expect(messages[0]!.content).toMatch(/^Act\.\n\nThe tools you can call[\s\S]*"name":"look"/);
+  expect(messages[3]!.content).toBe("A fridge.");
+  const limited = promptStyle({}, { style: "chat", maxTokens: 100 });
+  expect(() => chatPolicy({ baseUrl: "http://x/v1", model: "tiny" }, limited)).toThrow(
+    /prompt\.maxTokens counts tokens/,
+  );
+});
+
 it("a chat model rejects the markers of small models, and unknown options", () => {
-  const compact = promptStyle("house", { style: "compact" });
+  const compact = promptStyle(housePrompt, { style: "compact" });
   const options = { baseUrl: "http://localhost/v1", model: "tiny" };
-  expect(() => chatPolicy(options, compact)).toThrow(/cannot read the prompt style house\/compact/);
+  expect(() => chatPolicy(options, compact)).toThrow(/cannot read the prompt style compact/);
   expect(() => chatPolicy({ ...options, apiKey: "x" } as ChatOptions, style)).toThrow(/apiKey/);
 });

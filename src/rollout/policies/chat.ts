@@ -55,14 +55,23 @@ export function chatPolicy(
       `A chat model cannot read the prompt style ${style.name}: its markers are tokens of small models. Set the prompt's style to full.`,
     );
   }
+  if (style.promptTokens !== undefined) {
+    throw new ChatError(
+      "prompt.maxTokens counts tokens, and the tokenizer of a chat model behind an endpoint is not known here: use prompt.history.",
+    );
+  }
   const client = createChatClient(connection, runtime);
   const notes = prompting === "reflexion" ? reflexionNotes(client, memory) : undefined;
 
   const answer = async (situation: Situation, signal?: AbortSignal) => {
+    const view = { ...situation, memory: notes?.of(situation) ?? [] };
+    // A conversation keeps earlier reasoning by itself.
     const turns =
       prompting === "plain"
         ? plainDialogue(situation.prompt)
-        : reactDialogue(style, { ...situation, memory: notes?.of(situation) ?? [] });
+        : style.name === "chat"
+          ? plainDialogue(style.render(view))
+          : reactDialogue(style, view);
     const response = await client(messagesOf(turns), situation.seed, signal);
     return prompting === "plain" ? { response } : { response, prompt: piecesOf(turns) };
   };

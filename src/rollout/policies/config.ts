@@ -79,7 +79,11 @@ export interface PolicyContext {
 
 /** Creates the policy that the settings describe. */
 export function createPolicy(config: PolicyConfig, context: PolicyContext): Policy {
-  const { environment } = context;
+  const { environment, style } = context;
+  if (style.promptTokens !== undefined && config.name !== "chat")
+    throw new ConfigError(
+      `prompt.maxTokens counts a model's tokens, and the policy ${config.name} has none: leave it out`,
+    );
   switch (config.name) {
     case "random":
       return randomPolicy();
@@ -87,7 +91,7 @@ export function createPolicy(config: PolicyConfig, context: PolicyContext): Poli
       return humanPolicy(context.ask);
     case "chat": {
       const { name: _, ...options } = config;
-      return chatPolicy(options, context.style);
+      return chatPolicy(options, style);
     }
     case "expert":
     case "seeker":

@@ -6,6 +6,8 @@
  * environment's response. Reflexion: like ReAct, with the lessons of earlier attempts in the first
  * message.
  */
+
+import { conversationOf, describeTools } from "../../text/conversation.js";
 import {
   type PieceOrigin,
   type PromptPiece,
@@ -22,9 +24,12 @@ export interface Turn {
   readonly pieces: readonly PromptPiece[];
 }
 
-/** The rendered prompt, unchanged. */
+/** The rendered prompt, unchanged: one message, or the messages of a conversation. */
 export function plainDialogue(prompt: readonly PromptPiece[]): readonly Turn[] {
-  return [{ role: "user", pieces: prompt }];
+  const { messages, tools } = conversationOf(prompt);
+  // Endpoints take tools in many ways, but all take text.
+  const described = tools === undefined ? messages : describeTools(messages, tools);
+  return described.map(({ role, pieces }) => ({ role: role === "tool" ? "user" : role, pieces }));
 }
 
 /** Thoughts, actions and observations so far, interleaved. */
@@ -42,8 +47,10 @@ export function reactDialogue(
   };
   const answerTo = (at: number, text: string): readonly PromptPiece[] => {
     const shown = piece(at === view.steps.length - 1 ? "observation" : "history", text);
-    if (style.family !== "search") return [shown];
-    return [piece("template", "<information>"), shown, piece("template", "</information>")];
+    const [before, after] = style.around ?? ["", ""];
+    return [piece("template", before), shown, piece("template", after)].filter(
+      (one) => one.text !== "" || one === shown,
+    );
   };
   // After the first step, the observation in the first message is history.
   const opening = style
@@ -51,7 +58,7 @@ export function reactDialogue(
     .map((one) =>
       one.origin === "observation" && view.steps.length > 0 ? piece("history", one.text) : one,
     );
-  const turns: Turn[] = [{ role: "user", pieces: opening }];
+  const turns: Turn[] = [...plainDialogue(opening)];
   view.steps.forEach((step, at) => {
     turns.push({ role: "assistant", pieces: [piece("history", step.response)] });
     turns.push({ role: "user", pieces: answerTo(at, step.observation) });

@@ -1,6 +1,7 @@
 import { afterAll, expect, it } from "vitest";
 import { createEmbeddedEngine } from "../../engine/embedded/embedded-engine.js";
 import type { Engine, SampleRequest } from "../../engine/engine.js";
+import { housePrompt } from "../../envs/household/prompt.js";
 import { openEnvironment } from "../../envs/open.js";
 import { encodePrompt, responseEndId } from "../../text/encode.js";
 import { promptStyle } from "../../text/prompt.js";
@@ -14,7 +15,7 @@ import { enginePolicy } from "./engine.js";
 import { expertPolicy } from "./expert.js";
 
 const environment = openEnvironment({ name: "household", rooms: 1, receptacles: 4, objects: 3 });
-const style = promptStyle("house", { style: "compact", history: "all" });
+const style = promptStyle(housePrompt, { style: "compact", history: "all" });
 const tasks = environment.tasks("train").slice(0, 24);
 let engine: Engine;
 afterAll(() => engine?.dispose());
@@ -36,12 +37,12 @@ it("stops at every end token of a chat model, and leaves it out of the response"
   const policy = enginePolicy({
     engine: stub,
     tokenizer,
-    style: promptStyle("house"),
+    style: promptStyle(housePrompt),
     sampling: { maxTokens: 8 },
   });
   const groups = await rollout({
     environment,
-    style: promptStyle("house"),
+    style: promptStyle(housePrompt),
     tasks: tasks.slice(0, 1),
     groupSize: 1,
     seed: 0,
@@ -54,6 +55,48 @@ it("stops at every end token of a chat model, and leaves it out of the response"
   // Training uses what was sampled, including its end token.
   const { start, end } = step!.sequence!.spans.find(({ kind }) => kind === "action")!;
   expect(step!.sequence!.ids.slice(start, end)).toEqual(tokens);
+});
+
+it("continues a conversation's tokens, and renders it whole where the template forgets", async () => {
+  const built = buildTokenizer(["go to look at the shelf <think>"], { chat: true });
+  const config = JSON.parse(built.files.config!) as { chat_template: string };
+  const forgets = `{% if message['role'] == 'assistant' and not loop.last %}{% set content = message['content'].split('</think>')[-1] %}{% else %}{% set content = message['content'] %}{% endif %}`;
+  const forgetful = config.chat_template
+    .replace("message['content'] + eos_token", "content + eos_token")
+    .replace("%}{{", `%}${forgets}{{`);
+  const tokenizer = createTokenizer({
+    ...built.files,
+    config: JSON.stringify({ ...config, chat_template: forgetful }),
+  });
+  const said = ["look", "<think>where?</think>look", "look", "look"];
+  const asked: SampleRequest[] = [];
+  const stub = {
+    capabilities: { vocabularySize: built.vocabularySize, maxContext: 4096 },
+    sample: async (requests: readonly SampleRequest[]) =>
+      requests.map((request) => {
+        const tokens = [...built.encode(said[asked.length]!, { plain: true }), built.endId!];
+        asked.push(request);
+        return [{ tokens, logprobs: tokens.map(() => -1), stopReason: "stop" }];
+      }),
+  } as unknown as Engine;
+  const chat = promptStyle(housePrompt, { style: "chat" }, tokenizer);
+  const [group] = await rollout({
+    environment,
+    style: chat,
+    tasks: tasks.slice(0, 1),
+    groupSize: 1,
+    seed: 0,
+    policy: enginePolicy({ engine: stub, tokenizer, style: chat, sampling: { maxTokens: 8 } }),
+    stepLimit: 4,
+  });
+  const { steps } = group!.episodes[0]!;
+  const prompts = asked.map(({ prompt }) => Array.from(prompt));
+  const continues = (at: number) =>
+    steps[at - 1]!.sequence!.ids.every((id, i) => id === prompts[at]![i]);
+  expect([1, 2, 3].map(continues)).toEqual([true, false, true]);
+  expect(tokenizer.decode(prompts[3]!)).not.toContain("where?");
+  for (const [at, { prompt }] of steps.entries())
+    expect(prompts[at]).toEqual(encodePrompt(tokenizer, chat, prompt).ids);
 });
 
 it("reads the recorded prompt's tokens at every step, continued or re-encoded", async () => {

@@ -5,9 +5,8 @@ import {
   appendObservation,
   appendResponse,
   decodeResponse,
-  encodePrompt,
-  nextPrompt,
   responseEndIds,
+  stepPrompt,
 } from "../../text/encode.js";
 import type { PromptStyle } from "../../text/prompt.js";
 import type { Tokenizer } from "../../text/tokenizer.js";
@@ -39,11 +38,16 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
     name: options.name ?? "engine",
     batch: options.batch ?? Number.POSITIVE_INFINITY,
     async act(situations) {
-      const prompts = situations.map((situation) => {
-        const last = continued ? situation.steps.at(-1) : undefined;
-        const known = last?.sequence && nextPrompt(tokenizer, style, last.sequence, last.action);
-        return known ?? encodePrompt(tokenizer, style, situation.prompt);
-      });
+      const encoded = situations.map((situation) =>
+        stepPrompt(
+          tokenizer,
+          style,
+          () => situation.prompt,
+          situation.steps.at(-1),
+          situation.tools,
+        ),
+      );
+      const prompts = encoded.map(({ sequence }) => sequence);
       const fits = prompts.map(({ ids }) => ids.length + sampling.maxTokens <= maxContext);
       const requests = prompts.flatMap((prompt, i) =>
         fits[i]
@@ -54,13 +58,17 @@ export function enginePolicy(options: EnginePolicyOptions): Policy {
       return prompts.map((prompt, i): Reply => {
         if (!fits[i]) return { response: "", overflow: true };
         const sample = samples.next().value![0]!;
+        const response = decodeResponse(tokenizer, style, sample.tokens);
+        const { pieces } = encoded[i]!;
         return {
-          response: decodeResponse(tokenizer, style, sample.tokens),
+          response,
           ...(sample.stopReason === "length" && { cut: true }),
+          ...(pieces !== undefined && { prompt: pieces }),
           encode(observation, done) {
             const { temperature } = sampling;
             const answered = appendResponse(prompt, { ...sample, ids: sample.tokens, temperature });
-            return appendObservation(answered, tokenizer, style, observation, done);
+            const turn = { response, tools: situations[i]!.tools };
+            return appendObservation(answered, tokenizer, style, observation, done, turn);
           },
         };
       });

@@ -1,0 +1,190 @@
+/**
+ * Environments whose actions are tool calls. To everything else they are text environments: an
+ * action is the call as one line of JSON, `{"tool": …, "arguments": …}`. The world itself is given
+ * the call, after its arguments were checked against the tool's schema; a call that does not fit is
+ * an invalid action, and the observation says what is wrong.
+ */
+import { type SchemaCheck, schemaCheck } from "../text/json-schema.js";
+import { didYouMean } from "../text/nearest.js";
+import { callText, isRecord, readCall, type Tool, type ToolCall } from "../text/tool.js";
+import {
+  type Env,
+  EnvError,
+  type Environment,
+  type Expert,
+  type RemoteEnv,
+  type StepResult,
+} from "./env.js";
+
+/** What is said in calls instead of text. */
+interface Calls {
+  tools(): readonly Tool[];
+  admissibleActions?(): readonly ToolCall[];
+  irreversible?(call: ToolCall): boolean;
+}
+
+/** A world in this process that is acted in by tool calls. */
+export interface ToolEnv extends Omit<Env, "step" | "clone" | keyof Calls>, Calls {
+  step(call: ToolCall): StepResult;
+  clone(): ToolEnv;
+}
+
+/** The same behind a server. */
+export interface RemoteToolEnv extends Omit<RemoteEnv, "step" | keyof Calls>, Calls {
+  step(call: ToolCall): Promise<StepResult>;
+}
+
+/** Whether a world is acted in by tool calls. */
+function hasTools(env: Env | RemoteEnv | ToolEnv | RemoteToolEnv): env is ToolEnv | RemoteToolEnv {
+  return env.tools !== undefined;
+}
+
+/** The world as a text environment. */
+function textEnv(env: ToolEnv | RemoteToolEnv, started = false): Env | RemoteEnv {
+  let live = started;
+  let checks: ReadonlyMap<string, SchemaCheck> | undefined;
+  const tools = (): readonly Tool[] => {
+    const offered = env.tools();
+    checks ??= checksOf(offered);
+    return offered;
+  };
+  /** The call of an action, or what is wrong with it. */
+  const read = (action: string): ToolCall | string => {
+    const call = readCall(action);
+    if (call === undefined)
+      return 'Expected a tool call, {"tool": NAME, "arguments": {…}}, and got something else.';
+    tools();
+    const check = checks!.get(call.tool);
+    const names = [...checks!.keys()];
+    if (check === undefined)
+      return `There is no tool ${call.tool}.${didYouMean(call.tool, names)} The tools are: ${names.join(", ")}.`;
+    const problem = check(call.arguments);
+    return problem === undefined ? call : `The arguments of ${call.tool} do not fit: ${problem}.`;
+  };
+  const facts = {
+    get goal() {
+      return env.goal;
+    },
+    get taskType() {
+      return env.taskType;
+    },
+    tools,
+    ...(env.admissibleActions && {
+      admissibleActions: () => env.admissibleActions!().map(callText).sort(),
+    }),
+    ...(env.irreversible && {
+      irreversible: (action: string) => {
+        const call = read(action);
+        return typeof call !== "string" && env.irreversible!(call);
+      },
+    }),
+    ...(env.initialContext && { initialContext: () => env.initialContext!() }),
+  };
+  /** The call of an action, or the answer to an action that is none. */
+  const callOf = (action: string): ToolCall | StepResult => {
+    if (!live)
+      throw new EnvError("step was called before reset or after the end: call reset(task) first");
+    const call = read(action);
+    return typeof call === "string" ? refusal(call) : call;
+  };
+  const finished = (result: StepResult): StepResult => {
+    live = !result.done;
+    return result;
+  };
+  const text: Env | RemoteEnv =
+    "close" in env
+      ? Object.assign(facts, {
+          reset: async (...args: Parameters<RemoteEnv["reset"]>) => {
+            const observation = await env.reset(...args);
+            live = true;
+            return observation;
+          },
+          step: async (action: string) => {
+            const call = callOf(action);
+            return "tool" in call ? finished(await env.step(call)) : call;
+          },
+          close: () => env.close(),
+        })
+      : Object.assign(facts, {
+          reset: (...args: Parameters<Env["reset"]>) => {
+            const observation = env.reset(...args);
+            live = true;
+            return observation;
+          },
+          step: (action: string) => {
+            const call = callOf(action);
+            return "tool" in call ? finished(env.step(call)) : call;
+          },
+          clone: () => textEnv(env.clone(), live) as Env,
+        });
+  worlds.set(text, env);
+  return text;
+}
+
+const worlds = new WeakMap<Env | RemoteEnv, ToolEnv | RemoteToolEnv>();
+
+/** An environment whose worlds are acted in by tool calls. */
+export interface ToolEnvironment extends Omit<Environment, "create" | "expert" | "seeker"> {
+  create(): ToolEnv | RemoteToolEnv;
+  readonly expert?: ToolExpert;
+  readonly seeker?: ToolExpert;
+}
+
+/** Chooses the next call; may look at the true state of the world. */
+export type ToolExpert = (env: ToolEnv) => ToolCall;
+
+/** The environment as one of text; an environment of text stays as it is. */
+export function textEnvironment(environment: Environment | ToolEnvironment): Environment {
+  const create = (): Env | RemoteEnv => {
+    const env = environment.create();
+    return hasTools(env) ? textEnv(env) : env;
+  };
+  const player =
+    (of: Expert | ToolExpert): Expert =>
+    (env) => {
+      const world = worlds.get(env);
+      return world === undefined
+        ? (of as Expert)(env)
+        : callText((of as ToolExpert)(world as ToolEnv));
+    };
+  const { expert, seeker } = environment;
+  const own = {
+    create,
+    ...(expert && { expert: player(expert) }),
+    ...(seeker && { seeker: player(seeker) }),
+  };
+  // A copy that keeps getters and methods of a class, which spreading would not.
+  return Object.create(Object.getPrototypeOf(environment), {
+    ...Object.getOwnPropertyDescriptors(environment),
+    ...Object.getOwnPropertyDescriptors(own),
+  }) as Environment;
+}
+
+function refusal(observation: string): StepResult {
+  return { observation, reward: 0, done: false, info: { valid: false, success: false } };
+}
+
+/** The check of each tool's arguments; tools that are none are refused by name. */
+function checksOf(tools: readonly Tool[]): ReadonlyMap<string, SchemaCheck> {
+  const refuse = (message: string): never => {
+    throw new EnvError(`tools(): ${message}`);
+  };
+  if (!Array.isArray(tools) || tools.length === 0)
+    refuse("expected a list of one tool or more: {name, description, parameters}");
+  const checks = new Map<string, SchemaCheck>();
+  for (const tool of tools) {
+    if (!isRecord(tool) || typeof tool.name !== "string" || !/^[\w.-]{1,64}$/.test(tool.name))
+      refuse(
+        `a tool's name is 1 to 64 letters, digits, dots, dashes and underscores; got ${JSON.stringify((tool as Partial<Tool>)?.name)}`,
+      );
+    if (typeof tool.description !== "string")
+      refuse(`${tool.name}: expected a description, a text`);
+    if (checks.has(tool.name)) refuse(`there are two tools named ${tool.name}`);
+    try {
+      checks.set(tool.name, schemaCheck(tool.parameters));
+    } catch (error) {
+      refuse(`the parameters of ${tool.name} are no JSON Schema: ${(error as Error).message}`);
+    }
+  }
+  return checks;
+}

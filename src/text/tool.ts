@@ -1,0 +1,47 @@
+/** Tools: what an environment offers to be called, and a call of one. */
+
+/** A tool that an agent may call. */
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of its arguments: an object. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+/** A call of a tool: what the `step` of an environment with tools is given. */
+export interface ToolCall {
+  readonly tool: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+/** A call as an action is recorded: one line of JSON. */
+export function callText({ tool, arguments: values }: ToolCall): string {
+  return JSON.stringify({ tool, arguments: values });
+}
+
+/** The call that an action stands for; undefined if it is none. */
+export function readCall(action: string): ToolCall | undefined {
+  if (!action.startsWith("{")) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(action);
+  } catch {
+    return undefined;
+  }
+  const { tool, arguments: values } = value as Partial<ToolCall>;
+  if (typeof tool !== "string" || !isRecord(values)) return undefined;
+  return { tool, arguments: values };
+}
+
+/** Whether a value is an object with names, not a list and not null. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The tools as text, for models whose chat template does not know tools. */
+export function toolsText(tools: readonly Tool[]): string {
+  const lines = tools.map(({ name, description, parameters }) =>
+    JSON.stringify({ name, description, parameters }),
+  );
+  return `The tools you can call, one JSON object a line, with the schema of their arguments:\n${lines.join("\n")}`;
+}
