@@ -5,7 +5,7 @@ import { tensorSpecs } from "../engine/weights/tensor-names.js";
 import { describeFetched } from "../models/fetch-model.js";
 import { folderFacts, type ModelFacts } from "../models/model-facts.js";
 import { ASSUMED, memoryNeeds } from "../models/model-memory.js";
-import { toolCallForm } from "../models/tool-calls.js";
+import { callFormOf } from "../text/tool-calls.js";
 import { type EngineChoice, engineChoice, engineFor } from "../train/engine-choice.js";
 import { openEngine } from "../train/engines.js";
 import { findSavedModel } from "../train/saved-model.js";
@@ -89,8 +89,11 @@ function printFacts(name: string, facts: ModelFacts & { readonly where: string }
 
 function chatOf({ hasChatTemplate, chatTemplate }: NonNullable<ModelFacts["tokenizer"]>): string {
   if (!hasChatTemplate) return "no chat template: it continues text";
-  const form = toolCallForm(chatTemplate ?? "");
-  return `has a chat template; tool calls: ${form ?? "none"}`;
+  const takesTools = /\btools\b/.test(chatTemplate ?? "");
+  const form = callFormOf(chatTemplate);
+  return takesTools
+    ? `has a chat template; tool calls as in ${form}`
+    : `has a chat template without tools; the prompt explains them (${form})`;
 }
 
 function printMemory(needs: ReturnType<typeof memoryNeeds>, io: Io): void {
