@@ -61,7 +61,7 @@ interface Model {
   /** Where it was loaded from. */
   readonly folder: string | undefined;
   reference: Snapshot | undefined;
-  /** A folder that this model was saved to, whose frozen weights later checkpoints can share. */
+  /** A folder of an adapter on these frozen weights, whose file of them checkpoints can share. */
   sharedBase: string | undefined;
 }
 
@@ -217,6 +217,8 @@ async function loadModel(folder: string, making: Making, known?: Parameters): Pr
   for (const [name, data] of adapted) tensors.put(name, data);
   const model = assemble(config, making, tensors, folder);
   await loadMoments(folder, model.moments);
+  if (adapter !== undefined && !checkpoint.tensors.some(({ name }) => name === VALUE_HEAD))
+    model.sharedBase = folder;
   return model;
 }
 
@@ -254,7 +256,7 @@ async function saveModel(
     linkTo: shares ? model.sharedBase : undefined,
   });
   if (apart) await writeAdapter(folder, config, lora, trained.tensors);
-  if (shares) model.sharedBase = folder;
+  if (shares) model.sharedBase ??= folder;
   if (optimizer)
     await writeSafetensors(
       join(folder, OPTIMIZER_FILE),

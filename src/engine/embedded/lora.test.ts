@@ -103,10 +103,11 @@ describe("adapters", () => {
     await two.load(whole);
     const [kept] = await two.forward([{ ids }], { weights: "reference" });
     expect(kept!.logprobs).toEqual(halfway);
-    // The frozen weights of checkpoints of one engine are one file.
+    // The frozen weights of a run's checkpoints are one file, also after it was resumed.
     const weights = (folder: string) => statSync(join(folder, "model.safetensors")).ino;
     expect(weights(whole)).toBe(weights(half));
-    expect(weights(again)).not.toBe(weights(half));
+    expect(weights(again)).toBe(weights(half));
+    expect(weights(half)).not.toBe(weights(base));
     await one.dispose();
     await two.dispose();
   });
