@@ -22,6 +22,7 @@
  *                      excluded from the other numbers
  *   chat_ratio         time of the whole update per step, chat ÷ compact; no more than chat_tokens
  *                      if a conversation costs its extra tokens and nothing else
+ *   chat_cpu_ratio     the same in CPU time, for a machine that others use too
  *   chat_tokens        tokens trained on per step, chat ÷ compact
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -107,6 +108,8 @@ function createMeter() {
 interface Measured {
   /** Steps of the episodes. */
   readonly steps: number;
+  /** Seconds of all threads, which other programs of the machine change less. */
+  readonly cpu: number;
   readonly update: number;
   readonly rollout: number;
   readonly measure: number;
@@ -130,7 +133,7 @@ async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
     prompt,
     groups: Number(options.groups),
     gradients: { every: 1 },
-    ...(short && { stepLimit: 6, invalidActionLimit: undefined }),
+    ...(short && { stepLimit: 6, invalidActionLimit: undefined, gradients: { every: 0 } }),
   });
   const environment = openEnvironment({ ...config.env, name: laptop.env.name });
   const style = promptStyle(environment.prompt, config.prompt);
@@ -178,6 +181,7 @@ async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
     engineMeter.take();
     envMeter.take();
     const begin = performance.now();
+    const used = process.cpuUsage();
     let finished: FinishedUpdate | undefined;
     await trainRl(
       {
@@ -202,9 +206,11 @@ async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
       },
     );
     const all = (performance.now() - begin) / 1000;
+    const { user, system } = process.cpuUsage(used);
     const { seconds, learnt, groups } = finished!;
     return {
       steps: groups.flatMap(({ episodes }) => episodes.flatMap((one) => one.steps)).length,
+      cpu: (user + system) / 1e6,
       update: seconds.score + seconds.prepare + seconds.learn,
       rollout: seconds.rollout,
       measure: seconds.measure,
@@ -270,9 +276,8 @@ async function measureChat(): Promise<Record<string, number>> {
     Number(median(pairs.map((pair) => of(pair.chat) / of(pair.compact))).toFixed(4));
   return {
     chat_ratio: over(({ whole, steps }) => whole / steps),
+    chat_cpu_ratio: over(({ cpu, steps }) => cpu / steps),
     chat_tokens: over(({ tokens, steps }) => tokens / steps),
-    chat_rollout_ratio: over(({ rollout: seconds, steps }) => seconds / steps),
-    chat_update_ratio: over(({ update, steps }) => update / steps),
   };
 }
 
