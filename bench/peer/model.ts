@@ -14,6 +14,7 @@
 import { loadavg } from "node:os";
 import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
 import { LORA_ALPHA, LORA_TARGETS } from "../../src/engine/weights/lora.js";
+import { fetchModel } from "../../src/models/fetch-model.js";
 import { input, logprob, mul, neg } from "../../src/objectives/expression.js";
 import { createRandom } from "../../src/random.js";
 import { interleave, machine, median, peakMemory, startPeer, THREADS } from "./side.js";
@@ -23,14 +24,15 @@ const SAMPLED = { rows: 16, length: 128, new: 32 } as const;
 const TRAINED = { rows: 8, length: 512, micro: 1 } as const;
 const objective = { loss: mul(neg(logprob), input("weight")), metrics: {} };
 
-/** Compares both sides; `smollm2` is the folder that PAWL_SMOLLM2 names. */
+/** Compares both sides; `smollm2` is the GGUF file or the folder that PAWL_SMOLLM2 names. */
 export async function compareModel(
   model: string,
   repetitions: number,
 ): Promise<Record<string, number | string>> {
-  const folder = model === "smollm2" ? process.env.PAWL_SMOLLM2 : model;
-  if (folder === undefined)
-    throw new Error("--model smollm2: PAWL_SMOLLM2 must name the folder of that model");
+  const name = model === "smollm2" ? process.env.PAWL_SMOLLM2 : model;
+  if (name === undefined)
+    throw new Error("--model smollm2: PAWL_SMOLLM2 must name that model's GGUF file or folder");
+  const { folder } = (await fetchModel(name)) ?? { folder: name };
   const load = loadavg()[0]!;
   const peer = startPeer("model.py");
   const hello = await peer.ask({ do: "hello" });
