@@ -31,7 +31,7 @@ export interface ToolEnv extends Omit<Env, "step" | "clone" | keyof Calls>, Call
 
 /** The same behind a server. */
 export interface RemoteToolEnv extends Omit<RemoteEnv, "step" | keyof Calls>, Calls {
-  step(call: ToolCall): Promise<StepResult>;
+  step(call: ToolCall, signal?: AbortSignal): Promise<StepResult>;
 }
 
 /** Whether a world is acted in by tool calls. */
@@ -99,9 +99,9 @@ function textEnv(env: ToolEnv | RemoteToolEnv, started = false): Env | RemoteEnv
             live = true;
             return observation;
           },
-          step: async (action: string) => {
+          step: async (action: string, signal?: AbortSignal) => {
             const call = callOf(action);
-            return "tool" in call ? finished(await env.step(call)) : call;
+            return "tool" in call ? finished(await env.step(call, signal)) : call;
           },
           close: () => env.close(),
         })

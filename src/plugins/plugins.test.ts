@@ -157,7 +157,7 @@ describe("a plugin's prompt style", () => {
     const path = plugin(
       style(
         "terse",
-        `{ name: "terse", family: "house", continuing: false, responseEnd: "",
+        `{ name: "terse", continuing: false, responseEnd: "",
            render: ({ goal, index }) => [{ origin: "task", text: \`\${goal} (\${history} \${index})\` }],
            parse: (response) => ({ action: response.replace("!", ""), wellFormed: response.endsWith("!") }),
            format: (action) => \`\${action}!\`,
