@@ -1,15 +1,16 @@
 /** What conversations cost in a pretrained model's own tokens, on the official games. */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { expect, it } from "vitest";
 import { main } from "../bench/chat-tokens.js";
 import { officialDataThere } from "../src/envs/alfworld/fixtures/official.js";
+import { fetchModel } from "../src/models/fetch-model.js";
 
-const folder = process.env.PAWL_SMOLLM2 ?? "";
+const file = process.env.PAWL_SMOLLM2 ?? "";
 
-it.skipIf(!officialDataThere || !existsSync(join(folder, "tokenizer.json")))(
-  "learns at most 1.3 times the tokens of compact prompts (needs PAWL_SMOLLM2, a folder with its tokenizer.json, and ALFWorld)",
+it.skipIf(!officialDataThere || !existsSync(file))(
+  "learns at most 1.3 times the tokens of compact prompts (needs PAWL_SMOLLM2, its GGUF file, and ALFWorld)",
   async () => {
+    const { folder } = (await fetchModel(file))!;
     const { chat_ratio, full_ratio, episodes } = await main([folder]);
     expect(episodes).toBeGreaterThan(100);
     expect(chat_ratio).toBeLessThanOrEqual(1.3);

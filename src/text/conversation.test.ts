@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { housePrompt } from "../envs/household/prompt.js";
+import { fetchModel } from "../models/fetch-model.js";
 import { conversationNotice, inConversation, lastTurns, turnsIn } from "./conversation.js";
 import {
   appendObservation,
@@ -326,11 +326,11 @@ const qwen = process.env.PAWL_QWEN_TOKENIZER;
 describe.each([
   ["SmolLM2", "PAWL_SMOLLM2", smollm2],
   ["Qwen2.5", "PAWL_QWEN_TOKENIZER", qwen],
-])("the template of %s (needs %s, a folder with its tokenizer.json)", (_, __, folder) => {
-  it.skipIf(folder === undefined || !existsSync(join(folder, "tokenizer.json")))(
+])("the template of %s (needs %s, its GGUF file or a folder)", (_, __, name) => {
+  it.skipIf(name === undefined || !existsSync(name))(
     "is continued token for token, with and without tools",
     async () => {
-      const tokenizer = await loadTokenizer(folder!);
+      const tokenizer = await loadTokenizer((await fetchModel(name!))?.folder ?? name!);
       const form = callFormOf(tokenizer.chatTemplate);
       const call = formatCall({ tool: "guess", arguments: { number: 3 } }, form);
       const calls = [call, "none"];
