@@ -46,7 +46,7 @@ describe("help", () => {
 describe("wrong usage", () => {
   it.each([
     [["rolout"], 'unknown command "rolout". Did you mean "rollout"?'],
-    [["env"], "pawl env needs one of: list, info, new, check, replay"],
+    [["env"], "pawl env needs one of: list, info, new, prompt, check, replay"],
     [["rollout", "--grups", "3"], 'unknown option --grups. Did you mean "--groups"?'],
     [["rollout", "--env", "housolde"], 'There is no environment "housolde"'],
     [["rollout", "--split", "trian"], 'household has no split "trian"'],
@@ -266,7 +266,14 @@ describe("env", () => {
 describe("completion", () => {
   it("completes commands, options and choices", () => {
     expect(candidates(commands, ["ro"])).toEqual(["rollout"]);
-    expect(candidates(commands, ["env", ""])).toEqual(["check", "info", "list", "new", "replay"]);
+    expect(candidates(commands, ["env", ""])).toEqual([
+      "check",
+      "info",
+      "list",
+      "new",
+      "prompt",
+      "replay",
+    ]);
     expect(candidates(commands, ["rollout", "--group"])).toEqual(["--group-size", "--groups"]);
     expect(candidates(commands, ["rollout", "--env.noise", ""])).toEqual([
       "all",
