@@ -7,7 +7,7 @@
  */
 export default {
   env: { name: "webshop" },
-  prompt: { style: "full", history: 2 },
+  prompt: { style: "full", history: 2, lowerCase: true },
   model: { start: "Qwen2.5-1.5B-Instruct" },
   updates: 150,
   groups: 16,
