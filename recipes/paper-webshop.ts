@@ -6,7 +6,7 @@
  *     --prompt.style compact --max-tokens 32 --warm-start.episodes 200 --groups 2 --updates 3
  */
 export default {
-  env: { name: "webshop" },
+  env: { name: "webshop", observations: "after-instruction" },
   prompt: { style: "full", history: 2, lowerCase: true },
   model: { start: "Qwen2.5-1.5B-Instruct" },
   updates: 150,
