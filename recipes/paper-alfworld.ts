@@ -7,7 +7,7 @@
  */
 export default {
   env: { name: "alfworld" },
-  prompt: { style: "full", history: 2 },
+  prompt: { style: "full", history: 2, lowerCase: true },
   model: { start: "Qwen2.5-1.5B-Instruct" },
   updates: 150,
   groups: 16,
@@ -16,7 +16,7 @@ export default {
   maxTokens: 512,
   temperature: 1,
   minibatch: 256,
-  advantage: { name: "grpo", penalty: 0.1 },
+  advantage: { name: "grpo", penalty: 0.1, penaltyOn: "malformed" },
   objective: { kl: 0.01, entropy: 0.001 },
   paw: { alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" },
   optimizer: { learningRate: 1e-6, warmup: 0, weightDecay: 0.01, gradClipNorm: 1 },

@@ -19,7 +19,7 @@ export default {
   maxTokens: 512,
   temperature: 1,
   minibatch: 512,
-  advantage: { name: "grpo", penalty: 0.01 },
+  advantage: { name: "grpo", penalty: 0.01, penaltyOn: "malformed" },
   objective: { kl: 0.001, entropy: 0 },
   paw: { alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" },
   optimizer: { learningRate: 1e-6, warmup: 0, weightDecay: 0.01, gradClipNorm: 1 },

@@ -6,8 +6,8 @@
  *     --prompt.style compact --max-tokens 32 --warm-start.episodes 200 --groups 2 --updates 3
  */
 export default {
-  env: { name: "webshop" },
-  prompt: { style: "full", history: 2 },
+  env: { name: "webshop", observations: "after-instruction" },
+  prompt: { style: "full", history: 2, lowerCase: true },
   model: { start: "Qwen2.5-1.5B-Instruct" },
   updates: 150,
   groups: 16,
@@ -16,7 +16,7 @@ export default {
   maxTokens: 512,
   temperature: 1,
   minibatch: 64,
-  advantage: { name: "grpo", penalty: 0.1 },
+  advantage: { name: "grpo", penalty: 0.1, penaltyOn: "malformed" },
   objective: { kl: 0.01, entropy: 0.001 },
   paw: { alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" },
   optimizer: { learningRate: 1e-6, warmup: 0, weightDecay: 0.01, gradClipNorm: 1 },

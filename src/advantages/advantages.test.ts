@@ -7,6 +7,8 @@ import { type AdvantageOptions, advantageOptions, computeAdvantages } from "./ad
 interface Sketch {
   readonly rewards: readonly number[];
   readonly invalid?: readonly number[];
+  /** Of the invalid ones, those with a malformed response. */
+  readonly malformed?: readonly number[];
   readonly observations?: readonly string[];
   readonly broken?: boolean;
 }
@@ -30,7 +32,7 @@ function groupOf(index: number, sketches: readonly Sketch[]): Group {
           prompt: [],
           response: "",
           action: "",
-          wellFormed: true,
+          wellFormed: !sketch.malformed?.includes(t),
           valid: !sketch.invalid?.includes(t),
           observation: sketch.observations?.[t] ?? `room ${attempt}.${t}`,
           reward,
@@ -54,6 +56,7 @@ describe("advantageOptions", () => {
       per: "step",
       penalty: 0.1,
       penaltyPlace: "inside",
+      penaltyOn: "invalid",
     });
     expect(options({ name: "gigpo" })).toMatchObject({ gamma: 0.95, stepWeight: 1, similarity: 1 });
     expect(options({ name: "rloo" })).toMatchObject({ per: "other-episodes" });
@@ -124,6 +127,19 @@ describe("computeAdvantages", () => {
       const found = at(["step", "episode"][i]!).flat() as number[];
       for (const [t, a] of expected.entries()) expect(found[t]).toBeCloseTo(a, 12);
     });
+  });
+
+  it("a penalty on malformed responses spares refused actions, with every estimator", () => {
+    const group = groupOf(0, [{ rewards: [0, 0, 0], invalid: [1, 2], malformed: [2] }]);
+    const finesOf = (name: string, penaltyOn: string) => {
+      const given = { name, penaltyOn, penaltyPlace: "after" };
+      const values = [[[[0], [0], [0]]]];
+      return computeAdvantages([group], options(given), values).advantages.flat(3);
+    };
+    for (const name of ["grpo", "rloo", "gigpo", "ppo"]) {
+      expect(finesOf(name, "malformed")).toEqual([0, 0, -0.1]);
+      expect(finesOf(name, "invalid")).toEqual([0, -0.1, -0.1]);
+    }
   });
 
   it("RLOO and GiGPO subtract an after penalty once", () => {

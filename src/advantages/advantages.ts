@@ -4,7 +4,7 @@ import { UserError } from "../errors.js";
 import type { Episode, Group } from "../rollout/episode.js";
 import type { Advantages, Estimator, ScoredGroup, TokenNumbers } from "./estimator.js";
 import { estimators } from "./estimators.js";
-import type { ScoredEpisode } from "./scores.js";
+import type { PenaltyOptions, ScoredEpisode } from "./scores.js";
 
 export type { Advantages, TokenNumbers } from "./estimator.js";
 
@@ -61,7 +61,10 @@ export function computeAdvantages(
   options: AdvantageOptions,
   values?: TokenNumbers,
 ): Advantages {
-  const whole = groups.map((group) => ({ group, episodes: group.episodes.map(scored) }));
+  const whole = groups.map((group) => ({
+    group,
+    episodes: group.episodes.map((episode) => scored(episode, options)),
+  }));
   const computed = estimatorOf(options).estimate(whole, options, values);
   refuseOdd(whole, computed, options.name);
   return computed;
@@ -98,12 +101,12 @@ function estimatorOf({ name }: Pick<AdvantageOptions, "name">): Estimator {
   return known.find((estimator) => nameOf(estimator) === name)!;
 }
 
-const NO_STEPS: ScoredEpisode = { return: 0, rewards: [], valid: [] };
+const NO_STEPS: ScoredEpisode = { return: 0, rewards: [], fined: [] };
 
 /**
  * The part of an episode that counts; nothing of a broken one, which says nothing about the policy.
  */
-function scored(episode: Episode): ScoredEpisode {
+function scored(episode: Episode, { penaltyOn }: Pick<PenaltyOptions, "penaltyOn">): ScoredEpisode {
   if (episode.stop === "broken") return NO_STEPS;
   const rewards = episode.steps.map((step) => step.reward);
   const odd = rewards.findIndex((reward) => !Number.isFinite(reward));
@@ -114,6 +117,8 @@ function scored(episode: Episode): ScoredEpisode {
   return {
     return: episode.return,
     rewards,
-    valid: episode.steps.map((step) => step.valid),
+    fined: episode.steps.map(({ wellFormed, valid }) =>
+      penaltyOn === "malformed" ? !wellFormed : !valid,
+    ),
   };
 }

@@ -32,6 +32,12 @@ export const commonSettings = {
     .enum(["inside", "after"])
     .default("inside")
     .describe("subtract the penalty from the return before normalisation (inside), or after it"),
+  penaltyOn: z
+    .enum(["malformed", "invalid"])
+    .default("invalid")
+    .describe(
+      "what the penalty is for: malformed responses only, or also actions that the environment refuses (invalid)",
+    ),
 };
 
 /**

@@ -32,8 +32,8 @@ const ESTIMATORS = {
 
 describe("scores", () => {
   const episodes: ScoredEpisode[] = [
-    { return: 10, rewards: [0, 10], valid: [false, true] },
-    { return: 0, rewards: [0], valid: [false] },
+    { return: 10, rewards: [0, 10], fined: [true, false] },
+    { return: 0, rewards: [0], fined: [true] },
   ];
 
   it("are the return minus the penalty, the same for every step of an episode", () => {

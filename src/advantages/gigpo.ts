@@ -2,7 +2,7 @@
  * GiGPO: GRPO over episodes, plus the same comparison among steps with the same observation (Feng
  * et al. 2025, arXiv 2505.10978).
  *
- *   G_t    = r_t + γ·G_{t+1}, minus c·invalid_t if the penalty is inside              (GiGPO eq. 5)
+ *   G_t    = r_t + γ·G_{t+1}, minus c·fined_t if the penalty is inside              (GiGPO eq. 5)
  *   A^E_i  = GRPO of the scores s_i                                                  (GiGPO eq. 3)
  *   A^S_i  = (G_i − mean) / (std + 1e-6), or G_i − mean, over one anchor's steps   (GiGPO eq. 6, 7)
  *   A_i    = A^E_i + ω·A^S_i                                                         (GiGPO eq. 8)

@@ -1,10 +1,10 @@
 /**
  * Scores: what each step of an episode is worth before it is compared within its group.
  *
- *   s_i = R − c·invalid_i
+ *   s_i = R − c·fined_i
  *
  * R is the undiscounted return of the episode, the same for each of its steps; c is the penalty for
- * an invalid action. In a group where every episode fails, the penalty is the only difference, and
+ * an invalid action, or only for a malformed one. In a group where every episode fails, the penalty is the only difference, and
  * dividing by the group's standard deviation blows it up to unit size, however small c is. So it
  * can also be subtracted from the advantage, after normalisation; then s_i = R.
  */
@@ -13,28 +13,35 @@ import type { StepTable } from "./statistics.js";
 /** Where the penalty for an invalid action is subtracted: from the score, or from the advantage. */
 export type PenaltyPlace = "inside" | "after";
 
+/** Which steps are fined: those with malformed responses only, or every invalid action. */
+export type PenaltyOn = "malformed" | "invalid";
+
 /** The penalty for an invalid action. */
 export interface PenaltyOptions {
   /** c; 0 is no penalty. */
   readonly penalty: number;
   readonly penaltyPlace: PenaltyPlace;
+  readonly penaltyOn: PenaltyOn;
 }
 
 /** What scores are made of: one finished episode. */
 export interface ScoredEpisode {
   readonly return: number;
   readonly rewards: readonly number[];
-  /** Whether the action of each step was valid. */
-  readonly valid: readonly boolean[];
+  /** Whether each step has to pay the penalty. */
+  readonly fined: readonly boolean[];
 }
 
-/** The penalty of each step, c·invalid_i: episodes × steps. */
+/** The penalty of each step, c·fined_i: episodes × steps. */
 export function penalties(episodes: readonly ScoredEpisode[], penalty: number): StepTable {
-  return episodes.map(({ valid }) => valid.map((ok) => (ok ? 0 : penalty)));
+  return episodes.map(({ fined }) => fined.map((pays) => (pays ? penalty : 0)));
 }
 
 /** The score of each step, minus the penalty if it is inside: episodes × steps. */
-export function scores(episodes: readonly ScoredEpisode[], options: PenaltyOptions): StepTable {
+export function scores(
+  episodes: readonly ScoredEpisode[],
+  options: Omit<PenaltyOptions, "penaltyOn">,
+): StepTable {
   const fines = penalties(episodes, options.penalty);
   return episodes.map((episode, e) =>
     subtractInside(
@@ -49,7 +56,7 @@ export function scores(episodes: readonly ScoredEpisode[], options: PenaltyOptio
 export function subtractInside(
   earned: readonly number[],
   penalty: readonly number[],
-  { penaltyPlace }: PenaltyOptions,
+  { penaltyPlace }: Pick<PenaltyOptions, "penaltyPlace">,
 ): readonly number[] {
   return penaltyPlace === "inside" ? earned.map((x, i) => x - penalty[i]!) : earned;
 }

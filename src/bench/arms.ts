@@ -90,9 +90,9 @@ export function armName(algorithm: Algorithm, arm: string): string {
 /** A configuration with the algorithm and the changes of an arm. */
 export function armConfig(base: Changes, algorithm: Algorithm, arm: string): Changes {
   const { advantage, paw: given } = base as TrainConfig;
-  const { penalty, penaltyPlace } = advantage;
+  const { penalty, penaltyPlace, penaltyOn } = advantage;
   // Estimators share few settings; those of another one would be rejected.
-  const other = { name: algorithm, penalty, penaltyPlace, ...OWN[algorithm] };
+  const other = { name: algorithm, penalty, penaltyPlace, penaltyOn, ...OWN[algorithm] };
   const own = advantage.name === algorithm ? advantage : other;
   const on = { ...given, loss: given.loss === "off" ? "cmae" : given.loss };
   return arm

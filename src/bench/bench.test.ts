@@ -73,6 +73,7 @@ describe("the matrix", () => {
       name: "ppo",
       penalty: laptop.advantage.penalty,
       penaltyPlace: laptop.advantage.penaltyPlace,
+      penaltyOn: "invalid",
     });
     const rest = ({
       paw: _,

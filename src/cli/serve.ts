@@ -12,7 +12,7 @@ import { print, warn } from "./io.js";
 /** How long requests in flight may take to finish after Ctrl-C. */
 const GRACE_MS = 5000;
 
-const { encoder, encoderModel, cache } = searchOptions.shape;
+const { encoder, encoderModel, prefixes, cache } = searchOptions.shape;
 
 /** `pawl serve retriever`: our search index behind Search-R1's HTTP API. */
 export const serveRetriever = defineCommand({
@@ -32,6 +32,7 @@ export const serveRetriever = defineCommand({
       retriever: z.enum(["bm25", "dense"]).default("bm25").describe("search method"),
       encoder,
       encoderModel,
+      prefixes,
       host: z.string().default("127.0.0.1").describe("address to listen on"),
       port: z
         .int()

@@ -8,7 +8,7 @@ import { mixSeed } from "../random.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tool } from "../text/tool.js";
-import { verbatimAction } from "../text/verbatim.js";
+import { readAction } from "../text/verbatim.js";
 import type { Episode, Step, StopReason } from "./episode.js";
 import type { Reply, Situation } from "./policy.js";
 
@@ -131,15 +131,12 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         finish("context-limit");
         return;
       }
-      const parsed = style.parse(reply.response, tools);
-      const action =
-        tools !== undefined || plan.environment.whiteSpace === "collapse"
-          ? parsed.action
-          : verbatimAction(reply.response, parsed.action);
+      const { whiteSpace } = plan.environment;
+      const parsed = readAction(style, reply.response, { tools, whiteSpace });
+      const { action, problem } = parsed;
       const wellFormed = parsed.wellFormed && reply.cut !== true;
       let sequence: Sequence | undefined;
       try {
-        const { problem } = parsed;
         const stepped = problem === undefined ? await world!.step(action) : refusal(problem);
         const answer = checkStep(stepped, limits);
         sequence = reply.encode?.(answer.observation, answer.done);

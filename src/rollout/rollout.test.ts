@@ -155,6 +155,23 @@ describe("rollout", () => {
     expect(collapsed[0]!.episodes[0]!.steps[0]!.action).toBe("put it down");
   });
 
+  it("puts actions into lower case where the settings say so, with their white space", async () => {
+    const policy = scripted(() => "", {
+      act: async (situations) => situations.map(() => ({ response: "Put  IT\tdown" })),
+    });
+    const actionWith = async (lowerCase: boolean) => {
+      const lowering = promptStyle(housePrompt, { style: "compact", lowerCase });
+      const [group] = await run(policy, { style: lowering });
+      return group!.episodes[0]!.steps[0]!;
+    };
+    expect(await actionWith(true)).toMatchObject({
+      action: "put  it\tdown",
+      response: "Put  IT\tdown",
+      wellFormed: true,
+    });
+    expect((await actionWith(false)).action).toBe("Put  IT\tdown");
+  });
+
   it("counts a truncated response as malformed in every style, but sends its action", async () => {
     for (const name of ["compact", "full"] as const) {
       const form = promptStyle(housePrompt, { style: name });

@@ -12,18 +12,33 @@ import type { WaitingRetriever } from "./retriever.js";
 /** Passages encoded at a time: enough to sort by length, few enough to hold. */
 const CHUNK = 1024;
 
+/** What an encoder was trained to read before each kind of text. */
+export interface Prefixes {
+  readonly query: string;
+  readonly passage: string;
+}
+
+/** The prefixes that encoders are known to need, by name. */
+export const encoderPrefixes = {
+  none: { query: "", passage: "" },
+  /** E5 (Wang et al. 2022, arXiv 2212.03533). */
+  e5: { query: "query: ", passage: "passage: " },
+} as const;
+
 /** What to search, and how. */
 export interface DenseOptions {
   readonly corpus: Corpus;
   /** Opens the encoder; called at the first search. */
   readonly encoder: () => Promise<Encoder>;
+  /** What is written before queries and passages for the encoder. Default: nothing. */
+  readonly prefixes?: Prefixes | undefined;
   /** The file that stores the vectors. Default: they are not stored. */
   readonly file?: string | undefined;
 }
 
 /** Dense retrieval over a corpus; nothing is loaded or encoded before the first search. */
 export function denseRetriever(options: DenseOptions): WaitingRetriever {
-  const { corpus } = options;
+  const { corpus, prefixes = encoderPrefixes.none } = options;
   let ready: ReturnType<typeof prepare> | undefined;
   const names = Array.from({ length: corpus.count }, () => "");
   // Equal products rank in the order of the corpus.
@@ -38,7 +53,7 @@ export function denseRetriever(options: DenseOptions): WaitingRetriever {
         throw error;
       });
       const { encoder, table } = await ready;
-      const [vector] = await encoder.encode([query]);
+      const [vector] = await encoder.encode([prefixes.query + query]);
       const best = createBestHits(Math.min(limit, corpus.count), order);
       for (let number = 0; number < corpus.count; number++) {
         best.offer(number, innerProduct(table, number, vector!));
@@ -53,17 +68,24 @@ export function denseRetriever(options: DenseOptions): WaitingRetriever {
 async function prepare({
   corpus,
   encoder: open,
+  prefixes: { passage: prefix } = encoderPrefixes.none,
   file,
 }: DenseOptions): Promise<{ readonly encoder: Encoder; readonly table: VectorTable }> {
   const encoder = await open();
-  const key = `${corpus.key} ${encoder.name} ${encoder.dimension}`;
+  // Without a prefix the key is as it was before there were any, so that stored vectors stay usable.
+  const prefixed = prefix === "" ? "" : ` after ${JSON.stringify(prefix)}`;
+  const key = `${corpus.key} ${encoder.name} ${encoder.dimension}${prefixed}`;
   const kept = file === undefined ? undefined : await loadVectors(file, key);
-  const table = kept ?? (await encodeCorpus(corpus, encoder));
+  const table = kept ?? (await encodeCorpus(corpus, encoder, prefix));
   if (kept === undefined && file !== undefined) await saveVectors(file, key, table);
   return { encoder, table };
 }
 
-async function encodeCorpus(corpus: Corpus, encoder: Encoder): Promise<VectorTable> {
+async function encodeCorpus(
+  corpus: Corpus,
+  encoder: Encoder,
+  prefix: string,
+): Promise<VectorTable> {
   const { dimension } = encoder;
   const values = new Float32Array(corpus.count * dimension);
   for (let from = 0; from < corpus.count; from += CHUNK) {
@@ -71,7 +93,9 @@ async function encodeCorpus(corpus: Corpus, encoder: Encoder): Promise<VectorTab
       { length: Math.min(CHUNK, corpus.count - from) },
       (_, i) => from + i,
     );
-    const vectors = await encoder.encode(numbers.map((number) => corpus.passage(number).contents));
+    const vectors = await encoder.encode(
+      numbers.map((number) => prefix + corpus.passage(number).contents),
+    );
     for (const [i, vector] of vectors.entries()) values.set(vector, (from + i) * dimension);
   }
   return { dimension, values };

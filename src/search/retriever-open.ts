@@ -6,7 +6,7 @@ import { UserError } from "../errors.js";
 import { type Corpus, openCorpus } from "./corpus.js";
 import type { Retriever } from "./retriever.js";
 import { bm25Retriever, cachePath, openBm25Retriever } from "./retriever-bm25.js";
-import { denseRetriever } from "./retriever-dense.js";
+import { denseRetriever, encoderPrefixes } from "./retriever-dense.js";
 import { httpRetriever } from "./retriever-http.js";
 
 /** Which retriever to use, and on what. */
@@ -19,12 +19,19 @@ export interface RetrieverChoice {
   readonly encoder?: string | undefined;
   /** The model's name at an embeddings endpoint. */
   readonly encoderModel?: string | undefined;
+  /** For dense retrieval: which words the encoder needs before queries and passages. */
+  readonly prefixes?: keyof typeof encoderPrefixes | undefined;
   readonly cache?: string | undefined;
 }
 
 /** Opens a retriever; anything missing or contradictory is a `UserError`. */
 export function openRetriever(choice: RetrieverChoice): Retriever {
-  const { retriever, corpus, cache } = choice;
+  const { retriever, corpus, cache, prefixes = "none" } = choice;
+  if (prefixes !== "none" && retriever !== "dense") {
+    throw new UserError(
+      `prefixes: ${prefixes} is for the encoder of dense retrieval, and the retriever is ${retriever}: set retriever to dense, or leave prefixes out.`,
+    );
+  }
   if (/^https?:/i.test(retriever)) return httpRetriever({ url: retriever });
   if (corpus === undefined) {
     throw new UserError(
@@ -45,6 +52,7 @@ export function openRetriever(choice: RetrieverChoice): Retriever {
   return denseRetriever({
     corpus: isFile ? openCorpus(corpus) : corpus,
     encoder: encoderOf(choice),
+    prefixes: encoderPrefixes[prefixes],
     ...(isFile && { file: cachePath(corpus, "vectors", cache) }),
   });
 }

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { type Encoder, normalise } from "../embeddings/encoder.js";
 import { memoryCorpus, type Passage } from "./corpus.js";
 import { bm25Retriever, openBm25Retriever } from "./retriever-bm25.js";
-import { denseRetriever } from "./retriever-dense.js";
+import { denseRetriever, encoderPrefixes } from "./retriever-dense.js";
 import { openRetriever } from "./retriever-open.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-retriever-"));
@@ -138,6 +138,27 @@ describe("dense retrieval", () => {
     expect(await search("2", "y")).toBe(6);
   });
 
+  it("writes an encoder's prefixes before queries and passages, and keeps their vectors apart", async () => {
+    const file = join(folder, "prefixed.vectors");
+    const search = async (prefixes?: keyof typeof encoderPrefixes) => {
+      const encoder = letterEncoder();
+      const retriever = denseRetriever({
+        corpus,
+        encoder: async () => encoder,
+        file,
+        ...(prefixes && { prefixes: encoderPrefixes[prefixes] }),
+      });
+      await retriever.search("oak", 1);
+      return encoder.encoded;
+    };
+    const texts = passages.map(({ contents }) => contents);
+    expect(await search()).toEqual([...texts, "oak"]);
+    expect(await search("none")).toEqual(["oak"]);
+    const prefixed = [...texts.map((text) => `passage: ${text}`), "query: oak"];
+    expect(await search("e5")).toEqual(prefixed);
+    expect(await search("e5")).toEqual(["query: oak"]);
+  });
+
   it("retries the encoder after a failure", async () => {
     let tries = 0;
     const retriever = denseRetriever({
@@ -161,6 +182,11 @@ describe("choosing a retriever", () => {
       { retriever: "dense", corpus, encoder: "http://x/v1" },
       /no model name for .*set encoderModel/,
     ],
+    [
+      { retriever: "bm25", corpus, prefixes: "e5" as const },
+      /prefixes: e5 .*the retriever is bm25/,
+    ],
+    [{ retriever: "http://h/", prefixes: "e5" as const }, /prefixes: e5 .*the retriever is http/],
     [{ retriever: "http://u:p@h/" }, /must not contain a user name/],
   ])("says what is missing: %j", (choice, message) => {
     expect(() => openRetriever(choice)).toThrow(message);

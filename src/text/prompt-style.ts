@@ -66,6 +66,8 @@ export interface PromptStyle {
   readonly continuing: boolean;
   /** The text that ends a response and belongs to it; empty if the tokenizer's end token does. */
   readonly responseEnd: string;
+  /** Whether the environment gets actions in lower case. */
+  readonly lowerCase?: boolean;
   /** What stands before and after an observation in a conversation. */
   readonly around?: readonly [before: string, after: string];
   /** Past pairs of observation and action that a prompt shows. Default: all. */

@@ -73,6 +73,12 @@ export let promptOptions = z.strictObject({
     .describe(
       "tags: <think> and <action>; line: the action alone, after a thought if any (default: tags in full, line in chat)",
     ),
+  lowerCase: z
+    .boolean()
+    .optional()
+    .describe(
+      "put an action into lower case before the environment gets it; calls of tools are kept (default: no)",
+    ),
   toolCalls: z
     .enum(callForms)
     .optional()
@@ -112,6 +118,17 @@ export function promptStyle(
   };
   const own = pluginStyle(style, slots);
   if (own !== undefined) return own;
+  const made = builtIn(prompt, settings, slots, tokenizer);
+  return settings.lowerCase === true ? { ...made, lowerCase: true } : made;
+}
+
+function builtIn(
+  prompt: EnvPrompt,
+  settings: z.output<typeof promptOptions>,
+  slots: SlotOptions,
+  tokenizer: Pick<Tokenizer, "chatTemplate"> | undefined,
+): PromptStyle {
+  const { style } = settings;
   if (style === "compact") return compactStyle(prompt, slots);
   const written = settings.template ?? prompt.template;
   const template = written === undefined ? undefined : parseTemplate(written);
@@ -163,7 +180,7 @@ function withTemplate(prompt: EnvPrompt, template: PromptTemplate | undefined): 
 
 function refuseContradictions(settings: z.output<typeof promptOptions>): void {
   const refuse = (
-    name: "maxTokens" | "template" | "answer" | "toolCalls",
+    name: "maxTokens" | "template" | "answer" | "toolCalls" | "lowerCase",
     styles: string,
   ): void => {
     if (settings[name] !== undefined && !styles.includes(settings.style))
@@ -175,6 +192,7 @@ function refuseContradictions(settings: z.output<typeof promptOptions>): void {
   refuse("toolCalls", "chat");
   refuse("template", "full or chat");
   refuse("answer", "full or chat");
+  refuse("lowerCase", "full, compact or chat");
   if (settings.maxTokens !== undefined && settings.history !== undefined)
     throw new PromptError(
       "prompt.maxTokens contradicts prompt.history: cut the history by turns or by tokens, not both",

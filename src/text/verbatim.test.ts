@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { promptStyle } from "./prompt.js";
-import { verbatimAction } from "./verbatim.js";
+import { readAction, verbatimAction } from "./verbatim.js";
 
 it.each([
   ["<think>so</think><action>write\n  x = 1\n    y</action>", "write\n  x = 1\n    y"],
@@ -23,4 +23,17 @@ it("leaves an action that does not stand in the response as it is", () => {
   expect(verbatimAction("<search> a  b</search>", "<search>a b</search>")).toBe(
     "<search>a b</search>",
   );
+});
+
+it("lowers actions in every style, and leaves calls of tools as they are", () => {
+  for (const style of ["full", "compact", "chat"] as const) {
+    const lowering = promptStyle(undefined, { style, lowerCase: true });
+    expect(readAction(lowering, lowering.format("Go  To Desk"), {}).action).toBe("go  to desk");
+    const kept = promptStyle(undefined, { style });
+    expect(readAction(kept, kept.format("Go To Desk"), {}).action).toBe("Go To Desk");
+  }
+  const chat = promptStyle(undefined, { style: "chat", lowerCase: true });
+  const tools = [{ name: "Say", description: "", parameters: { type: "object" } }];
+  const call = '{"name": "Say", "arguments": {"Text": "HI"}}';
+  expect(readAction(chat, call, { tools }).action).toBe('{"tool":"Say","arguments":{"Text":"HI"}}');
 });

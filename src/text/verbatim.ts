@@ -1,4 +1,28 @@
-/** Actions as they were written: parsing makes any white space in them one blank. */
+/**
+ * Actions as the environment gets them: with the white space that was written, where it matters
+ * (parsing makes any white space one blank), and in lower case if the prompt's settings say so.
+ */
+import type { ParsedResponse, PromptStyle } from "./prompt-style.js";
+import type { Tool } from "./tool.js";
+
+/** Parses a response. A call of a tool is left as it is parsed. */
+export function readAction(
+  style: Pick<PromptStyle, "parse" | "lowerCase">,
+  response: string,
+  {
+    tools,
+    whiteSpace = "keep",
+  }: {
+    readonly tools?: readonly Tool[] | undefined;
+    readonly whiteSpace?: "keep" | "collapse" | undefined;
+  },
+): ParsedResponse {
+  const parsed = style.parse(response, tools);
+  if (tools !== undefined) return parsed;
+  const action =
+    whiteSpace === "collapse" ? parsed.action : verbatimAction(response, parsed.action);
+  return { ...parsed, action: style.lowerCase === true ? action.toLowerCase() : action };
+}
 
 /** The action with the white space of the response; as parsed, if it is not found there. */
 export function verbatimAction(response: string, action: string): string {

@@ -6,13 +6,13 @@
  * Undefined for estimators that were added later, and for GiGPO's text similarity.
  */
 import type { AdvantageOptions, Advantages, TokenNumbers } from "../advantages/advantages.js";
-import type { Episode, Group } from "../rollout/episode.js";
+import type { Episode, Group, Step } from "../rollout/episode.js";
 
 /** One step that counts. */
 interface StepScore {
   readonly episode: number;
   readonly step: number;
-  readonly invalid: boolean;
+  readonly fined: boolean;
   /** The step's own penalty. */
   readonly penalty: number;
   readonly score: number;
@@ -33,8 +33,8 @@ export function recountAdvantages(
       const numbers = of(group);
       const steps = stepsOf(group, options);
       return group.episodes.map((_, e) =>
-        steps.flatMap(({ episode, invalid }, i) =>
-          episode === e ? [numbers[i]! - (invalid ? late : 0)] : [],
+        steps.flatMap(({ episode, fined }, i) =>
+          episode === e ? [numbers[i]! - (fined ? late : 0)] : [],
         ),
       );
     }),
@@ -71,11 +71,17 @@ const deviation = (values: readonly number[]): number => {
   return Math.sqrt(sum(values.map((x) => (x - center) ** 2)) / (values.length - 1));
 };
 
+/** Whether a step has to pay the penalty. */
+function isFined({ wellFormed, valid }: Step, { penaltyOn }: AdvantageOptions): boolean {
+  return !wellFormed || (penaltyOn === "invalid" && !valid);
+}
+
 function stepsOf(group: Group, options: AdvantageOptions): readonly StepScore[] {
   return group.episodes.flatMap((episode, e) =>
-    (isWhole(episode) ? episode.steps : []).map(({ valid }, step) => {
-      const penalty = options.penaltyPlace === "inside" && !valid ? options.penalty : 0;
-      return { episode: e, step, invalid: !valid, penalty, score: episode.return - penalty };
+    (isWhole(episode) ? episode.steps : []).map((played, step) => {
+      const fined = isFined(played, options);
+      const penalty = options.penaltyPlace === "inside" && fined ? options.penalty : 0;
+      return { episode: e, step, fined, penalty, score: episode.return - penalty };
     }),
   );
 }
@@ -152,9 +158,9 @@ function recountGae(
   const raw = groups.map((group, g) =>
     group.episodes.map((episode, e) => {
       const steps = isWhole(episode) ? episode.steps : [];
-      const tokens = steps.flatMap(({ reward, valid }, step): readonly ValuedToken[] => {
-        const fine = penaltyPlace === "inside" && !valid ? penalty : 0;
-        const earned = (scope === "response" ? episode.return : reward) - fine;
+      const tokens = steps.flatMap((played, step): readonly ValuedToken[] => {
+        const fine = penaltyPlace === "inside" && isFined(played, options) ? penalty : 0;
+        const earned = (scope === "response" ? episode.return : played.reward) - fine;
         const valuesOfStep = values[g]![e]![step]!;
         return valuesOfStep.map((value, i) => {
           const isLast = i === valuesOfStep.length - 1;
@@ -172,7 +178,7 @@ function recountGae(
         advantages[i] = reward + g1 * next - value + (ends ? 0 : g1 * l1 * advantages[i + 1]!);
       }
       return steps.map((step, t) => ({
-        late: penaltyPlace === "after" && !step.valid ? penalty : 0,
+        late: penaltyPlace === "after" && isFined(step, options) ? penalty : 0,
         tokens: tokens.flatMap((token, i) =>
           token.step === t ? [{ advantage: advantages[i]!, value: token.value }] : [],
         ),

@@ -38,17 +38,21 @@ const updates = fc
       ...group,
       episodes: group.episodes.map((one) => ({
         ...one,
-        steps: one.steps.map((played) => ({ ...played, valid: valid.next().value as boolean })),
+        steps: one.steps.map((played) => {
+          const wellFormed = valid.next().value as boolean;
+          return { ...played, wellFormed, valid: wellFormed && (valid.next().value as boolean) };
+        }),
       })),
     })),
   );
 const advantages = fc.constantFrom(
   { name: "grpo" },
   { name: "grpo", per: "episode", penaltyPlace: "after" },
+  { name: "grpo", penaltyOn: "malformed" },
   { name: "rloo" },
   { name: "rloo", per: "step" },
   { name: "gigpo" },
-  { name: "gigpo", norm: "mean", stepWeight: 0.5, penaltyPlace: "after" },
+  { name: "gigpo", norm: "mean", stepWeight: 0.5, penaltyPlace: "after", penaltyOn: "malformed" },
 );
 const paws = fc.record({
   loss: fc.constantFrom("cmae", "ce", "off"),
@@ -116,9 +120,10 @@ describe("a recount", () => {
         updates,
         fc.constantFrom("response", "episode"),
         fc.constantFrom("inside", "after"),
+        fc.constantFrom("malformed", "invalid"),
         fc.double({ min: 0.5, max: 1, noNaN: true }),
-        (groups, scope, penaltyPlace, gamma) => {
-          const given = { name: "ppo", scope, penaltyPlace, gamma, lambda: 0.9 };
+        (groups, scope, penaltyPlace, penaltyOn, gamma) => {
+          const given = { name: "ppo", scope, penaltyPlace, penaltyOn, gamma, lambda: 0.9 };
           const options = advantageOptions.parse(given);
           const values = groups.map((group) =>
             group.episodes.map((one, e) =>

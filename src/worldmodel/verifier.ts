@@ -10,6 +10,7 @@
 import { mixSeed } from "../random.js";
 import type { Policy, Reply, Situation } from "../rollout/policy.js";
 import type { PromptStyle } from "../text/prompt.js";
+import { readAction } from "../text/verbatim.js";
 import type { WorldModel } from "./model.js";
 
 /** Predicts, for situations and actions, whether the goal would be reached. */
@@ -104,7 +105,10 @@ export function verifiedPolicy(
     while (open.length > 0) {
       const questions = open.flatMap((at) => {
         const situation = situations[at]!;
-        const { action } = style.parse(replies[at]!.response, situation.tools);
+        const { action } = readAction(style, replies[at]!.response, {
+          tools: situation.tools,
+          whiteSpace: "collapse",
+        });
         if (replies[at]!.overflow || situation.env.irreversible?.(action) !== true) return [];
         counts.irreversible += 1;
         const used = spent.get(keyOf(situation)) ?? 0;

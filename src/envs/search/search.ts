@@ -52,6 +52,10 @@ export const searchOptions = z.strictObject({
     .optional()
     .describe("dense only: folder with tokenizer.json and model.onnx, or an embeddings endpoint"),
   encoderModel: z.string().optional().describe("model name on the embeddings endpoint"),
+  prefixes: z
+    .enum(["none", "e5"])
+    .default("none")
+    .describe("dense only: what the encoder needs before texts (e5: query: and passage:)"),
   topk: z.int().min(1).max(100).default(3).describe("passages per search"),
   size: z.int().min(40).max(100_000).default(400).describe("made-up world: number of entities"),
   hops: z

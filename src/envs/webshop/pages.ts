@@ -50,6 +50,24 @@ export function pageText(catalogue: Catalogue, instruction: string, place: Place
   return segments(catalogue, instruction, place).flatMap(trimmed).join(SEPARATOR);
 }
 
+/**
+ * What follows the instruction on the page, each segment in quotes: what verl-agent shows to a
+ * policy, whose prompt states the instruction once. The last page has none and stays whole.
+ */
+export function textAfterInstruction(
+  catalogue: Catalogue,
+  instruction: string,
+  place: Place,
+): string {
+  if (place.page === "done") return pageText(catalogue, instruction, place);
+  const all = segments(catalogue, instruction, place);
+  const rest = all.slice(all.indexOf(instruction) + 1);
+  return rest
+    .flatMap(trimmed)
+    .map((segment) => `'${segment}'`)
+    .join(SEPARATOR);
+}
+
 /** What can be clicked, in the original's order: buttons, products, options. */
 export function clickables(catalogue: Catalogue, place: Place): readonly string[] {
   switch (place.page) {

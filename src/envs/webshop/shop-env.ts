@@ -4,7 +4,7 @@
  */
 import { type Env, EnvError, type StepResult, type Task } from "../env.js";
 import type { Goal } from "./goals.js";
-import { clickables, type Place, pageText } from "./pages.js";
+import { clickables, type Place, pageText, textAfterInstruction } from "./pages.js";
 import { BUY, move, parseAction, type Shop } from "./shop.js";
 
 /** The reward for buying exactly what was wanted; anything else gets none. */
@@ -13,10 +13,15 @@ export const SUCCESS_REWARD = 10;
 /** Says that any words can be searched for. It is a valid search itself, for its own words. */
 export const SEARCH_HINT = "search[<your query>]";
 
+/** What of a page is observed. */
+export type Observations = "page" | "after-instruction";
+
 /** What the environments of one opened shop share. */
 export interface ShopWorld {
   readonly shop: Shop;
   goalOf(task: Task): Goal;
+  /** Whether observations are whole pages, or what follows the instruction on them. */
+  readonly observations: Observations;
   /** Queries listed as admissible on the first page. */
   suggestions(goal: Goal): readonly string[];
 }
@@ -35,6 +40,7 @@ export interface ShopEnv extends Env {
 /** An environment in the shop. */
 export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
   const { shop } = world;
+  const textOf = world.observations === "page" ? pageText : textAfterInstruction;
   let visit = started;
   let admissible: readonly string[] | undefined;
   const current = (asked: string): Visit => {
@@ -56,7 +62,7 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
     reset(task) {
       visit = { goal: world.goalOf(task), place: { page: "index" } };
       admissible = undefined;
-      return pageText(shop.catalogue, visit.goal.text, visit.place);
+      return textOf(shop.catalogue, visit.goal.text, visit.place);
     },
     step(action): StepResult {
       const { goal, place } = current("step");
@@ -69,7 +75,7 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
       const score = moved.score?.score ?? 0;
       const success = score === 1;
       return {
-        observation: pageText(shop.catalogue, goal.text, moved.place),
+        observation: textOf(shop.catalogue, goal.text, moved.place),
         reward: success ? SUCCESS_REWARD : 0,
         done: moved.score !== undefined,
         info: { valid: moved.valid, success, score },

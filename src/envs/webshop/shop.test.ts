@@ -7,7 +7,7 @@ import { type Catalogue, createCatalogue, createWordColumn } from "./catalogue.j
 import { colours } from "./colours.js";
 import { drawPrices, type Goal, makeGoals } from "./goals.js";
 import { nounsOf } from "./nouns.js";
-import { clickables, type Place, pageText } from "./pages.js";
+import { clickables, type Place, pageText, textAfterInstruction } from "./pages.js";
 import { type Product, searchText } from "./product.js";
 import { createPythonRandom } from "./python-random.js";
 import { scorePurchase } from "./score.js";
@@ -277,8 +277,44 @@ describe("goals", () => {
   });
 });
 
+describe("what follows the instruction", () => {
+  it.each([
+    [[]],
+    [["search[lamp]"]],
+    [["search[lamp]", "click[next >]"]],
+    [["search[lamp]", "click[b1]"]],
+    [["search[lamp]", "click[b1]", "click[features]"]],
+  ])("is the rest of the page, in quotes: %j", (actions) => {
+    const rest = textAfterInstruction(catalogue, goal.text, walk(...actions));
+    const [heading, whole] = textAt(...actions).split(` [SEP] ${goal.text} [SEP] `);
+    expect(heading).toMatch(/^(WebShop \[SEP\] )?Instruction:$/);
+    const quoted = whole!.split(" [SEP] ").map((segment) => `'${segment}'`);
+    expect(rest).toBe(quoted.join(" [SEP] "));
+  });
+
+  it("is all of the last page, which has no instruction", () => {
+    const end = walk("search[lamp]", "click[b1]", "click[buy now]");
+    expect(textAfterInstruction(catalogue, goal.text, end)).toBe(
+      pageText(catalogue, goal.text, end),
+    );
+  });
+
+  it("is what an environment shows if its option says so, from the first observation on", () => {
+    const world = { shop, goalOf: () => goal, suggestions: () => [] };
+    const env = createShopEnv({ ...world, observations: "after-instruction" });
+    expect(env.reset({ id: "test/0", split: "test", type: "garden" })).toBe("'Search'");
+    expect(env.step("search[lamp]").observation).toMatch(/^'Back to Search' \[SEP\] 'Page 1 /);
+    expect(env.clone().step("click[back to search]").observation).toBe("'Search'");
+  });
+});
+
 describe("any actions at all", () => {
-  const world: ShopWorld = { shop, goalOf: () => goal, suggestions: () => ["lamp"] };
+  const world: ShopWorld = {
+    shop,
+    observations: "page",
+    goalOf: () => goal,
+    suggestions: () => ["lamp"],
+  };
   const start = (): Env => {
     const env = createShopEnv(world);
     env.reset({ id: "test/0", split: "test", type: "garden" });

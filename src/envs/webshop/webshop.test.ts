@@ -36,6 +36,17 @@ describe.skipIf(!existsSync(official))(
   },
 );
 
+it("observations after the instruction keep the contract", async () => {
+  const cut = open({ observations: "after-instruction" });
+  for (const check of envChecks(cut, { invalidActions })) {
+    await expect(check.run()).resolves.toBeUndefined();
+  }
+  const [task] = cut.tasks("test");
+  const first = (environment: typeof cut) => (environment.create() as Env).reset(task!);
+  expect(first(cut)).toBe("'Search'");
+  expect(first(open())).toMatch(/^WebShop \[SEP\] Instruction: /);
+});
+
 describe("the expert", () => {
   it.each([
     { products: 1, seed: 1 },

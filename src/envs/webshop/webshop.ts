@@ -58,6 +58,12 @@ export const webshopOptions = z.strictObject({
     .describe(
       `queries to list as admissible actions on the first page, for policies that only choose (default: 0; made-up: ${MADE_SUGGESTIONS})`,
     ),
+  observations: z
+    .enum(["page", "after-instruction"])
+    .default("page")
+    .describe(
+      "what the policy sees of a page: all of it, or what follows the instruction, each part in quotes, as in verl-agent",
+    ),
   seed: z
     .int()
     .min(0)
@@ -104,7 +110,7 @@ function open(options: Options): Environment {
   };
   const suggestions = options.suggestions ?? (data === undefined ? MADE_SUGGESTIONS : 0);
   return {
-    ...environment(shop, goals, suggestions, data === undefined),
+    ...environment(shop, goals, { ...options, suggestions }, data === undefined),
     replayRecords(records) {
       if (data === undefined) {
         throw new EnvError(
@@ -132,7 +138,7 @@ function openCatalogue(options: Options, data: string | undefined): Catalogue {
 function environment(
   shop: Shop,
   goals: Goals,
-  suggestions: number,
+  { suggestions, observations }: Pick<Options, "observations"> & { readonly suggestions: number },
   withExpert: boolean,
 ): Environment {
   const test = Math.min(TEST_GOALS, Math.ceil(goals.count / 5));
@@ -148,6 +154,7 @@ function environment(
   });
   const world: ShopWorld = {
     shop,
+    observations,
     goalOf(task) {
       // Looked up first, so that an unlisted task is rejected and only listed ids are parsed.
       const { id, split } = lists.task(task.id);
