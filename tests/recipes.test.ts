@@ -1,5 +1,5 @@
 /** The recipes: each is a valid configuration, and runs at small scale. */
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -7,8 +7,22 @@ import { alfworldScratch } from "../recipes/alfworld-scratch.js";
 import { alfworldScratchPaw } from "../recipes/alfworld-scratch-paw.js";
 import { laptop } from "../recipes/laptop.js";
 import paperAlfworld from "../recipes/paper-alfworld.js";
+import paperAlfworldGigpo from "../recipes/paper-alfworld-gigpo.js";
+import paperAlfworldPpo from "../recipes/paper-alfworld-ppo.js";
 import paperSearch from "../recipes/paper-search.js";
+import paperSearchGigpo from "../recipes/paper-search-gigpo.js";
+import paperTable1Alfworld from "../recipes/paper-table-1-alfworld.js";
+import paperTable1Webshop from "../recipes/paper-table-1-webshop.js";
+import paperTable2 from "../recipes/paper-table-2.js";
+import paperTable3Ppo from "../recipes/paper-table-3-ppo.js";
+import paperTable3Rloo from "../recipes/paper-table-3-rloo.js";
+import paperTable4Alfworld from "../recipes/paper-table-4-alfworld.js";
+import paperTable4Webshop from "../recipes/paper-table-4-webshop.js";
 import paperWebshop from "../recipes/paper-webshop.js";
+import paperWebshopGigpo from "../recipes/paper-webshop-gigpo.js";
+import paperWebshopPpo from "../recipes/paper-webshop-ppo.js";
+import paperWebshopRloo from "../recipes/paper-webshop-rloo.js";
+import paperWorldModel from "../recipes/paper-world-model.js";
 import { warmStart } from "../recipes/warm-start.js";
 import { jobsOf } from "../src/bench/matrix.js";
 import { comparisonOptions } from "../src/bench/options.js";
@@ -19,7 +33,18 @@ import { trainConfig } from "../src/train/config.js";
 import { trainRun } from "../src/train/run.js";
 import { worldTrainConfig } from "../src/worldmodel/config.js";
 
-const recipes = { laptop, alfworldScratch, paperAlfworld, paperWebshop, paperSearch };
+const papers = {
+  paperAlfworld,
+  paperAlfworldGigpo,
+  paperAlfworldPpo,
+  paperWebshop,
+  paperWebshopGigpo,
+  paperWebshopPpo,
+  paperWebshopRloo,
+  paperSearch,
+  paperSearchGigpo,
+};
+const recipes = { laptop, alfworldScratch, ...papers };
 
 describe.each(Object.entries(recipes))("%s", (_, recipe) => {
   it("is accepted by the schema of training", () => {
@@ -27,6 +52,65 @@ describe.each(Object.entries(recipes))("%s", (_, recipe) => {
     expect(config.paw).toMatchObject({ alpha: 0.75, rho: 0.2, loss: "cmae", lambda: "adaptive" });
     expect(config.groups * config.groupSize).toBeGreaterThanOrEqual(128);
   });
+});
+
+describe.each(Object.entries(papers))("%s does as the reference implementation", (name, recipe) => {
+  const config = trainConfig(findEnvKind(recipe.env.name)).parse(recipe);
+
+  it("fines malformed responses only, lowers actions and cuts WebShop's pages", () => {
+    const search = recipe.env.name === "search";
+    expect(config.advantage).toMatchObject({
+      penaltyOn: "malformed",
+      penalty: search ? 0.01 : 0.1,
+    });
+    expect(config.prompt.lowerCase).toBe(search ? undefined : true);
+    if (recipe.env.name === "webshop")
+      expect(config.env).toMatchObject({ observations: "after-instruction" });
+  });
+
+  it("has the algorithm of its name, with the settings of appendix A.1", () => {
+    const algorithm = (/(?:Gigpo|Ppo|Rloo)$/.exec(name)?.[0] ?? "grpo").toLowerCase();
+    expect(config.advantage.name).toBe(algorithm);
+    if (config.advantage.name === "gigpo")
+      expect(config.advantage).toMatchObject({
+        ...{ gamma: 0.95, stepWeight: 1, norm: "mean-std" },
+        similarity: recipe.env.name === "search" ? 0.9 : 1,
+      });
+    if (algorithm === "ppo")
+      expect(config).toMatchObject({ groups: 128, groupSize: 1, critic: { learningRate: 1e-5 } });
+  });
+});
+
+it.each([
+  [paperTable1Alfworld, "grpo grpo+paw gigpo gigpo+paw"],
+  [paperTable1Webshop, "grpo grpo+paw gigpo gigpo+paw"],
+  [paperTable2, "grpo grpo+paw gigpo gigpo+paw"],
+  [paperTable3Ppo, "ppo ppo+paw"],
+  [paperTable3Rloo, "rloo rloo+paw"],
+  [paperTable4Alfworld, "grpo grpo+paw grpo+fixed grpo+ce"],
+  [paperTable4Webshop, "grpo grpo+paw grpo+fixed grpo+ce"],
+])("a table is accepted by the schema of the comparison, with its rows: %#", (table, rows) => {
+  const options = comparisonOptions(findEnvKind(table.train.env.name)).parse(table);
+  const jobs = jobsOf(options);
+  expect([...new Set(jobs.map((job) => job.arm))].join(" ")).toBe(rows);
+  expect(new Set(jobs.map((job) => job.seed)).size).toBe(3);
+  for (const { config } of jobs) {
+    expect(config.advantage.penaltyOn).toBe("malformed");
+    if (config.advantage.name === "gigpo")
+      expect(config.advantage.similarity).toBe(table === paperTable2 ? 0.9 : 1);
+    if (config.advantage.name === "rloo") expect(config.advantage.per).toBe("step");
+  }
+});
+
+it("paper-world-model is accepted by the schema of world-model training", () => {
+  const config = worldTrainConfig.parse({ ...paperWorldModel, data: ["data"] });
+  expect(config).toMatchObject({ batch: 128, epochs: 5, optimizer: { schedule: "constant" } });
+});
+
+it("every recipe of a paper is listed beside its table", () => {
+  const listed = readFileSync("docs/papers.md", "utf8");
+  const files = readdirSync("recipes").filter((file) => file.startsWith("paper-"));
+  expect(files.filter((file) => !listed.includes(`recipes/${file}`))).toEqual([]);
 });
 
 it("warm-start is accepted by the schemas of both its parts", () => {

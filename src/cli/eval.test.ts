@@ -44,11 +44,57 @@ it.each([
   [["--checkpoint", "nowhere"], "nowhere holds no model: expected a run folder"],
   [["--checkpoint", "src", "--policy", "random"], "src holds no model"],
   [["--tasks", "0"], "--tasks: expected at least 1"],
+  [["--trials", "0"], "--trials: expected at least 1"],
+  [
+    [
+      ...["--policy", "chat", "--policy.base-url", "http://127.0.0.1:1/v1", "--policy.model", "m"],
+      ...["--policy.prompting", "reflexion"],
+    ],
+    "reflexion learns from failed attempts at the same task, and there is one attempt: set --trials",
+  ],
 ])("refuses %j", async (args, message) => {
   const { code, stderr } = await runCli(["eval", ...args]);
   expect(stderr).toContain(message);
   expect(stderr).not.toContain("    at ");
   expect(code).toBeGreaterThan(0);
+});
+
+it("says how many tasks were solved within each number of attempts", () => {
+  const tally = createTally();
+  const outcomes = [
+    [false, true, false],
+    [true, false, false],
+    [false, false, false],
+    [undefined, false, true],
+    [undefined, undefined, undefined],
+  ];
+  // The order in which attempts end does not matter.
+  for (const [group, attempts] of outcomes.entries())
+    for (const [attempt, success] of [...attempts.entries()].reverse())
+      tally.add({
+        task: { id: "t/0", type: "pick", split: "t" },
+        ...{ group, attempt, seed: 0, policy: "p", goal: "", firstObservation: "", steps: [] },
+        return: 0,
+        success: success === true,
+        stop: success === undefined ? "broken" : "done",
+      });
+  expect(tally.attempts).toEqual({ tasks: 4, solvedWithin: [1, 2, 3] });
+  const lines = evaluationTable(tally);
+  expect(lines[0]).toMatch(/^task type +episodes +success +steps/);
+  expect(lines).toContain(
+    "solved within 1, 2, 3 attempts: 25.0 %, 50.0 %, 75.0 % of 4 tasks (95 % interval of the last: 30.1 – 95.4 %)",
+  );
+  const json = evaluationJson(tally);
+  expect(json.solvedWithin).toEqual([0.25, 0.5, 0.75]);
+  expect(json).not.toHaveProperty("interval");
+});
+
+it("plays each task as often as --trials says", async () => {
+  const args = ["--policy", "random", "--tasks", "2", "--trials", "3", "--json"];
+  const { code, stdout } = await runCli(["eval", ...args, "--out", join(folder, "trials")]);
+  expect(code).toBe(0);
+  const { episodes, solvedWithin } = JSON.parse(stdout);
+  expect([episodes, solvedWithin.length]).toEqual([6, 3]);
 });
 
 it("counts broken episodes separately, and gives no rate if nothing was played", () => {
@@ -67,10 +113,13 @@ it("counts broken episodes separately, and gives no rate if nothing was played",
     success: false,
   };
   tally.add({ ...base, stop: "broken", error: "gone" });
-  expect(evaluationTable(tally).at(-1)).toMatch(/^all +0 +– +– +– +– +1$/);
+  const lines = evaluationTable(tally);
+  expect(lines.find((line) => line.startsWith("all"))).toMatch(/^all +0 +– +– +– +– +1$/);
+  expect(lines.at(-1)).toBe("  1 × gone");
   expect(evaluationJson(tally)).toEqual({
     episodes: 0,
     broken: 1,
+    brokenBecause: { gone: 1 },
     byType: { pick: { episodes: 0, broken: 1 } },
   });
 });

@@ -18,12 +18,12 @@ import { rolloutProgress } from "./rollout-progress.js";
 
 const count = z.int().min(1);
 
-/** `pawl eval`: a policy or a checkpoint on a split, each task once. */
+/** `pawl eval`: a policy or a checkpoint on a split. */
 export const evaluate = defineCommand({
   name: "eval",
-  summary: "evaluate a policy or a checkpoint on a split, each task once",
+  summary: "evaluate a policy or a checkpoint on a split, each task once or several times",
   details:
-    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. Broken episodes are counted\nseparately and excluded from all rates.",
+    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. With --trials, rates are over all\nattempts, and the tasks solved within 1, 2, … attempts are shown below. Broken episodes are counted\nseparately and excluded from all rates.",
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
@@ -31,6 +31,11 @@ export const evaluate = defineCommand({
       ...checkpointOptions,
       split: z.string().default("valid_seen").describe("split to take tasks from"),
       tasks: count.optional().describe("number of tasks, the first of the split (default: all)"),
+      trials: count
+        .default(1)
+        .describe(
+          "attempts at each task; with several, tasks solved within 1, 2, … are shown too, as Reflexion is scored",
+        ),
       prompt: promptOptions.prefault({}),
       stepLimit: count
         .optional()
@@ -52,6 +57,10 @@ export const evaluate = defineCommand({
     ["pawl eval --checkpoint runs/…/reference --tasks 128", "what RL started from"],
     ["pawl eval --checkpoint runs/… --engine http://gpu:8000", "the same, computed by a server"],
     ["pawl eval --policy random --split valid_unseen", "how hard is it for random actions?"],
+    [
+      "pawl eval --policy chat --policy.prompting reflexion --policy.model NAME --trials 3",
+      "tasks that a chat model solves within one, two and three attempts",
+    ],
     ["pawl eval --policy expert --json", "one line of JSON, for other programs"],
   ],
   async run({ config, io, signal }) {
@@ -60,6 +69,10 @@ export const evaluate = defineCommand({
     if (checkpoint !== undefined && settings.policy !== undefined)
       throw new ConfigError("--checkpoint: contradicts --policy; give only one of them");
     const chosen: PolicyConfig = settings.policy ?? { name: "expert", epsilon: 0 };
+    if (chosen.name === "chat" && chosen.prompting === "reflexion" && settings.trials === 1)
+      throw new ConfigError(
+        "--policy.prompting: reflexion learns from failed attempts at the same task, and there is one attempt: set --trials to 2 or more, or use react",
+      );
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
     const tasks = evaluationTasks(environment, split, settings.tasks);
     const folder = out ?? defaultRunFolder("eval", environment.name);
@@ -75,7 +88,8 @@ export const evaluate = defineCommand({
             fetchingOf(io, signal),
           );
     const style = model?.style ?? promptStyle(environment.prompt, settings.prompt);
-    const progress = asker === undefined ? rolloutProgress(io, tasks.length, 1) : undefined;
+    const progress =
+      asker === undefined ? rolloutProgress(io, tasks.length, settings.trials) : undefined;
     try {
       const policy =
         model === undefined
@@ -91,7 +105,7 @@ export const evaluate = defineCommand({
           policy,
           tasks,
           style,
-          groupSize: 1,
+          groupSize: settings.trials,
           seed: settings.seed,
           concurrency: settings.concurrency ?? (chosen.name === "chat" ? chosen.concurrency : 1),
           signal,

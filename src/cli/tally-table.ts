@@ -1,4 +1,5 @@
 import { type Counts, meanOfTypes, rates, type Tally } from "../rollout/tally.js";
+import { attemptLines } from "./attempt-lines.js";
 import { brokenLines } from "./broken-lines.js";
 import { number, percent, table } from "./format.js";
 
@@ -41,5 +42,5 @@ export function tallyTable(tally: Tally): string[] {
       ...blank,
     ]);
   }
-  return [...table(header, rows), ...brokenLines(tally)];
+  return [...table(header, rows), ...attemptLines(tally), ...brokenLines(tally)];
 }

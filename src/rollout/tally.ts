@@ -22,6 +22,11 @@ export interface Tally {
   add(episode: Episode): void;
   readonly all: Counts;
   readonly byType: ReadonlyMap<string, Counts>;
+  /**
+   * How many tasks have an attempt that counts, and how many of them were solved within the first
+   * 1, 2, … attempts: what Reflexion is scored by. Another group of the same task is another task.
+   */
+  readonly attempts: { readonly tasks: number; readonly solvedWithin: readonly number[] };
   /** How many episodes broke for each reason, in the order in which the reasons came. */
   readonly broken: ReadonlyMap<string, number>;
 }
@@ -42,12 +47,19 @@ const NOTHING: Counts = {
 export function createTally(): Tally {
   const byType = new Map<string, Counts>();
   const broken = new Map<string, number>();
+  const firstSuccess = new Map<string, number>();
+  let attempts = 0;
   let all = NOTHING;
   return {
     add(episode) {
       if (episode.stop === "broken") {
         const reason = episode.error ?? "no reason given";
         broken.set(reason, (broken.get(reason) ?? 0) + 1);
+      } else {
+        const key = `${episode.group} ${episode.task.id}`;
+        const solved = episode.success ? episode.attempt : Number.POSITIVE_INFINITY;
+        firstSuccess.set(key, Math.min(firstSuccess.get(key) ?? solved, solved));
+        attempts = Math.max(attempts, episode.attempt + 1);
       }
       all = plus(all, episode);
       byType.set(episode.task.type, plus(byType.get(episode.task.type) ?? NOTHING, episode));
@@ -56,6 +68,14 @@ export function createTally(): Tally {
       return all;
     },
     byType,
+    get attempts() {
+      const first = [...firstSuccess.values()];
+      const solvedBy = (at: number): number => first.filter((attempt) => attempt <= at).length;
+      return {
+        tasks: first.length,
+        solvedWithin: Array.from({ length: attempts }, (_, at) => solvedBy(at)),
+      };
+    },
     broken,
   };
 }

@@ -30,8 +30,11 @@ export async function recordRollout(
   const summary = () => {
     const { success, meanReturn, meanSteps, invalid } = rates(tally.all);
     const { episodes, broken } = tally.all;
+    const { tasks, solvedWithin: solved } = tally.attempts;
+    const solvedWithin = solved.length > 1 ? solved.at(-1)! / tasks : Number.NaN;
     const seconds = (performance.now() - startedAt) / 1000;
-    const numbers = { episodes, broken, success, meanReturn, meanSteps, invalid, seconds };
+    const rest = { meanReturn, meanSteps, invalid, seconds };
+    const numbers = { episodes, broken, success, solvedWithin, ...rest };
     // JSON has no NaN: omit what was not measured.
     return Object.fromEntries(
       Object.entries(numbers).filter(([, value]) => Number.isFinite(value)),
