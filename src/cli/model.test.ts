@@ -44,7 +44,9 @@ describe("pawl model info", () => {
     expect(stdout).toMatch(/weights +\d+ MB \(F32\)/);
     expect(stdout).toMatch(/shape +2 layers of width 8, 2 heads \(1 for keys and values\) of 4/);
     expect(stdout).toMatch(/context +64 tokens/);
-    expect(stdout).toMatch(/chat +has a chat template without tools; the prompt explains them \(json\)/);
+    expect(stdout).toMatch(
+      /chat +has a chat template without tools; the prompt explains them \(json\)/,
+    );
     expect(stdout).toMatch(/to sample +about \d+ MB \(16 texts of 1,024 tokens\)/);
     expect(stdout).toMatch(/embedded +supported/);
     expect(readdirSync(parent)).not.toContain("pawl");
