@@ -9,6 +9,7 @@ import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { worldTexts } from "../train/world-text.js";
 import { comparedLosses, gradientShares, noisySteps } from "./gradient-shares.js";
+import { noisyCharacters } from "./noisy-text.js";
 
 /** The expert's episodes in a house, tokenized with a tokenizer trained on them. */
 async function recorded(noise: "all" | "off") {
@@ -37,7 +38,10 @@ async function recorded(noise: "all" | "off") {
       episodes.push({ ...episode, steps });
     },
   });
-  return { tokenizer, ...(await noisySteps(environment, tokenizer, episodes)) };
+  return {
+    tokenizer,
+    ...(await noisySteps((one) => noisyCharacters(environment, one), tokenizer, episodes)),
+  };
 }
 
 describe("noise in the household's observations", () => {

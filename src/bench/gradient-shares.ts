@@ -3,13 +3,11 @@
  * learnable ones (PaW appendix A.4 and figure 2c; `objectives/gradient-share.ts`).
  */
 import type { Engine } from "../engine/engine.js";
-import type { Environment } from "../envs/env.js";
 import { type GradientShare, gradientShare } from "../objectives/gradient-share.js";
 import { pawOptions } from "../objectives/paw-options.js";
 import { type WorldOptions, worldLossNames } from "../objectives/world-losses.js";
 import type { Episode, Step } from "../rollout/episode.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import { noisyCharacters } from "./noisy-text.js";
 
 /** The observation tokens of some steps, and which of them are noise. */
 interface NoisyStep {
@@ -45,12 +43,19 @@ export function comparedLosses(rho: number): Readonly<Record<string, WorldOption
   };
 }
 
+/** For each step, whether each character of its observation is noise; undefined if unknown. */
+export type NoiseJudge = (
+  episode: Episode,
+) =>
+  | readonly (readonly boolean[] | undefined)[]
+  | Promise<readonly (readonly boolean[] | undefined)[]>;
+
 /**
  * Steps of recorded episodes with their noise tokens; steps that cannot be judged are skipped and
  * counted.
  */
 export async function noisySteps(
-  environment: Environment,
+  judge: NoiseJudge,
   tokenizer: Tokenizer,
   episodes: Iterable<Episode>,
 ): Promise<{ readonly steps: readonly NoisyStep[]; readonly left: number }> {
@@ -58,7 +63,7 @@ export async function noisySteps(
   let left = 0;
   for (const episode of episodes) {
     if (episode.stop === "broken") continue;
-    const characters = await noisyCharacters(environment, episode);
+    const characters = await judge(episode);
     episode.steps.forEach((step, i) => {
       const found = characters[i] && noisyStep(step, characters[i], tokenizer);
       if (found === undefined) left++;

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { changing } from "./noisy-text.js";
+import type { Episode } from "../rollout/episode.js";
+import { changing, noisyByRules } from "./noisy-text.js";
 
 const marked = (text: string, versions: readonly string[]): string =>
   changing(text, versions)!
@@ -18,4 +19,15 @@ it("marks what changes from version to version", () => {
 it("returns nothing if the texts say different things", () => {
   expect(changing("you see a fork", ["you see nothing"])).toBeUndefined();
   expect(changing("you see a fork", [undefined])).toBeUndefined();
+});
+
+it("by the paper's rules for WebShop, marks product ids and brands on result pages only", () => {
+  const page =
+    "Back to Search [SEP] Page 1 (Total results: 50) [SEP] Next > [SEP] B09KP78G37 [SEP] SHARK27 USB Lamp by ACME, McDonald";
+  const steps = [page, "[SEP] B09KP78G37 [SEP] Buy Now"].map((observation) => ({ observation }));
+  const [results, item] = noisyByRules({ steps } as unknown as Episode);
+  const noise = results!.map((noisy, i) => (noisy ? page[i] : " ")).join("");
+  expect(noise.trim().split(/ +/)).toEqual(["B09KP78G37", "SHARK27", "ACME"]);
+  expect(results).toHaveLength(page.length);
+  expect(item).toBeUndefined();
 });

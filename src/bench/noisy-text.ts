@@ -1,7 +1,8 @@
 /**
- * Which characters of an observation are noise: those that change when the same actions are
- * repeated under another episode seed. No history can predict what a world draws anew for every
- * episode; everything else stays the same.
+ * Which characters of an observation are noise. By replay: those that change when the same actions
+ * are repeated under another episode seed. No history can predict what a world draws anew for every
+ * episode; everything else stays the same. By the paper's rules for WebShop, which draws nothing
+ * anew: product ids and brands on pages of search results (PaW appendix A.4).
  */
 import type { Environment } from "../envs/env.js";
 import type { Episode } from "../rollout/episode.js";
@@ -26,6 +27,22 @@ export async function noisyCharacters(
       others.map((texts) => texts[step]),
     ),
   );
+}
+
+/** A page of search results, whole or after the instruction. */
+const RESULTS = /Page \d+ \(Total results: \d+\)/;
+/** Product ids, and brands: at least four capital letters, and digits if any. */
+const IDS_AND_BRANDS = /B[0-9A-Z]{9}|\b[A-Z]{4,}\d*\b/g;
+
+/** The same by the paper's rules for WebShop; undefined for pages other than search results. */
+export function noisyByRules({ steps }: Episode): readonly (readonly boolean[] | undefined)[] {
+  return steps.map(({ observation }) => {
+    if (!RESULTS.test(observation)) return undefined;
+    const noisy = new Array<boolean>(observation.length).fill(false);
+    for (const { 0: found, index } of observation.matchAll(IDS_AND_BRANDS))
+      noisy.fill(true, index, index + found.length);
+    return noisy;
+  });
 }
 
 async function replay(

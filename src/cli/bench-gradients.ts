@@ -1,6 +1,12 @@
 import { join } from "node:path";
 import { z } from "zod";
-import { comparedLosses, gradientShares, noisySteps } from "../bench/gradient-shares.js";
+import {
+  comparedLosses,
+  gradientShares,
+  type NoiseJudge,
+  noisySteps,
+} from "../bench/gradient-shares.js";
+import { noisyByRules, noisyCharacters } from "../bench/noisy-text.js";
 import { ConfigError } from "../config/config-error.js";
 import { openEnvironment } from "../envs/open.js";
 import { openRun } from "../runs/run-folder.js";
@@ -20,10 +26,17 @@ export const benchGradients = defineCommand({
     "Reads the recorded episodes of a training run. Whatever changes in an observation when the same actions",
     "are repeated under another seed is noise; the rest can be learnt. For the weights before RL and for the",
     "latest ones, shows the share of each loss's gradient on either kind of token (the paper's figure 2c).",
+    "WebShop draws nothing anew: there --noise webshop finds product ids and brands by the paper's rules.",
   ].join("\n"),
   options: () =>
     z.strictObject({
       episodes: z.int().min(1).default(64).describe("number of episodes, the first of the run"),
+      noise: z
+        .enum(["replay", "webshop"])
+        .default("replay")
+        .describe(
+          "what noise is: replay: what changes under another seed; webshop: product ids and brands on pages of search results",
+        ),
       rho: z.number().min(0).max(1).default(0.2).describe("ρ of the clipped losses"),
       threads: z.int().min(1).optional().describe("CPU threads (default: those of the run)"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
@@ -31,6 +44,7 @@ export const benchGradients = defineCommand({
   examples: [
     ["pawl train --env.noise all --out runs/noisy", "a run with words that cannot be predicted"],
     ["pawl bench gradients runs/noisy", "what each loss would learn from"],
+    ["pawl bench gradients runs/shop --noise webshop", "the same in WebShop, as in the paper"],
   ],
   async run({ config, positionals, io, signal }) {
     const [folder] = positionals;
@@ -38,16 +52,31 @@ export const benchGradients = defineCommand({
       throw new ConfigError("pawl bench gradients needs a run folder: pawl bench gradients RUN");
     const settings = trainConfigOf(folder);
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
+    if (config.noise === "webshop" && environment.name !== "webshop")
+      throw new ConfigError(
+        `--noise: webshop is for runs in webshop, and ${folder} was trained in ${environment.name}; use replay`,
+      );
+    const judge: NoiseJudge =
+      config.noise === "webshop"
+        ? noisyByRules
+        : (episode) => noisyCharacters(environment, episode);
     const threads = config.threads ?? settings.engine.threads;
     const saved = findSavedModel(folder);
     const model = await openSavedModel(saved, threads === undefined ? {} : { threads });
     try {
       const run = openRun(folder, (message) => warn(io, message));
       const episodes = first(run.episodes(), config.episodes);
-      const { steps, left } = await noisySteps(environment, model.tokenizer, episodes);
-      if (left > 0) warn(io, `${left} steps skipped: their text cannot be matched`);
+      const { steps, left } = await noisySteps(judge, model.tokenizer, episodes);
+      const reason =
+        config.noise === "webshop" ? "no page of search results" : "their text cannot be matched";
+      if (left > 0) warn(io, `${left} steps skipped: ${reason}`);
       if (!steps.some(({ noisy }) => noisy.includes(true)))
-        warn(io, "no observation contains noise: was the run trained with --env.noise all?");
+        warn(
+          io,
+          config.noise === "webshop"
+            ? "no observation contains noise: are there pages of search results?"
+            : "no observation contains noise: was the run trained with --env.noise all?",
+        );
       const found: Record<string, unknown> = {};
       for (const [name, weights] of [
         ["before RL", join(folder, REFERENCE)],

@@ -36,10 +36,37 @@ function chatting(): Tokenizer {
   });
 }
 
+describe("a record's own system text", () => {
+  const opening = { goal: "", context: " You are a house.\n\nmug 1 ", firstObservation: "" };
+  const own = protocolOptions.parse({ system: "own" });
+
+  it("is what a chat model reads, word for word; by default it is the initial state in ours", () => {
+    const chat = chatting();
+    const read = (given: typeof protocol) =>
+      chat.decode(createDialogue(chat, given).opening(opening));
+    const text = (content: string) => chat.decode(chat.encode(content, { plain: true }));
+    expect(read(own)).toContain(text(opening.context));
+    expect(read(own)).not.toContain(text("You are the environment"));
+    expect(read(protocol)).toContain(text("You are the environment"));
+    // A trajectory with a goal has no text of its own.
+    const ours = { ...opening, goal: "find a mug" };
+    expect(createDialogue(chat, own).opening(ours)).toEqual(
+      createDialogue(chat, protocol).opening(ours),
+    );
+  });
+
+  it("is refused where there is no system message, and without the initial state", () => {
+    expect(() => createDialogue(tokenizer, own)).toThrow(/protocol.system: own needs a model with/);
+    expect(() => protocolOptions.parse({ system: "own", context: false })).toThrow(
+      /own contradicts context/,
+    );
+  });
+});
+
 describe("the compact dialogue", () => {
   it("is the stream that policies read, with the initial state as a note", () => {
     const style = promptStyle(housePrompt, { style: "compact", history: "all" });
-    const bare = createDialogue(tokenizer, { context: false, marker: "" });
+    const bare = createDialogue(tokenizer, { ...protocol, context: false, marker: "" });
     const trajectory = trajectories.find(succeeded)!;
     const { goal, firstObservation, turns } = trajectory;
     const last = turns.length - 1;

@@ -39,9 +39,13 @@ export interface Dialogue {
 export function createDialogue(tokenizer: Tokenizer, protocol: Protocol): Dialogue {
   const shown = (opening: Opening): Opening =>
     protocol.context ? opening : { ...opening, context: undefined };
-  return Object.values(markers).every((marker) => tokenizer.id(marker) !== undefined)
-    ? compactDialogue(tokenizer, protocol, shown)
-    : chatDialogue(tokenizer, protocol, shown);
+  const isCompact = Object.values(markers).every((marker) => tokenizer.id(marker) !== undefined);
+  if (!isCompact) return chatDialogue(tokenizer, protocol, shown);
+  if (protocol.system === "own")
+    throw new TokenizerError(
+      "protocol.system: own needs a model with a chat template; this one reads markers and has no system message. Leave protocol.system out.",
+    );
+  return compactDialogue(tokenizer, protocol, shown);
 }
 
 function compactDialogue(

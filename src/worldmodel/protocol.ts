@@ -18,6 +18,16 @@ export const protocolOptions = z
       .describe(
         "marks a response that reaches the goal; empty: the end of the episode counts as success",
       ),
+    system: z
+      .enum(["pawl", "own"])
+      .default("pawl")
+      .describe(
+        "system message of imported records that came with another one: put into Pawl's as the initial state, or their own, word for word",
+      ),
+  })
+  .refine(({ system, context }) => system === "pawl" || context, {
+    path: ["system"],
+    message: "own contradicts context: false, because a record's own text is not taken apart",
   })
   .prefault({});
 
@@ -58,8 +68,11 @@ const HEADERS = {
 } as const;
 
 /** The first message of a dialogue with a world model that reads prose. */
-export function systemText(opening: Opening, { marker }: Protocol): string {
+export function systemText(opening: Opening, { marker, system }: Protocol): string {
   const { goal, context, firstObservation } = opening;
+  // Only a text that `readSystemText` could not take apart leaves nothing but context.
+  const isForeign = context !== undefined && goal === "" && firstObservation === "";
+  if (system === "own" && isForeign) return context;
   const sections = [
     `You are the environment of an agent. To each of its actions, reply with exactly what it sees next, and nothing else.${
       marker === "" ? "" : ` When the action reaches the goal, end the reply with ${marker}.`
@@ -83,7 +96,7 @@ export function readSystemText(text: string): Opening {
   const goalAt = after(HEADERS.goal, 0);
   const firstAt = goalAt < 0 ? -1 : after(HEADERS.firstObservation, goalAt);
   if (firstAt < 0) {
-    return { goal: "", ...(text.trim() !== "" && { context: text.trim() }), firstObservation: "" };
+    return { goal: "", ...(text.trim() !== "" && { context: text }), firstObservation: "" };
   }
   const contextAt = after(HEADERS.context, goalAt);
   const hasContext = contextAt >= 0 && contextAt < firstAt;

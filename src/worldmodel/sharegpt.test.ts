@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createProblems } from "./problems.js";
+import { protocolOptions } from "./protocol.js";
 import { datasetInfo, exportChat, importChat } from "./sharegpt.js";
 import { someTrajectories } from "./testing.js";
 import type { Trajectory } from "./trajectory.js";
@@ -66,6 +67,24 @@ describe("chat JSON", () => {
       ],
     });
     expect(read!.turns).toHaveLength(2);
+  });
+
+  it("of Word-to-World keeps its own system text, if the protocol says so", () => {
+    const content = "  You simulate a house.\n\nThe mug 1 is on the shelf 1.\n";
+    const messages = [
+      { role: "system", content },
+      { role: "user", content: "look" },
+      { role: "assistant", content: "A shelf 1." },
+    ];
+    const systemAfter = (given: object) => {
+      const protocol = protocolOptions.parse(given);
+      const read = importChat(JSON.stringify([{ messages }]), "w.json", fail, protocol);
+      return JSON.parse(exportChat(read, protocol))[0].messages[0].content;
+    };
+    expect(systemAfter({ system: "own" })).toBe(content);
+    expect(systemAfter({})).toMatch(
+      /^You are the environment[\s\S]*Initial state:\n {2}You simulate/,
+    );
   });
 
   it("of agents is read: the assistant thinks and acts, users send observations", () => {

@@ -171,10 +171,12 @@ function toTrajectory(
   const system = [
     chat.system ?? "",
     ...all.filter(({ role }) => role === "system").map(({ content }) => content),
-  ].join("\n");
+  ]
+    .filter((text) => text !== "")
+    .join("\n");
   const rest = all.filter(({ role }) => role !== "system");
   const read = saysActions(rest) ? readAgentDialogue : readWorldDialogue;
-  const { opening, turns } = read(rest, system.trim(), protocol, chat);
+  const { opening, turns } = read(rest, system, protocol, chat);
   if (turns.length === 0) throw new Unreadable("no action with a response");
   const env = chat.env ?? /^[a-z]+/.exec(name)?.[0] ?? "imported";
   return {
@@ -252,7 +254,7 @@ function readAgentDialogue(
     });
   }
   const goal = /Your task is to:?\s*([^\n]+)/i.exec(firstObservation)?.[1]?.trim() ?? "";
-  const context = system === "" ? {} : { context: system };
+  const context = system.trim() === "" ? {} : { context: system };
   return { opening: { goal, ...context, firstObservation }, turns };
 }
 

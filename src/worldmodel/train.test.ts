@@ -256,7 +256,11 @@ it("compares a warm start with a cold one, from the same weights", async () => {
   expect(stages).toHaveLength(3);
   // An agent is a world model too, and a player.
   const agent = curves[0]!.folder;
-  expect(findWorldModel(agent).protocol).toEqual({ context: false, marker: "" });
+  expect(findWorldModel(agent).protocol).toEqual({
+    context: false,
+    marker: "",
+    system: "pawl",
+  });
   const player = await openPlayer(agent, oneRoom(), { engine: { threads: 1 } });
   expect(player.looksInside).toBe(false);
   await player.dispose();
