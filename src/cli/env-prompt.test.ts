@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { starterPlugin } from "./env-starter.js";
 import { runCli } from "./testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-prompt-"));
@@ -16,6 +17,13 @@ it("shows every style, after a step of the expert", async () => {
   expect(stdout).toContain("You have taken 1 step so far");
   expect(stdout).toMatch(/\[system\]\nYou act in a simulated household[\s\S]*\[assistant\]\ngo to/);
   expect(stdout).toContain("<|goal|>");
+});
+
+it("shows the words of a plugin's environment, named by its file", async () => {
+  const file = join(folder, "guess.ts");
+  writeFileSync(file, starterPlugin("guess"));
+  const { stdout } = await runCli(["env", "prompt", file, "--prompt.style", "full"]);
+  expect(stdout).toMatch(/full: the prompt of step 2\nA number is hidden/);
 });
 
 it("shows a conversation as a model reads it, with its length", async () => {

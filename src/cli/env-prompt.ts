@@ -4,6 +4,8 @@ import { z } from "zod";
 import { EnvError, type Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { fetchModel } from "../models/fetch-model.js";
+import type { FetchOptions } from "../models/model-origin.js";
 import { type EpisodeRun, startEpisode } from "../rollout/episode-run.js";
 import { expertPolicy } from "../rollout/policies/expert.js";
 import { randomPolicy } from "../rollout/policies/random.js";
@@ -15,17 +17,25 @@ import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { findSavedModel } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { envOptions } from "./env-options.js";
+import { fetchingOf } from "./fetching.js";
 import { type Io, print } from "./io.js";
 
 const styles = ["full", "chat", "compact"] as const;
+
+/** The folder with a model's tokenizer. */
+async function tokenizerFolder(model: string, fetching: FetchOptions): Promise<string> {
+  if (existsSync(join(model, "tokenizer.json"))) return model;
+  return (await fetchModel(model, fetching))?.folder ?? findSavedModel(model).tokenizer;
+}
 
 /** `pawl env prompt`: what a policy is asked, word for word. */
 export const envPrompt = defineCommand({
   name: "env prompt",
   summary: "show what a policy is asked in an environment, in each style",
-  positionals: "NAME",
+  positionals: "NAME|FILE",
   details:
     "With --model, the prompt is shown as that model reads it, in its own chat template, with its length in\ntokens. Steps before the prompt are the expert's, or random ones where there is no expert.",
+  takesPlugin: true,
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
@@ -37,13 +47,16 @@ export const envPrompt = defineCommand({
       model: z
         .string()
         .optional()
-        .describe("render for this model: a run, or a folder with a tokenizer"),
+        .describe(
+          "render for this model: a run, a folder with a tokenizer, a .gguf file, or a hub id",
+        ),
       task: z.string().optional().describe("task to show, by id (default: the first)"),
       steps: z.int().min(0).default(1).describe("steps to take before the prompt is shown"),
       seed: z.int().min(0).default(0).describe("random seed of the episode"),
     }),
   examples: [
     ["pawl env prompt household", "each style, after one step"],
+    ["pawl env prompt ./guess.ts", "the same of a plugin's environment"],
     [
       "pawl env prompt alfworld --prompt.style chat --model models/SmolLM2 --steps 3",
       "a conversation, as the model reads it",
@@ -53,7 +66,7 @@ export const envPrompt = defineCommand({
       "your own wording, with its slots filled",
     ],
   ],
-  async run({ config, positionals, io }) {
+  async run({ config, positionals, io, signal }) {
     const kind = findEnvKind(positionals[0] ?? String(config.env.name));
     const { name: _, ...given } = config.env;
     const environment = openEnvironment({
@@ -63,11 +76,7 @@ export const envPrompt = defineCommand({
     const tokenizer =
       config.model === undefined
         ? undefined
-        : await loadTokenizer(
-            existsSync(join(config.model, "tokenizer.json"))
-              ? config.model
-              : findSavedModel(config.model).tokenizer,
-          );
+        : await loadTokenizer(await tokenizerFolder(config.model, fetchingOf(io, signal)));
     const { style: chosen, ...settings } = config.prompt;
     for (const name of chosen === undefined ? styles : [chosen]) {
       let style: PromptStyle;
