@@ -5,7 +5,6 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
 import { differences } from "../config/settings-tree.js";
-import type { FetchOptions } from "../models/model-origin.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import type { Policy } from "../rollout/policy.js";
 import { conversationNotice } from "../text/conversation.js";
@@ -21,6 +20,8 @@ import { openModel } from "../train/open-model.js";
 import type { ActingConfig } from "../train/recorded-config.js";
 import { findModel, settingsOfModel } from "../train/saved-model.js";
 import type { Base, Given } from "./command.js";
+import { fetchingOf } from "./fetching.js";
+import { type Io, warn } from "./io.js";
 
 /**
  * Episodes of a checkpoint that advance in lock-step: the KV caches of this many prompts fit in
@@ -116,15 +117,14 @@ export async function checkpointPolicy(
     readonly prompt: PromptOptions;
   },
   words: EnvPrompt | undefined,
-  onNotice: (message: string) => void,
-  fetching: FetchOptions = {},
+  { io, signal }: { readonly io: Io; readonly signal: AbortSignal },
 ): Promise<{ readonly policy: Policy; readonly style: PromptStyle; close(): Promise<void> }> {
   const { engine: settings, temperature, maxTokens } = options;
-  const { weights, tokenizer } = await findModel(checkpoint, fetching);
+  const { weights, tokenizer } = await findModel(checkpoint, fetchingOf(io, signal));
   const model = await openModel({ start: { folder: weights, tokenizer }, engine: settings });
   const style = promptStyle(words, options.prompt, model.tokenizer);
   const notice = conversationNotice(model.tokenizer, style);
-  if (notice !== undefined) onNotice(notice);
+  if (notice !== undefined) warn(io, notice);
   return {
     style,
     policy: enginePolicy({ ...model, style, batch: BATCH, sampling: { temperature, maxTokens } }),

@@ -11,7 +11,6 @@ import { createAsker } from "./asker.js";
 import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
-import { fetchingOf } from "./fetching.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
@@ -80,13 +79,7 @@ export const evaluate = defineCommand({
     const model =
       checkpoint === undefined
         ? undefined
-        : await checkpointPolicy(
-            checkpoint,
-            settings,
-            environment.prompt,
-            (message) => warn(io, message),
-            fetchingOf(io, signal),
-          );
+        : await checkpointPolicy(checkpoint, settings, environment.prompt, { io, signal });
     const style = model?.style ?? promptStyle(environment.prompt, settings.prompt);
     const progress =
       asker === undefined ? rolloutProgress(io, tasks.length, settings.trials) : undefined;

@@ -11,7 +11,6 @@ import { promptStyle } from "../text/prompt.js";
 import { type Asker, createAsker } from "./asker.js";
 import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { fetchingOf } from "./fetching.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
 import { rolloutProgress } from "./rollout-progress.js";
@@ -61,13 +60,7 @@ export const rollout = defineCommand({
     const model =
       checkpoint === undefined
         ? undefined
-        : await checkpointPolicy(
-            checkpoint,
-            settings,
-            environment.prompt,
-            (message) => warn(io, message),
-            fetchingOf(io, signal),
-          );
+        : await checkpointPolicy(checkpoint, settings, environment.prompt, { io, signal });
     const style = model?.style ?? promptStyle(environment.prompt, settings.prompt);
     const policy = model?.policy ?? createPolicy(chosen, { environment, style, ask });
     const progress =

@@ -105,18 +105,26 @@ class Engine:
         def attempt() -> Learned:
             try:
                 return self._learn(sequences, objective)
-            except torch.cuda.OutOfMemoryError:
-                self.weights.restore(before)
+            except torch.cuda.OutOfMemoryError as error:
+                self.weights.restore(before or {})
+                if before is None:
+                    raise RequestError(
+                        "no memory for learning, although as much was learned at once before; the gradient was cleared "
+                        "and the weights are unchanged: end other processes on this GPU, and repeat the update",
+                        507,
+                    ) from error
                 raise
 
         return self._with_room(sequences, attempt)
 
     def _gradients_before(self, sequences: Sequences) -> Optional[dict[str, Tensor]]:
-        """A copy of the gradient so far, if there is one and this pass is larger than any before:
-        then it may fail for lack of memory.
+        """A copy of the gradient so far, to go back to if memory is short. None if there is a gradient
+        and no copy of it: one costs time, and a pass no larger than one before rarely fails.
         """
         largest = min(self.batch_tokens, sum(sequences.lengths))
-        return self.weights.copied_gradients() if largest > self.learned_tokens else {}
+        if self.weights.gradients and largest <= self.learned_tokens:
+            return None
+        return self.weights.copied_gradients()
 
     def _learn(self, sequences: Sequences, objective: Objective) -> Learned:
         device = self.ranks.device

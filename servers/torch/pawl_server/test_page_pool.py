@@ -256,6 +256,14 @@ class NoMemoryTest(unittest.TestCase):
         for name, gradient in expected.weights.gradients.items():
             torch.testing.assert_close(engine.weights.gradients[name], gradient, rtol=1e-3, atol=1e-5)
 
+    def test_a_gradient_that_cannot_be_kept_is_an_error_and_not_a_part_of_one(self):
+        sequences, objective = random_sequences((200,) * 10), standard_objective("cross_entropy", {})
+        engine = tiny_engine(self.folder.name)
+        engine.learn(sequences, objective)
+        with self.limited(engine, 100), self.assertRaisesRegex(RequestError, "the gradient was cleared and the weights are unchanged"):
+            engine.learn(sequences, objective)
+        self.assertEqual(engine.weights.gradients, {})
+
     def test_the_smallest_batch_that_fails_is_an_error_with_a_way_out(self):
         engine = tiny_engine(self.folder.name)
         with self.limited(engine, 100), self.assertRaisesRegex(RequestError, "no memory for a batch of 1024 tokens.*--activation-checkpointing"):
