@@ -15,6 +15,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   engine: ["objectives", "text"],
   models: ["engine", "hub", "text"],
   rollout: ["config", "engine", "envs", "text"],
+  agents: ["config", "engine", "envs", "rollout", "text"],
   advantages: ["rollout"],
   update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
@@ -22,6 +23,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   rwml: ["embeddings", "engine", "envs", "rollout", "runs", "text", "update"],
   train: [
     "advantages",
+    "agents",
     "config",
     "engine",
     "envs",
@@ -48,6 +50,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "train",
   ],
   cli: [
+    "agents",
     "bench",
     "config",
     "embeddings",
