@@ -9,9 +9,13 @@ import {
 } from "./database.js";
 import { type DomainFiles, domainFiles } from "./files.js";
 import { mergeMock, mockAgent, mockDb, mockUser, mockUserDb } from "./mock.js";
+import { createPhone } from "./phone.js";
 import { retailTools } from "./retail.js";
 import { retailDb } from "./retail-models.js";
 import type { Records } from "./table-hash.js";
+import { telecom } from "./telecom.js";
+import { createCarrier } from "./telecom-agent.js";
+import { telecomDb, telecomUserDb } from "./telecom-models.js";
 import { methodsOf, type Toolkit } from "./toolkit.js";
 import { type Dict, isDict } from "./value.js";
 import { createWorld, type Domain, type World } from "./world.js";
@@ -62,9 +66,12 @@ const OPENERS: Readonly<Record<DomainName, (files: DomainFiles) => World>> = {
     const tables = files.model(retailDb, "db.json") as unknown as Map<string, Records>;
     return createWorld(domain, tableDatabase(tables, "json"));
   },
-  "tau2-telecom": () => {
-    throw new EnvError("telecom is not there yet");
-  },
+  "tau2-telecom": (files) =>
+    createWorld(
+      telecom,
+      createCarrier(files.model(telecomDb, "db.toml")),
+      createPhone(files.model(telecomUserDb, "user_db.toml")),
+    ),
   "tau2-mock": (files) => {
     const domain: Domain<RecordDatabase, RecordDatabase> = {
       name: "tau2-mock",

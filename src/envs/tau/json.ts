@@ -5,7 +5,7 @@
 import { floatText, textRepr } from "../python-text.js";
 import { type Dict, isDict, isList, type Value } from "./value.js";
 
-const TOKEN = /[\t\n\r ]*(?:([{}[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*")|(-?\d[\d.eE+-]*)|(\w+))/y;
+const TOKEN = /[\t\n\r ]*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|(-?\d[\d.eE+-]*)|(\w+))/y;
 const NUMBER = /^-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const WORDS: Readonly<Record<string, Value>> = { true: true, false: false, null: null };
 
@@ -92,8 +92,9 @@ function byCodePoint(a: string, b: string): number {
 
 /** A text as JSON, ASCII only. */
 export function asciiText(text: string): string {
-  return JSON.stringify(text).replace(/[\x7f-\uffff]/g, (unit) =>
-    unit === "\x7f" ? unit : `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  return JSON.stringify(text).replace(
+    /[^ -~]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 

@@ -137,32 +137,49 @@ export function fits(model: Model, value: Dict): boolean {
 
 type Converted = Value | readonly [message: string, type: string];
 
+const TRUE_WORDS = ["1", "true", "t", "yes", "y", "on"];
+const FALSE_WORDS = ["0", "false", "f", "no", "n", "off"];
+
+const toBool = (value: Value): Converted => {
+  if (typeof value === "boolean") return value;
+  if (typeof value !== "string" && typeof value !== "bigint" && typeof value !== "number")
+    return ["Input should be a valid boolean", "bool_type"];
+  const word = String(value).toLowerCase();
+  if (TRUE_WORDS.includes(word)) return true;
+  if (FALSE_WORDS.includes(word)) return false;
+  return ["Input should be a valid boolean, unable to interpret input", "bool_parsing"];
+};
+
+const toFloat = (value: Value): Converted => {
+  if (typeof value === "number") return value;
+  if (typeof value === "bigint" || typeof value === "boolean") return Number(value);
+  if (typeof value !== "string") return ["Input should be a valid number", "float_type"];
+  const text = value.trim();
+  return text !== "" && Number.isFinite(Number(text))
+    ? Number(text)
+    : ["Input should be a valid number, unable to parse string as a number", "float_parsing"];
+};
+
+const toInt = (value: Value): Converted => {
+  if (typeof value === "bigint") return value;
+  if (typeof value === "boolean") return value ? 1n : 0n;
+  if (typeof value === "number")
+    return Number.isInteger(value)
+      ? BigInt(value)
+      : ["Input should be a valid integer, got a number with a fractional part", "int_from_float"];
+  if (typeof value !== "string") return ["Input should be a valid integer", "int_type"];
+  return /^\s*[+-]?\d+(\.0+)?\s*$/.test(value)
+    ? BigInt(value.trim().replace(/^\+|\.0+$/g, ""))
+    : ["Input should be a valid integer, unable to parse string as an integer", "int_parsing"];
+};
+
 /** Converters of plain values: the value, or what is wrong with it. */
 const SCALARS: Readonly<Record<Extract<Kind, string>, (value: Value) => Converted>> = {
   str: (value) =>
     typeof value === "string" ? value : ["Input should be a valid string", "string_type"],
-  bool: (value) =>
-    typeof value === "boolean" ? value : ["Input should be a valid boolean", "bool_type"],
-  float: (value) => {
-    if (typeof value === "number") return value;
-    return typeof value === "bigint"
-      ? Number(value)
-      : ["Input should be a valid number", "float_type"];
-  },
-  int: (value) => {
-    if (typeof value === "bigint") return value;
-    if (typeof value === "number")
-      return Number.isInteger(value)
-        ? BigInt(value)
-        : [
-            "Input should be a valid integer, got a number with a fractional part",
-            "int_from_float",
-          ];
-    if (typeof value !== "string") return ["Input should be a valid integer", "int_type"];
-    return /^\s*[+-]?\d+\s*$/.test(value)
-      ? BigInt(value.trim())
-      : ["Input should be a valid integer, unable to parse string as an integer", "int_parsing"];
-  },
+  bool: toBool,
+  float: toFloat,
+  int: toInt,
   date: (value) =>
     typeof value === "string" && /^\d{4}-\d\d-\d\d$/.test(value)
       ? value

@@ -73,7 +73,7 @@ export function equal(a: Value, b: Value): boolean {
     if (!isDict(b) || a.size !== b.size) return false;
     return [...a].every(([key, one]) => b.has(key) && equal(one, b.get(key)!));
   }
-  if (isNumber(a) && isNumber(b)) return plain(a) == plain(b);
+  if (isNumber(a) && isNumber(b)) return plain(a) <= plain(b) && plain(a) >= plain(b);
   return a === b;
 }
 
@@ -113,6 +113,7 @@ export function less(a: Value, b: Value, operator: "<" | "<=" = "<"): boolean {
 
 /** `f"{value:.2f}"`: correctly rounded from the exact binary value, ties to even. */
 export function fixed2(value: number): string {
+  if (Object.is(value, -0)) return "-0.00";
   // Only odd eighths lie exactly between two hundredths.
   if (Math.abs((value * 8) % 2) !== 1) return value.toFixed(2);
   const hundredths = Math.floor(Math.abs(value) * 100);
