@@ -5,6 +5,7 @@ import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
 import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
+import { tau } from "./tau/tau.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -62,3 +63,4 @@ registerEnv(alfworld);
 registerEnv(webshop);
 registerEnv(search);
 registerEnv(tasks);
+registerEnv(tau);

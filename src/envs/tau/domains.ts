@@ -38,7 +38,7 @@ export interface OpenDomain {
   readonly edition: 1 | 2;
   readonly files: DomainFiles;
   /** The pristine world itself, to ask about tools; it is not acted in. */
-  readonly tools: Pick<World, "changes">;
+  readonly tools: Pick<World, "changes" | "names" | "definition">;
   /** A world in its pristine state; its records are shared until they are changed. */
   fresh(): World;
 }

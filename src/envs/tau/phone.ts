@@ -58,7 +58,10 @@ export function searchNetwork(phone: Phone): void {
     !isOn(phone, "airplane_mode") &&
     apnOf(phone).get("apn_name") !== "broken" &&
     truthy(around.get("line_active")!);
-  if (!reachable) return connect("no_service", "none", "none");
+  if (!reachable) {
+    connect("no_service", "none", "none");
+    return;
+  }
   const mode = device.get("network_mode_preference")!;
   const best = mode === "4g_5g_preferred" && signalOf("5G") !== "none" ? "5G" : "4G";
   const technology = typeof mode === "string" ? (TECHNOLOGY[mode] ?? best) : best;

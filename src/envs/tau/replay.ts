@@ -16,6 +16,7 @@ import {
 import { jsonText, parseJson } from "./json.js";
 import type { Assertion, Call, Message, TauTask } from "./tasks.js";
 import { answerText } from "./toolkit.js";
+import { GREETING, STOP } from "./user.js";
 import { type Dict, isDict, isList, PyError, type Value } from "./value.js";
 import type { Side, World } from "./world.js";
 
@@ -25,8 +26,6 @@ export interface ReplaySource {
   /** A task by the recording's name for it. */
   task(domain: DomainName, split: string, id: string): TauTask;
 }
-
-const GREETING = "Hi! How can I help you today?";
 
 /** Replays recorded tasks and sequences, given as the lines of the file. */
 export function replayTau(source: ReplaySource, lines: readonly string[]): ReplayResult {
@@ -201,7 +200,7 @@ function replayEvaluations(
     content: `Summary: ${task.communicate.join("; ")}`,
     calls: [],
   };
-  const stop: Message = { role: "user", content: "###STOP###", calls: [] };
+  const stop: Message = { role: "user", content: STOP, calls: [] };
   const conversation = (made: readonly Message[], told = true): readonly Message[] => [
     ...opening,
     ...made,

@@ -1,8 +1,7 @@
-/** What the user of τ²'s telecom domain can do with the phone, and what tasks do to it. */
+/** What the user of τ²'s telecom domain can do with the phone. */
 import { build } from "./model.js";
 import {
   apnOf,
-  dataWorks,
   isOn,
   mmsWorks,
   type Phone,
@@ -11,19 +10,26 @@ import {
   speedTest,
   statusBar,
 } from "./phone.js";
-import { apnSettings, networkModes, networkStatuses } from "./telecom-models.js";
+import {
+  appsOf,
+  connect,
+  disconnect,
+  flip,
+  noWifi,
+  onOff,
+  type Switch,
+  switches,
+} from "./phone-switches.js";
+import { apnSettings, networkModes } from "./telecom-models.js";
+import { assertions, setups } from "./telecom-setup.js";
 import { type Answer, methodsOf, type ToolDefinition, type Toolkit, tool } from "./toolkit.js";
 import {
   type Dict,
-  dict,
-  equal,
   field,
   isDict,
-  less,
   lookUp,
   lower,
   noAttribute,
-  refuse,
   repr,
   str,
   truthy,
@@ -33,50 +39,14 @@ import {
 type Run = (phone: Phone, ...values: Value[]) => Answer;
 type Tools = Readonly<Record<string, ToolDefinition<Phone>>>;
 
-const onOff = (on: boolean): string => (on ? "ON" : "OFF");
 const yesNo = (on: boolean): string => (on ? "Yes" : "No");
 const withBar = (phone: Phone, text: string): string => `${text}\nStatus Bar: ${statusBar(phone)}`;
 
 /** `value.value` of what should be a member of an enumeration. */
-const valueOf = (value: Value): string => {
+const memberOf = (value: Value): string => {
   if (typeof value !== "string") throw noAttribute(value, "value");
   return value;
 };
-
-const noWifi = (phone: Phone): void => {
-  phone.device.set("wifi_connected", false).set("wifi_ssid", null);
-  phone.device.set("wifi_signal_strength", "none");
-};
-
-/** Switches that are toggled: the device's field, their name, and what follows. */
-interface Switch {
-  readonly field: string;
-  readonly label: string;
-  after?(phone: Phone, on: boolean): void;
-}
-
-const switches = {
-  airplane: {
-    field: "airplane_mode",
-    label: "Airplane Mode",
-    after(phone, on) {
-      if (on || isOn(phone, "wifi_enabled")) noWifi(phone);
-      if (on) disconnect(phone);
-      searchNetwork(phone);
-    },
-  },
-  data: { field: "data_enabled", label: "Mobile Data", after: searchNetwork },
-  roaming: { field: "roaming_enabled", label: "Data Roaming", after: searchNetwork },
-  saver: { field: "data_saver_mode", label: "Data Saver Mode" },
-  calling: { field: "wifi_calling_enabled", label: "Wi-Fi Calling" },
-} satisfies Record<string, Switch>;
-
-function flip(phone: Phone, which: Switch): boolean {
-  const on = !isOn(phone, which.field);
-  phone.device.set(which.field, on);
-  which.after?.(phone, on);
-  return on;
-}
 
 /** A tool that toggles a switch. */
 const toggle = (which: Switch): ToolDefinition<Phone> =>
@@ -84,41 +54,12 @@ const toggle = (which: Switch): ToolDefinition<Phone> =>
     withBar(phone, `${which.label} is now ${onOff(flip(phone, which))}.`),
   );
 
-/** A function that sets a switch, by toggling it once or twice. */
-const turn = (
-  which: Switch,
-  on: boolean,
-  text = `${which.label} is now ${onOff(on)}.`,
-): ToolDefinition<Phone> =>
-  tool("hidden", "", (phone) => {
-    if (flip(phone, which) !== on) flip(phone, which);
-    return text;
-  });
-
-function disconnect(phone: Phone): boolean {
-  if (!isOn(phone, "vpn_connected")) return false;
-  phone.device.set("vpn_connected", false).set("vpn_details", null);
-  return true;
-}
-
-/** Connects to the default VPN, unless one is connected. */
-function connect(phone: Phone): boolean {
-  if (isOn(phone, "vpn_connected")) return false;
-  const details = dict({
-    server_address: "192.168.1.1",
-    protocol: "OpenVPN",
-    server_performance: phone.vpnPerformance,
-  });
-  phone.device.set("vpn_connected", true).set("vpn_details", details);
-  return true;
-}
-
 const networkStatus: Run = (phone) => {
   const { device } = phone;
-  const text = (name: string): string => valueOf(device.get(name)!);
+  const text = (name: string): string => memberOf(device.get(name)!);
   const lines = [
     `Airplane Mode: ${onOff(isOn(phone, "airplane_mode"))}`,
-    `SIM Card Status: ${valueOf(simStatus(phone))}`,
+    `SIM Card Status: ${memberOf(simStatus(phone))}`,
     `Cellular Connection: ${text("network_connection_status")}`,
     `Cellular Signal: ${text("network_signal_strength")}`,
     `Cellular Network Type: ${text("network_technology_connected")}`,
@@ -144,7 +85,7 @@ const setMode: Run = (phone, mode) => {
       phone,
       `Failed to set network mode: '${str(mode!)}' is not a valid option. Please use one of: ${networkModes.join(", ")}`,
     );
-  return withBar(phone, `Preferred Network Mode set to: ${valueOf(mode!)}`);
+  return withBar(phone, `Preferred Network Mode set to: ${memberOf(mode!)}`);
 };
 
 const SIM_TEXTS: Readonly<Record<string, string>> = {
@@ -158,7 +99,7 @@ const setApn: Run = (phone, given) => {
   const settings = isDict(given!) ? build(apnSettings, given) : given!;
   phone.device.set("active_apn_settings", settings);
   if (!isDict(settings)) throw noAttribute(settings, "apn_name");
-  const text = `APN settings set to: ${valueOf(settings.get("apn_name")!)}`;
+  const text = `APN settings set to: ${memberOf(settings.get("apn_name")!)}`;
   searchNetwork(phone);
   return withBar(phone, text);
 };
@@ -174,7 +115,7 @@ const wifiStatus: Run = (phone) => {
   if (!isOn(phone, "wifi_enabled")) return "Wi-Fi is turned OFF.";
   if (!isOn(phone, "wifi_connected")) return "Wi-Fi is ON but not connected to any network.";
   const { device } = phone;
-  return `Wi-Fi is ON and connected to '${str(device.get("wifi_ssid")!)}'. Signal strength: ${valueOf(device.get("wifi_signal_strength")!)}.`;
+  return `Wi-Fi is ON and connected to '${str(device.get("wifi_ssid")!)}'. Signal strength: ${memberOf(device.get("wifi_signal_strength")!)}.`;
 };
 
 const toggleWifi: Run = (phone) => {
@@ -201,9 +142,6 @@ const vpnStatus: Run = (phone) => {
   );
   return `VPN is ON and connected. Details: {${parts.join(", ")}}`;
 };
-
-const appsOf = (phone: Phone): Map<string, Dict> =>
-  field<Map<string, Dict>>(phone.device, "app_statuses");
 
 const grantedOf = (app: Dict): readonly string[] =>
   [...field<Dict>(app, "permissions")]
@@ -245,18 +183,6 @@ const grant: Run = (phone, name, wanted) => {
   return withBar(phone, `Success. Permission '${permission}' granted to app '${str(name!)}'.`);
 };
 
-const removePermission: Run = (phone, name, wanted) => {
-  const app = lookUp(appsOf(phone), name!);
-  const permission = lower(wanted!);
-  if (app === undefined)
-    return { loose: [false, `App '${str(name!)}' not found. Cannot remove permission.`] };
-  const known = field<Dict>(app, "permissions");
-  if (!known.has(permission))
-    return { loose: [false, `Permission '${permission}' not tracked for app '${str(name!)}'.`] };
-  known.set(permission, false);
-  return { loose: [true, `Permission '${permission}' removed from app '${str(name!)}'.`] };
-};
-
 const reboot: Run = (phone) => {
   const lines = ["Restarting network services..."];
   if (truthy(apn(phone, "reset_at_reboot").get("reset_at_reboot")!)) {
@@ -293,7 +219,7 @@ const tools: Tools = {
   check_network_mode_preference: tool(
     "read",
     "",
-    (phone) => `Network Mode Preference: ${valueOf(phone.device.get("network_mode_preference")!)}`,
+    (phone) => `Network Mode Preference: ${memberOf(phone.device.get("network_mode_preference")!)}`,
   ),
   set_network_mode_preference: tool("write", "mode", setMode),
   run_speed_test: tool("read", "", (phone) => speedTest(phone).text),
@@ -360,100 +286,6 @@ const tools: Tools = {
   reboot_device: tool("write", "", reboot),
   check_payment_request: tool("read", "", checkRequest),
   make_payment: tool("write", "", pay),
-};
-
-/** What tasks do to a phone before the conversation starts. */
-const setups: Tools = {
-  set_user_info: tool("hidden", "name phone_number", (phone, name, number) => {
-    phone.around.set("name", name!).set("phone_number", number!);
-    return null;
-  }),
-  set_user_location: tool("hidden", "abroad", (phone, abroad) => {
-    phone.around.set("is_abroad", abroad!);
-    return null;
-  }),
-  turn_airplane_mode_on: turn(switches.airplane, true),
-  turn_airplane_mode_off: turn(switches.airplane, false),
-  turn_data_on: tool("hidden", "", (phone) => {
-    phone.device.set("data_enabled", true);
-    return "Data connection restored.";
-  }),
-  turn_data_off: turn(switches.data, false, "Data connection broken."),
-  turn_roaming_on: turn(switches.roaming, true),
-  turn_roaming_off: turn(switches.roaming, false),
-  turn_data_saver_mode_on: turn(switches.saver, true),
-  turn_data_saver_mode_off: turn(switches.saver, false),
-  unseat_sim_card: tool("hidden", "", (phone) => {
-    phone.device.set("sim_card_missing", true);
-    searchNetwork(phone);
-    return "SIM card un-seated successfully.";
-  }),
-  lock_sim_card: tool("hidden", "mode", (phone, mode) => {
-    if (mode === "pin" || mode === "puk") phone.device.set("sim_card_status", `locked_${mode}`);
-    searchNetwork(phone);
-    return `SIM card locked successfully in ${str(mode!)} mode.`;
-  }),
-  break_apn_settings: tool("hidden", "", (phone) => {
-    apnOf(phone).set("apn_name", "broken");
-    searchNetwork(phone);
-    return "APN settings broken. Please call reset_apn_settings() to fix.";
-  }),
-  break_apn_mms_setting: tool("hidden", "", (phone) => {
-    apnOf(phone).set("mmsc_url", null);
-    return "APN MMS setting broken. Please call reset_apn_settings() to fix.";
-  }),
-  set_wifi_calling: tool("hidden", "enabled mms_over_wifi=null", (phone, enabled, mms) => {
-    if (!equal(phone.device.get("wifi_calling_enabled")!, enabled!)) flip(phone, switches.calling);
-    const text = `Wi-Fi Calling is now ${onOff(truthy(enabled!))}.`;
-    if (mms === null) return text;
-    phone.device.set("wifi_calling_mms_over_wifi", mms!);
-    return `${text}\nMMS over Wi-Fi is now ${onOff(truthy(mms!))}.`;
-  }),
-  break_vpn: tool("hidden", "", (phone) => {
-    connect(phone);
-    phone.vpnPerformance = "poor";
-    field<Dict>(phone.device, "vpn_details").set("server_performance", "poor");
-    return "VPN connection broken.";
-  }),
-  remove_app_permission: tool("hidden", "app_name permission", removePermission),
-  simulate_network_search: tool("hidden", "", (phone) => {
-    searchNetwork(phone);
-    return null;
-  }),
-};
-
-/** A check of a field or of something that works, against what is expected. */
-const expects = (found: (phone: Phone) => Value): ToolDefinition<Phone> =>
-  tool("hidden", "expected_status", (phone, expected) => equal(found(phone), expected!));
-
-const assertions: Tools = {
-  assert_airplane_mode_status: expects(({ device }) => device.get("airplane_mode")!),
-  assert_service_status: tool("hidden", "expected_status", (phone, expected) => {
-    if (!(networkStatuses as readonly Value[]).includes(expected!))
-      refuse(`${repr(expected!)} is not a valid NetworkStatus`);
-    return equal(phone.device.get("network_connection_status")!, expected!);
-  }),
-  assert_mobile_data_status: expects(dataWorks),
-  assert_mobile_roaming_status: expects(({ device }) => device.get("roaming_enabled")!),
-  assert_mobile_data_saver_mode_status: expects(({ device }) => device.get("data_saver_mode")!),
-  assert_internet_speed: tool(
-    "hidden",
-    "expected_speed expected_desc=null",
-    (phone, least, grade) => {
-      const measured = speedTest(phone);
-      const fast = less(least!, measured.speed ?? 0, "<=");
-      return grade === null ? fast : fast && measured.grade.toLowerCase() === lower(grade!);
-    },
-  ),
-  assert_internet_not_excellent: tool(
-    "hidden",
-    "",
-    (phone) => speedTest(phone).grade !== "Excellent",
-  ),
-  assert_can_send_mms: expects(mmsWorks),
-  assert_mobile_data_usage_exceeded: expects(
-    ({ around }) => around.get("mobile_data_usage_exceeded")!,
-  ),
 };
 
 /** What the user can do. */

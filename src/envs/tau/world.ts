@@ -3,7 +3,7 @@
  * user, with the originals' way of calling, refusing and keeping both sides in step.
  */
 import type { Database } from "./database.js";
-import { type Answer, answerText, callTool, type Toolkit } from "./toolkit.js";
+import { type Answer, answerText, callTool, type ToolDefinition, type Toolkit } from "./toolkit.js";
 import { type Dict, PyError } from "./value.js";
 
 /** Who calls a tool. */
@@ -45,6 +45,9 @@ export interface World {
   run(side: Side, name: string, given: Dict, sync: boolean): Answer;
   /** Whether a tool changes the state; undefined if there is no such tool. */
   changes(side: Side, name: string): boolean | undefined;
+  /** The tools that a side is offered. */
+  names(side: Side): readonly string[];
+  definition(side: Side, name: string): Pick<ToolDefinition<never>, "parameters">;
   sync(): void;
   /** Merges a task's own data into a side's database. */
   merge(side: Side, data: Dict): void;
@@ -77,6 +80,11 @@ export function createWorld<A extends Database, U extends Database>(
         ? undefined
         : found.effect === "write";
     },
+    names: (side) =>
+      [...(kit(side)?.tools ?? [])].flatMap(([name, { effect }]) =>
+        effect === "hidden" ? [] : [name],
+      ),
+    definition: (side, name) => kit(side)!.tools.get(name)!,
     call(side, name, given) {
       try {
         const found = kit(side)?.tools.get(name);
