@@ -18,6 +18,7 @@ import {
   refuse,
   repr,
   str,
+  typeName,
   type Value,
 } from "./value.js";
 
@@ -58,22 +59,21 @@ function item(record: Value, key: Value): Value {
     if (value === undefined) throw new PyError("KeyError", repr(key));
     return value;
   }
-  if (typeof record === "string" || Array.isArray(record))
-    throw new PyError(
-      "TypeError",
-      `${Array.isArray(record) ? "list" : "string"} indices must be integers${Array.isArray(record) ? " or slices" : ""}, not 'str'`,
-    );
-  throw new PyError(
-    "TypeError",
-    `'${record === null ? "NoneType" : typeof record}' object is not subscriptable`,
-  );
+  if (typeof record === "string")
+    throw new PyError("TypeError", "string indices must be integers, not 'str'");
+  if (Array.isArray(record))
+    throw new PyError("TypeError", "list indices must be integers or slices, not str");
+  throw notSubscriptable(record);
 }
+
+const notSubscriptable = (value: Value): PyError =>
+  new PyError("TypeError", `'${typeName(value)}' object is not subscriptable`);
 
 const methodsOf = (user: Dict): Map<string, Dict> =>
   field<Map<string, Dict>>(user, "payment_methods");
 
 /** Fills in a booked flight's price and airports, or refuses it. */
-function bookFlight(db: TableDatabase, flight: Dict, cabin: Value, seats: number): Value {
+function bookFlight(db: TableDatabase, flight: Dict, cabin: Value, passengers: Value): Value {
   const number = item(flight, "flight_number");
   const data = lookUp(db.table("flights"), number) ?? refuse(`flight ${str(number)} not found`);
   const date = item(flight, "date");
@@ -82,7 +82,7 @@ function bookFlight(db: TableDatabase, flight: Dict, cabin: Value, seats: number
     refuse(`flight ${str(number)} not found on date ${str(date)}`);
   if (day.get("status") !== "available")
     refuse(`flight ${str(number)} not available on date ${str(date)}`);
-  if (less(item(day.get("available_seats")!, cabin), BigInt(seats)))
+  if (less(item(day.get("available_seats")!, cabin), BigInt(length(passengers))))
     refuse(`not enough seats on flight ${str(number)}`);
   const price = item(day.get("prices")!, cabin);
   flight.set("price", price);
@@ -113,8 +113,14 @@ const book: Run = (
   const times = (value: Value): void => {
     price = arithmetic("+", price, arithmetic("*", value, BigInt(length(passengers!))));
   };
-  for (const flight of booked) times(bookFlight(db, flight, cabin!, length(passengers!)));
+  for (const flight of booked) times(bookFlight(db, flight, cabin!, passengers!));
   if (insurance === "yes") times(30n);
+  // Python repeats a text or list, and cannot add that.
+  if (typeof nonfree === "string" || Array.isArray(nonfree))
+    throw new PyError(
+      "TypeError",
+      `unsupported operand type(s) for +=: '${typeName(price)}' and '${typeName(nonfree)}'`,
+    );
   price = arithmetic("+", price, arithmetic("*", 50n, nonfree!));
   let paid: bigint | number = 0n;
   for (const method of iterate(methods!)) {
@@ -200,7 +206,7 @@ const updateFlights: Run = (db, id, cabin, given, payment) => {
     );
     if (kept !== undefined)
       for (const name of ["price", "origin", "destination"]) flight.set(name, kept.get(name)!);
-    const each = kept?.get("price") ?? bookFlight(db, flight, cabin!, seats);
+    const each = kept?.get("price") ?? bookFlight(db, flight, cabin!, found.get("passengers")!);
     price = arithmetic("+", price, arithmetic("*", each, BigInt(seats)));
   }
   const was = before.reduce<bigint | number>(
@@ -233,7 +239,7 @@ const cancel: Run = (db, id) => {
   const refunds = history.map((one) =>
     dict({
       payment_id: one.get("payment_id")!,
-      amount: arithmetic("-", 0n, one.get("amount")!),
+      amount: arithmetic("*", -1n, one.get("amount")!),
     }),
   );
   history.push(...refunds);
@@ -296,11 +302,12 @@ const searchOneStop: Run = (db, origin, destination, date) => {
 };
 
 function nextDay(date: Value): string {
-  if (typeof date !== "string")
+  if (Array.isArray(date))
     throw new PyError(
       "TypeError",
-      `'${date === null ? "NoneType" : typeof date}' object is not subscriptable`,
+      "int() argument must be a string, a bytes-like object or a real number, not 'list'",
     );
+  if (typeof date !== "string") throw notSubscriptable(date);
   const day = date.slice(-2);
   if (!/^\s*[+-]?\d+\s*$/.test(day))
     throw new PyError("ValueError", `invalid literal for int() with base 10: ${repr(day)}`);

@@ -1,6 +1,17 @@
 /** The phone of τ²'s telecom users: its state, its search for a network, and what works with it. */
 import { type Database, recordDatabase } from "./database.js";
-import { type Dict, field, fixed2, repr, round2, str, truthy, type Value } from "./value.js";
+import {
+  type Dict,
+  field,
+  fixed2,
+  isDict,
+  noAttribute,
+  repr,
+  round2,
+  str,
+  truthy,
+  type Value,
+} from "./value.js";
 
 /** The user's phone and surroundings. */
 export interface Phone extends Database {
@@ -30,7 +41,12 @@ export function createPhone(root: Dict, vpnPerformance = "excellent"): Phone {
 /** Whether a switch of the device is on. */
 export const isOn = (phone: Phone, name: string): boolean => truthy(phone.device.get(name)!);
 
-export const apnOf = (phone: Phone): Dict => field<Dict>(phone.device, "active_apn_settings");
+/** The settings for mobile data; the attribute is what is asked of them, should they be no record. */
+export function apnOf(phone: Phone, attribute: string): Dict {
+  const settings = phone.device.get("active_apn_settings")!;
+  if (isDict(settings)) return settings;
+  throw noAttribute(settings, attribute);
+}
 
 /** The state of the SIM card. */
 export function simStatus(phone: Phone): Value {
@@ -53,19 +69,16 @@ export function searchNetwork(phone: Phone): void {
     device.set("network_technology_connected", technology);
     device.set("network_signal_strength", signal);
   };
-  const reachable =
-    simStatus(phone) === "active" &&
-    !isOn(phone, "airplane_mode") &&
-    apnOf(phone).get("apn_name") !== "broken" &&
-    truthy(around.get("line_active")!);
-  if (!reachable) {
-    connect("no_service", "none", "none");
-    return;
-  }
+  const none = (): void => connect("no_service", "none", "none");
   const mode = device.get("network_mode_preference")!;
   const best = mode === "4g_5g_preferred" && signalOf("5G") !== "none" ? "5G" : "4G";
   const technology = typeof mode === "string" ? (TECHNOLOGY[mode] ?? best) : best;
-  connect("connected", technology, signalOf(technology));
+  if (simStatus(phone) === "active") connect("connected", technology, signalOf(technology));
+  else none();
+  if (isOn(phone, "airplane_mode")) none();
+  // In this order: settings that are no record raise here, and what was set before stays.
+  if (apnOf(phone, "apn_name").get("apn_name") === "broken") none();
+  if (!truthy(around.get("line_active")!)) none();
 }
 
 /** Whether mobile data works. */
@@ -88,7 +101,7 @@ export function mmsWorks(phone: Phone): boolean {
   if (!dataWorks(phone) || device.get("network_technology_connected") === "2G") return false;
   if (isOn(phone, "wifi_calling_enabled") && isOn(phone, "wifi_calling_mms_over_wifi"))
     return false;
-  if (apnOf(phone).get("mmsc_url") === null) return false;
+  if (apnOf(phone, "mmsc_url").get("mmsc_url") === null) return false;
   const app = field<Map<string, Dict>>(device, "app_statuses").get("messaging");
   if (app === undefined) return false;
   const granted = field<Dict>(app, "permissions");

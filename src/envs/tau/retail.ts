@@ -159,7 +159,7 @@ export function retailTools(edition: Edition): ReadonlyMap<string, ToolDefinitio
     const used = payment(db, found, method!);
     covers(used, difference, "new item");
     const mine = own(db.table("orders"), id!);
-    const amount = difference < 0 ? -difference : difference;
+    const amount = difference > 0 ? difference : arithmetic("-", 0n, difference);
     history(mine).push(paid(difference > 0 ? "payment" : "refund", amount, method!));
     if (isGiftCard(used)) credit(db, mine, method!, difference, "-");
     for (const [old, fresh] of zip(ids!, newIds!)) {

@@ -75,12 +75,12 @@ export const setups: Tools = {
     return `SIM card locked successfully in ${str(mode!)} mode.`;
   }),
   break_apn_settings: tool("hidden", "", (phone) => {
-    apnOf(phone).set("apn_name", "broken");
+    apnOf(phone, "apn_name").set("apn_name", "broken");
     searchNetwork(phone);
     return "APN settings broken. Please call reset_apn_settings() to fix.";
   }),
   break_apn_mms_setting: tool("hidden", "", (phone) => {
-    apnOf(phone).set("mmsc_url", null);
+    apnOf(phone, "mmsc_url").set("mmsc_url", null);
     return "APN MMS setting broken. Please call reset_apn_settings() to fix.";
   }),
   set_wifi_calling: tool("hidden", "enabled mms_over_wifi=null", (phone, enabled, mms) => {

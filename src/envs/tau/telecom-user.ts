@@ -104,13 +104,6 @@ const setApn: Run = (phone, given) => {
   return withBar(phone, text);
 };
 
-/** A function of the settings for mobile data; a setting that is no record raises. */
-const apn = (phone: Phone, attribute: string): Dict => {
-  const settings: Value = apnOf(phone);
-  if (!isDict(settings)) throw noAttribute(settings, attribute);
-  return settings;
-};
-
 const wifiStatus: Run = (phone) => {
   if (!isOn(phone, "wifi_enabled")) return "Wi-Fi is turned OFF.";
   if (!isOn(phone, "wifi_connected")) return "Wi-Fi is ON but not connected to any network.";
@@ -185,7 +178,7 @@ const grant: Run = (phone, name, wanted) => {
 
 const reboot: Run = (phone) => {
   const lines = ["Restarting network services..."];
-  if (truthy(apn(phone, "reset_at_reboot").get("reset_at_reboot")!)) {
+  if (truthy(apnOf(phone, "reset_at_reboot").get("reset_at_reboot")!)) {
     lines.unshift("Resetting APN settings...");
     phone.device.set("active_apn_settings", build(apnSettings, new Map()));
   }
@@ -239,13 +232,13 @@ const tools: Tools = {
   ),
   toggle_data_saver_mode: toggle(switches.saver),
   check_apn_settings: tool("read", "", (phone) => {
-    const settings = apn(phone, "model_copy");
+    const settings = apnOf(phone, "model_copy");
     const url = settings.get("mmsc_url")!;
     return `Current APN Name: ${str(settings.get("apn_name")!)}\nMMSC URL (for picture messages): ${truthy(url) ? str(url) : "Not Set"}\n(These are technical settings, usually best left unchanged.)`;
   }),
   set_apn_settings: tool("write", "apn_settings", setApn),
   reset_apn_settings: tool("write", "", (phone) => {
-    apn(phone, "reset_at_reboot").set("reset_at_reboot", true);
+    apnOf(phone, "reset_at_reboot").set("reset_at_reboot", true);
     searchNetwork(phone);
     return withBar(phone, "APN settings will reset at reboot.");
   }),
