@@ -6,6 +6,7 @@ import { household } from "./household/household.js";
 import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
 import { tau } from "./tau/tau.js";
+import { toolbench } from "./toolbench/toolbench.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -64,3 +65,4 @@ registerEnv(webshop);
 registerEnv(search);
 registerEnv(tasks);
 registerEnv(tau);
+registerEnv(toolbench);
