@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
-import { startChatServer } from "../../../tests/helpers/chat-server.js";
+import { says, startChatServer } from "../../../tests/helpers/chat-server.js";
 import { callText } from "../../text/tool.js";
 import { envChecks } from "../conformance.js";
 import type { Env, Environment, RemoteEnv } from "../env.js";
@@ -199,6 +199,42 @@ describe("a user behind an endpoint", () => {
     } finally {
       await server.close();
     }
+  });
+});
+
+describe("natural-language assertions", () => {
+  const tasks = JSON.stringify([
+    {
+      id: "greet",
+      user_scenario: { instructions: "You want to be greeted." },
+      evaluation_criteria: {
+        nl_assertions: ["The agent greets.", "The agent is kind."],
+        reward_basis: ["DB", "NL_ASSERTION"],
+      },
+    },
+  ]);
+  const data = () => made({ "tasks.json": tasks, "split_tasks.json": '{"base": ["greet"]}' });
+
+  it.each([
+    ["1: yes\n2: yes", 1],
+    ["1: yes\n2: No, it is not", 0],
+  ])("are a judge's: %j", async (said, reward) => {
+    const server = await startChatServer(says(said));
+    try {
+      const judge = { baseUrl: server.baseUrl, model: "j", retries: 0 };
+      const environment = open({ data: data(), judge });
+      const env = environment.create() as RemoteEnv;
+      await env.reset(environment.task("base/greet"));
+      expect(await env.step(say("Hello! Anything else?"))).toMatchObject({ done: true, reward });
+      expect(server.received[0]!.body.messages[0]!.content).toContain("assistant: Hello!");
+    } finally {
+      await server.close();
+    }
+  });
+
+  it("do not count without a judge", () => {
+    const env = start(open({ data: data() }), "base/greet");
+    expect(env.step(say("Anything else?"))).toMatchObject({ done: true, reward: 1 });
   });
 });
 
