@@ -48,6 +48,7 @@ export default defineConfig({
           page("RWML", "/rwml"),
           page("WebShop", "/webshop"),
           page("Search QA", "/search-qa"),
+          page("τ-bench and tools", "/tau-bench"),
           page("Engine servers", "/remote-engines"),
         ],
       },
