@@ -24,9 +24,14 @@ import {
 
 type Run = (db: TableDatabase, ...values: Value[]) => Answer;
 
-const NEW_RESERVATIONS = ["HATHAT", "HATHAU", "HATHAV"] as const;
-const NEW_CERTIFICATES = [3221322, 3221323, 3221324] as const;
-const AIRPORTS = {
+/** Ids of new reservations. */
+export const NEW_RESERVATIONS = ["HATHAT", "HATHAU", "HATHAV"] as const;
+/** Numbers of new certificates. */
+export const NEW_CERTIFICATES = [3221322, 3221323, 3221324] as const;
+/** When it is. */
+export const NOW = "2024-05-15T15:00:00";
+/** The cities by their airports. */
+export const AIRPORTS = {
   SFO: "San Francisco",
   JFK: "New York",
   LAX: "Los Angeles",
@@ -69,7 +74,8 @@ function item(record: Value, key: Value): Value {
 const notSubscriptable = (value: Value): PyError =>
   new PyError("TypeError", `'${typeName(value)}' object is not subscriptable`);
 
-const methodsOf = (user: Dict): Map<string, Dict> =>
+/** A customer's payment methods by id. */
+export const methodsOf = (user: Dict): Map<string, Dict> =>
   field<Map<string, Dict>>(user, "payment_methods");
 
 /** Fills in a booked flight's price and airports, or refuses it. */
@@ -152,7 +158,7 @@ const book: Run = (
     flights: booked,
     passengers: deepCopy(passengers!),
     payment_history: deepCopy(methods!),
-    created_at: "2024-05-15T15:00:00",
+    created_at: NOW,
     total_baggages: total!,
     nonfree_baggages: nonfree!,
     insurance: insurance!,
@@ -301,7 +307,8 @@ const searchOneStop: Run = (db, origin, destination, date) => {
   return results;
 };
 
-function nextDay(date: Value): string {
+/** The day after, as the original counts: within May. */
+export function nextDay(date: Value): string {
   if (Array.isArray(date))
     throw new PyError(
       "TypeError",

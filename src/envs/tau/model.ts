@@ -26,6 +26,7 @@ export type Kind =
   | { readonly list: Kind }
   | { readonly dict: Kind }
   | { readonly oneOf: readonly string[] }
+  | { readonly literal: readonly string[] }
   | { readonly union: readonly Model[] }
   | Model;
 
@@ -101,12 +102,13 @@ function convert(kind: Kind, value: Value, place: string, problems: Problem[]): 
   }
   if ("optional" in kind)
     return value === null ? null : convert(kind.optional, value, place, problems);
-  if ("oneOf" in kind) {
-    if (typeof value === "string" && kind.oneOf.includes(value)) return value;
-    const quoted = kind.oneOf.map((one) => `'${one}'`);
+  if ("oneOf" in kind || "literal" in kind) {
+    const [names, type] = "oneOf" in kind ? [kind.oneOf, "enum"] : [kind.literal, "literal_error"];
+    if (typeof value === "string" && names.includes(value)) return value;
+    const quoted = names.map((one) => `'${one}'`);
     const choice =
       quoted.length > 1 ? `${quoted.slice(0, -1).join(", ")} or ${quoted.at(-1)}` : quoted[0];
-    return problem(`Input should be ${choice}`, "enum");
+    return problem(`Input should be ${choice}`, type);
   }
   if ("list" in kind) {
     if (!isList(value)) return problem("Input should be a valid list", "list_type");

@@ -160,7 +160,7 @@ function listsOf({ user, domain }: Options, source: TaskSource): TaskSource["lis
 }
 
 const HOW_TO_GET =
-  "The data of tau2-bench (sierra-research/tau2-bench) is its folder data/, with tau2/domains/retail, telecom and mock; that of tau-bench (sierra-research/tau-bench) goes into tau1/retail and tau1/airline: the files of its data folders, wiki.md, and its task lists written as JSON, tasks_test.json and so on. Files may be gzipped.";
+  "The data of tau2-bench (sierra-research/tau2-bench) is its folder data/, with tau2/domains/retail, airline, telecom and mock; that of tau-bench (sierra-research/tau-bench) goes into tau1/retail and tau1/airline: the files of its data folders, wiki.md, and its task lists written as JSON, tasks_test.json and so on. Files may be gzipped.";
 
 function describe(options: Options): readonly string[] {
   try {
