@@ -8,6 +8,9 @@ import { type Numeric, PyError, round2 } from "./value.js";
 /** What an expression of digits, operators and parentheses can evaluate to. */
 type Result = bigint | number | "complex" | "tuple";
 
+/** Python reads no more parentheses inside one another. */
+const MOST_OPEN = 200;
+
 /** An int of more bits than this is refused instead of computed. */
 const MOST_BITS = 2_000_000n;
 
@@ -54,12 +57,13 @@ function evaluate(expression: string): Result {
     return left;
   };
   const unary = (): Result => {
-    if (tokens[at] !== "+" && tokens[at] !== "-") return power();
-    const minus = tokens[at++] === "-";
-    const value = unary();
-    if (value === "tuple")
-      throw new PyError("TypeError", `bad operand type for unary ${minus ? "-" : "+"}: 'tuple'`);
-    return minus && value !== "complex" ? -value : value;
+    const signs: string[] = [];
+    while (tokens[at] === "+" || tokens[at] === "-") signs.push(tokens[at++]!);
+    const value = power();
+    if (value === "tuple" && signs.length > 0)
+      throw new PyError("TypeError", `bad operand type for unary ${signs.at(-1)}: 'tuple'`);
+    const minus = signs.filter((sign) => sign === "-").length % 2 === 1;
+    return minus && value !== "complex" && value !== "tuple" ? -value : value;
   };
   const power = (): Result => {
     const base = call();
@@ -108,7 +112,7 @@ function readTokens(expression: string): readonly string[] {
       throw syntax(
         "leading zeros in decimal integer literals are not permitted; use an 0o prefix for octal integers",
       );
-    if (token === "(") open++;
+    if (token === "(" && ++open > MOST_OPEN) throw syntax("too many nested parentheses");
     if (token === ")" && --open < 0) throw syntax("unmatched ')'");
     tokens.push(token);
   }

@@ -75,6 +75,7 @@ describe("numbers", () => {
     ["2**-1", "0.5"],
     ["--3", "3.0"],
     ["-2**2", "-4.0"],
+    [`${"-".repeat(100_001)}3`, "-3.0"],
     ["10**16", "1e+16"],
     ["  .5", "0.5"],
   ])("calculates %s", (expression, result) => {
@@ -92,6 +93,7 @@ describe("numbers", () => {
     ],
     ["(2)(3)", "TypeError: 'int' object is not callable"],
     ["9**9**9", "OverflowError: int too large to convert to float"],
+    ["(".repeat(300), "SyntaxError: too many nested parentheses (<string>, line 1)"],
   ])("raises for %s as Python does", (expression, message) => {
     expect(raised(() => calculate(expression))).toBe(message);
   });
