@@ -1,5 +1,5 @@
 /** The recipes: each is a valid configuration, and runs at small scale. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -114,6 +114,12 @@ it("every recipe of a paper is listed beside its table", () => {
   expect(files.filter((file) => !listed.includes(`recipes/${file}`))).toEqual([]);
 });
 
+it("tau-retail is accepted by the schema of training; .ci/run trains with it", () => {
+  const config = trainConfig(findEnvKind("tau")).parse(tauRetail);
+  expect(config.env).toMatchObject({ domain: "tau2-retail", user: "scripted" });
+  expect(config.warmStart.teacher).toBe("expert");
+});
+
 it("warm-start is accepted by the schemas of both its parts", () => {
   const world = worldTrainConfig.parse({ ...warmStart.world, data: ["data"] });
   expect(world.optimizer).toMatchObject({ schedule: "cosine", learningRate: 2e-3 });
@@ -160,12 +166,6 @@ describe("at small scale, end to end", () => {
   const skipped = officialDataThere ? "" : " (skipped: no official games next to the project)";
   it.skipIf(!officialDataThere)(`paper-alfworld runs on the official games${skipped}`, () =>
     runCutDown(paperAlfworld, { data: unpacked(GAMES) }),
-  );
-
-  const tau = "../shared/data/tau/data";
-  const noTau = existsSync(tau) ? "" : ` (skipped: no ${tau})`;
-  it.skipIf(!existsSync(tau))(`tau-retail runs with the scripted user${noTau}`, () =>
-    runCutDown(tauRetail, { data: tau }),
   );
 });
 
