@@ -1,6 +1,7 @@
 /** The kinds of environments that can be opened by name: the built-in ones and users' own. */
 import { didYouMean } from "../text/nearest.js";
 import { alfworld } from "./alfworld/alfworld.js";
+import { desk } from "./desk/desk.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
 import { search } from "./search/search.js";
@@ -62,3 +63,4 @@ registerEnv(alfworld);
 registerEnv(webshop);
 registerEnv(search);
 registerEnv(tasks);
+registerEnv(desk);

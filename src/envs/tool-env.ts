@@ -164,8 +164,17 @@ function refusal(observation: string): StepResult {
   return { observation, reward: 0, done: false, info: { valid: false, success: false } };
 }
 
-/** The check of each tool's arguments; tools that are none are refused by name. */
+const known = new WeakMap<readonly Tool[], ReadonlyMap<string, SchemaCheck>>();
+
+/** The check of each tool's arguments, made once for a list that many worlds share. */
 function checksOf(tools: readonly Tool[]): ReadonlyMap<string, SchemaCheck> {
+  const made = known.get(tools) ?? makeChecks(tools);
+  known.set(tools, made);
+  return made;
+}
+
+/** Tools that are none are refused by name. */
+function makeChecks(tools: readonly Tool[]): ReadonlyMap<string, SchemaCheck> {
   const refuse = (message: string): never => {
     throw new EnvError(`tools(): ${message}`);
   };
