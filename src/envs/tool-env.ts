@@ -70,7 +70,7 @@ function textEnv(env: ToolEnv | RemoteToolEnv, started = false): Env | RemoteEnv
     },
     tools,
     ...(env.admissibleActions && {
-      admissibleActions: () => env.admissibleActions!().map(callText).sort(),
+      admissibleActions: () => textsOf(env.admissibleActions!()),
     }),
     ...(env.irreversible && {
       irreversible: (action: string) => {
@@ -162,6 +162,15 @@ export function textEnvironment(environment: Environment | ToolEnvironment): Env
 
 function refusal(observation: string): StepResult {
   return { observation, reward: 0, done: false, info: { valid: false, success: false } };
+}
+
+const texts = new WeakMap<readonly ToolCall[], readonly string[]>();
+
+/** The calls as texts, sorted. A frozen list cannot change, so its texts are kept. */
+function textsOf(calls: readonly ToolCall[]): readonly string[] {
+  const made = texts.get(calls) ?? calls.map(callText).sort();
+  if (Object.isFrozen(calls)) texts.set(calls, made);
+  return made;
 }
 
 const known = new WeakMap<readonly Tool[], ReadonlyMap<string, SchemaCheck>>();

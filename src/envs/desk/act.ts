@@ -2,7 +2,7 @@
  * Carries out calls. The tools do whatever can be done, also what the shop's rules forbid: that the
  * records are wrong then shows when the case is closed.
  */
-import type { ToolCall } from "../../text/tool.js";
+import type { Tool, ToolCall } from "../../text/tool.js";
 import { type RequestKind, requestKinds } from "./case.js";
 import { outcomes, ruleText } from "./rules.js";
 import {
@@ -115,11 +115,11 @@ function said(
 }
 
 /** All calls that would be carried out now. */
-export function possibleCalls(state: DeskState, tools: ReadonlySet<string>): readonly ToolCall[] {
+export function possibleCalls(state: DeskState, tools: readonly Tool[]): readonly ToolCall[] {
   const { customer, orders, products, requests, rules } = state.case;
   const calls: ToolCall[] = [];
   const add = (tool: string, given: Record<string, unknown>): void => {
-    if (tools.has(tool)) calls.push({ tool, arguments: given });
+    if (tools.some(({ name }) => name === tool)) calls.push({ tool, arguments: given });
   };
   for (const outcome of outcomes) add("close_case", { outcome });
   for (const { number } of products) add("get_product", { product: number });

@@ -2,8 +2,8 @@
  * A case at the desk, drawn from its seed: a customer, orders, products, the shop's rules, and what
  * the customer wants.
  *
- * The splits share no task: which split a case belongs to follows from the numbers of the customer
- * and of the first order that is asked about. Those that end in `_unseen` ask about products (a
+ * The splits share no task: which split a case belongs to follows from the numbers of the first
+ * order that is asked about and of its product. Those that end in `_unseen` ask about products (a
  * thing in a colour) that `train` never shows and, beyond the easy level, have numbers of days in
  * their rules that no shop of `train` has. All their words are words of `train`.
  */
@@ -100,7 +100,7 @@ export function typeOf(index: number, level: Level): RequestKind {
   return kinds[index % kinds.length]!;
 }
 
-/** Which split the sum of a customer's and an order's number belongs to, modulo 8. */
+/** Which split the sum of an order's and its product's number belongs to, modulo 8. */
 const shares: readonly Split[] = [
   ...Array<Split>(5).fill("train"),
   "valid_seen",
@@ -112,7 +112,7 @@ const shares: readonly Split[] = [
 export function drawCase(split: Split, index: number, level: Level, seed: number): Case {
   const random = createRandom(mixSeed("desk", seed, level, split, index));
   const unseen = split.endsWith("_unseen");
-  const number = numbersOf(random);
+  const number = numbersOf(level, random);
   const count = { easy: 2, medium: 3, hard: 4 }[level];
   const rules: Rules = {
     returnDays: level === "easy" ? 30 : random.pick(unseen ? [15, 25, 35] : [10, 20, 30, 40]),
@@ -128,21 +128,22 @@ export function drawCase(split: Split, index: number, level: Level, seed: number
   const chosen = random.shuffle([...things.keys()]).slice(0, count);
   const places = random.shuffle([...chosen.keys()]);
   const requested = new Map(kinds.map((kind, at) => [places[at]!, kind]));
+  const belongs = (sum: number): boolean => shares[sum % shares.length] === split;
   const gold = level !== "easy" && random.int(2) === 0;
   for (const [at, thing] of chosen.entries()) {
     const kind = requested.get(at);
-    const variants = variantsOf(thing, unseen, random).map(
-      (colour): Product => ({
+    const product = products.length;
+    // Easy products come in one colour.
+    const variants = variantsOf(thing, unseen, random).slice(0, level === "easy" ? 1 : 3);
+    for (const colour of variants)
+      products.push({
         number: number(),
         thing: things[thing]!,
         colour: colours[colour]!,
         stock: random.int(5) < 2 ? 0 : 1 + random.int(9),
-      }),
-    );
-    const product = products.length;
-    products.push(...variants);
+      });
     const order: Order = {
-      number: number(),
+      number: kind === first ? number((one) => belongs(one + products[product]!.number)) : number(),
       product,
       ...whereabouts(kind, rules, gold, random),
       address: drawAddress(random),
@@ -157,26 +158,27 @@ export function drawCase(split: Split, index: number, level: Level, seed: number
     });
   }
   requests.sort((a, b) => kinds.indexOf(a.kind) - kinds.indexOf(b.kind));
-  const asked = orders[requests[0]!.order]!.number;
-  const customer = { number: 0, gold, postcode: number() };
-  do customer.number = number();
-  while (shares[(customer.number + asked) % shares.length] !== split);
+  const customer = { number: number(), gold, postcode: number() };
   const honest = level !== "hard" || random.int(4) > 0;
   const saidPostcode = honest ? customer.postcode : number();
   return { level, customer, saidPostcode, orders, products, rules, requests };
 }
 
-/** Numbers of two digits, each given once: what a number stands for is never in doubt. */
-function numbersOf(random: Random): () => number {
-  const left = random.shuffle(Array.from({ length: 90 }, (_, at) => at + 10));
-  return () => left.pop()!;
+/**
+ * Numbers of two digits, each given once, so that it is never in doubt what one stands for. The
+ * easy level has fewer, which a small model learns to copy sooner.
+ */
+function numbersOf(level: Level, random: Random): (fits?: (number: number) => boolean) => number {
+  const count = level === "easy" ? 40 : 90;
+  const left = random.shuffle(Array.from({ length: count }, (_, at) => at + 10));
+  return (fits = () => true) => left.splice(left.findIndex(fits), 1)[0]!;
 }
 
 /** The colours that a thing comes in, that of the order first. One in four is never in `train`. */
 function variantsOf(thing: number, unseen: boolean, random: Random): readonly number[] {
   const held = thing % colours.length;
   const seen = random.shuffle([...colours.keys()].filter((colour) => colour !== held));
-  return (unseen ? [held, ...seen] : seen).slice(0, 3);
+  return unseen ? [held, ...seen] : seen;
 }
 
 /** Where an order is, such that about half of the requests can be granted. */

@@ -13,12 +13,12 @@ const wants: Readonly<Record<RequestKind, (order: string) => string>> = {
   late: (order) => `still waits for ${order}`,
 };
 
-/** What the customer comes with; beyond the easy level, without the order's number. */
+/** What the customer comes with; the easy level says which order. */
 export function goalOf({ level, customer, orders, requests }: Case): string {
   const parts = requests.map(({ kind, order }) =>
     wants[kind](level === "easy" ? `order #${orders[order]!.number}` : "an order"),
   );
-  return `Customer #${customer.number} ${parts.join(" and ")}.`;
+  return `${level === "easy" ? "The customer" : `Customer #${customer.number}`} ${parts.join(" and ")}.`;
 }
 
 /** Everything that lookups and questions would show. */

@@ -56,13 +56,13 @@ describe.each(levels)("the desk, %s", (level) => {
       }
   });
 
-  it("is not solved by refusing everything, nor by chance", () => {
+  it("is not solved by refusing unheard, nor by chance", () => {
     const tasks = environment.tasks("train").slice(0, 600);
     const refused = tasks.filter(
       ({ id }) =>
         start(environment, id).step(call("close_case", { outcome: "refused" })).info.success,
     ).length;
-    expect(refused / tasks.length).toBeLessThan(0.6);
+    expect(refused).toBe(0);
     const random = createRandom(3);
     const lucky = tasks.filter(({ id }) => {
       const env = start(environment, id);
@@ -82,10 +82,10 @@ describe.each(levels)("the desk, %s", (level) => {
       );
     const pairs = (split: Split) =>
       new Set(
-        cases(split).map(
-          ({ customer, orders, requests }) =>
-            `${customer.number} ${orders[requests[0]!.order]!.number}`,
-        ),
+        cases(split).map(({ products, orders, requests }) => {
+          const { number, product } = orders[requests[0]!.order]!;
+          return `${number} ${products[product]!.number}`;
+        }),
       );
     const counted = (environment.splits as readonly Split[]).map(pairs);
     const together = new Set(counted.flatMap((set) => [...set]));
@@ -157,10 +157,11 @@ describe("the rules", () => {
     );
     const order = one.orders[one.requests[0]!.order]!.number;
     const wrong = start(environment, id);
+    wrong.step(call("get_order", { order }));
+    const right = wrong.clone();
     expect(wrong.step(call(tool, { order })).info.valid).toBe(true);
     for (const outcome of ["done", "refused"])
       expect((wrong.clone() as Env).step(call("close_case", { outcome })).reward).toBe(0);
-    const right = start(environment, id);
     expect(right.step(call("close_case", { outcome: "refused" })).reward).toBe(1);
   });
 
@@ -204,6 +205,8 @@ describe("the desk", () => {
     const environment = open({ level: "hard" });
     const env = start(environment, id);
     const granted = grant(one, one.requests[0]!)!;
+    for (const { order } of one.requests)
+      env.step(call("get_order", { order: one.orders[order]!.number }));
     expect(env.step(callText(granted)).info.valid).toBe(true);
     expect((env.clone() as Env).step(call("close_case", { outcome: "done" })).reward).toBe(0);
     expect(env.step(call("close_case", { outcome: "partly" })).reward).toBe(1);

@@ -12,12 +12,12 @@ import { defineToolEnv } from "../define-env.js";
 import { EnvError, type StepResult, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import type { ToolEnv, ToolEnvironment } from "../tool-env.js";
-import { act, possibleCalls } from "./act.js";
+import { act, possibleCalls, sights } from "./act.js";
 import { type Case, drawCase, type Level, levels, type Split, splitSizes, typeOf } from "./case.js";
 import { describeStart, goalOf } from "./context.js";
 import { expertCall } from "./expert.js";
 import { deskPrompt } from "./prompt.js";
-import { grant, rightOutcome } from "./rules.js";
+import { grant, isKnown, rightOutcome } from "./rules.js";
 import { copyState, type DeskState, initialState, sameRecords } from "./state.js";
 import { irreversibleTools, toolsOf } from "./tools.js";
 
@@ -88,7 +88,6 @@ function createEnv(
 ): DeskEnv {
   let state = started;
   const tools = toolsOf(level);
-  const names = new Set(tools.map(({ name }) => name));
   const current = (): DeskState => {
     if (state === undefined) throw new EnvError("desk: call reset(task) first");
     return state;
@@ -114,11 +113,11 @@ function createEnv(
       const now = current();
       if (call.tool === "close_case") return closed(now, call.arguments.outcome as string);
       const { valid, text } = act(now, call);
-      if (changesRecords(call)) calls = undefined;
+      if (valid && changesRecords(call)) calls = undefined;
       return { observation: text, reward: 0, done: false, info: { valid, success: false } };
     },
     admissibleActions() {
-      calls ??= possibleCalls(current(), names);
+      calls ??= Object.freeze(possibleCalls(current(), tools));
       return calls;
     },
     irreversible: ({ tool }) => irreversibleTools.has(tool),
@@ -129,6 +128,14 @@ function createEnv(
 
 const changesRecords = ({ tool }: ToolCall): boolean => !/^(get|read|ask)_/.test(tool);
 
+/** Whether the case was decided on what was seen: nobody may be refused unheard. */
+function wasLookedUp({ case: start, seen }: DeskState): boolean {
+  const needed = isKnown(start)
+    ? start.requests.map(({ order }) => sights.order(order))
+    : [sights.customer, sights.asked("postcode")];
+  return needed.every((sight) => (seen & sight) !== 0);
+}
+
 /** Compares the records with those that the rules demand. */
 function closed(state: DeskState, outcome: string): StepResult {
   const { case: start } = state;
@@ -137,7 +144,8 @@ function closed(state: DeskState, outcome: string): StepResult {
     const call = grant(start, request);
     if (call !== undefined) act(right, call);
   }
-  const success = outcome === rightOutcome(start) && sameRecords(state, right);
+  const success =
+    wasLookedUp(state) && outcome === rightOutcome(start) && sameRecords(state, right);
   return {
     observation: `The case is closed, ${success ? "as the rules demand" : "but not as the rules demand"}.`,
     reward: success ? 1 : 0,

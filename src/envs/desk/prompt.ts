@@ -15,7 +15,7 @@ export function deskPrompt(level: Level): EnvPrompt {
           .join(" ")}`
       : "The rules differ from shop to shop: read those that you need. Ask the customer what only the customer knows.";
   return {
-    instructions: `You work at the desk of a shop and call its tools. Look up what you need, do what the shop's rules demand and nothing else, then close the case. ${rules}${level === "hard" ? ` ${POSTCODE_RULE}` : ""}`,
+    instructions: `You work at the desk of a shop and call its tools. Look up the orders that a case is about, do what the shop's rules demand and nothing else, then close the case. ${rules}${level === "hard" ? ` ${POSTCODE_RULE}` : ""}`,
     advice: "First reason step by step about what the rules demand",
     history: "all",
   };

@@ -26,7 +26,7 @@ export function ruleText(topic: RequestKind, { returnDays, lateDays, credit }: R
 
 /** The rule that holds at the hard level for every request. */
 export const POSTCODE_RULE =
-  "Who does not know the postcode in the customer's record gets nothing: close the case as refused.";
+  "Ask for the postcode first: who does not know the one in the customer's record gets nothing, and the case is refused.";
 
 /** Whether the customer is who they say they are. */
 export const isKnown = ({ customer, saidPostcode }: Case): boolean =>

@@ -68,11 +68,14 @@ export function productName({ colour, thing, number }: Product): string {
 
 /** An order in words. */
 export function describeOrder(state: DeskState, index: number): string {
-  const { number, days } = state.case.orders[index] as Order;
+  const { level, customer, orders, products } = state.case;
+  const { number, days } = orders[index] as Order;
   const { status, product, address } = state.orders[index]!;
   const when = status === "sent" || status === "delivered" ? ` ${days} days ago` : "";
-  const what = productName(state.case.products[product]!);
-  return `Order #${number} of customer #${state.case.customer.number}: ${what}, ${status}${when}, to ${address}.`;
+  const what = `${productName(products[product]!)}, ${status}${when}`;
+  // As short as it can be for small models.
+  if (level === "easy") return `Order #${number}: ${what}.`;
+  return `Order #${number} of customer #${customer.number}: ${what}, to ${address}.`;
 }
 
 /** A product with its stock, and the colours it also comes in. */
@@ -81,7 +84,8 @@ export function describeProduct(state: DeskState, index: number): string {
   const product = products[index]!;
   const others = products.filter(({ thing }, at) => thing === product.thing && at !== index);
   const list = others.map(({ number, colour }) => `${colour} #${number}`).join(", ");
-  return `Product #${product.number}: ${product.colour} ${product.thing}, ${state.stock[index]} in stock. Also in ${list}.`;
+  const also = list === "" ? "" : ` Also in ${list}.`;
+  return `Product #${product.number}: ${product.colour} ${product.thing}, ${state.stock[index]} in stock.${also}`;
 }
 
 /** The customer. */
