@@ -194,20 +194,20 @@ function whereabouts(
     ({ place: "sent", days: from + random.int(to - from + 1) }) as const;
   const delivered = (from: number, to: number) =>
     ({ place: "delivered", days: from + random.int(to - from + 1) }) as const;
-  const any = () => [() => open, () => sent(1, 20), () => delivered(1, 60)][random.int(3)]!();
+  const any = () => [() => open, () => sent(2, 20), () => delivered(2, 60)][random.int(3)]!();
   switch (kind) {
     case "cancel":
     case "address":
     case "exchange":
-      return good ? open : random.int(2) === 0 ? sent(1, 20) : delivered(1, 60);
+      return good ? open : random.int(2) === 0 ? sent(2, 20) : delivered(2, 60);
     case "return": {
       const last = returnDays + (gold ? GOLD_DAYS : 0);
-      return good ? delivered(1, last) : random.int(4) === 0 ? open : delivered(last + 1, 60);
+      return good ? delivered(2, last) : random.int(4) === 0 ? open : delivered(last + 1, 60);
     }
     case "broken":
-      return delivered(1, 60);
+      return delivered(2, 60);
     case "late":
-      return good ? sent(lateDays + 1, 20) : sent(1, lateDays);
+      return good ? sent(lateDays + 1, 20) : sent(2, lateDays);
     default:
       return any();
   }
