@@ -23,6 +23,7 @@ import { runs } from "./runs.js";
 import { rwml } from "./rwml.js";
 import { serveRetriever } from "./serve.js";
 import { serveEngine } from "./serve-engine.js";
+import { serveMcp } from "./serve-mcp.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
 import { wmData } from "./wm-data.js";
@@ -70,6 +71,7 @@ export const commands: readonly Command[] = [
   wmThreshold,
   serveEngine,
   serveRetriever,
+  serveMcp,
   completion,
   completeCommand(() => commands),
 ];

@@ -1,5 +1,6 @@
 /** Default settings: a recipe for each environment. */
 import { alfworld } from "../../recipes/alfworld.js";
+import { desk } from "../../recipes/desk.js";
 import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
 import { search } from "../../recipes/search.js";
@@ -17,6 +18,7 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   alfworld: { path: "recipes/alfworld.ts", content: alfworld },
   webshop: { path: "recipes/webshop.ts", content: webshop },
   search: { path: "recipes/search.ts", content: search },
+  desk: { path: "recipes/desk.ts", content: desk },
 };
 
 /** The recipe of the given environment; a file is a complete description and replaces it. */

@@ -1,8 +1,10 @@
 /** The kinds of environments that can be opened by name: the built-in ones and users' own. */
 import { didYouMean } from "../text/nearest.js";
 import { alfworld } from "./alfworld/alfworld.js";
+import { desk } from "./desk/desk.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
+import { mcp } from "./mcp/mcp.js";
 import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
 import { webshop } from "./webshop/webshop.js";
@@ -62,3 +64,5 @@ registerEnv(alfworld);
 registerEnv(webshop);
 registerEnv(search);
 registerEnv(tasks);
+registerEnv(desk);
+registerEnv(mcp);
