@@ -10,7 +10,7 @@ import type { Scene, Simulator } from "./simulator.js";
  * ambiguous: the question about the first swallows the next input, and in the published data a
  * room's description with it.
  */
-export const PLACES = [
+const PLACES = [
   "kitchen",
   "living room",
   "bedroom",
@@ -27,6 +27,9 @@ const TELEPORT = "teleportAction";
 
 /** A place of the tour. */
 export interface Place {
+  readonly name: string;
+  /** What teleporting there says. */
+  readonly reply: string;
   readonly look: string;
   readonly objects: readonly string[];
 }
@@ -38,8 +41,12 @@ export interface Tour {
   readonly places: readonly Place[];
 }
 
-/** Loads the scene, with teleporting, and visits every place. */
-export async function tour(simulator: Simulator, scene: Scene): Promise<Tour> {
+/** Loads the scene, with teleporting, and visits the places one after another. */
+export async function tour(
+  simulator: Simulator,
+  scene: Scene,
+  names: readonly string[] = PLACES,
+): Promise<Tour> {
   const given = scene.simplifications.split(",").filter((name) => name !== "");
   const simplifications = [...new Set([...given, TELEPORT])].join(",");
   await simulator.load({ ...scene, simplifications });
@@ -47,10 +54,10 @@ export async function tour(simulator: Simulator, scene: Scene): Promise<Tour> {
   const goalProgress = await simulator.goalProgress();
   const possibleActions = await simulator.possibleActions();
   const places: Place[] = [];
-  for (const place of PLACES) {
-    await simulator.step(`teleport ${place}`);
+  for (const name of names) {
+    const { observation: reply } = await simulator.step(`teleport ${name}`);
     const look = await simulator.freeLook();
-    places.push({ look, objects: await simulator.possibleObjects() });
+    places.push({ name, reply, look, objects: await simulator.possibleObjects() });
   }
   return { goalProgress, possibleActions, places };
 }
