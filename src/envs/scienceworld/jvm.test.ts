@@ -79,6 +79,18 @@ describe.skipIf(process.platform === "win32")("a Java that", () => {
     expect(left().length).toBeLessThanOrEqual(before);
   });
 
+  it("prints pages while it answers does not stop", async () => {
+    const pages = `setInterval(() => process.stdout.write("x".repeat(1e6)), 1);`;
+    const java = javaThat("prints", `${listen(`s.write("!yro1\\n")`)} ${pages}`);
+    const simulator = await start(java);
+    await expect(simulator.taskDescription()).rejects.toThrow(
+      'getTaskDescription gave {"id":"o1"}, not a string',
+    );
+    simulator.end("the test is over");
+    expect(simulator.alive).toBe(false);
+    await expect(simulator.taskDescription()).rejects.toThrow("the test is over");
+  });
+
   it.each([
     [
       "says nothing",
