@@ -3,6 +3,7 @@ import { alfworld } from "../../recipes/alfworld.js";
 import { desk } from "../../recipes/desk.js";
 import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
+import { scienceworld } from "../../recipes/scienceworld.js";
 import { search } from "../../recipes/search.js";
 import { webshop } from "../../recipes/webshop.js";
 import { ConfigError } from "../config/config-error.js";
@@ -17,6 +18,7 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   household: { path: "recipes/laptop.ts", content: laptop },
   alfworld: { path: "recipes/alfworld.ts", content: alfworld },
   webshop: { path: "recipes/webshop.ts", content: webshop },
+  scienceworld: { path: "recipes/scienceworld.ts", content: scienceworld },
   search: { path: "recipes/search.ts", content: search },
   desk: { path: "recipes/desk.ts", content: desk },
 };
