@@ -135,8 +135,11 @@ export interface Environment {
    * A world as recorded in traces of the original system, if that differs from the policy's view.
    */
   traceWorld?(game: string): TraceWorld;
-  /** Compares recordings in a format other than that of traces. */
-  replayRecords?(records: readonly unknown[]): ReplayResult | Promise<ReplayResult>;
+  /** Compares recordings in a format other than that of traces; `texts` are the lines as written. */
+  replayRecords?(
+    records: readonly unknown[],
+    texts: readonly string[],
+  ): ReplayResult | Promise<ReplayResult>;
 }
 
 /** A kind of environment, as the registry lists it. */

@@ -8,6 +8,7 @@ import { mcp } from "./mcp/mcp.js";
 import { scienceworld } from "./scienceworld/scienceworld.js";
 import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
+import { tau } from "./tau/tau.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -68,3 +69,4 @@ registerEnv(scienceworld);
 registerEnv(tasks);
 registerEnv(desk);
 registerEnv(mcp);
+registerEnv(tau);

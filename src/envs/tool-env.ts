@@ -19,6 +19,11 @@ import {
 /** What is said in calls instead of text. */
 interface Calls {
   tools(): readonly Tool[];
+  /**
+   * Whether the world looks at names and arguments itself, as an original does whose answers to
+   * wrong ones are part of it. Otherwise a call that does not fit never reaches it.
+   */
+  readonly checksCalls?: boolean;
   admissibleActions?(): readonly ToolCall[];
   irreversible?(call: ToolCall): boolean;
 }
@@ -54,6 +59,7 @@ function textEnv(env: ToolEnv | RemoteToolEnv, started = false): Env | RemoteEnv
     if (call === undefined)
       return 'Expected a tool call, {"tool": NAME, "arguments": {…}}, and got something else.';
     tools();
+    if (env.checksCalls) return call;
     const check = checks!.get(call.tool);
     const names = [...checks!.keys()];
     if (check === undefined)
