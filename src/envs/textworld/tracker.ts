@@ -1,0 +1,185 @@
+/**
+ * Follows a game by its rules: which actions its facts allow, which commands those are, and what a
+ * reported event changes. It believes the events alone, as the original does.
+ */
+import { changeFacts, type Fact, type Facts, fact } from "./facts.js";
+import { type Atom, CONSTANTS, type Logic, placeholdersOf, type Rule } from "./logic.js";
+
+/** What a tracker knows of an entity. */
+export interface Entity {
+  readonly type: string;
+  /** How players call it. */
+  readonly name: string;
+}
+
+/** The rules of one game, ready to be applied. */
+export interface Tracker {
+  /** The commands that the facts allow, sorted, each once. */
+  commands(facts: Facts): readonly string[];
+  /** The facts after an event; undefined if no action that is possible reports it. */
+  apply(facts: Facts, event: string): Facts | undefined;
+  /** The facts in readable names, sorted. */
+  readable(facts: Facts): readonly string[];
+}
+
+/** An atom of a rule, with the places of its arguments among the rule's placeholders. */
+interface Pattern {
+  readonly predicate: string;
+  readonly slots: readonly number[];
+  /** The entities that may stand in each place. */
+  readonly allowed: readonly ReadonlySet<string>[];
+}
+
+interface Template {
+  readonly texts: readonly string[];
+  readonly slots: readonly number[];
+}
+
+interface TrackedRule {
+  readonly before: readonly Pattern[];
+  readonly after: readonly Pattern[];
+  readonly command: Template | undefined;
+  readonly event: Template | undefined;
+  /** What the placeholders start with: the constants are bound. */
+  readonly bound: readonly (string | undefined)[];
+}
+
+/** A tracker for the entities of a game, by id. */
+export function createTracker(logic: Logic, entities: ReadonlyMap<string, Entity>): Tracker {
+  const rules = logic.rules.map((rule) => prepare(rule, logic, entities));
+  // Events belong to the action that needs most; the sort keeps the order of names among equals.
+  const byNeed = rules
+    .filter(({ event }) => event !== undefined)
+    .sort((left, right) => right.before.length - left.before.length);
+  const nameOf = (id: string): string => entities.get(id)?.name ?? id;
+  const fill = ({ texts, slots }: Template, bound: readonly string[]): string =>
+    slots.reduce((text, slot, index) => text + nameOf(bound[slot]!) + texts[index + 1]!, texts[0]!);
+  return {
+    commands(facts) {
+      const found = new Set<string>();
+      for (const rule of rules) {
+        const { command } = rule;
+        if (command === undefined) continue;
+        matches(rule, facts, (bound) => {
+          found.add(fill(command, bound));
+          return false;
+        });
+      }
+      return [...found].sort(byCodePoint);
+    },
+    apply(facts, event) {
+      const wanted = event.toLowerCase();
+      for (const rule of byNeed) {
+        let changed: Facts | undefined;
+        matches(rule, facts, (bound) => {
+          if (fill(rule.event!, bound).toLowerCase() !== wanted) return false;
+          changed = effect(rule, facts, bound);
+          return true;
+        });
+        if (changed !== undefined) return changed;
+      }
+      return undefined;
+    },
+    readable: (facts) =>
+      [...facts.values()]
+        .flat()
+        .map((one) => `${one.predicate}(${one.arguments.map(nameOf).join(", ")})`)
+        .sort(byCodePoint),
+  };
+}
+
+function prepare(rule: Rule, logic: Logic, entities: ReadonlyMap<string, Entity>): TrackedRule {
+  const names = new Map<string, number>();
+  const bound: (string | undefined)[] = [];
+  const slotOf = (name: string, type: string): number => {
+    let slot = names.get(name);
+    if (slot === undefined) {
+      slot = names.size;
+      names.set(name, slot);
+      bound.push(CONSTANTS.includes(type) ? type : undefined);
+    }
+    return slot;
+  };
+  const pattern = (atom: Atom): Pattern => ({
+    predicate: atom.predicate,
+    slots: atom.arguments.map(({ name, type }) => slotOf(name, type)),
+    allowed: atom.arguments.map(({ type }) => entitiesOf(type, logic, entities)),
+  });
+  const template = (text: string | undefined): Template | undefined =>
+    text === undefined
+      ? undefined
+      : {
+          texts: text.split(/\{[^{}]*\}/),
+          slots: placeholdersOf(text).map((name) => slotOf(name, name)),
+        };
+  const before = rule.before.map(pattern);
+  const after = rule.after.map(pattern);
+  return { before, after, command: template(rule.command), event: template(rule.event), bound };
+}
+
+function entitiesOf(
+  type: string,
+  { ancestors }: Logic,
+  entities: ReadonlyMap<string, Entity>,
+): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const [id, entity] of entities)
+    if (entity.type === type || ancestors.get(entity.type)?.has(type)) ids.add(id);
+  return ids;
+}
+
+/** Calls `found` with every way to meet a rule's preconditions, until it says that it has enough. */
+function matches(
+  { before, bound }: TrackedRule,
+  facts: Facts,
+  found: (bound: readonly string[]) => boolean,
+): void {
+  const values = bound.slice();
+  const meet = (depth: number): boolean => {
+    const pattern = before[depth];
+    if (pattern === undefined) return found(values as readonly string[]);
+    const { slots, allowed } = pattern;
+    for (const one of facts.get(pattern.predicate) ?? []) {
+      if (one.arguments.length !== slots.length) continue;
+      const filled: number[] = [];
+      let fits = true;
+      for (let at = 0; fits && at < slots.length; at++) {
+        const slot = slots[at]!;
+        const id = one.arguments[at]!;
+        if (values[slot] === undefined) {
+          // Two placeholders never stand for the same entity.
+          fits = allowed[at]!.has(id) && !values.includes(id);
+          if (fits) {
+            values[slot] = id;
+            filled.push(slot);
+          }
+        } else fits = values[slot] === id;
+      }
+      const enough = fits && meet(depth + 1);
+      for (const slot of filled) values[slot] = undefined;
+      if (enough) return true;
+    }
+    return false;
+  };
+  meet(0);
+}
+
+function effect(rule: TrackedRule, facts: Facts, bound: readonly string[]): Facts {
+  const filled = (patterns: readonly Pattern[]): readonly Fact[] =>
+    patterns.map(({ predicate, slots }) =>
+      fact(
+        predicate,
+        slots.map((slot) => bound[slot]!),
+      ),
+    );
+  const without = (some: readonly Fact[], others: readonly Fact[]): readonly Fact[] =>
+    some.filter(({ key }) => others.every((other) => other.key !== key));
+  const before = filled(rule.before);
+  const after = filled(rule.after);
+  return changeFacts(facts, without(before, after), without(after, before));
+}
+
+/** Compares as Python sorts texts. */
+function byCodePoint(left: string, right: string): number {
+  return left < right ? -1 : left > right ? 1 : 0;
+}
