@@ -5,6 +5,7 @@ import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
 import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
+import { textworld } from "./textworld/textworld.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -60,5 +61,6 @@ export function registerEnv(kind: EnvKind): void {
 registerEnv(household);
 registerEnv(alfworld);
 registerEnv(webshop);
+registerEnv(textworld);
 registerEnv(search);
 registerEnv(tasks);

@@ -6,7 +6,8 @@ import { EnvError } from "../env.js";
 import { collectFacts, type Facts, fact } from "./facts.js";
 import { parseLogic } from "./logic.js";
 import { createTracker, type Entity, type Tracker } from "./tracker.js";
-import { readStory, type Story } from "./zmachine/story.js";
+import { createMachine, type Machine } from "./zmachine/machine.js";
+import { readStory } from "./zmachine/story.js";
 
 /** The extension of a story file. */
 export const STORY_FILE = ".z8";
@@ -46,7 +47,8 @@ export interface GameSummary {
 /** A game, ready to be played. */
 export interface Game extends GameSummary {
   readonly file: string;
-  readonly story: Story;
+  /** Runs the story for everyone who plays the game. */
+  readonly machine: Machine;
   readonly tracker: Tracker;
   /** The facts at the start. */
   readonly world: Facts;
@@ -88,7 +90,7 @@ export function loadGame(file: string): Game {
   return {
     ...summary(world),
     file,
-    story: readStory(file, image),
+    machine: createMachine(readStory(file, image)),
     tracker: createTracker(parseLogic(json, world.KB.logic), entities),
     world: collectFacts(facts),
     objective: world.objective,

@@ -59,7 +59,7 @@ export function parseLogic(file: string, text: string): Logic {
     const expanded = (atoms: readonly Atom[]) => atoms.flatMap((atom) => expand(file, found, atom));
     return { name, before: expanded(before), after: expanded(after), command, event };
   });
-  for (const rule of rules) checkBound(file, rule);
+  for (const rule of rules) checkTemplates(file, rule);
   rules.sort((left, right) => (left.name < right.name ? -1 : 1));
   return { rules, ancestors: ancestorsOf(found.parents) };
 }
@@ -222,17 +222,16 @@ function expand(file: string, found: Found, atom: Atom, depth = 0): readonly Ato
 /** The constants that need no binding: the player and the inventory. */
 export const CONSTANTS: readonly string[] = ["P", "I"];
 
-function checkBound(file: string, { name, before, after, command, event }: Rule): void {
-  const bound = new Set(before.flatMap((atom) => atom.arguments.map((one) => one.name)));
-  const used = [
-    ...after.flatMap((atom) => atom.arguments.map((one) => one.name)),
-    ...placeholdersOf(command ?? ""),
-    ...placeholdersOf(event ?? ""),
-  ];
-  const unbound = used.find((one) => !bound.has(one) && !CONSTANTS.includes(one));
-  if (unbound !== undefined)
+/** The words of a command must be of the rule: what they stand for would be unknown. */
+function checkTemplates(file: string, { name, before, after, command, event }: Rule): void {
+  const known = new Set(
+    [...before, ...after].flatMap((atom) => atom.arguments.map((one) => one.name)),
+  );
+  const used = [...placeholdersOf(command ?? ""), ...placeholdersOf(event ?? "")];
+  const unknown = used.find((one) => !known.has(one) && !CONSTANTS.includes(one));
+  if (unknown !== undefined)
     throw new EnvError(
-      `${file}: KB.logic: the rule ${name} uses ${unbound}, which none of its preconditions has`,
+      `${file}: KB.logic: the command of rule ${name} names ${unknown}, which is not in the rule`,
     );
 }
 

@@ -7,13 +7,7 @@ import type { Facts } from "./facts.js";
 import type { Game } from "./game.js";
 import { INFOS, inStyle, type ObservationStyle, takeApart } from "./turn-text.js";
 import { feedLine, startStory } from "./zmachine/interpreter.js";
-import {
-  createMachine,
-  type Machine,
-  restoreSnapshot,
-  type Snapshot,
-  takeSnapshot,
-} from "./zmachine/machine.js";
+import { type Machine, restoreSnapshot, type Snapshot, takeSnapshot } from "./zmachine/machine.js";
 
 /** A moment of a game, with what the turn before it showed. */
 export interface Moment {
@@ -50,7 +44,7 @@ const encoder = new TextEncoder();
 
 /** Starts a game. */
 export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
-  const machine = createMachine(game.story);
+  const { machine } = game;
   startStory(machine);
   const observation = inStyle(machine.transcript, style);
   let described: Pick<Moment, "description" | "inventory" | "score"> = {

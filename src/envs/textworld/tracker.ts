@@ -40,6 +40,8 @@ interface TrackedRule {
   readonly after: readonly Pattern[];
   readonly command: Template | undefined;
   readonly event: Template | undefined;
+  /** Placeholders that no precondition binds: any entity of their type will do. */
+  readonly free: readonly { readonly slot: number; readonly allowed: ReadonlySet<string> }[];
   /** What the placeholders start with: the constants are bound. */
   readonly bound: readonly (string | undefined)[];
 }
@@ -113,8 +115,22 @@ function prepare(rule: Rule, logic: Logic, entities: ReadonlyMap<string, Entity>
           slots: placeholdersOf(text).map((name) => slotOf(name, name)),
         };
   const before = rule.before.map(pattern);
+  const preconditioned = names.size;
   const after = rule.after.map(pattern);
-  return { before, after, command: template(rule.command), event: template(rule.event), bound };
+  const free = [...names.values()]
+    .filter((slot) => slot >= preconditioned && bound[slot] === undefined)
+    .map((slot) => {
+      const typed = after.find(({ slots }) => slots.includes(slot))!;
+      return { slot, allowed: typed.allowed[typed.slots.indexOf(slot)]! };
+    });
+  return {
+    free,
+    before,
+    after,
+    command: template(rule.command),
+    event: template(rule.event),
+    bound,
+  };
 }
 
 function entitiesOf(
@@ -125,19 +141,30 @@ function entitiesOf(
   const ids = new Set<string>();
   for (const [id, entity] of entities)
     if (entity.type === type || ancestors.get(entity.type)?.has(type)) ids.add(id);
-  return ids;
+  return new Set([...ids].sort(byCodePoint));
 }
 
 /** Calls `found` with every way to meet a rule's preconditions, until it says that it has enough. */
 function matches(
-  { before, bound }: TrackedRule,
+  { before, free, bound }: TrackedRule,
   facts: Facts,
   found: (bound: readonly string[]) => boolean,
 ): void {
   const values = bound.slice();
+  const choose = (at: number): boolean => {
+    const chosen = free[at];
+    if (chosen === undefined) return found(values as readonly string[]);
+    for (const id of chosen.allowed) {
+      if (values.includes(id)) continue;
+      values[chosen.slot] = id;
+      if (choose(at + 1)) return true;
+      values[chosen.slot] = undefined;
+    }
+    return false;
+  };
   const meet = (depth: number): boolean => {
     const pattern = before[depth];
-    if (pattern === undefined) return found(values as readonly string[]);
+    if (pattern === undefined) return choose(0);
     const { slots, allowed } = pattern;
     for (const one of facts.get(pattern.predicate) ?? []) {
       if (one.arguments.length !== slots.length) continue;

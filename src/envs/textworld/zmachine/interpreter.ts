@@ -26,6 +26,10 @@ import { assign, peek, pop, push, replace, signed, value, variable } from "./var
 /** Starts the story and runs it to the first line of input. */
 export function startStory(machine: Machine): void {
   const { story } = machine;
+  machine.memory.set(story.initial);
+  machine.depth = 0;
+  machine.top = 0;
+  machine.transcript = "";
   machine.fuel = TURN_LIMIT;
   // The program before the first routine belongs to none.
   const outermost = { address: 0, locals: 0, start: story.start, entry: undefined, calls: 0 };

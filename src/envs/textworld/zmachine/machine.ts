@@ -74,9 +74,9 @@ const LONGEST_TRANSCRIPT = 1_000_000;
 /** Instructions of one turn; the longest ones of TextWorld's games take some 800,000. */
 export const TURN_LIMIT = 20_000_000;
 
-/** A machine with a story that has not begun. */
+/** The machine of a story, which has not begun; there is one for each. */
 export function createMachine(story: Story): Machine {
-  const memory = story.bytes.slice();
+  const memory = story.bytes;
   return {
     story,
     memory,

@@ -8,8 +8,10 @@ import { EnvError } from "../../env.js";
 export interface Story {
   /** How errors name it. */
   readonly file: string;
-  /** The image as it was read, with zeros up to 64 KiB if it is shorter. */
+  /** All of memory, with zeros up to 64 KiB if the file is shorter. Its machine changes it. */
   readonly bytes: Uint8Array;
+  /** The part of memory that can change, as it is at the start. */
+  readonly initial: Uint8Array;
   /** Bytes of the file. */
   readonly size: number;
   /** The first address that cannot be written. */
@@ -75,6 +77,7 @@ export function readStory(file: string, image: Uint8Array): Story {
   return {
     file,
     bytes,
+    initial: bytes.slice(0, staticMark),
     size: image.length,
     staticMark,
     globals: inside("global variables", word(0x0c), GLOBALS * 2, staticMark) - 32,
