@@ -21,8 +21,8 @@ interface Episode {
   readonly moment: Moment;
   /** The admissible commands, once they have been asked for. */
   listed?: readonly string[];
-  /** What was carried out so far: the expert goes on from there. */
-  readonly done: readonly string[];
+  /** How many commands of the walkthrough were given so far: the expert goes on from there. */
+  readonly followed: number;
 }
 
 /** Commands that ask about files or end the program, which is not the player's to end. */
@@ -55,13 +55,13 @@ export function createAdventureEnv(
       return current("taskType").adventure.task.type;
     },
     walkthrough() {
-      const { adventure, done } = current("the expert");
-      return nextOfWalkthrough(adventure.play.game.walkthrough, done);
+      const { adventure, followed } = current("the expert");
+      return nextOfWalkthrough(adventure.play.game.walkthrough, followed);
     },
     reset(task) {
       const adventure = adventureOf(task.id);
       const { start } = adventure.play;
-      episode = { adventure, moment: start, done: [] };
+      episode = { adventure, moment: start, followed: 0 };
       return adventure.opening === "whole" ? start.observation : firstRoom(start.observation);
     },
     step(action): StepResult {
@@ -82,7 +82,8 @@ export function createAdventureEnv(
       const next = adventure.play.step(moment, command);
       const valid = next.acted || commands(now).includes(command);
       const { observation, won, lost, score } = next;
-      episode = { adventure, moment: next, done: valid ? [...now.done, command] : now.done };
+      const expected = command === adventure.play.game.walkthrough[now.followed];
+      episode = { adventure, moment: next, followed: now.followed + Number(expected) };
       const reward = adventure.reward === "score" ? score - moment.score : won ? 1 : 0;
       const info = {
         valid,
@@ -105,11 +106,11 @@ export function createAdventureEnv(
   };
 }
 
-/** The next command of the walkthrough, if the player has followed it. */
-function nextOfWalkthrough(walkthrough: readonly string[], done: readonly string[]): string {
+/** The next command of the walkthrough; it wins if the player has not strayed from it. */
+function nextOfWalkthrough(walkthrough: readonly string[], followed: number): string {
   if (walkthrough.length === 0)
     throw new EnvError("textworld: this game was made without a walkthrough: it has no expert");
-  return walkthrough[done.length] ?? walkthrough.at(-1)!;
+  return walkthrough[followed] ?? walkthrough.at(-1)!;
 }
 
 /** The first observation without banner and objective: it begins with the name of the first room. */

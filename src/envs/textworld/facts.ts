@@ -26,12 +26,13 @@ function before(left: Fact, right: Fact): boolean {
 }
 
 /** Collects facts. */
-export function collectFacts(facts: Iterable<Fact>): Facts {
+export function collectFacts(facts: readonly Fact[]): Facts {
   return changeFacts(new Map(), [], facts);
 }
 
 /** Other facts: without some, with others. What does not change is shared. */
-export function changeFacts(facts: Facts, removed: Iterable<Fact>, added: Iterable<Fact>): Facts {
+export function changeFacts(facts: Facts, removed: readonly Fact[], added: readonly Fact[]): Facts {
+  if (removed.length === 0 && added.length === 0) return facts;
   const changed = new Map(facts);
   for (const { predicate, key } of removed) {
     const list = changed.get(predicate);

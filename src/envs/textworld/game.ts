@@ -6,6 +6,7 @@ import { EnvError } from "../env.js";
 import { collectFacts, type Facts, fact } from "./facts.js";
 import { parseLogic } from "./logic.js";
 import { createTracker, type Entity, type Tracker } from "./tracker.js";
+import { createPlayer, type Player } from "./zmachine/compiled.js";
 import { createMachine, type Machine } from "./zmachine/machine.js";
 import { readStory } from "./zmachine/story.js";
 
@@ -49,6 +50,7 @@ export interface Game extends GameSummary {
   readonly file: string;
   /** Runs the story for everyone who plays the game. */
   readonly machine: Machine;
+  readonly player: Player;
   readonly tracker: Tracker;
   /** The facts at the start. */
   readonly world: Facts;
@@ -87,10 +89,12 @@ export function loadGame(file: string): Game {
       ids.map((one) => one.name),
     ),
   );
+  const machine = createMachine(readStory(file, image));
   return {
     ...summary(world),
     file,
-    machine: createMachine(readStory(file, image)),
+    machine,
+    player: createPlayer(machine),
     tracker: createTracker(parseLogic(json, world.KB.logic), entities),
     world: collectFacts(facts),
     objective: world.objective,

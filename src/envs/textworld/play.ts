@@ -7,7 +7,7 @@ import type { Facts } from "./facts.js";
 import type { Game } from "./game.js";
 import { INFOS, inStyle, type ObservationStyle, takeApart } from "./turn-text.js";
 import { feedLine, startStory } from "./zmachine/interpreter.js";
-import { type Machine, restoreSnapshot, type Snapshot, takeSnapshot } from "./zmachine/machine.js";
+import { type Machine, noteWaits, type Snapshot, takeSnapshot } from "./zmachine/machine.js";
 
 /** A moment of a game, with what the turn before it showed. */
 export interface Moment {
@@ -44,7 +44,7 @@ const encoder = new TextEncoder();
 
 /** Starts a game. */
 export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
-  const { machine } = game;
+  const { machine, player } = game;
   startStory(machine);
   const observation = inStyle(machine.transcript, style);
   let described: Pick<Moment, "description" | "inventory" | "score"> = {
@@ -59,9 +59,11 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
     described = { ...described, ...infosOf(turn.infos) };
   }
   feed(machine, "tw-trace-actions", style);
+  const snapshot = takeSnapshot(machine);
+  noteWaits(snapshot);
   const start: Moment = {
     ...described,
-    snapshot: takeSnapshot(machine),
+    snapshot,
     facts: game.world,
     observation,
     won: false,
@@ -73,8 +75,8 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
     game,
     start,
     step(moment, command) {
-      restoreSnapshot(machine, moment.snapshot);
-      const turn = takeApart(feed(machine, command.trim(), style));
+      player.turn(moment.snapshot, codesOf(command.trim()));
+      const turn = takeApart(inStyle(machine.transcript, style));
       let { facts, moves } = moment;
       for (const event of turn.events) {
         const changed = game.tracker.apply(facts, event);
@@ -82,16 +84,21 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
         facts = changed;
         moves++;
       }
+      const won = turn.observation.includes("*** The End ***");
+      const lost = turn.observation.includes("*** You lost! ***");
+      const snapshot = takeSnapshot(machine);
+      // The question at the end of a game comes in every episode.
+      if (won || lost) noteWaits(snapshot);
       return {
         description: moment.description,
         inventory: moment.inventory,
         score: moment.score,
         ...infosOf(turn.infos),
-        snapshot: takeSnapshot(machine),
+        snapshot,
         facts,
         observation: turn.observation,
-        won: turn.observation.includes("*** The End ***"),
-        lost: turn.observation.includes("*** You lost! ***"),
+        won,
+        lost,
         acted: turn.events.length > 0,
         moves,
       };
@@ -102,8 +109,12 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
 /** One turn: the line goes in, and the transcript comes out in style. */
 function feed(machine: Machine, command: string, style: ObservationStyle): string {
   machine.transcript = "";
-  feedLine(machine, [...encoder.encode(command).subarray(0, LONGEST_COMMAND)]);
+  feedLine(machine, codesOf(command));
   return inStyle(machine.transcript, style);
+}
+
+function codesOf(command: string): readonly number[] {
+  return [...encoder.encode(command).subarray(0, LONGEST_COMMAND)];
 }
 
 function infosOf(infos: ReadonlyMap<string, string>): Partial<Moment> {

@@ -28,6 +28,8 @@ interface Pattern {
   readonly slots: readonly number[];
   /** The entities that may stand in each place. */
   readonly allowed: readonly ReadonlySet<string>[];
+  /** Whether the place is bound here, and not before. */
+  readonly fresh: readonly boolean[];
 }
 
 interface Template {
@@ -56,8 +58,12 @@ export function createTracker(logic: Logic, entities: ReadonlyMap<string, Entity
   const nameOf = (id: string): string => entities.get(id)?.name ?? id;
   const fill = ({ texts, slots }: Template, bound: readonly string[]): string =>
     slots.reduce((text, slot, index) => text + nameOf(bound[slot]!) + texts[index + 1]!, texts[0]!);
+  // Most turns change no fact.
+  const listed = new WeakMap<Facts, readonly string[]>();
   return {
     commands(facts) {
+      const known = listed.get(facts);
+      if (known !== undefined) return known;
       const found = new Set<string>();
       for (const rule of rules) {
         const { command } = rule;
@@ -67,7 +73,9 @@ export function createTracker(logic: Logic, entities: ReadonlyMap<string, Entity
           return false;
         });
       }
-      return [...found].sort(byCodePoint);
+      const commands = [...found].sort(byCodePoint);
+      listed.set(facts, commands);
+      return commands;
     },
     apply(facts, event) {
       const wanted = event.toLowerCase();
@@ -104,6 +112,10 @@ function prepare(rule: Rule, logic: Logic, entities: ReadonlyMap<string, Entity>
   };
   const pattern = (atom: Atom): Pattern => ({
     predicate: atom.predicate,
+    fresh: atom.arguments.map(({ name, type }, at) => {
+      const again = atom.arguments.slice(0, at).some((other) => other.name === name);
+      return !(again || names.has(name) || CONSTANTS.includes(type));
+    }),
     slots: atom.arguments.map(({ name, type }) => slotOf(name, type)),
     allowed: atom.arguments.map(({ type }) => entitiesOf(type, logic, entities)),
   });
@@ -165,30 +177,36 @@ function matches(
   const meet = (depth: number): boolean => {
     const pattern = before[depth];
     if (pattern === undefined) return choose(0);
-    const { slots, allowed } = pattern;
-    for (const one of facts.get(pattern.predicate) ?? []) {
-      if (one.arguments.length !== slots.length) continue;
-      const filled: number[] = [];
-      let fits = true;
-      for (let at = 0; fits && at < slots.length; at++) {
-        const slot = slots[at]!;
-        const id = one.arguments[at]!;
-        if (values[slot] === undefined) {
-          // Two placeholders never stand for the same entity.
-          fits = allowed[at]!.has(id) && !values.includes(id);
-          if (fits) {
-            values[slot] = id;
-            filled.push(slot);
-          }
-        } else fits = values[slot] === id;
-      }
-      const enough = fits && meet(depth + 1);
-      for (const slot of filled) values[slot] = undefined;
-      if (enough) return true;
+    const { predicate, slots } = pattern;
+    for (const { arguments: ids } of facts.get(predicate) ?? NO_FACTS) {
+      if (ids.length === slots.length && fits(pattern, ids, values) && meet(depth + 1)) return true;
     }
     return false;
   };
   meet(0);
+}
+
+const NO_FACTS: readonly Fact[] = [];
+
+/** Whether a fact fits a pattern; places that were free are then bound. */
+function fits(
+  { slots, allowed, fresh }: Pattern,
+  ids: readonly string[],
+  values: (string | undefined)[],
+): boolean {
+  for (let at = 0; at < slots.length; at++) {
+    const slot = slots[at]!;
+    const id = ids[at]!;
+    if (!fresh[at]) {
+      if (values[slot] !== id) return false;
+      continue;
+    }
+    if (!allowed[at]!.has(id)) return false;
+    // Two placeholders never stand for the same entity; those bound before have lower numbers.
+    for (let other = 0; other < slot; other++) if (values[other] === id) return false;
+    values[slot] = id;
+  }
+  return true;
 }
 
 function effect(rule: TrackedRule, facts: Facts, bound: readonly string[]): Facts {

@@ -28,7 +28,8 @@ export interface Instruction {
   /** Links that the interpreter sets when it first follows them. */
   next: Instruction | undefined;
   jump: Instruction | undefined;
-  routine: Routine | undefined;
+  /** The routines that it has called and that were running while the story waited for a line. */
+  waits: Set<Routine> | undefined;
 }
 
 /** Classes of opcodes. */
@@ -36,6 +37,23 @@ export const OP1 = 32;
 export const OP0 = 48;
 export const VAR = 64;
 export const EXT = 96;
+
+/** Stands for the caller of a routine that JavaScript called: it ends the interpreter's run. */
+export const HOST: Instruction = {
+  address: 0,
+  op: 127,
+  operands: [],
+  a: 0,
+  b: 0,
+  store: -1,
+  branchIf: -1,
+  target: 0,
+  text: "",
+  end: 0,
+  next: undefined,
+  jump: undefined,
+  waits: undefined,
+};
 
 const BRANCHES = new Set([
   ...[1, 2, 3, 4, 5, 6, 7, 10],
@@ -124,6 +142,6 @@ export function decodeInstruction(story: Story, address: number): Instruction {
     at = decoded.end;
   }
   const [a = 0, b = 0] = operands;
-  const links = { next: undefined, jump: undefined, routine: undefined };
+  const links = { next: undefined, jump: undefined, waits: undefined };
   return { address, op, operands, a, b, store, branchIf, target, text, end: at, ...links };
 }

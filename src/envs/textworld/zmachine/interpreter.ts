@@ -4,7 +4,7 @@
  */
 import { tokenise } from "./dictionary.js";
 import { storyFault } from "./fault.js";
-import type { Instruction } from "./instruction.js";
+import { HOST, type Instruction } from "./instruction.js";
 import {
   drawRandom,
   instructionAt,
@@ -20,6 +20,7 @@ import {
   writeByte,
   writeWord,
 } from "./machine.js";
+import { newRoutine, type Routine } from "./routine.js";
 import { copyTable, encodeText, printTable, scanTable, tokeniseAs, unprovided } from "./tables.js";
 import { assign, peek, pop, push, replace, signed, value, variable } from "./variables.js";
 
@@ -32,8 +33,7 @@ export function startStory(machine: Machine): void {
   machine.transcript = "";
   machine.fuel = TURN_LIMIT;
   // The program before the first routine belongs to none.
-  const outermost = { address: 0, locals: 0, start: story.start, entry: undefined, calls: 0 };
-  pushFrame(machine, outermost, undefined, 0);
+  pushFrame(machine, newRoutine(0, 0, story.start), undefined, 0);
   run(machine, instructionAt(machine, story.start));
 }
 
@@ -70,6 +70,10 @@ function jump(machine: Machine, instruction: Instruction): Instruction {
 function leave(machine: Machine, result: number): Instruction {
   const call = popFrame(machine);
   if (call === undefined) throw storyFault(machine.story, 0, "the outermost routine returns");
+  if (call === HOST) {
+    machine.result = result;
+    return HOST;
+  }
   assign(machine, call.store, result);
   return follow(machine, call);
 }
@@ -92,6 +96,15 @@ function call(machine: Machine, instruction: Instruction): Instruction {
   const routine = routineAt(machine, packed);
   // Read before the frame is there: they belong to the caller.
   for (let at = 1; at <= count; at++) given[at - 1] = value(machine, operands[at]!);
+  if (machine.compiledFor !== undefined && !instruction.waits?.has(routine)) {
+    const compiled = machine.compiledFor(routine);
+    if (compiled !== undefined) {
+      given.fill(0, count);
+      const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0] = given;
+      assign(machine, instruction.store, compiled(count, a, b, c, d, e, f, g));
+      return follow(machine, instruction);
+    }
+  }
   pushFrame(machine, routine, instruction, count);
   const taken = Math.min(count, routine.locals);
   for (let at = 0; at < taken; at++) machine.stack[machine.locals + at] = given[at]!;
@@ -99,7 +112,23 @@ function call(machine: Machine, instruction: Instruction): Instruction {
   return routine.entry;
 }
 
-const given = new Uint16Array(8);
+const given = new Uint16Array(7);
+
+/** Runs a routine that compiled code calls; `passed` is how many arguments, and the arguments. */
+export function runRoutine(machine: Machine, routine: Routine, passed: readonly number[]): number {
+  pushFrame(machine, routine, HOST, passed[0]!);
+  const taken = Math.min(routine.locals, passed.length - 1);
+  for (let at = 0; at < taken; at++) machine.stack[machine.locals + at] = passed[at + 1]!;
+  routine.entry ??= instructionAt(machine, routine.start);
+  run(machine, routine.entry);
+  if (machine.waiting !== undefined) throw new Error("the story waits inside compiled code");
+  return machine.result;
+}
+
+/** Frames are counted only if all of them are interpreted. */
+function leaveToInterpreter(machine: Machine): void {
+  if (machine.compiledFor !== undefined) throw new Error("frames are counted");
+}
 
 function run(machine: Machine, from: Instruction): void {
   const { memory, objects, story } = machine;
@@ -276,10 +305,12 @@ function run(machine: Machine, from: Instruction): void {
         instruction = leave(machine, pop(machine));
         continue;
       case 57: // catch
+        leaveToInterpreter(machine);
         assign(machine, store, machine.depth);
         break;
       case 28: {
         // throw
+        leaveToInterpreter(machine);
         const result = read(a);
         const depth = read(b);
         if (depth < 1 || depth > machine.depth)
@@ -382,6 +413,8 @@ function run(machine: Machine, from: Instruction): void {
       case 85: // sound_effect
         for (const operand of operands) read(operand);
         break;
+      case 127: // back to JavaScript
+        return;
       default: {
         const result = unprovided(machine, instruction, operands.map(read));
         if (result !== undefined) assign(machine, store, result);

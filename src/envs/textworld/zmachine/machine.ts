@@ -6,7 +6,7 @@ import { type Dictionary, readDictionary } from "./dictionary.js";
 import { storyFault } from "./fault.js";
 import { decodeInstruction, type Instruction } from "./instruction.js";
 import { createObjects, type Objects } from "./objects.js";
-import { type Routine, readRoutine } from "./routine.js";
+import { type Compiled, type Routine, readRoutine } from "./routine.js";
 import type { Story } from "./story.js";
 import { character, decodeText } from "./text.js";
 
@@ -51,6 +51,10 @@ export interface Machine {
   randomLimit: number;
   /** Instructions left in this turn. */
   fuel: number;
+  /** What the routine returned that JavaScript called last. */
+  result: number;
+  /** The function of a routine, if it is compiled and compiled code may be used. */
+  compiledFor: ((routine: Routine) => Compiled | undefined) | undefined;
   /** Texts that never change, by address. */
   readonly texts: Map<number, string>;
 }
@@ -97,6 +101,8 @@ export function createMachine(story: Story): Machine {
     random: 0,
     randomLimit: 0,
     fuel: 0,
+    result: 0,
+    compiledFor: undefined,
     texts: new Map(),
   };
 }
@@ -113,6 +119,15 @@ export function takeSnapshot(machine: Machine): Snapshot {
     random,
     randomLimit,
   };
+}
+
+/** Notes which calls lead to a wait as in this state, so that they are left to the interpreter. */
+export function noteWaits({ frames }: Snapshot): void {
+  for (const { call, routine } of frames) {
+    if (call === undefined) continue;
+    call.waits ??= new Set();
+    call.waits.add(routine);
+  }
 }
 
 /** Puts a state into a machine. */
