@@ -26,8 +26,6 @@ import { MOST_PARAMETERS } from "./translate.js";
 
 /** A routine is compiled when it has been called so often. */
 const HOT = 40;
-/** Calls and rounds of loops in a compiled turn before the interpreter takes over. */
-const TURN_FUEL = 5_000_000;
 
 /** Plays turns of a story, compiling what is hot. */
 export interface Player {
@@ -50,7 +48,8 @@ export function createPlayer(machine: Machine): Player {
     turn(from, codes) {
       restoreSnapshot(machine, from);
       try {
-        fuel[0] = TURN_FUEL;
+        // Calls and rounds of loops are counted here, each of at least one instruction.
+        fuel[0] = machine.turnLimit;
         machine.compiledFor = compiledFor;
         feedLine(machine, codes);
       } catch {

@@ -15,7 +15,6 @@ import {
   pushFrame,
   routineAt,
   selectStream,
-  TURN_LIMIT,
   textAt,
   writeByte,
   writeWord,
@@ -31,7 +30,7 @@ export function startStory(machine: Machine): void {
   machine.depth = 0;
   machine.top = 0;
   machine.transcript = "";
-  machine.fuel = TURN_LIMIT;
+  machine.fuel = machine.turnLimit;
   // The program before the first routine belongs to none.
   pushFrame(machine, newRoutine(0, 0, story.start), undefined, 0);
   run(machine, instructionAt(machine, story.start));
@@ -42,7 +41,7 @@ export function feedLine(machine: Machine, codes: readonly number[]): void {
   const { waiting, memory } = machine;
   if (waiting === undefined) throw new Error("the story does not wait for a line");
   machine.waiting = undefined;
-  machine.fuel = TURN_LIMIT;
+  machine.fuel = machine.turnLimit;
   const text = value(machine, waiting.operands[0]!);
   const parse = waiting.operands.length > 1 ? value(machine, waiting.operands[1]!) : 0;
   const line = codes.slice(0, memory[text]!);
@@ -139,7 +138,7 @@ function run(machine: Machine, from: Instruction): void {
       throw storyFault(
         story,
         instruction.address,
-        `a turn takes more than ${TURN_LIMIT.toLocaleString("en")} instructions`,
+        `a turn takes more than ${machine.turnLimit.toLocaleString("en")} instructions`,
       );
     const { op, a, b, operands, store } = instruction;
     switch (op) {

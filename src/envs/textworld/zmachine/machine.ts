@@ -49,7 +49,8 @@ export interface Machine {
   /** The generator: a counter up to `limit`, or with limit 0 a linear congruential one. */
   random: number;
   randomLimit: number;
-  /** Instructions left in this turn. */
+  /** Instructions that a turn may take, and those that are left in this one. */
+  readonly turnLimit: number;
   fuel: number;
   /** What the routine returned that JavaScript called last. */
   result: number;
@@ -76,10 +77,10 @@ const MOST_FRAMES = 2000;
 /** More output than this in one turn never ends. */
 const LONGEST_TRANSCRIPT = 1_000_000;
 /** Instructions of one turn; the longest ones of TextWorld's games take some 800,000. */
-export const TURN_LIMIT = 20_000_000;
+const TURN_LIMIT = 20_000_000;
 
 /** The machine of a story, which has not begun; there is one for each. */
-export function createMachine(story: Story): Machine {
+export function createMachine(story: Story, turnLimit = TURN_LIMIT): Machine {
   const memory = story.bytes;
   return {
     story,
@@ -100,6 +101,7 @@ export function createMachine(story: Story): Machine {
     tables: [],
     random: 0,
     randomLimit: 0,
+    turnLimit,
     fuel: 0,
     result: 0,
     compiledFor: undefined,
