@@ -6,6 +6,7 @@ import { completeCommand, completion } from "./completion.js";
 import { envCheck } from "./env-check.js";
 import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
+import { envMake } from "./env-make.js";
 import { envNew } from "./env-new.js";
 import { envPrompt } from "./env-prompt.js";
 import { envReplay } from "./env-replay.js";
@@ -57,6 +58,7 @@ export const commands: readonly Command[] = [
   envList,
   envInfo,
   envNew,
+  envMake,
   envPrompt,
   envCheck,
   envReplay,

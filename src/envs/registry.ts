@@ -9,6 +9,7 @@ import { scienceworld } from "./scienceworld/scienceworld.js";
 import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
 import { tau } from "./tau/tau.js";
+import { textworld } from "./textworld/textworld.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -64,6 +65,7 @@ export function registerEnv(kind: EnvKind): void {
 registerEnv(household);
 registerEnv(alfworld);
 registerEnv(webshop);
+registerEnv(textworld);
 registerEnv(search);
 registerEnv(scienceworld);
 registerEnv(tasks);
