@@ -121,7 +121,7 @@ export function nextPrompt(
   for (const span of spans.slice(at + 1)) read.push({ ...span, kind: "prompt" });
   const next = { ids, spans: read };
   if (frame === undefined) return next;
-  return appendPieces(next, tokenizer, "prompt", [{ origin: "template", text: frame.after }]);
+  return appendPieces(next, tokenizer, "prompt", [{ origin: "template", text: frame.texts.at(-1)! }]);
 
   /** Whether the history writes the action with the tokens that were sampled. */
   function isWritten(): boolean {
@@ -137,8 +137,8 @@ function frameOfResponse(
   tools: readonly Tool[] | undefined,
 ) {
   const reply = tools === undefined ? "user" : "tool";
-  const call = tools !== undefined && style.parse(response, tools).wellFormed;
-  return frameOfTurn(tokenizer, { response, reply, call, tools });
+  const calls = tools !== undefined && style.parse(response, tools).wellFormed ? 1 : 0;
+  return frameOfTurn(tokenizer, { response, replies: [reply], calls, tools });
 }
 
 /**
@@ -222,14 +222,14 @@ export function appendObservation(
 ): Sequence {
   const pieces = style.continuation(observation, done, tools);
   if (!isConversation(pieces)) return appendPieces(sequence, tokenizer, "observation", pieces);
-  const { end, before, form } = frameOfResponse(tokenizer, style, response, tools);
+  const { end, texts, forms } = frameOfResponse(tokenizer, style, response, tools);
   // A response that was cut off is ended here.
   const ended = tokenizer.endIds.includes(sequence.ids.at(-1)!);
   const opened = appendPieces(sequence, tokenizer, "template", [
     { origin: "template", text: ended ? "" : end },
-    { origin: "template", text: before },
+    { origin: "template", text: texts[0]! },
   ]);
-  return inForm(pieces, form).reduce(
+  return inForm(pieces, forms[0]!).reduce(
     (whole, piece) =>
       appendPieces(whole, tokenizer, piece.origin === "template" ? "template" : "observation", [
         piece,
