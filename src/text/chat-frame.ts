@@ -184,7 +184,7 @@ function afterResponse(
   const expected = `${thought ? thinking(at) : ""}${probe(at)}`;
   const problem = !appended
     ? "it changes what it wrote before"
-    : thought && !response.includes(`${thinking(at)}${probe(at)}`)
+    : thought && !response.includes(calls > 0 ? thinking(at) : expected)
       ? "it drops earlier reasoning"
       : calls === 0 && response !== expected
         ? "it adds to what a response says"

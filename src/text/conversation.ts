@@ -65,6 +65,8 @@ export interface Turn {
   /** How many well-formed tool calls the response makes. */
   readonly calls: number;
   readonly tools?: readonly Tool[] | undefined;
+  /** Whether an earlier response has a thought, which a template may drop now. */
+  readonly thought?: boolean;
 }
 
 /** What the template writes around the answers to a response. */
@@ -75,7 +77,7 @@ export function frameOfTurn(tokenizer: Tokenizer, turn: Turn): TurnFrame {
   return turnFrame(tokenizer, {
     opening: openingRoles(tokenizer),
     tools: native,
-    thought: splitThought(response).thought !== undefined,
+    thought: turn.thought === true || hasThought(response),
     calls: takesTool && writesCalls(tokenizer) ? calls : 0,
     // A template without tools takes their answers as the user's.
     replies: replies.map((reply) => (reply === "tool" && !takesTool ? "user" : reply)),
@@ -109,22 +111,30 @@ export function inConversation(
   tokenizer: Tokenizer,
   pieces: readonly PromptPiece[],
 ): readonly PromptPiece[] {
-  const { messages, tools } = prepared(tokenizer, conversationOf(pieces));
+  return conversationPieces(tokenizer, conversationOf(pieces));
+}
+
+/** The conversation in the template, up to where the model should answer. */
+export function conversationPieces(
+  tokenizer: Tokenizer,
+  conversation: Conversation,
+): readonly PromptPiece[] {
+  const { messages, tools } = prepared(tokenizer, conversation);
   if (messages.at(-1)?.role === "assistant")
     throw new TokenizerError(
       `a conversation should end with a message that the model answers; it has ${messages.map(({ role }) => role).join(", ")}`,
     );
   const { opening, turns } = turnsOf(messages);
   const frames: TurnFrame[] = [];
+  let thought = false;
   for (const { said, replies } of turns) {
     // Two responses one after another have no frame: the template decides how to write them.
     if (replies.length === 0) return written(tokenizer, messages, tools);
-    const frame = frameOfTurn(tokenizer, {
-      response: textOf(said.pieces),
-      replies: replies.map(({ role }) => role),
-      calls: callsOf(said),
-      tools,
-    });
+    const response = textOf(said.pieces);
+    thought ||= hasThought(response);
+    const roles = replies.map(({ role }) => role);
+    const turn = { response, replies: roles, calls: callsOf(said), tools, thought };
+    const frame = frameOfTurn(tokenizer, turn);
     if (frame.problem !== undefined) return written(tokenizer, messages, tools);
     frames.push(frame);
   }
@@ -141,6 +151,11 @@ export function inConversation(
       ...framedMessages(turns[at]!.replies, frame),
     ]),
   ];
+}
+
+/** Whether a response has a closed thought. */
+export function hasThought(response: string): boolean {
+  return splitThought(response).thought !== undefined;
 }
 
 const template = (text: string): PromptPiece => ({ origin: "template", text });
@@ -190,7 +205,25 @@ function prepared(
     isTaken || user === undefined
       ? described
       : [{ ...user, pieces: [...system.pieces, breakLine, ...user.pieces] }, ...rest];
-  return { tools: native ? tools.tools : undefined, messages: joined };
+  return { tools: native ? tools.tools : undefined, messages: asTurns(tokenizer, joined) };
+}
+
+/** The messages as a template takes them that refuses two of the user's one after another. */
+export function asTurns(tokenizer: Tokenizer, messages: readonly Message[]): readonly Message[] {
+  if (takesRoles(tokenizer, ["user", "user"])) return messages;
+  const isTool = takesRoles(tokenizer, ["user", "assistant", "tool"]);
+  const isUser = ({ role }: Message) => role === "user" || (role === "tool" && !isTool);
+  const joined: Message[] = [];
+  for (const message of messages) {
+    const last = joined.at(-1);
+    if (last === undefined || !isUser(last) || !isUser(message)) joined.push(message);
+    else
+      joined[joined.length - 1] = {
+        ...last,
+        pieces: [...last.pieces, breakLine, ...message.pieces],
+      };
+  }
+  return joined;
 }
 
 const breakLine: PromptPiece = { origin: "template", text: "\n\n" };
