@@ -3,7 +3,7 @@
  * SDK model and the HTTP endpoint both translate their dialect to these types, and a session
  * records what was sampled.
  */
-import type { Engine } from "../engine/engine.js";
+import type { Sample, SampleRequest } from "../engine/engine.js";
 import type { Tool } from "../text/tool.js";
 
 /** A tool call that the model wrote or a client repeats. */
@@ -39,8 +39,11 @@ export interface ChatRequest {
   readonly seed?: number;
 }
 
-/** Samples answers: an engine, or a queue in front of one. */
-export type Sampler = Pick<Engine, "sample">;
+/** Samples one continuation at a time for many callers, as a queue in front of an engine does. */
+export interface Sampler {
+  /** An aborted request is rejected at once. */
+  sample(request: Omit<SampleRequest, "count">, signal?: AbortSignal): Promise<Sample>;
+}
 
 /** The model's answer, in words and in the tokens that were sampled. */
 export interface ChatAnswer {

@@ -218,14 +218,18 @@ describe("what a session refuses", () => {
     );
   });
 
-  it("to wait when nobody does", async () => {
-    const { session } = scriptedSession([], {
-      sampler: { sample: () => new Promise(() => undefined) },
-    });
+  it("to record an answer for which nobody waits any more", async () => {
     const stop = new AbortController();
-    const waiting = session.ask({ messages: opening }, stop.signal);
-    stop.abort(new Error("gone"));
-    await expect(waiting).rejects.toThrow("gone");
+    const { session } = scriptedSession([], {
+      sampler: {
+        async sample(_, signal) {
+          stop.abort(new Error("gone"));
+          signal!.throwIfAborted();
+          throw new Error("not reached");
+        },
+      },
+    });
+    await expect(session.ask({ messages: opening }, stop.signal)).rejects.toThrow("gone");
     expect(session.calls).toEqual([]);
   });
 });

@@ -191,9 +191,9 @@ export function createSession(options: SessionOptions): RecordedSession {
         seed: given.seed ?? own,
         continued: true,
       };
-      const [samples] = await untilAborted(sampler.sample([ask]), signal);
+      const drawn = await sampler.sample(ask, signal);
       if (ended) throw new SessionError("the session ended while the model was answering");
-      const { sample, text } = cutAtStop(tokenizer, samples![0]!, stop);
+      const { sample, text } = cutAtStop(tokenizer, drawn, stop);
       const answer = answerOf(text, sample, { prompt, tools, form, index });
       const call: OpenCall = {
         ...{ index, parent, messages, tools, pieces, prompt, sample, temperature, answer },
@@ -230,19 +230,4 @@ function checkMessages(messages: readonly ChatMessage[]): void {
     throw new SessionError(
       "the last message is the assistant's: expected one of the user or a tool, because an answer cannot be continued",
     );
-}
-
-/** What was promised, or the reason why nobody waits for it any more. */
-async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  let stop = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
 }

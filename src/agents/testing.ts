@@ -62,15 +62,14 @@ export function scripted(
   const asked: SampleRequest[] = [];
   return {
     asked,
-    sample: async (requests) =>
-      requests.map((request): readonly Sample[] => {
-        const text = texts[asked.push(request) - 1] ?? "enough";
-        const cut = text.endsWith("…");
-        const said = tokenizer.encode(cut ? text.slice(0, -1) : text, { plain: true });
-        const tokens = cut ? said : [...said, tokenizer.endId!];
-        const logprobs = tokens.map((_, at) => -1 - at / 100);
-        return [{ tokens, logprobs, stopReason: cut ? "length" : "stop" }];
-      }),
+    async sample(request): Promise<Sample> {
+      const text = texts[asked.push(request) - 1] ?? "enough";
+      const cut = text.endsWith("…");
+      const said = tokenizer.encode(cut ? text.slice(0, -1) : text, { plain: true });
+      const tokens = cut ? said : [...said, tokenizer.endId!];
+      const logprobs = tokens.map((_, at) => -1 - at / 100);
+      return { tokens, logprobs, stopReason: cut ? "length" : "stop" };
+    },
   };
 }
 
