@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { EnvError, type Environment, type EnvKind, type Task } from "../envs/env.js";
+import { findEnvKind, registerEnv } from "../envs/registry.js";
 import { type Agent, type AgentTask, checkAgent } from "./agent.js";
 
 /** An environment whose episodes are an agent's own. */
@@ -20,14 +21,28 @@ export function isAgentEnvironment(environment: Environment): environment is Age
   return "agent" in environment;
 }
 
-/** The kind of environment that an agent is. */
+/** The kind of environment that an agent is; `name` is for one that has none. */
 export function agentKind(agent: Agent, name: string): EnvKind {
   checkAgent(agent);
+  return kindOf(agent.name ?? name, () => agent);
+}
+
+const registered = new Map<string, Agent>();
+
+/** Makes an agent the environment of its name, or the latest one of that name. */
+export function registerAgent(agent: Agent, name: string): EnvKind {
+  checkAgent(agent);
+  if (!registered.has(name)) registerEnv(kindOf(name, () => registered.get(name)!));
+  registered.set(name, agent);
+  return findEnvKind(name);
+}
+
+function kindOf(name: string, agent: () => Agent): EnvKind {
   return {
-    name: agent.name ?? name,
+    name,
     summary: "an agent's own program",
     options: z.strictObject({}),
-    open: () => openAgent(agent, agent.name ?? name),
+    open: () => openAgent(agent(), name),
   };
 }
 

@@ -1,6 +1,6 @@
 /**
  * An agent's program with a model, as a policy that plays whole episodes. All episodes of a batch
- * run at the same time, and the engine samples for those that are waiting together.
+ * run at the same time, and the engine samples for them together.
  *
  * A run that throws or takes too long is a broken episode; so is one without a call to train. One
  * that runs into its limit of calls or into the end of the context has failed: its reward is 0.
@@ -18,7 +18,7 @@ import type { AgentRun, AgentTask } from "./agent.js";
 import type { AgentEnvironment } from "./agent-environment.js";
 import { agentSteps, goalOf, withReward } from "./agent-episode.js";
 import { pawlModel } from "./ai-sdk-model.js";
-import { createBatcher } from "./batcher.js";
+import { createLockstep } from "./lockstep.js";
 import { answerMessage, createSession, type RecordedSession } from "./session.js";
 import { type Stopwatch, startStopwatch } from "./stopwatch.js";
 
@@ -37,18 +37,15 @@ export interface AgentPolicyOptions {
 export function agentPolicy(options: AgentPolicyOptions): Policy {
   const { environment, engine, tokenizer, sampling, callForm } = options;
   let failure: { readonly error: unknown } | undefined;
-  const batcher = createBatcher({
-    capabilities: engine.capabilities,
-    async sample(requests) {
-      // Programs may hide the errors that they get, and the others are not a fair sample.
-      if (failure !== undefined) throw failure.error;
-      try {
-        return await askEngine(() => engine.sample(requests));
-      } catch (error) {
-        failure = { error };
-        throw error;
-      }
-    },
+  const lockstep = createLockstep(async (requests) => {
+    // Programs may hide the errors that they get, and the others are not a fair sample.
+    if (failure !== undefined) throw failure.error;
+    try {
+      return await askEngine(() => engine.sample(requests));
+    } catch (error) {
+      failure = { error };
+      throw error;
+    }
   });
   return {
     name: "agent",
@@ -58,6 +55,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
     },
     async play(plan) {
       const { limits = DEFAULT_LIMITS } = environment;
+      const seat = lockstep.join();
       const stop = new AbortController();
       const interrupt = (): void => stop.abort(plan.signal!.reason);
       plan.signal?.addEventListener("abort", interrupt, { once: true });
@@ -65,7 +63,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
       const session = createSession({
         sampler: {
           sample: (request, signal) =>
-            watch.pause(() => batcher.sample(request, either(signal, stop.signal))),
+            watch.pause(() => seat.sample(request, either(signal, stop.signal))),
         },
         tokenizer,
         maxContext: engine.capabilities.maxContext,
@@ -82,6 +80,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         return episodeOf(environment, session, plan, end);
       } finally {
         watch.stop();
+        seat.leave();
         session.end();
         plan.signal?.removeEventListener("abort", interrupt);
         // A program that still runs is told that nobody waits for it.

@@ -8,7 +8,7 @@ import type { PawlModel } from "./ai-sdk-model.js";
 import type { ChatMessage } from "./chat.js";
 import type { RecordedCall } from "./session.js";
 
-/** A task of an agent: whatever its `run` needs. */
+/** What an agent's task may have besides what its `run` needs. */
 export interface AgentTask {
   /** Unique in its split (default: its number). */
   readonly id?: string;
@@ -28,10 +28,10 @@ export interface AgentRun<T> {
 }
 
 /** What an agent is. */
-export interface Agent<T extends AgentTask = AgentTask> {
+export interface Agent<T extends object = AgentTask> {
   /** What runs call it (default: the name of its file). */
   readonly name?: string;
-  /** The tasks of each split; `train` is what is trained on. */
+  /** The tasks of each split, with an `id` and a `type` if they should have any. */
   readonly tasks: Readonly<Record<string, readonly T[]>>;
   /** Does a task with the model; `signal` is aborted when nobody waits for it any more. */
   run(task: T, model: PawlModel, signal: AbortSignal): unknown;
@@ -51,7 +51,7 @@ export interface Agent<T extends AgentTask = AgentTask> {
 }
 
 /** An agent with its parts checked by the compiler: `export default defineAgent({ … })`. */
-export function defineAgent<T extends AgentTask>(agent: Agent<T>): Agent<T> {
+export function defineAgent<T extends object>(agent: Agent<T>): Agent<T> {
   return agent;
 }
 

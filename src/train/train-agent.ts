@@ -1,10 +1,9 @@
 /** Training an agent's own program, as a library and as the default of the command line. */
-import type { Agent, AgentTask } from "../agents/agent.js";
-import { agentKind } from "../agents/agent-environment.js";
+import type { Agent } from "../agents/agent.js";
+import { registerAgent } from "../agents/agent-environment.js";
 import { resolveConfig } from "../config/resolve.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import type { Environment } from "../envs/env.js";
-import { registerEnv } from "../envs/registry.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { trainConfig } from "./config.js";
 import { type TrainOptions, trainRun } from "./run.js";
@@ -26,7 +25,7 @@ export function agentSettings({ name, splits }: Pick<Environment, "name" | "spli
 }
 
 /** An agent, the settings of its training that differ from the defaults, and where to record. */
-export interface TrainAgentOptions<T extends AgentTask>
+export interface TrainAgentOptions<T extends object>
   extends Agent<T>,
     Omit<TrainOptions, "folder"> {
   readonly name: string;
@@ -37,14 +36,11 @@ export interface TrainAgentOptions<T extends AgentTask>
 }
 
 /** Trains the model that an agent asks, and records everything to the run folder it returns. */
-export async function trainAgent<T extends AgentTask>(
-  options: TrainAgentOptions<T>,
-): Promise<string> {
+export async function trainAgent<T extends object>(options: TrainAgentOptions<T>): Promise<string> {
   const { name, tasks, run, reward, filter, maxReturn, callLimit, texts, ...rest } = options;
   const { settings = {}, folder = defaultRunFolder("train", name), ...how } = rest;
   const agent = { name, tasks, run, reward, filter, maxReturn, callLimit, texts };
-  const kind = agentKind(agent as unknown as Agent, name);
-  registerEnv(kind);
+  const kind = registerAgent(agent as unknown as Agent, name);
   const base = agentSettings({ name, splits: Object.keys(tasks) });
   const layers = [
     { path: "the defaults of an agent", content: base },
