@@ -1,0 +1,178 @@
+/**
+ * Continuous batching: the sample requests of many conversations go to the engine together.
+ *
+ * A request is sampled in slices of a few tokens. After each slice the finished ones leave, and
+ * those that came meanwhile join the next slice, so nobody waits for the longest answer. Slices
+ * continue in the engine's prefix cache, so a slice costs hardly more than its decode steps. Where
+ * they begin depends on the request alone: the same request gives the same tokens in any company.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import { type Engine, EngineError, type Sample, type SampleRequest } from "../engine/engine.js";
+import { mixSeed } from "../random.js";
+
+/** Requests sampled together: their KV caches fit in memory. */
+const MAX_ROWS = 256;
+/** Tokens per slice: few enough that nobody waits long, enough that joining costs little. */
+const SLICE_TOKENS = 32;
+/** Requests that come this soon after one another start together. */
+const LINGER_MS = 1;
+/** The longest wait for more requests before an idle engine starts. */
+const MAX_LINGER_MS = 20;
+
+/** One continuation to sample. */
+export type BatcherRequest = Omit<SampleRequest, "count">;
+
+/** Samples for many callers at once. */
+export interface Batcher {
+  /**
+   * One continuation. An aborted request is rejected at once and leaves after the running slice.
+   */
+  sample(request: BatcherRequest, signal?: AbortSignal): Promise<Sample>;
+}
+
+/** How requests are put together. */
+export interface BatcherOptions {
+  /**
+   * Tokens per slice; Infinity samples every request in one go, for engines without a prefix cache.
+   */
+  readonly sliceTokens?: number;
+  /** Maximum number of requests sampled together. */
+  readonly maxRows?: number;
+}
+
+/** A request and what was sampled for it so far. */
+interface Row {
+  readonly request: BatcherRequest;
+  readonly tokens: number[];
+  readonly logprobs: number[];
+  /** Undefined once a slice came without them. */
+  sampledLogprobs: number[] | undefined;
+  slices: number;
+  settle(end: { readonly sample: Sample } | { readonly error: unknown }): void;
+  settled: boolean;
+}
+
+/** A batcher in front of an engine, which nobody else should sample from meanwhile. */
+export function createBatcher(
+  engine: Pick<Engine, "sample" | "capabilities">,
+  { sliceTokens = SLICE_TOKENS, maxRows = MAX_ROWS }: BatcherOptions = {},
+): Batcher {
+  const waiting: Row[] = [];
+  let running = false;
+  const work = async () => {
+    running = true;
+    let rows: Row[] = [];
+    while (rows.length + waiting.length > 0) {
+      if (rows.length === 0) await untilQuiet(waiting);
+      rows = rows.concat(waiting.splice(0, maxRows - rows.length)).filter((row) => !row.settled);
+      if (rows.length > 0) await sampleSlice(engine, rows, sliceTokens);
+      rows = rows.filter((row) => !row.settled);
+    }
+    running = false;
+  };
+  return {
+    sample: (request, signal) =>
+      new Promise((resolve, reject) => {
+        signal?.throwIfAborted();
+        refuseOverflow(request, engine.capabilities.maxContext);
+        const leave = () => row.settle({ error: signal!.reason });
+        const row: Row = {
+          request,
+          tokens: [],
+          logprobs: [],
+          sampledLogprobs: [],
+          slices: 0,
+          settled: false,
+          settle: (end) => {
+            if (row.settled) return;
+            row.settled = true;
+            signal?.removeEventListener("abort", leave);
+            if ("sample" in end) resolve(end.sample);
+            else reject(end.error);
+          },
+        };
+        signal?.addEventListener("abort", leave, { once: true });
+        waiting.push(row);
+        if (!running) void work();
+      }),
+  };
+}
+
+/** Refuses what the engine would only notice in a late slice. */
+function refuseOverflow({ prompt, maxTokens }: BatcherRequest, maxContext: number): void {
+  if (prompt.length + maxTokens > maxContext)
+    throw new EngineError(
+      `a prompt of ${prompt.length} tokens and ${maxTokens} new ones exceed the model's context of ${maxContext}; shorten the prompt or lower maxTokens`,
+    );
+}
+
+/** Waits until no more requests come: conversations that advance together ask together. */
+async function untilQuiet(waiting: readonly Row[]): Promise<void> {
+  const begin = performance.now();
+  for (let seen = 0; seen < waiting.length && performance.now() - begin < MAX_LINGER_MS; ) {
+    seen = waiting.length;
+    await wait(LINGER_MS);
+  }
+}
+
+/** Samples the next slice of every row, and settles those that end. */
+async function sampleSlice(
+  engine: Pick<Engine, "sample">,
+  rows: readonly Row[],
+  sliceTokens: number,
+): Promise<void> {
+  try {
+    const samples = await engine.sample(rows.map((row) => sliceOf(row, sliceTokens)));
+    rows.forEach((row, i) => {
+      take(row, samples[i]![0]!);
+    });
+  } catch (error) {
+    // One bad request fails a whole call: alone, each gets its own answer.
+    if (rows.length > 1) for (const row of rows) await sampleSlice(engine, [row], sliceTokens);
+    else rows[0]!.settle({ error });
+  }
+}
+
+function sliceOf({ request, tokens, slices }: Row, sliceTokens: number): SampleRequest {
+  const left = request.maxTokens - tokens.length;
+  const whole = left <= sliceTokens;
+  return {
+    ...request,
+    ...(tokens.length > 0 && { prompt: [...Array.from(request.prompt), ...tokens] }),
+    maxTokens: whole ? left : sliceTokens,
+    continued: request.continued === true || !whole,
+    seed: slices === 0 ? request.seed : mixSeed(request.seed, "slice", slices),
+  };
+}
+
+/** Adds a slice to its row, up to a stop sequence that may have begun in an earlier one. */
+function take(row: Row, slice: Sample): void {
+  const { request, tokens } = row;
+  row.slices += 1;
+  // An engine that gives no token will not give one later either.
+  let stopped = slice.stopReason === "stop" || slice.tokens.length === 0;
+  for (const [i, token] of slice.tokens.entries()) {
+    tokens.push(token);
+    row.logprobs.push(slice.logprobs[i]!);
+    if (slice.sampledLogprobs === undefined) row.sampledLogprobs = undefined;
+    else row.sampledLogprobs?.push(slice.sampledLogprobs[i]!);
+    if (request.stop?.some((stop) => endsWith(tokens, stop)) !== true) continue;
+    stopped = true;
+    break;
+  }
+  if (!stopped && tokens.length < request.maxTokens) return;
+  const { logprobs, sampledLogprobs } = row;
+  row.settle({
+    sample: {
+      tokens,
+      logprobs,
+      ...(sampledLogprobs && { sampledLogprobs }),
+      stopReason: stopped ? "stop" : "length",
+    },
+  });
+}
+
+function endsWith(tokens: readonly number[], stop: readonly number[]): boolean {
+  const begin = tokens.length - stop.length;
+  return begin >= 0 && stop.every((token, i) => tokens[begin + i] === token);
+}
