@@ -16,6 +16,21 @@ export {
   type ScoredGroup,
 } from "./advantages/estimator.js";
 export { mapSteps, type StepTable } from "./advantages/statistics.js";
+export { type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
+export type {
+  ChatAnswer,
+  ChatCall,
+  ChatRequest,
+  ChatSession,
+  Sampler,
+} from "./agents/chat.js";
+export {
+  createSession,
+  type RecordedCall,
+  type RecordedSession,
+  type SessionOptions,
+} from "./agents/session.js";
+export { SessionError } from "./agents/session-error.js";
 export { ConfigError } from "./config/config-error.js";
 export { readConfigFile } from "./config/config-file.js";
 export { type CachedEncoder, cacheVectors } from "./embeddings/cache.js";

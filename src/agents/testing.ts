@@ -15,9 +15,14 @@ export const tools: readonly Tool[] = [
   },
 ];
 
-const built = buildTokenizer(['{"name": "look", "arguments": {"place": "shelf"}} go on enough'], {
-  chat: true,
-});
+/** Every word of the conversations is one token, so that they are short. */
+const built = buildTokenizer(
+  [
+    'go on enough <think>all</think><tool_call>{"name": "look", "arguments": {"place": "shelf"}}</tool_call>',
+    `<tool_response>seen</tool_response>${JSON.stringify({ type: "function", function: tools[0] })}`,
+  ],
+  { chat: true },
+);
 
 /** The built tokenizer with another chat template around its messages. */
 export function withTemplate(template: string): Tokenizer {
