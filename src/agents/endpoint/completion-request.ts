@@ -34,7 +34,7 @@ const flag = z.boolean().nullish();
 
 const textParts = z.array(
   z
-    .looseObject({ type: z.string(), text: z.unknown() })
+    .looseObject({ type: z.string(), text: z.unknown().optional() })
     .refine(({ type }) => type === "text", {
       error: ({ input }) =>
         `a part of type ${JSON.stringify((input as { type?: unknown }).type)} is not supported; the model reads text only`,
@@ -49,12 +49,12 @@ const content = z.union([z.string(), textParts.transform((parts) => parts.join("
   error: "expected a text, or a list of parts of type text: the model reads text only",
 });
 
+// Clients send an answer back with what they made of it, such as parsed arguments.
 const call = z
-  .strictObject({
+  .looseObject({
     id: z.string().min(1),
     type: z.literal("function").optional(),
-    index: z.int().optional(),
-    function: z.strictObject({ name: z.string().min(1), arguments: z.string() }),
+    function: z.looseObject({ name: z.string().min(1), arguments: z.string() }),
   })
   .transform(
     ({ id, function: { name, arguments: values } }): ChatCall => ({
@@ -73,16 +73,13 @@ const message = z.discriminatedUnion("role", [
     .strictObject({ role: z.literal("user"), content, name: noName })
     .transform(({ role, content }): ChatMessage => ({ role, content })),
   z
-    .strictObject({
+    .looseObject({
       role: z.literal("assistant"),
       content: content.nullish(),
       reasoning_content: z.string().nullish(),
       tool_calls: z.array(call).nullish(),
-      // Clients send an answer back with what came with it.
-      name: label,
-      refusal: neutral(leaveOut),
-      annotations: neutral(leaveOut, []),
-      audio: neutral(leaveOut),
+      refusal: neutral("write it into the content"),
+      audio: neutral("the model reads text only"),
       function_call: neutral("use tool_calls"),
     })
     .transform(
@@ -228,7 +225,6 @@ function refused({ issues }: z.ZodError): Refusal {
   const problem = unknown === undefined ? issue.message : "is not supported; leave it out";
   return new Refusal(400, param === "" ? problem : `${param}: ${problem}`, {
     param: param === "" ? undefined : param,
-    ...(/not supported/.test(problem) && { code: "unsupported_parameter" }),
   });
 }
 
