@@ -25,6 +25,7 @@ import { rwml } from "./rwml.js";
 import { serveRetriever } from "./serve.js";
 import { serveEngine } from "./serve-engine.js";
 import { serveMcp } from "./serve-mcp.js";
+import { serveModel } from "./serve-model.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
 import { wmData } from "./wm-data.js";
@@ -72,6 +73,7 @@ export const commands: readonly Command[] = [
   wmWarmStart,
   wmThreshold,
   serveEngine,
+  serveModel,
   serveRetriever,
   serveMcp,
   completion,
