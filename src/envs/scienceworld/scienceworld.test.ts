@@ -144,12 +144,12 @@ describe.skipIf(missing)("ScienceWorld", { timeout: 300_000 }, () => {
       .split("\n")
       .map((line) => JSON.parse(line) as { task: string; steps: { obs: string }[] })
       .filter(({ steps }) => steps.length < 12);
-    const { traces, mismatches, notes } = await environment.replayRecords!(lines);
+    const { traces, mismatches, notes } = await environment.replayRecords!(lines, []);
     expect(traces).toBeGreaterThan(2);
     expect(mismatches).toEqual([]);
     expect(notes![0]).toContain(environment.jar.version);
     const [wrong] = lines.filter(({ task }) => task.startsWith("find"));
     wrong!.steps[1]!.obs = "Something else.";
-    expect((await environment.replayRecords!([wrong])).mismatches).toHaveLength(1);
+    expect((await environment.replayRecords!([wrong], [])).mismatches).toHaveLength(1);
   });
 });
