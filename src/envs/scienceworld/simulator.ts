@@ -52,6 +52,8 @@ export interface Simulator {
   possibleActions(): Promise<readonly string[]>;
   possibleObjects(): Promise<readonly string[]>;
   goalProgress(): Promise<string>;
+  /** An exception inside the world, after which it answers with nothing else; empty if none. */
+  failure(): Promise<string>;
   end(reason: string): void;
 }
 
@@ -117,6 +119,7 @@ export async function startSimulator(options: JvmOptions): Promise<Simulator> {
       possibleActions: () => list("getPossibleActions"),
       possibleObjects: () => list("getPossibleObjects"),
       goalProgress: () => text("getGoalProgressStr"),
+      failure: () => text("errorStr"),
       end: jvm.end,
     };
   } catch (error) {
