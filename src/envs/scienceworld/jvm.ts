@@ -72,7 +72,8 @@ export async function startJvm(options: JvmOptions): Promise<Jvm> {
     child.kill("SIGKILL");
     forgetFolder();
   };
-  // Writing to a process that is gone is an error that nobody waits for.
+  // What cannot be written to or ended is gone, which is what was wanted.
+  child.on("error", () => undefined);
   child.stdin.on("error", () => undefined);
   const stderr = keepLast(child.stderr);
   child.once("exit", (code, signal) => {
