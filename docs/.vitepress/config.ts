@@ -48,6 +48,7 @@ export default defineConfig({
           page("RWML", "/rwml"),
           page("WebShop", "/webshop"),
           page("Search QA", "/search-qa"),
+          page("Serve a model to agents", "/serve-model"),
           page("Engine servers", "/remote-engines"),
         ],
       },

@@ -9,6 +9,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { type Engine, EngineError, type Sample, type SampleRequest } from "../engine/engine.js";
 import { mixSeed } from "../random.js";
+import type { Sampler } from "./chat.js";
 
 /** Requests sampled together: their KV caches fit in memory. */
 const MAX_ROWS = 256;
@@ -19,16 +20,7 @@ const LINGER_MS = 1;
 /** The longest wait for more requests before an idle engine starts. */
 const MAX_LINGER_MS = 20;
 
-/** One continuation to sample. */
-export type BatcherRequest = Omit<SampleRequest, "count">;
-
-/** Samples for many callers at once. */
-export interface Batcher {
-  /**
-   * One continuation. An aborted request is rejected at once and leaves after the running slice.
-   */
-  sample(request: BatcherRequest, signal?: AbortSignal): Promise<Sample>;
-}
+type SamplerRequest = Parameters<Sampler["sample"]>[0];
 
 /** How requests are put together. */
 export interface BatcherOptions {
@@ -42,7 +34,7 @@ export interface BatcherOptions {
 
 /** A request and what was sampled for it so far. */
 interface Row {
-  readonly request: BatcherRequest;
+  readonly request: SamplerRequest;
   readonly tokens: number[];
   readonly logprobs: number[];
   /** Undefined once a slice came without them. */
@@ -52,11 +44,14 @@ interface Row {
   settled: boolean;
 }
 
-/** A batcher in front of an engine, which nobody else should sample from meanwhile. */
+/**
+ * A queue in front of an engine. An aborted request is rejected at once, and leaves after the slice
+ * that is running.
+ */
 export function createBatcher(
   engine: Pick<Engine, "sample" | "capabilities">,
   { sliceTokens = SLICE_TOKENS, maxRows = MAX_ROWS }: BatcherOptions = {},
-): Batcher {
+): Sampler {
   const waiting: Row[] = [];
   let running = false;
   const work = async () => {
@@ -99,7 +94,7 @@ export function createBatcher(
 }
 
 /** Refuses what the engine would only notice in a late slice. */
-function refuseOverflow({ prompt, maxTokens }: BatcherRequest, maxContext: number): void {
+function refuseOverflow({ prompt, maxTokens }: SamplerRequest, maxContext: number): void {
   if (prompt.length + maxTokens > maxContext)
     throw new EngineError(
       `a prompt of ${prompt.length} tokens and ${maxTokens} new ones exceed the model's context of ${maxContext}; shorten the prompt or lower maxTokens`,

@@ -23,6 +23,7 @@ import { runs } from "./runs.js";
 import { rwml } from "./rwml.js";
 import { serveRetriever } from "./serve.js";
 import { serveEngine } from "./serve-engine.js";
+import { serveModel } from "./serve-model.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
 import { wmData } from "./wm-data.js";
@@ -69,6 +70,7 @@ export const commands: readonly Command[] = [
   wmWarmStart,
   wmThreshold,
   serveEngine,
+  serveModel,
   serveRetriever,
   completion,
   completeCommand(() => commands),
