@@ -36,6 +36,7 @@ export type {
   ChatSession,
   Sampler,
 } from "./agents/chat.js";
+export { type SessionEndpoint, sessionEndpoint } from "./agents/endpoint/session-endpoint.js";
 export {
   createSession,
   type RecordedCall,
