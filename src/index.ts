@@ -28,7 +28,7 @@ export {
   isAgentEnvironment,
 } from "./agents/agent-environment.js";
 export { type AgentPolicyOptions, agentPolicy } from "./agents/agent-policy.js";
-export { type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
+export { type ModelSource, type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
 export type {
   ChatAnswer,
   ChatCall,
@@ -36,6 +36,7 @@ export type {
   ChatSession,
   Sampler,
 } from "./agents/chat.js";
+export { type SessionEndpoint, sessionEndpoint } from "./agents/endpoint/session-endpoint.js";
 export {
   createSession,
   type RecordedCall,

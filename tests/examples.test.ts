@@ -9,6 +9,8 @@ const jiti = join("node_modules", "jiti", "lib", "jiti-cli.mjs");
 /** What each example must print. */
 const prints: Readonly<Record<string, RegExp>> = {
   "ai-sdk-desk.ts": /The case is closed, as the rules demand\.\nreward: 1/,
+  "agent.ts": /^$/,
+  "openai-agent.ts": /^$/,
   "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
   "engine.ts": /The pawl lets the wheel turn one way only\./,
   "own-environment.ts": /^$/,
