@@ -16,6 +16,18 @@ export {
   type ScoredGroup,
 } from "./advantages/estimator.js";
 export { mapSteps, type StepTable } from "./advantages/statistics.js";
+export {
+  type Agent,
+  type AgentRun,
+  type AgentTask,
+  defineAgent,
+} from "./agents/agent.js";
+export {
+  type AgentEnvironment,
+  agentKind,
+  isAgentEnvironment,
+} from "./agents/agent-environment.js";
+export { type AgentPolicyOptions, agentPolicy } from "./agents/agent-policy.js";
 export { type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
 export type {
   ChatAnswer,
@@ -203,6 +215,7 @@ export { type RwmlConfig, rwmlConfig } from "./train/rwml-config.js";
 export type { ForgettingReport } from "./train/rwml-forgetting.js";
 export { type RwmlRunOptions, rwmlRun } from "./train/rwml-run.js";
 export { type SftOptions, type SftStep, sft, sftOptions } from "./train/sft.js";
+export { type TrainAgentOptions, trainAgent } from "./train/train-agent.js";
 export { prepareUpdate, type Update, type UpdateOptions } from "./update/update.js";
 export { parseBehaviours, playBehaviours } from "./worldmodel/behaviours.js";
 export { type WorldTrainConfig, worldTrainConfig } from "./worldmodel/config.js";

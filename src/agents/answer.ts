@@ -2,13 +2,8 @@
 import type { Sample } from "../engine/engine.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import type { Tool } from "../text/tool.js";
-import {
-  type CallForm,
-  type ParsedAnswer,
-  parseAnswer,
-  splitReasoning,
-} from "../text/tool-calls.js";
+import type { CallForm, Tool } from "../text/tool.js";
+import { type ParsedAnswer, parseAnswer, splitReasoning } from "../text/tool-calls.js";
 import type { ChatAnswer } from "./chat.js";
 
 /** The sample up to the first stop text, which is part of its tokens but not of its words. */

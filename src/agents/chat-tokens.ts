@@ -15,8 +15,8 @@ import { appendPieces, readAgain } from "../text/encode.js";
 import type { PromptPiece } from "../text/prompt-style.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import { isRecord, type Tool } from "../text/tool.js";
-import { type CallForm, formatCall, howToCall } from "../text/tool-calls.js";
+import { type CallForm, isRecord, type Tool } from "../text/tool.js";
+import { formatCall, howToCall } from "../text/tool-calls.js";
 import type { ChatCall, ChatMessage } from "./chat.js";
 import { SessionError } from "./session-error.js";
 

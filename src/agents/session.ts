@@ -14,8 +14,8 @@ import { appendResponse } from "../text/encode.js";
 import type { PromptPiece } from "../text/prompt-style.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import type { Tool } from "../text/tool.js";
-import { type CallForm, callFormOf } from "../text/tool-calls.js";
+import type { CallForm, Tool } from "../text/tool.js";
+import { callFormOf } from "../text/tool-calls.js";
 import { answerOf, cutAtStop } from "./answer.js";
 import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession, Sampler } from "./chat.js";
 import {

@@ -4,12 +4,14 @@ import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
 import { search } from "../../recipes/search.js";
 import { webshop } from "../../recipes/webshop.js";
+import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
 import { coerce } from "../config/settings.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { agentSettings } from "../train/train-agent.js";
 import type { Base, Given, Peek } from "./command.js";
 
 const RECIPES: Readonly<Record<string, ConfigLayer>> = {
@@ -54,6 +56,7 @@ function ownRecipe(name: string, peek: Peek): ConfigLayer {
   const world = openByName(name, peek);
   if (world === undefined)
     return { path, content: { ...base, warmStart: { ...common.warmStart } } };
+  if (isAgentEnvironment(world)) return { path, content: agentSettings(world) };
   const teacher = (["seeker", "expert"] as const).find((one) => world[one] !== undefined);
   if (teacher === undefined && peek("model.start") === undefined)
     throw new ConfigError(

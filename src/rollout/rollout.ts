@@ -17,7 +17,8 @@ import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Episode, Group } from "./episode.js";
-import { type EpisodePlan, type EpisodeRun, startEpisode } from "./episode-run.js";
+import type { EpisodePlan } from "./episode-plan.js";
+import { type EpisodeRun, startEpisode } from "./episode-run.js";
 import type { Policy, Reply, Situation } from "./policy.js";
 
 /** In-process worlds never wait, so signals and timers get a turn this often. */
@@ -161,6 +162,10 @@ async function playQueue(
   for (const batch of queue) {
     options.signal?.throwIfAborted();
     for (const plan of batch) options.onStart?.(plan);
+    if (options.policy.play !== undefined) {
+      await playAlone(batch, options, report);
+      continue;
+    }
     const runs = await Promise.all(batch.map(startEpisode));
     try {
       await playBatch(runs, options, report);
@@ -168,6 +173,23 @@ async function playQueue(
       await Promise.all(runs.map((run) => closeRun(run, options)));
     }
   }
+}
+
+/** Episodes of a policy that plays them by itself, all at the same time. */
+async function playAlone(
+  batch: readonly EpisodePlan[],
+  { policy, onStep }: RolloutOptions,
+  report: (episode: Episode) => void,
+): Promise<void> {
+  const played = await Promise.allSettled(
+    batch.map(async (plan) => {
+      const episode = await policy.play!(plan);
+      report(episode);
+      onStep?.(plan);
+    }),
+  );
+  // Nothing is left running when the rollout ends.
+  for (const one of played) if (one.status === "rejected") throw one.reason;
 }
 
 /** A world that cannot be closed is left behind: its episode is over, and others need their turn. */

@@ -8,13 +8,7 @@
  */
 import type { ParsedResponse } from "./prompt-style.js";
 import { splitThought } from "./response.js";
-import { callText, isRecord, readCall, type Tool, type ToolCall } from "./tool.js";
-
-/** The forms of calls. */
-export const callForms = ["hermes", "llama", "json"] as const;
-
-/** A family's form of calls. */
-export type CallForm = (typeof callForms)[number];
+import { type CallForm, callText, isRecord, readCall, type Tool, type ToolCall } from "./tool.js";
 
 /** The form that a chat template writes calls in; plain JSON if it does not say. */
 export function callFormOf(chatTemplate = ""): CallForm {

@@ -14,6 +14,12 @@ export interface ToolCall {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
+/** The forms of calls (`tool-calls.ts`). */
+export const callForms = ["hermes", "llama", "json"] as const;
+
+/** A family's form of calls. */
+export type CallForm = (typeof callForms)[number];
+
 /** A call as an action is recorded: one line of JSON. */
 export function callText({ tool, arguments: values }: ToolCall): string {
   return JSON.stringify({ tool, arguments: values });
