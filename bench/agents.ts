@@ -11,28 +11,33 @@
  *   serve_ratio   against `pawl serve model` in a process of its own; its clients run here
  *   sdk_ratio     against the AI SDK's `generateText` in this process
  *
- * Every answer is checked: it must be the one that the engine gives to this conversation alone, and
- * be recorded in its session, in its place.
+ * `processor` ratios compare the seconds of processors instead, with those of the clients: other
+ * work on the machine distorts them less.
+ *
+ * Every answer is checked: its session must have recorded it in its place, after what this agent
+ * said, and its log-probabilities must be those that the engine gives to this conversation.
+ * `same_answers` is the share that is equal to the engine's own; rounding may change a few, because
+ * batches differ.
  */
 import "../src/no-telemetry.js";
 import { strict as assert } from "node:assert";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { isDeepStrictEqual, parseArgs } from "node:util";
 import { generateText, type ModelMessage } from "ai";
 import { pawlModel } from "../src/agents/ai-sdk-model.js";
 import { createBatcher } from "../src/agents/batcher.js";
-import type { SessionRecord } from "../src/agents/endpoint/session-record.js";
+import type { CallRecord, SessionRecord } from "../src/agents/endpoint/session-record.js";
 import { createSession } from "../src/agents/session.js";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
 import type { Engine, SampleRequest } from "../src/engine/engine.js";
 import type { Tokenizer } from "../src/text/tokenizer.js";
 import { buildTokenizer } from "../src/text/tokenizer-builder.js";
-import { interleave, machine, THREADS } from "./peer/side.js";
+import { interleave, machine, median, THREADS } from "./peer/side.js";
 
 const MAX_TOKENS = 32;
 const MAX_CONTEXT = 1024;
@@ -46,7 +51,7 @@ function saying(i: number, turn: number): string {
 const seedOf = (i: number, turn: number): number => 1000 * i + turn;
 
 /** One agent's conversation: what was read and sampled in each turn. */
-type Turns = readonly { readonly prompt: readonly number[]; readonly tokens: readonly number[] }[];
+type Turns = readonly Pick<CallRecord, "prompt_token_ids" | "token_ids" | "logprobs">[];
 
 interface Work {
   readonly engine: Engine;
@@ -69,6 +74,11 @@ async function startServer(folder: string) {
   });
   return {
     url: /http:\S+(?=\/v1)/.exec(line)![0],
+    /** Of all its threads, by the kernel's count of hundredths. */
+    processorSeconds: () => {
+      const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1]!.split(" ");
+      return (Number(fields[11]) + Number(fields[12])) / 100;
+    },
     stop: async () => {
       child.kill("SIGTERM");
       await ended;
@@ -142,10 +152,7 @@ async function served(
       assert.equal(messages.at(-1)!.content, saying(i, turn));
       assert.ok(tokenizer.decode(prompt).includes(`<|user|>${saying(i, turn)}<|end|>`));
     });
-    keep(
-      i,
-      calls.map(({ prompt_token_ids: prompt, token_ids: tokens }) => ({ prompt, tokens })),
-    );
+    keep(i, calls);
   }
   return seconds;
 }
@@ -174,28 +181,43 @@ async function throughSdk({ engine, tokenizer, sessions, turns }: Work): Promise
   return (performance.now() - begin) / 1000;
 }
 
-/** Seconds that the engine needs for the same prompts, and whether it gives the same answers. */
+/** Seconds that the engine needs for the same prompts; `keep` is told how many answers are equal. */
 async function directly(
   { engine, tokenizer, turns }: Work,
   conversations: readonly Turns[],
+  keep: (same: number) => void,
 ): Promise<number> {
   const stop = tokenizer.endIds.map((id) => [id]);
   const begin = performance.now();
   const answers: (readonly number[])[][] = conversations.map(() => []);
   for (let turn = 0; turn < turns; turn++) {
     const requests = conversations.map((conversation, i): SampleRequest => {
-      const { prompt } = conversation[turn]!;
+      const { prompt_token_ids: prompt } = conversation[turn]!;
       return { prompt, maxTokens: MAX_TOKENS, stop, continued: true, seed: seedOf(i, turn) };
     });
     for (const [i, [sample]] of (await engine.sample(requests)).entries())
       answers[i]!.push(sample!.tokens);
   }
   const seconds = (performance.now() - begin) / 1000;
-  assert.deepEqual(
-    answers,
-    conversations.map((conversation) => conversation.map(({ tokens }) => tokens)),
+  const same = conversations.flatMap((conversation, i) =>
+    conversation.filter(({ token_ids: ids }, turn) => isDeepStrictEqual(ids, answers[i]![turn])),
   );
+  keep(same.length / (turns * conversations.length));
   return seconds;
+}
+
+/** Whether the model gives every answer of these conversations the recorded log-probabilities. */
+async function checkLogprobs(engine: Engine, conversations: readonly Turns[]): Promise<void> {
+  const scored = await engine.forward(
+    conversations.map((turns) => {
+      const { prompt_token_ids: prompt, token_ids: tokens } = turns.at(-1)!;
+      return { ids: [...prompt, ...tokens] };
+    }),
+  );
+  for (const [i, turns] of conversations.entries())
+    for (const { prompt_token_ids: prompt, logprobs } of turns)
+      for (const [at, logprob] of logprobs.entries())
+        assert.ok(Math.abs(logprob - scored[i]!.logprobs[prompt.length + at]!) < 1e-4);
 }
 
 /** Runs everything. */
@@ -225,25 +247,50 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
   try {
     const work = { engine, tokenizer, sessions, turns };
     const conversations: Turns[] = [];
-    let round = 0;
+    const processor: Record<"served" | "direct" | "sdk", number[]> = {
+      served: [],
+      direct: [],
+      sdk: [],
+    };
+    /** Notes the processor time of some work, here and in the server. */
+    const timed = async (name: keyof typeof processor, run: () => Promise<number>) => {
+      const [here, there] = [process.cpuUsage(), server.processorSeconds()];
+      const seconds = await run();
+      const { user, system } = process.cpuUsage(here);
+      processor[name].push((user + system) / 1e6 + server.processorSeconds() - there);
+      return seconds;
+    };
+    let [round, same] = [0, 1];
+    const sides = {
+      served: () =>
+        served(work, server.url, round++, (i, heard) => {
+          conversations[i] = heard;
+        }),
+      direct: () =>
+        directly(work, conversations, (share) => {
+          same = Math.min(same, share);
+        }),
+      sdk: () => throughSdk(work),
+    };
     const seconds = await interleave(
       {
-        served: () =>
-          served(work, server.url, round++, (i, heard) => {
-            // Every round is the same.
-            if (conversations[i] !== undefined) assert.deepEqual(heard, conversations[i]);
-            conversations[i] = heard;
-          }),
-        direct: () => directly(work, conversations),
-        sdk: () => throughSdk(work),
+        served: () => timed("served", sides.served),
+        direct: () => timed("direct", sides.direct),
+        sdk: () => timed("sdk", sides.sdk),
       },
       Number(values.repetitions),
     );
-    const tokens = conversations.flat().reduce((sum, turn) => sum + turn.tokens.length, 0);
+    await checkLogprobs(engine, conversations);
+    const tokens = conversations.flat().reduce((sum, turn) => sum + turn.token_ids.length, 0);
     const digits = (x: number, count = 2) => Number(x.toFixed(count));
+    // The first round warms up.
+    const spent = (name: keyof typeof processor) => median(processor[name].slice(1));
     return {
       serve_ratio: digits(seconds.direct / seconds.served),
       sdk_ratio: digits(seconds.direct / seconds.sdk),
+      serve_processor_ratio: digits(spent("direct") / spent("served")),
+      sdk_processor_ratio: digits(spent("direct") / spent("sdk")),
+      same_answers: digits(same, 4),
       sessions,
       turns,
       tokens,
