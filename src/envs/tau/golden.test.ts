@@ -37,7 +37,7 @@ describe.skipIf(!there)(`the originals${there ? "" : ` (skipped: no ${FOLDER})`}
     ["tau1_airline", 1],
   ])("%s is reproduced", async (name, count) => {
     const lines = await firstLines(name, count);
-    const result = environment.replayRecords!([], lines);
+    const result = await environment.replayRecords!([], lines);
     expect(result.mismatches).toEqual([]);
     expect(result.traces).toBe(count);
     expect(result.states).toBeGreaterThan(count);
@@ -46,7 +46,7 @@ describe.skipIf(!there)(`the originals${there ? "" : ` (skipped: no ${FOLDER})`}
   it("a difference is found", async () => {
     const [line] = await firstLines("tau2_mock", 1);
     const broken = line!.replace('"error": false', '"error": true');
-    expect(environment.replayRecords!([], [broken]).mismatches).toHaveLength(1);
+    expect((await environment.replayRecords!([], [broken])).mismatches).toHaveLength(1);
   });
 
   it.each([
