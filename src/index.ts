@@ -16,6 +16,34 @@ export {
   type ScoredGroup,
 } from "./advantages/estimator.js";
 export { mapSteps, type StepTable } from "./advantages/statistics.js";
+export {
+  type Agent,
+  type AgentRun,
+  type AgentTask,
+  defineAgent,
+} from "./agents/agent.js";
+export {
+  type AgentEnvironment,
+  agentKind,
+  isAgentEnvironment,
+} from "./agents/agent-environment.js";
+export { type AgentPolicyOptions, agentPolicy } from "./agents/agent-policy.js";
+export { type ModelSource, type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
+export type {
+  ChatAnswer,
+  ChatCall,
+  ChatRequest,
+  ChatSession,
+  Sampler,
+} from "./agents/chat.js";
+export { type SessionEndpoint, sessionEndpoint } from "./agents/endpoint/session-endpoint.js";
+export {
+  createSession,
+  type RecordedCall,
+  type RecordedSession,
+  type SessionOptions,
+} from "./agents/session.js";
+export { SessionError } from "./agents/session-error.js";
 export { ConfigError } from "./config/config-error.js";
 export { readConfigFile } from "./config/config-file.js";
 export { type CachedEncoder, cacheVectors } from "./embeddings/cache.js";
@@ -69,6 +97,9 @@ export {
 export { defineTaskEnv, type TaskWorld } from "./envs/tasks/task-env.js";
 export type { GivenTask, TaskRecord, TaskSource } from "./envs/tasks/task-record.js";
 export type { RemoteToolEnv, ToolEnv, ToolEnvironment, ToolExpert } from "./envs/tool-env.js";
+export { type ToolSet, toolSet } from "./envs/tool-set.js";
+export type { AiTool, AiTools } from "./envs/tool-tasks/ai-tools.js";
+export { defineTools, type ToolsWorld } from "./envs/tool-tasks/define-tools.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
 export type { LoadedPlugin } from "./loaded-plugins.js";
@@ -188,6 +219,7 @@ export { type RwmlConfig, rwmlConfig } from "./train/rwml-config.js";
 export type { ForgettingReport } from "./train/rwml-forgetting.js";
 export { type RwmlRunOptions, rwmlRun } from "./train/rwml-run.js";
 export { type SftOptions, type SftStep, sft, sftOptions } from "./train/sft.js";
+export { type TrainAgentOptions, trainAgent } from "./train/train-agent.js";
 export { prepareUpdate, type Update, type UpdateOptions } from "./update/update.js";
 export { parseBehaviours, playBehaviours } from "./worldmodel/behaviours.js";
 export { type WorldTrainConfig, worldTrainConfig } from "./worldmodel/config.js";

@@ -19,7 +19,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   advantages: ["rollout"],
   update: ["advantages", "engine", "objectives", "rollout", "text"],
   runs: ["rollout"],
-  plugins: ["advantages", "config", "envs", "objectives", "rollout", "runs", "text"],
+  plugins: ["advantages", "agents", "config", "envs", "objectives", "rollout", "runs", "text"],
   rwml: ["embeddings", "engine", "envs", "rollout", "runs", "text", "update"],
   train: [
     "advantages",

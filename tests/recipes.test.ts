@@ -23,6 +23,7 @@ import paperWebshopGigpo from "../recipes/paper-webshop-gigpo.js";
 import paperWebshopPpo from "../recipes/paper-webshop-ppo.js";
 import paperWebshopRloo from "../recipes/paper-webshop-rloo.js";
 import paperWorldModel from "../recipes/paper-world-model.js";
+import { scienceworld } from "../recipes/scienceworld.js";
 import { tauRetail } from "../recipes/tau-retail.js";
 import { warmStart } from "../recipes/warm-start.js";
 import { jobsOf } from "../src/bench/matrix.js";
@@ -118,6 +119,11 @@ it("tau-retail is accepted by the schema of training; .ci/run trains with it", (
   const config = trainConfig(findEnvKind("tau")).parse(tauRetail);
   expect(config.env).toMatchObject({ domain: "tau2-retail", user: "scripted" });
   expect(config.warmStart.teacher).toBe("expert");
+});
+
+it("scienceworld is accepted by the schema of training", () => {
+  const config = trainConfig(findEnvKind("scienceworld")).parse(scienceworld);
+  expect(config.env).toMatchObject({ simplifications: ["easy"], reward: "score", processes: 2 });
 });
 
 it("warm-start is accepted by the schemas of both its parts", () => {

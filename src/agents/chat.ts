@@ -3,6 +3,7 @@
  * SDK model and the HTTP endpoint both translate their dialect to these types, and a session
  * records what was sampled.
  */
+import type { Sample, SampleRequest } from "../engine/engine.js";
 import type { Tool } from "../text/tool.js";
 
 /** A tool call that the model wrote or a client repeats. */
@@ -38,6 +39,12 @@ export interface ChatRequest {
   readonly seed?: number;
 }
 
+/** Samples one continuation at a time for many callers, as a queue in front of an engine does. */
+export interface Sampler {
+  /** An aborted request is rejected at once. */
+  sample(request: Omit<SampleRequest, "count">, signal?: AbortSignal): Promise<Sample>;
+}
+
 /** The model's answer, in words and in the tokens that were sampled. */
 export interface ChatAnswer {
   readonly text: string;
@@ -45,6 +52,8 @@ export interface ChatAnswer {
   readonly calls: readonly ChatCall[];
   /** Why it ended: by itself, at its maximum length, or with calls that wait for their results. */
   readonly stop: "stop" | "length" | "calls";
+  /** What is wrong with a call that cannot be read or names no tool; its text is in `text`. */
+  readonly malformed?: string;
   /** The tokens that were read, and those that were sampled with their log-probabilities. */
   readonly promptTokens: readonly number[];
   readonly tokens: readonly number[];

@@ -5,17 +5,13 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
 import { differences } from "../config/settings-tree.js";
-import { enginePolicy } from "../rollout/policies/engine.js";
+import type { Environment } from "../envs/env.js";
 import type { Policy } from "../rollout/policy.js";
 import { conversationNotice } from "../text/conversation.js";
-import {
-  type EnvPrompt,
-  type PromptOptions,
-  type PromptStyle,
-  promptStyle,
-} from "../text/prompt.js";
+import { type PromptOptions, type PromptStyle, promptStyle } from "../text/prompt.js";
 import { engineChoice, engineFor } from "../train/engine-choice.js";
 import { type EngineOptions, engineOptions } from "../train/engines.js";
+import { modelPolicy } from "../train/model-policy.js";
 import { openModel } from "../train/open-model.js";
 import type { ActingConfig } from "../train/recorded-config.js";
 import { findModel, settingsOfModel } from "../train/saved-model.js";
@@ -116,18 +112,24 @@ export async function checkpointPolicy(
     readonly maxTokens: number;
     readonly prompt: PromptOptions;
   },
-  words: EnvPrompt | undefined,
+  environment: Environment,
   { io, signal }: { readonly io: Io; readonly signal: AbortSignal },
 ): Promise<{ readonly policy: Policy; readonly style: PromptStyle; close(): Promise<void> }> {
   const { engine: settings, temperature, maxTokens } = options;
   const { weights, tokenizer } = await findModel(checkpoint, fetchingOf(io, signal));
   const model = await openModel({ start: { folder: weights, tokenizer }, engine: settings });
-  const style = promptStyle(words, options.prompt, model.tokenizer);
+  const style = promptStyle(environment.prompt, options.prompt, model.tokenizer);
   const notice = conversationNotice(model.tokenizer, style);
   if (notice !== undefined) warn(io, notice);
   return {
     style,
-    policy: enginePolicy({ ...model, style, batch: BATCH, sampling: { temperature, maxTokens } }),
+    policy: modelPolicy({
+      ...model,
+      environment,
+      style,
+      batch: BATCH,
+      sampling: { temperature, maxTokens },
+    }),
     close: () => model.engine.dispose(),
   };
 }

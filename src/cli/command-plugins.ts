@@ -33,12 +33,26 @@ export async function loadCommandPlugins(
 ): Promise<{ readonly args: readonly string[]; readonly file: ConfigLayer | undefined }> {
   const inFile = file === undefined ? { paths: [], layer: undefined } : takePlugins(file);
   for (const path of [...inFile.paths, ...paths]) makeKnown(await loadPlugin(path));
-  const about = command.takesPlugin ? args.find(isModule) : undefined;
-  const line = about === undefined ? args : await aboutPlugin(about, args);
+  const named = command.takesAgent ? takeAgent(args) : { args, agent: undefined };
+  const about = command.takesPlugin ? args.find(isModule) : named.agent;
+  const line = about === undefined ? args : await aboutPlugin(about, named.args);
   if (command.plugins !== "none")
     for (const run of runsNamedIn([...args, ...textsIn(file?.content)]))
       for (const notice of await loadPluginsOf(run)) warn(io, notice);
   return { args: line, file: inFile.layer };
+}
+
+/** The line without --agent FILE, and that file. */
+function takeAgent(args: readonly string[]): { args: readonly string[]; agent?: string } {
+  const at = args.findIndex((arg) => /^--agent(=|$)/.test(arg));
+  if (at < 0) return { args };
+  const attached = args[at]!.startsWith("--agent=")
+    ? args[at]!.slice("--agent=".length)
+    : undefined;
+  const agent = attached ?? args[at + 1];
+  if (agent === undefined || agent === "" || agent.startsWith("--"))
+    throw new ConfigError("--agent: expected a file, such as ./agent.ts");
+  return { args: args.toSpliced(at, attached === undefined ? 2 : 1), agent };
 }
 
 /** The `plugins` of a configuration, relative to its file, and the configuration without them. */

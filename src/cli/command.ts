@@ -49,6 +49,8 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   readonly details?: string;
   /** Whether it can be about a plugin's environment: a file in the place of a name. */
   readonly takesPlugin?: boolean;
+  /** Whether it can run an agent: --agent FILE stands for a plugin and its environment. */
+  readonly takesAgent?: boolean;
   /**
    * What it does with the plugins of runs that it reads. `load` (the default): it needs what they
    * add. `none`: it only reads records, and runs nobody's code.

@@ -1,23 +1,29 @@
 /** Default settings: a recipe for each environment. */
 import { alfworld } from "../../recipes/alfworld.js";
+import { desk } from "../../recipes/desk.js";
 import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
+import { scienceworld } from "../../recipes/scienceworld.js";
 import { search } from "../../recipes/search.js";
 import { tauRetail } from "../../recipes/tau-retail.js";
 import { webshop } from "../../recipes/webshop.js";
+import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
 import { coerce } from "../config/settings.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { agentSettings } from "../train/train-agent.js";
 import type { Base, Given, Peek } from "./command.js";
 
 const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   household: { path: "recipes/laptop.ts", content: laptop },
   alfworld: { path: "recipes/alfworld.ts", content: alfworld },
   webshop: { path: "recipes/webshop.ts", content: webshop },
+  scienceworld: { path: "recipes/scienceworld.ts", content: scienceworld },
   search: { path: "recipes/search.ts", content: search },
+  desk: { path: "recipes/desk.ts", content: desk },
   tau: { path: "recipes/tau-retail.ts", content: tauRetail },
 };
 
@@ -56,6 +62,7 @@ function ownRecipe(name: string, peek: Peek): ConfigLayer {
   const world = openByName(name, peek);
   if (world === undefined)
     return { path, content: { ...base, warmStart: { ...common.warmStart } } };
+  if (isAgentEnvironment(world)) return { path, content: agentSettings(world) };
   const teacher = (["seeker", "expert"] as const).find((one) => world[one] !== undefined);
   if (teacher === undefined && peek("model.start") === undefined)
     throw new ConfigError(

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
@@ -6,7 +7,9 @@ import { createPolicy, type PolicyConfig, policyConfig } from "../rollout/polici
 import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { promptOptions, promptStyle } from "../text/prompt.js";
+import { checkAgentPrompt } from "../train/agent-checks.js";
 import { evaluationTasks } from "../train/evaluate.js";
+import { agentBase, agentOption, refuseAgentInFile } from "./agent-option.js";
 import { createAsker } from "./asker.js";
 import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -22,10 +25,12 @@ export const evaluate = defineCommand({
   name: "eval",
   summary: "evaluate a policy or a checkpoint on a split, each task once or several times",
   details:
-    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. With --trials, rates are over all\nattempts, and the tasks solved within 1, 2, … attempts, and in all of so many (pass^k), are shown below. Broken episodes are counted\nseparately and excluded from all rates.",
+    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. With --trials, rates are over all\nattempts, and the tasks solved within 1, 2, … attempts, and in all of so many (pass^k), are shown below.\nBroken episodes are counted separately and excluded from all rates.",
+  takesAgent: true,
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      agent: agentOption,
       policy: policyConfig.optional(),
       ...checkpointOptions,
       split: z.string().default("valid_seen").describe("split to take tasks from"),
@@ -46,7 +51,7 @@ export const evaluate = defineCommand({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
-  base: settingsOfCheckpoint,
+  base: (given) => settingsOfCheckpoint(given) ?? agentBase(given),
   examples: [
     ["pawl eval --checkpoint runs/…", "the trained agent on all tasks of valid_seen"],
     [
@@ -55,6 +60,10 @@ export const evaluate = defineCommand({
     ],
     ["pawl eval --checkpoint runs/…/reference --tasks 128", "what RL started from"],
     ["pawl eval --checkpoint runs/… --engine http://gpu:8000", "the same, computed by a server"],
+    [
+      "pawl eval --agent ./agent.ts --checkpoint FILE.gguf --split test",
+      "your own agent with a model that is not trained yet",
+    ],
     ["pawl eval --policy random --split valid_unseen", "how hard is it for random actions?"],
     [
       "pawl eval --policy chat --policy.prompting reflexion --policy.model NAME --trials 3",
@@ -63,7 +72,8 @@ export const evaluate = defineCommand({
     ["pawl eval --policy expert --json", "one line of JSON, for other programs"],
   ],
   async run({ config, io, signal }) {
-    const { out, json, ...settings } = config;
+    const { out, json, agent, ...settings } = config;
+    refuseAgentInFile(agent);
     const { split, stepLimit, checkpoint } = settings;
     if (checkpoint !== undefined && settings.policy !== undefined)
       throw new ConfigError("--checkpoint: contradicts --policy; give only one of them");
@@ -73,13 +83,20 @@ export const evaluate = defineCommand({
         "--policy.prompting: reflexion learns from failed attempts at the same task, and there is one attempt: set --trials to 2 or more, or use react",
       );
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
+    if (isAgentEnvironment(environment)) {
+      if (checkpoint === undefined)
+        throw new ConfigError(
+          `agent ${environment.name} asks a model: give one with --checkpoint RUN, a model folder, a .gguf file or a hub id`,
+        );
+      checkAgentPrompt(settings.prompt);
+    }
     const tasks = evaluationTasks(environment, split, settings.tasks);
     const folder = out ?? defaultRunFolder("eval", environment.name);
     const asker = checkpoint === undefined && chosen.name === "human" ? createAsker(io) : undefined;
     const model =
       checkpoint === undefined
         ? undefined
-        : await checkpointPolicy(checkpoint, settings, environment.prompt, { io, signal });
+        : await checkpointPolicy(checkpoint, settings, environment, { io, signal });
     const style = model?.style ?? promptStyle(environment.prompt, settings.prompt);
     const progress =
       asker === undefined ? rolloutProgress(io, tasks.length, settings.trials) : undefined;

@@ -46,7 +46,7 @@ describe("help", () => {
 describe("wrong usage", () => {
   it.each([
     [["rolout"], 'unknown command "rolout". Did you mean "rollout"?'],
-    [["env"], "pawl env needs one of: list, info, new, prompt, check, replay"],
+    [["env"], "pawl env needs one of: list, info, new, make, prompt, check, replay"],
     [["rollout", "--grups", "3"], 'unknown option --grups. Did you mean "--groups"?'],
     [["rollout", "--env", "housolde"], 'There is no environment "housolde"'],
     [["rollout", "--split", "trian"], 'household has no split "trian"'],
@@ -63,6 +63,12 @@ describe("wrong usage", () => {
     [["show"], "pawl show needs a run folder"],
     [["show", "nowhere"], "nowhere is not a run folder"],
     [["completion", "tcsh"], "expected bash, zsh, fish, got tcsh"],
+    [["env", "make", "household"], "makes games of textworld only; got household"],
+    [["env", "make", "textworld", "--test", "11"], "--test 11 is more than --count 10"],
+    [
+      ["env", "make", "textworld", "--out", tmpdir(), "--tw-make", "/no/tw-make"],
+      "/no/tw-make was not found. TextWorld's generator is a Python package",
+    ],
     [["env", "replay"], "--file: required, but not given"],
     [["env", "replay", "--file", "x", "--data", "y"], "household environment does not read data"],
     [["env", "replay", "--file", "no-such.jsonl"], "no-such.jsonl"],
@@ -270,6 +276,7 @@ describe("completion", () => {
       "check",
       "info",
       "list",
+      "make",
       "new",
       "prompt",
       "replay",

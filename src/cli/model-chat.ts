@@ -6,14 +6,13 @@ import { ConfigError } from "../config/config-error.js";
 import { streamAnswer } from "../engine/stream.js";
 import { mixSeed } from "../random.js";
 import type { ChatMessage, Tokenizer } from "../text/tokenizer.js";
-import { engineChoice, engineFor } from "../train/engine-choice.js";
-import { type OpenModel, openModel, openSavedModel } from "../train/open-model.js";
-import { findModel } from "../train/saved-model.js";
+import { engineChoice } from "../train/engine-choice.js";
+import type { OpenModel } from "../train/open-model.js";
 import { createAsker } from "./asker.js";
 import { type Call, defineCommand, exitCodes } from "./command.js";
-import { fetchingOf } from "./fetching.js";
 import { print } from "./io.js";
 import { MODEL_NAMES, requireModel } from "./model-name.js";
+import { openByName } from "./open-by-name.js";
 
 const options = z.strictObject({
   system: z.string().optional().describe("system prompt (default: the chat template's own)"),
@@ -44,10 +43,10 @@ export const modelChat = defineCommand({
   ],
   async run(call) {
     const { positionals, io } = call;
-    const name = requireModel("chat", positionals);
+    const name = requireModel("model chat", positionals);
     const folder = mkdtempSync(join(tmpdir(), "pawl-chat-"));
     try {
-      const model = await openByName(name, folder, call);
+      const model = await openByName(name, folder, call.config.engine, call);
       try {
         await talk(model, name, call);
       } finally {
@@ -60,17 +59,6 @@ export const modelChat = defineCommand({
     return exitCodes.done;
   },
 });
-
-async function openByName(
-  name: string,
-  servedFolder: string,
-  { config, io, signal }: Call<ChatOptions>,
-): Promise<OpenModel> {
-  if (name !== "served")
-    return openSavedModel(await findModel(name, fetchingOf(io, signal)), config.engine);
-  const engine = engineFor(undefined, config.engine);
-  return openModel({ start: { served: true }, engine, servedFolder });
-}
 
 const beginning = z.looseObject({ add_bos_token: z.boolean().optional(), bos_token: z.string() });
 

@@ -23,7 +23,7 @@ export const modelConvert = defineCommand({
     z.strictObject({ out: z.string().min(1).optional().describe("output folder, new or empty") }),
   examples: [["pawl model convert SmolLM2.Q4_1.gguf --out smollm2", "for transformers"]],
   async run({ config, positionals, io, signal }) {
-    const name = requireModel("convert", positionals);
+    const name = requireModel("model convert", positionals);
     const { out } = config;
     if (out === undefined)
       throw new ConfigError("pawl model convert needs an output folder: --out FOLDER");

@@ -35,7 +35,7 @@ export const modelInfo = defineCommand({
     if (Object.hasOwn(PRESETS, given)) printPreset(given as PresetName, io);
     else if (given === "served") await printServed(config.engine, io);
     else {
-      const name = requireModel("info", positionals);
+      const name = requireModel("model info", positionals);
       const fetched = await describeFetched(name, fetchingOf(io, signal));
       printFacts(name, fetched ?? (await savedFacts(name)), io);
     }

@@ -10,7 +10,7 @@ export const MODEL_NAMES =
 export function requireModel(command: string, positionals: readonly string[]): string {
   const [name] = positionals;
   if (name === undefined)
-    throw new ConfigError(`pawl model ${command} needs a model: pawl model ${command} MODEL`);
+    throw new ConfigError(`pawl ${command} needs a model: pawl ${command} MODEL`);
   if (Object.hasOwn(PRESETS, name))
     throw new ConfigError(
       `${name} is a model from scratch: it exists only once a run has trained it (pawl train --model.start ${name}); then name the run`,

@@ -19,7 +19,7 @@ export const modelPull = defineCommand({
     ["HF_TOKEN=hf_… pawl model pull OWNER/PRIVATE@v2", "a private model, at a tag"],
   ],
   async run({ positionals, io, signal }) {
-    const name = requireModel("pull", positionals);
+    const name = requireModel("model pull", positionals);
     const fetched = await fetchModel(name, fetchingOf(io, signal));
     if (fetched === undefined)
       throw new ConfigError(

@@ -2,7 +2,7 @@
  * The live view of a rollout: a row per group and a line of totals; plain lines without a terminal.
  */
 import type { Episode } from "../rollout/episode.js";
-import type { EpisodePlan } from "../rollout/episode-run.js";
+import type { EpisodePlan } from "../rollout/episode-plan.js";
 import { createTally, rates } from "../rollout/tally.js";
 import { duration, number, percent } from "./format.js";
 import type { Io } from "./io.js";

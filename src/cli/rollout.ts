@@ -60,7 +60,7 @@ export const rollout = defineCommand({
     const model =
       checkpoint === undefined
         ? undefined
-        : await checkpointPolicy(checkpoint, settings, environment.prompt, { io, signal });
+        : await checkpointPolicy(checkpoint, settings, environment, { io, signal });
     const style = model?.style ?? promptStyle(environment.prompt, settings.prompt);
     const policy = model?.policy ?? createPolicy(chosen, { environment, style, ask });
     const progress =

@@ -1,16 +1,10 @@
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
 import { madeUpCorpus, searchOptions } from "../envs/search/search.js";
-import { UserError } from "../errors.js";
 import { openRetriever } from "../search/retriever-open.js";
 import { createRetrieverServer } from "../search/retriever-server.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
-
-/** How long requests in flight may take to finish after Ctrl-C. */
-const GRACE_MS = 5000;
+import { aborted, close, listen } from "./listen.js";
 
 const { encoder, encoderModel, prefixes, cache } = searchOptions.shape;
 
@@ -58,52 +52,13 @@ export const serveRetriever = defineCommand({
     // A first search loads what dense retrieval needs, so that its errors show here.
     await retriever.search("hello", 1, signal);
     const server = createRetrieverServer({ retriever, topk: config.topk });
-    await listen(server, config.port, config.host);
-    const { address, port, family } = server.address() as AddressInfo;
-    const host = family === "IPv6" ? `[${address}]` : address;
-    print(io, `${retriever.name} at http://${host}:${port}/retrieve; Ctrl-C stops it`);
+    const { address, host } = await listen(server, config.port, config.host);
+    print(io, `${retriever.name} at http://${host}/retrieve; Ctrl-C stops it`);
     if (!/^127\.|^::1$/.test(address)) {
-      warn(
-        io,
-        `anyone who can reach ${host}:${port} can read the corpus: there is no authentication`,
-      );
+      warn(io, `anyone who can reach ${host} can read the corpus: there is no authentication`);
     }
     await aborted(signal);
     await close(server);
     return exitCodes.done;
   },
 });
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      const remedy =
-        error.code === "EADDRINUSE"
-          ? "Something else listens there: choose another --port."
-          : "Choose another --host or --port.";
-      reject(new UserError(`cannot listen at ${host}:${port}: ${error.message}. ${remedy}`));
-    });
-    server.listen(port, host, resolve);
-  });
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
-
-/** Lets requests in flight finish, for a while. */
-async function close(server: Server): Promise<void> {
-  const closed = new Promise((resolve) => server.close(resolve));
-  server.closeIdleConnections();
-  const done = new AbortController();
-  const late = wait(GRACE_MS, undefined, { signal: done.signal }).then(
-    () => server.closeAllConnections(),
-    () => undefined,
-  );
-  await closed;
-  done.abort();
-  await late;
-}

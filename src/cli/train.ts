@@ -5,6 +5,7 @@ import { type TrainConfig, trainConfig } from "../train/config.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { resumeChanges } from "../train/resume.js";
 import { trainRun } from "../train/run.js";
+import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { defaultRecipe, quickRecipe } from "./default-recipe.js";
 import { recordRun, runFolderOf, settingsOfRun } from "./resumable.js";
@@ -16,6 +17,7 @@ export const train = defineCommand({
   summary: "train an agent by RL with world-model co-training",
   details:
     "Without --config, uses the environment's default recipe (recipes/): for the household world a small model\nfrom scratch on two cores; with --quick an easier world and a shorter run. A --config file is a complete\ndescription and replaces the recipe. Flags change single settings.\n\n--resume resumes a run. Then updates (more of them), evaluation.…, checkpointEvery and where it is computed\n(engine.…, except the adapters' rank) can change, by flags or a file; anything else is refused.",
+  takesAgent: true,
   base(given) {
     const { peek } = given;
     if (peek("quick") === "true") return quickRecipe(given);
@@ -26,6 +28,7 @@ export const train = defineCommand({
   options: (peek) =>
     trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
+      agent: agentOption,
       quick: z
         .boolean()
         .default(false)
@@ -40,12 +43,17 @@ export const train = defineCommand({
     ["pawl train --quick", "the same in a minute and a half, in a smaller world"],
     ["pawl train --paw.loss off", "the same without world modelling"],
     ["pawl train --env webshop", "another world, with its own recipe"],
+    [
+      "pawl train --agent ./agent.ts --model.start FILE.gguf",
+      "train your own agent's model (docs/tutorials/own-agent.md)",
+    ],
     ["pawl train --resume runs/…", "resume an interrupted run"],
     ["pawl train --resume runs/… --updates 300", "make a run longer, finished or not"],
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
   async run({ config, placeOf, io, signal }) {
-    const { out, resume, quick: _, ...given } = config;
+    const { out, resume, quick: _, agent, ...given } = config;
+    refuseAgentInFile(agent);
     const settings = given as TrainConfig;
     const folder = runFolderOf(
       { out, resume },

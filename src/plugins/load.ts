@@ -1,12 +1,14 @@
 /** Loads plugins: runs their modules and registers what they add. */
 import { existsSync } from "node:fs";
-import { extname, resolve } from "node:path";
+import { basename, extname, resolve } from "node:path";
 import * as zod from "zod";
+import { type Agent, isAgent } from "../agents/agent.js";
+import { agentKind } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
 import { addLoadedPlugin, type LoadedPlugin, loadedPlugins } from "../loaded-plugins.js";
 import { importModule, MODULE_ENDINGS } from "../module-loader.js";
-import { registerPlugin } from "./plugin.js";
+import { type Plugin, registerPlugin } from "./plugin.js";
 import { hashPlugin } from "./source.js";
 
 /** This package by its own name: a plugin must get the very modules that run it. */
@@ -28,7 +30,8 @@ export async function loadPlugin(file: string): Promise<LoadedPlugin> {
   const sha256 = hashPlugin(path);
   try {
     const module = await importModule(path, { [SELF]: await import(SELF), zod });
-    const parts: unknown = module.default;
+    const given: unknown = module.default;
+    const parts: unknown = isAgent(given) ? asPlugin(given, path) : given;
     registerPlugin(parts);
     const environments = (parts.environments ?? []).map(({ name }) => name);
     const plugin = { path, sha256, environments };
@@ -39,6 +42,14 @@ export async function loadPlugin(file: string): Promise<LoadedPlugin> {
       error instanceof UserError ? error.message : `it failed while loading: ${reason(error)}`;
     throw new ConfigError(`plugin ${file}: ${why}`, { cause: error });
   }
+}
+
+/** An agent adds an environment with its name, or that of its file. */
+function asPlugin(agent: Agent, path: string): Plugin {
+  const words = basename(path, extname(path))
+    .toLowerCase()
+    .split(/[^a-z0-9]+/);
+  return { environments: [agentKind(agent, words.filter((word) => word !== "").join("-"))] };
 }
 
 const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));

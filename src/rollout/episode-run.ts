@@ -2,31 +2,16 @@
 import { EngineFailure } from "../engine/ask.js";
 import { checkAdmissible, checkStep, checkText } from "../envs/answers.js";
 import { type BoundedEnv, boundedEnv } from "../envs/bounded-env.js";
-import type { Env, Environment, RemoteEnv, StepResult, Task } from "../envs/env.js";
+import type { Env, RemoteEnv, StepResult } from "../envs/env.js";
 import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { mixSeed } from "../random.js";
-import type { PromptPiece, PromptStyle } from "../text/prompt.js";
+import type { PromptPiece } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tool } from "../text/tool.js";
 import { readAction } from "../text/verbatim.js";
-import type { Episode, Step, StopReason } from "./episode.js";
+import { type Episode, reasonOf, type Step, type StopReason } from "./episode.js";
+import type { EpisodePlan } from "./episode-plan.js";
 import type { Reply, Situation } from "./policy.js";
-
-/** Which episode to run, and under which limits. */
-export interface EpisodePlan {
-  readonly environment: Environment;
-  readonly style: PromptStyle;
-  readonly task: Task;
-  readonly group: number;
-  readonly attempt: number;
-  readonly seed: number;
-  readonly stepLimit: number;
-  /** The episode ends after this many invalid actions in a row. */
-  readonly invalidActionLimit: number;
-  readonly policy: string;
-  /** Interrupts a world that answers later. */
-  readonly signal?: AbortSignal | undefined;
-}
 
 /** An episode between two decisions. */
 export interface EpisodeRun {
@@ -184,14 +169,6 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
 /** What answers a tool call that cannot be read: nothing happens in the world. */
 function refusal(problem: string): StepResult {
   return { observation: problem, reward: 0, done: false, info: { valid: false, success: false } };
-}
-
-/** Longer reasons, such as ones that quote a whole observation, are cut. */
-const LONGEST_REASON = 2000;
-
-function reasonOf(error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
-  return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
 }
 
 /** Calls a function when its value is first needed, and only once. */

@@ -62,3 +62,12 @@ export interface Group {
   readonly task: Task;
   readonly episodes: readonly Episode[];
 }
+
+/** Longer reasons, such as ones that quote a whole observation, are cut. */
+const LONGEST_REASON = 2000;
+
+/** Why an episode broke, in words. */
+export function reasonOf(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
+}

@@ -4,6 +4,7 @@ import type { PromptPiece } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tool } from "../text/tool.js";
 import type { Episode, Step } from "./episode.js";
+import type { EpisodePlan } from "./episode-plan.js";
 
 /** Everything a policy may look at before it acts. */
 export interface Situation {
@@ -61,6 +62,11 @@ export interface Policy {
   readonly sequential?: boolean;
   /** One reply per situation, in order. */
   act(situations: readonly Situation[], signal?: AbortSignal): Promise<readonly Reply[]>;
+  /**
+   * Plays a whole episode, if the policy is a program that asks the model itself; then `act` is not
+   * called. What goes wrong in the program is a broken episode; a failing engine is thrown.
+   */
+  play?(plan: EpisodePlan): Promise<Episode>;
   /** Callback after every finished episode, before the next attempt of its group starts. */
   finished?(episode: Episode, signal?: AbortSignal): Promise<void>;
 }

@@ -17,7 +17,8 @@ import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Episode, Group } from "./episode.js";
-import { type EpisodePlan, type EpisodeRun, startEpisode } from "./episode-run.js";
+import type { EpisodePlan } from "./episode-plan.js";
+import { type EpisodeRun, startEpisode } from "./episode-run.js";
 import type { Policy, Reply, Situation } from "./policy.js";
 
 /** In-process worlds never wait, so signals and timers get a turn this often. */
@@ -101,7 +102,7 @@ export async function play(options: RolloutOptions): Promise<void> {
     }
   };
   try {
-    await Promise.all(Array.from({ length: options.concurrency ?? 1 }, worker));
+    await Promise.all(Array.from({ length: workersOf(options) }, worker));
   } finally {
     // When one worker fails, the others stop after their current batch.
     waiting.length = 0;
@@ -147,10 +148,16 @@ function planBatches(options: RolloutOptions): BatchQueue[] {
   );
   if (policy.sequential) return groups.map((plans) => plans.map((plan) => [plan]));
   const plans = groups.flat();
+  const { parallel = Number.POSITIVE_INFINITY } = environment;
+  const size = Math.min(policy.batch, Math.floor(parallel / workersOf(options)));
   const queues: BatchQueue[] = [];
-  for (let i = 0; i < plans.length; i += policy.batch)
-    queues.push([plans.slice(i, i + policy.batch)]);
+  for (let i = 0; i < plans.length; i += size) queues.push([plans.slice(i, i + size)]);
   return queues;
+}
+
+/** Batches played concurrently: no more than the environment has room for. */
+function workersOf({ concurrency = 1, environment }: RolloutOptions): number {
+  return Math.min(concurrency, environment.parallel ?? concurrency);
 }
 
 async function playQueue(
@@ -161,6 +168,10 @@ async function playQueue(
   for (const batch of queue) {
     options.signal?.throwIfAborted();
     for (const plan of batch) options.onStart?.(plan);
+    if (options.policy.play !== undefined) {
+      await playAlone(batch, options, report);
+      continue;
+    }
     const runs = await Promise.all(batch.map(startEpisode));
     try {
       await playBatch(runs, options, report);
@@ -168,6 +179,23 @@ async function playQueue(
       await Promise.all(runs.map((run) => closeRun(run, options)));
     }
   }
+}
+
+/** Episodes of a policy that plays them by itself, all at the same time. */
+async function playAlone(
+  batch: readonly EpisodePlan[],
+  { policy, onStep }: RolloutOptions,
+  report: (episode: Episode) => void,
+): Promise<void> {
+  const played = await Promise.allSettled(
+    batch.map(async (plan) => {
+      const episode = await policy.play!(plan);
+      report(episode);
+      onStep?.(plan);
+    }),
+  );
+  // Nothing is left running when the rollout ends.
+  for (const one of played) if (one.status === "rejected") throw one.reason;
 }
 
 /** A world that cannot be closed is left behind: its episode is over, and others need their turn. */

@@ -10,6 +10,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
+import { HttpError, parseJson, readBody, sendJson } from "../http-server.js";
 import type { Retriever } from "./retriever.js";
 
 const MOST_BYTES = 2 ** 24;
@@ -32,16 +33,6 @@ export interface RetrieverServerOptions {
   readonly topk?: number;
 }
 
-/** A rejected request, with its status. */
-class Refusal extends Error {
-  constructor(
-    readonly status: number,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
 /** A server that is not listening yet. */
 export function createRetrieverServer(options: RetrieverServerOptions): Server {
   const server = createServer(
@@ -52,10 +43,10 @@ export function createRetrieverServer(options: RetrieverServerOptions): Server {
           reply.destroy();
           return;
         }
-        const status = error instanceof Refusal ? error.status : 500;
+        const status = error instanceof HttpError ? error.status : 500;
         // Do not wait for the rest of a rejected body.
         if (!asked.complete) reply.setHeader("connection", "close");
-        send(reply, status, { error: error instanceof Error ? error.message : String(error) });
+        sendJson(reply, status, { error: error instanceof Error ? error.message : String(error) });
       });
     },
   );
@@ -70,16 +61,16 @@ async function answer(
 ): Promise<void> {
   const path = (asked.url ?? "/").split("?", 1)[0]!.replace(/(.)\/+$/, "$1");
   if (path === "/health" && asked.method === "GET") {
-    return send(reply, 200, {
+    return sendJson(reply, 200, {
       status: "ok",
       retriever: retriever.name,
       ...(retriever.local && { passages: retriever.count }),
     });
   }
-  if (path !== "/retrieve") throw new Refusal(404, "available: POST /retrieve and GET /health");
-  if (asked.method !== "POST") throw new Refusal(405, "/retrieve requires POST");
-  const parsed = request.safeParse(parseJson(await readBody(asked)));
-  if (!parsed.success) throw new Refusal(400, z.prettifyError(parsed.error));
+  if (path !== "/retrieve") throw new HttpError(404, "available: POST /retrieve and GET /health");
+  if (asked.method !== "POST") throw new HttpError(405, "/retrieve requires POST");
+  const parsed = request.safeParse(parseJson(await readBody(asked, MOST_BYTES)));
+  if (!parsed.success) throw new HttpError(400, z.prettifyError(parsed.error));
   const { queries, topk, return_scores } = parsed.data;
   const result = [];
   let last = performance.now();
@@ -93,42 +84,5 @@ async function answer(
     await setImmediate();
     last = performance.now();
   }
-  send(reply, 200, { result });
-}
-
-function readBody(asked: IncomingMessage): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    asked.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= MOST_BYTES) {
-        chunks.push(chunk);
-        return;
-      }
-      // The rest is read and discarded: closing the connection while the client sends would lose
-      // the answer.
-      asked.removeAllListeners("data").resume();
-      reject(new Refusal(413, `a request has at most ${MOST_BYTES} bytes`));
-    });
-    asked.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
-    asked.on("error", reject);
-  });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Refusal(400, `the body is not JSON: ${(error as Error).message}`);
-  }
-}
-
-function send(reply: ServerResponse, status: number, body: unknown): void {
-  const text = JSON.stringify(body);
-  reply.writeHead(status, {
-    "content-type": "application/json; charset=utf-8",
-    "content-length": Buffer.byteLength(text),
-  });
-  reply.end(text);
+  sendJson(reply, 200, { result });
 }

@@ -34,35 +34,39 @@ export interface TurnShape {
   /** Roles of the messages before the first response. */
   readonly opening: readonly Role[];
   readonly tools: readonly Tool[] | undefined;
-  /** Whether the response has a thought, and is a tool call. */
+  /** Whether the response has a thought, and how many tools it calls. */
   readonly thought: boolean;
-  readonly call: boolean;
-  /** Who answers it. */
-  readonly reply: Role;
+  readonly calls: number;
+  /** Who answers it, one message after another. */
+  readonly replies: readonly Role[];
 }
 
-/** What is written around the answer to a response. */
-export interface TurnFrame {
+/**
+ * What is written around the answers to a response: from the token that ends the response up to
+ * where the next one begins.
+ */
+export interface TurnFrame extends OpeningFrame {
   /** The text of the token that ends the response. */
   readonly end: string;
-  /** Between that token and the answer's contents. */
-  readonly before: string;
-  /** Up to where the next response begins. */
-  readonly after: string;
-  readonly form: ContentForm;
   /** Why the turn cannot be appended to what was there before; undefined if it can. */
   readonly problem?: string;
 }
 
 const caches = new WeakMap<Tokenizer, Map<string, unknown>>();
 
+/** Tools are part of what is remembered, and a server is shown ever new ones. */
+const mostRemembered = 1000;
+
 /** Computed once per tokenizer and key. */
 function remembered<T>(tokenizer: Tokenizer, key: unknown, compute: () => T): T {
   const cache = caches.get(tokenizer) ?? new Map<string, unknown>();
   caches.set(tokenizer, cache);
   const name = JSON.stringify(key);
-  if (!cache.has(name)) cache.set(name, compute());
-  return cache.get(name) as T;
+  if (cache.has(name)) return cache.get(name) as T;
+  const value = compute();
+  if (cache.size >= mostRemembered) cache.clear();
+  cache.set(name, value);
+  return value;
 }
 
 /** The frame of a conversation's first messages, up to the first response. */
@@ -110,7 +114,7 @@ export function takesRoles(tokenizer: Tokenizer, roles: readonly Role[]): boolea
 export function writesCalls(tokenizer: Tokenizer): boolean {
   return remembered(tokenizer, "calls", () => {
     const [said, answer] = turnMessages(
-      { opening: ["user"], tools: undefined, thought: false, call: true, reply: "tool" },
+      { opening: ["user"], tools: undefined, thought: false, calls: 1, replies: ["tool"] },
       1,
     );
     try {
@@ -124,7 +128,7 @@ export function writesCalls(tokenizer: Tokenizer): boolean {
   });
 }
 
-/** The frame of a turn: a response, and the message that answers it. */
+/** The frame of a turn: a response, and the messages that answer it. */
 export function turnFrame(tokenizer: Tokenizer, shape: TurnShape): TurnFrame {
   return remembered(tokenizer, ["turn", shape], () => {
     const first = frameAfter(tokenizer, shape, 0);
@@ -132,7 +136,7 @@ export function turnFrame(tokenizer: Tokenizer, shape: TurnShape): TurnFrame {
     const problem =
       first.problem ??
       second.problem ??
-      (first.before === second.before && first.after === second.after
+      (first.texts.every((text, at) => text === second.texts[at])
         ? undefined
         : "it writes a first answer differently from later ones");
     return { ...second, ...(problem !== undefined && { problem }) };
@@ -161,7 +165,7 @@ function afterResponse(
   tokenizer: Tokenizer,
   text: string,
   at: number,
-  { thought, call }: TurnShape,
+  { thought, calls, replies }: TurnShape,
   appended: boolean,
 ): TurnFrame {
   const said = text.lastIndexOf(probe(at));
@@ -180,44 +184,42 @@ function afterResponse(
   const expected = `${thought ? thinking(at) : ""}${probe(at)}`;
   const problem = !appended
     ? "it changes what it wrote before"
-    : thought && !response.includes(`${thinking(at)}${probe(at)}`)
+    : thought && !response.includes(calls > 0 ? thinking(at) : expected)
       ? "it drops earlier reasoning"
-      : !call && response !== expected
+      : calls === 0 && response !== expected
         ? "it adds to what a response says"
         : undefined;
-  const found = split(text.slice(ended.at + ended.end.length), [at + 1]);
+  const found = split(
+    text.slice(ended.at + ended.end.length),
+    replies.map((_, i) => at + 1 + i),
+  );
   if (found === undefined)
     throw new TokenizerError(
       `The tokenizer's chat template does not contain the answer to a response exactly once and unchanged, so a conversation cannot be continued. It wrote: ${text.slice(0, 200)}`,
     );
-  const [before, after] = found.texts;
-  return {
-    end: ended.end,
-    before: before!,
-    after: after!,
-    form: found.forms[0]!,
-    ...(problem !== undefined && { problem }),
-  };
+  return { end: ended.end, ...found, ...(problem !== undefined && { problem }) };
 }
 
-/** A response, and the message that answers it, in probes. */
+/** A response, and the messages that answer it, in probes. */
 function turnMessages(shape: TurnShape, at: number): readonly ChatMessage[] {
-  const id = "call00001";
-  const call = {
-    tool_calls: [
-      {
-        id,
-        type: "function",
-        function: { name: shape.tools?.[0]?.name ?? "tool", arguments: { x: probe(at) } },
-      },
-    ],
-  } as const;
-  const thought = shape.thought ? thinking(at) : "";
+  const { calls, tools, thought } = shape;
+  const said = thought ? thinking(at) : "";
+  const name = tools?.[0]?.name ?? "tool";
+  const id = (call: number): string => `call0000${Math.min(call, calls - 1) + 1}`;
+  const called = Array.from({ length: calls }, (_, call) => ({
+    id: id(call),
+    type: "function" as const,
+    function: { name, arguments: { x: probe(at) } },
+  }));
+  let answered = 0;
   return [
-    shape.call
-      ? { role: "assistant", content: thought, ...call }
-      : { role: "assistant", content: `${thought}${probe(at)}` },
-    { role: shape.reply, content: spaced(at + 1), ...(shape.call && { tool_call_id: id }) },
+    calls > 0
+      ? { role: "assistant", content: said, tool_calls: called }
+      : { role: "assistant", content: `${said}${probe(at)}` },
+    ...shape.replies.map((role, i): ChatMessage => {
+      const answers = role === "tool" && calls > 0 ? { tool_call_id: id(answered++) } : {};
+      return { role, content: spaced(at + 1 + i), ...answers };
+    }),
   ];
 }
 

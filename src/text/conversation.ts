@@ -8,6 +8,7 @@
 import {
   inForm,
   knowsTools,
+  type OpeningFrame,
   openingFrame,
   probe,
   type TurnFrame,
@@ -27,6 +28,8 @@ export interface Message {
   readonly role: Role;
   readonly pieces: readonly PromptPiece[];
   readonly call?: string | undefined;
+  /** How many tools an assistant's message calls. Default: one if `call` names it. */
+  readonly calls?: number | undefined;
 }
 
 /** A prompt as messages. */
@@ -55,27 +58,29 @@ export function isConversation(pieces: readonly PromptPiece[]): boolean {
   return pieces.some(({ role }) => role !== undefined);
 }
 
-/** Whose answer follows a response, and what the response has. */
+/** Whose answers follow a response, and what the response has. */
 export interface Turn {
   readonly response: string;
-  readonly reply: Role;
-  /** Whether the response is a well-formed tool call. */
-  readonly call: boolean;
+  readonly replies: readonly Role[];
+  /** How many well-formed tool calls the response makes. */
+  readonly calls: number;
   readonly tools?: readonly Tool[] | undefined;
+  /** Whether an earlier response has a thought, which a template may drop now. */
+  readonly thought?: boolean;
 }
 
-/** What the template writes around the answer to a response. */
+/** What the template writes around the answers to a response. */
 export function frameOfTurn(tokenizer: Tokenizer, turn: Turn): TurnFrame {
-  const { response, reply, call, tools } = turn;
+  const { response, replies, calls, tools } = turn;
   const native = tools !== undefined && knowsTools(tokenizer, tools) ? tools : undefined;
   const takesTool = takesRoles(tokenizer, ["user", "assistant", "tool"]);
   return turnFrame(tokenizer, {
     opening: openingRoles(tokenizer),
     tools: native,
-    thought: splitThought(response).thought !== undefined,
-    call: call && takesTool && writesCalls(tokenizer),
+    thought: turn.thought === true || hasThought(response),
+    calls: takesTool && writesCalls(tokenizer) ? calls : 0,
     // A template without tools takes their answers as the user's.
-    reply: reply === "tool" && !takesTool ? "user" : reply,
+    replies: replies.map((reply) => (reply === "tool" && !takesTool ? "user" : reply)),
   });
 }
 
@@ -89,7 +94,7 @@ export function conversationNotice(
 ): string | undefined {
   if (style.name !== "chat") return undefined;
   const problemOf = (response: string) =>
-    frameOfTurn(tokenizer, { response, reply: "user", call: false }).problem;
+    frameOfTurn(tokenizer, { response, replies: ["user"], calls: 0 }).problem;
   const always = problemOf("");
   const afterThought = problemOf("<think></think>");
   if (!style.continuing || (always ?? afterThought) === undefined) return undefined;
@@ -106,46 +111,82 @@ export function inConversation(
   tokenizer: Tokenizer,
   pieces: readonly PromptPiece[],
 ): readonly PromptPiece[] {
-  const { messages, tools } = prepared(tokenizer, conversationOf(pieces));
-  const start = messages.findIndex(({ role }) => role === "assistant");
-  const opening = start < 0 ? messages : messages.slice(0, start);
-  const turns = start < 0 ? [] : messages.slice(start);
+  return conversationPieces(tokenizer, conversationOf(pieces));
+}
+
+/** The conversation in the template, up to where the model should answer. */
+export function conversationPieces(
+  tokenizer: Tokenizer,
+  conversation: Conversation,
+): readonly PromptPiece[] {
+  const { messages, tools } = prepared(tokenizer, conversation);
+  if (messages.at(-1)?.role === "assistant")
+    throw new TokenizerError(
+      `a conversation should end with a message that the model answers; it has ${messages.map(({ role }) => role).join(", ")}`,
+    );
+  const { opening, turns } = turnsOf(messages);
   const frames: TurnFrame[] = [];
-  for (let at = 0; at < turns.length; at += 2) {
-    const [said, answer] = [turns[at]!, turns[at + 1]];
-    if (said.role !== "assistant" || answer === undefined || answer.role === "assistant")
-      throw new TokenizerError(
-        `a conversation should have a response and an answer in turn; it has ${messages.map(({ role }) => role).join(", ")}`,
-      );
-    const frame = frameOfTurn(tokenizer, {
-      response: textOf(said.pieces),
-      reply: answer.role,
-      call: said.call !== undefined,
-      tools,
-    });
+  let thought = false;
+  for (const { said, replies } of turns) {
+    // Two responses one after another have no frame: the template decides how to write them.
+    if (replies.length === 0) return written(tokenizer, messages, tools);
+    const response = textOf(said.pieces);
+    thought ||= hasThought(response);
+    const roles = replies.map(({ role }) => role);
+    const turn = { response, replies: roles, calls: callsOf(said), tools, thought };
+    const frame = frameOfTurn(tokenizer, turn);
     if (frame.problem !== undefined) return written(tokenizer, messages, tools);
     frames.push(frame);
   }
-  const { texts, forms } = openingFrame(
+  const first = openingFrame(
     tokenizer,
     opening.map(({ role }) => role),
     tools,
   );
-  const template = (text: string): PromptPiece => ({ origin: "template", text });
   return [
-    ...opening.flatMap((message, at) => [
+    ...framedMessages(opening, first),
+    ...frames.flatMap((frame, at) => [
+      ...turns[at]!.said.pieces,
+      template(frame.end),
+      ...framedMessages(turns[at]!.replies, frame),
+    ]),
+  ];
+}
+
+/** Whether a response has a closed thought. */
+export function hasThought(response: string): boolean {
+  return splitThought(response).thought !== undefined;
+}
+
+const template = (text: string): PromptPiece => ({ origin: "template", text });
+
+/** The contents of messages with what the template writes before, between and after them. */
+export function framedMessages(
+  messages: readonly Message[],
+  { texts, forms }: OpeningFrame,
+): readonly PromptPiece[] {
+  return [
+    ...messages.flatMap((message, at) => [
       template(texts[at]!),
       ...inForm(message.pieces, forms[at]!),
     ]),
     template(texts.at(-1)!),
-    ...frames.flatMap(({ end, before, after, form }, at) => [
-      ...turns[2 * at]!.pieces,
-      template(end),
-      template(before),
-      ...inForm(turns[2 * at + 1]!.pieces, form),
-      template(after),
-    ]),
   ];
+}
+
+const callsOf = ({ calls, call }: Message): number => calls ?? (call === undefined ? 0 : 1);
+
+/** Messages before the first response, and each response with what answers it. */
+function turnsOf(messages: readonly Message[]): {
+  readonly opening: readonly Message[];
+  readonly turns: readonly { readonly said: Message; readonly replies: readonly Message[] }[];
+} {
+  const opening: Message[] = [];
+  const turns: { said: Message; replies: Message[] }[] = [];
+  for (const message of messages)
+    if (message.role === "assistant") turns.push({ said: message, replies: [] });
+    else (turns.at(-1)?.replies ?? opening).push(message);
+  return { opening, turns };
 }
 
 /**
@@ -164,7 +205,25 @@ function prepared(
     isTaken || user === undefined
       ? described
       : [{ ...user, pieces: [...system.pieces, breakLine, ...user.pieces] }, ...rest];
-  return { tools: native ? tools.tools : undefined, messages: joined };
+  return { tools: native ? tools.tools : undefined, messages: asTurns(tokenizer, joined) };
+}
+
+/** The messages as a template takes them that refuses two of the user's one after another. */
+export function asTurns(tokenizer: Tokenizer, messages: readonly Message[]): readonly Message[] {
+  if (takesRoles(tokenizer, ["user", "user"])) return messages;
+  const isTool = takesRoles(tokenizer, ["user", "assistant", "tool"]);
+  const isUser = ({ role }: Message) => role === "user" || (role === "tool" && !isTool);
+  const joined: Message[] = [];
+  for (const message of messages) {
+    const last = joined.at(-1);
+    if (last === undefined || !isUser(last) || !isUser(message)) joined.push(message);
+    else
+      joined[joined.length - 1] = {
+        ...last,
+        pieces: [...last.pieces, breakLine, ...message.pieces],
+      };
+  }
+  return joined;
 }
 
 const breakLine: PromptPiece = { origin: "template", text: "\n\n" };

@@ -109,6 +109,27 @@ export function nextPrompt(
   const isChat = style.responseEnd === "";
   const frame = isChat ? frameOfResponse(tokenizer, style, response, tools) : undefined;
   if (isChat ? frame!.problem !== undefined : !isWritten()) return undefined;
+  const next = readAgain(tokenizer, { ids, spans }, isChat);
+  if (frame === undefined) return next;
+  return appendPieces(next, tokenizer, "prompt", [
+    { origin: "template", text: frame.texts.at(-1)! },
+  ]);
+
+  /** Whether the history writes the action with the tokens that were sampled. */
+  function isWritten(): boolean {
+    const written = encodeResponse(tokenizer, style, action);
+    return written.length === end - start && written.every((id, i) => id === ids[start + i]);
+  }
+}
+
+/** A step's tokens as the beginning of a prompt: what was seen and said is history now. */
+export function readAgain(
+  tokenizer: Tokenizer,
+  { ids, spans }: Sequence,
+  isChat: boolean,
+): Sequence {
+  const at = spans.findLastIndex(({ kind }) => kind === "action");
+  const { start, end } = spans[at]!;
   const read = spans.slice(0, at).map((span) =>
     // The observation is history now; nothing else has changed, so the other spans are reused.
     span.origin === "observation" ? { ...span, origin: "history" } : span,
@@ -119,15 +140,7 @@ export function nextPrompt(
   if (said > start) read.push({ kind: "prompt", start, end: said, origin: "history" });
   if (ended) read.push({ kind: "prompt", start: said, end, origin: "template" });
   for (const span of spans.slice(at + 1)) read.push({ ...span, kind: "prompt" });
-  const next = { ids, spans: read };
-  if (frame === undefined) return next;
-  return appendPieces(next, tokenizer, "prompt", [{ origin: "template", text: frame.after }]);
-
-  /** Whether the history writes the action with the tokens that were sampled. */
-  function isWritten(): boolean {
-    const written = encodeResponse(tokenizer, style, action);
-    return written.length === end - start && written.every((id, i) => id === ids[start + i]);
-  }
+  return { ids, spans: read };
 }
 
 function frameOfResponse(
@@ -137,8 +150,8 @@ function frameOfResponse(
   tools: readonly Tool[] | undefined,
 ) {
   const reply = tools === undefined ? "user" : "tool";
-  const call = tools !== undefined && style.parse(response, tools).wellFormed;
-  return frameOfTurn(tokenizer, { response, reply, call, tools });
+  const calls = tools !== undefined && style.parse(response, tools).wellFormed ? 1 : 0;
+  return frameOfTurn(tokenizer, { response, replies: [reply], calls, tools });
 }
 
 /**
@@ -222,14 +235,14 @@ export function appendObservation(
 ): Sequence {
   const pieces = style.continuation(observation, done, tools);
   if (!isConversation(pieces)) return appendPieces(sequence, tokenizer, "observation", pieces);
-  const { end, before, form } = frameOfResponse(tokenizer, style, response, tools);
+  const { end, texts, forms } = frameOfResponse(tokenizer, style, response, tools);
   // A response that was cut off is ended here.
   const ended = tokenizer.endIds.includes(sequence.ids.at(-1)!);
   const opened = appendPieces(sequence, tokenizer, "template", [
     { origin: "template", text: ended ? "" : end },
-    { origin: "template", text: before },
+    { origin: "template", text: texts[0]! },
   ]);
-  return inForm(pieces, form).reduce(
+  return inForm(pieces, forms[0]!).reduce(
     (whole, piece) =>
       appendPieces(whole, tokenizer, piece.origin === "template" ? "template" : "observation", [
         piece,
@@ -238,7 +251,8 @@ export function appendObservation(
   );
 }
 
-function appendPieces(
+/** The sequence followed by pieces, as spans of one kind. */
+export function appendPieces(
   start: Sequence,
   tokenizer: Tokenizer,
   kind: SpanKind,

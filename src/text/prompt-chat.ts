@@ -20,8 +20,8 @@ import {
   turnParts,
 } from "./prompt-template.js";
 import type { Answers } from "./response.js";
-import type { Tool } from "./tool.js";
-import { type CallForm, formatAction, howToCall, parseCall } from "./tool-calls.js";
+import type { CallForm, Tool } from "./tool.js";
+import { formatAction, howToCall, parseCall } from "./tool-calls.js";
 
 /** How a conversation is held. */
 export interface ChatOptions {
@@ -81,6 +81,7 @@ export function chatStyle(prompt: EnvPrompt, options: ChatOptions): PromptStyle 
     responseEnd: "",
     around: [before, after],
     history: slots.history,
+    callForm: calls,
     ...(promptTokens !== undefined && { promptTokens }),
     parse,
     format,

@@ -1,5 +1,5 @@
 /** The types of prompts: what a style is given, what it renders, and how an answer is parsed. */
-import type { Tool } from "./tool.js";
+import type { CallForm, Tool } from "./tool.js";
 
 /** Who speaks in a message of a conversation. */
 export type Role = "system" | "user" | "assistant" | "tool";
@@ -72,6 +72,8 @@ export interface PromptStyle {
   readonly around?: readonly [before: string, after: string];
   /** Past pairs of observation and action that a prompt shows. Default: all. */
   readonly history?: number | "all";
+  /** How tool calls are written, in a conversation. */
+  readonly callForm?: CallForm;
   /** The longest prompt in tokens, beyond which a conversation drops its oldest turns. */
   readonly promptTokens?: number;
   render(view: PromptView): readonly PromptPiece[];

@@ -25,7 +25,8 @@ import {
 import { type AnswerForm, answersOf } from "./response.js";
 import { addPluginStyle, type PromptStyleKind, pluginStyle } from "./style-plugins.js";
 import type { Tokenizer } from "./tokenizer.js";
-import { callFormOf, callForms } from "./tool-calls.js";
+import { callForms } from "./tool.js";
+import { callFormOf } from "./tool-calls.js";
 
 export type { EnvPrompt } from "./env-prompt.js";
 export { promptText } from "./pieces.js";

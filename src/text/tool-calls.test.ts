@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { schemaCheck } from "./json-schema.js";
 import { promptStyle } from "./prompt.js";
-import { callText, readCall, type Tool } from "./tool.js";
-import { callFormOf, callForms, formatCall, parseCall } from "./tool-calls.js";
+import { callForms, callText, readCall, type Tool } from "./tool.js";
+import { callFormOf, formatCall, parseCall } from "./tool-calls.js";
 
 const tools: readonly Tool[] = [
   { name: "guess", description: "Guess.", parameters: { type: "object" } },

@@ -8,14 +8,16 @@
  */
 import type { ParsedResponse } from "./prompt-style.js";
 import { splitThought } from "./response.js";
-import { argumentsText, callText, isRecord, readCall, type Tool, type ToolCall } from "./tool.js";
+import {
+  argumentsText,
+  type CallForm,
+  callText,
+  isRecord,
+  readCall,
+  type Tool,
+  type ToolCall,
+} from "./tool.js";
 import { writtenMember } from "./written-json.js";
-
-/** The forms of calls. */
-export const callForms = ["hermes", "llama", "json"] as const;
-
-/** A family's form of calls. */
-export type CallForm = (typeof callForms)[number];
 
 /** The form that a chat template writes calls in; plain JSON if it does not say. */
 export function callFormOf(chatTemplate = ""): CallForm {
@@ -71,6 +73,95 @@ export function formatAction(action: string, form: CallForm): string {
   return call === undefined ? action : formatCall(call, form);
 }
 
+/** An answer in parts: what was thought, said and called. */
+export interface ParsedAnswer {
+  readonly reasoning?: string;
+  readonly text: string;
+  readonly calls: readonly ToolCall[];
+  /** What is wrong with a call that cannot be read; the text is then the answer as it was written. */
+  readonly problem?: string;
+}
+
+/** Reads an answer that may call any number of tools, or none. */
+export function parseAnswer(response: string, form: CallForm): ParsedAnswer {
+  const { reasoning, text } = splitReasoning(response);
+  const thought = reasoning === undefined ? {} : { reasoning };
+  const found = form === "hermes" ? taggedCalls(text) : bareCalls(text);
+  if (found === undefined) return { ...thought, text, calls: [] };
+  if ("problem" in found) return { ...thought, text, calls: [], problem: found.problem };
+  const calls: ToolCall[] = [];
+  for (const { name, arguments: values, parameters } of found.values) {
+    const given = asRecord(values ?? parameters ?? {});
+    if (typeof name !== "string" || given === undefined) {
+      const problem = 'A call has a "name", a text, and "arguments", a JSON object.';
+      return { ...thought, text, calls: [], problem };
+    }
+    calls.push({ tool: name, arguments: given });
+  }
+  return { ...thought, text: found.text, calls };
+}
+
+/** An answer without its reasoning, which may lack its first tag or be cut before its last. */
+export function splitReasoning(response: string): {
+  readonly reasoning?: string;
+  readonly text: string;
+} {
+  const { thought, rest } = splitThought(response);
+  const opened = /^\s*<think>/;
+  if (thought !== undefined) {
+    const reasoning = thought.slice(0, -"</think>".length).replace(opened, "").trim();
+    return { ...(reasoning !== "" && { reasoning }), text: rest.trimStart() };
+  }
+  if (!opened.test(response)) return { text: response };
+  return { reasoning: response.replace(opened, "").trim(), text: "" };
+}
+
+type Calls =
+  | { readonly text: string; readonly values: readonly Record<string, unknown>[] }
+  | { readonly problem: string };
+
+/** The calls between tags, and the text around them; undefined if there is none. */
+function taggedCalls(answer: string): Calls | undefined {
+  const [first, ...parts] = answer.split("<tool_call>");
+  if (parts.length === 0) return undefined;
+  const said = [first!.trim()];
+  const values: Record<string, unknown>[] = [];
+  for (const part of parts) {
+    const [inside, ...after] = part.split("</tool_call>");
+    if (after.length === 0) return { problem: "A call does not end with </tool_call>." };
+    const read = readJson(inside!);
+    if ("problem" in read) return read;
+    values.push(read.value);
+    said.push(after.join("</tool_call>").trim());
+  }
+  return { text: said.filter((one) => one !== "").join("\n"), values };
+}
+
+/** The calls of an answer that is JSON, one or a list; undefined if it is no call. */
+function bareCalls(answer: string): Calls | undefined {
+  const json = unfenced(answer);
+  if (!/^[{[]/.test(json)) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    if (!/^\[?\s*\{\s*"name"/.test(json)) return undefined;
+    return { problem: `The call is not JSON: ${(error as Error).message}.` };
+  }
+  const list = Array.isArray(value) ? value : [value];
+  const isCall = (one: unknown): one is Record<string, unknown> => isRecord(one) && "name" in one;
+  // An answer may be JSON without being a call.
+  if (list.length === 0 || !list.every(isCall)) return undefined;
+  return { text: "", values: list };
+}
+
+/** Arguments as an object; some models write them as a text of JSON. */
+function asRecord(value: unknown): Record<string, unknown> | undefined {
+  if (typeof value !== "string") return isRecord(value) ? value : undefined;
+  const read = readJson(value);
+  return "value" in read ? read.value : undefined;
+}
+
 const longestAction = 500;
 
 function malformed(response: string, problem: string): ParsedResponse {
@@ -96,10 +187,13 @@ function taggedJson(response: string): Found {
 }
 
 function bareJson(response: string): Found {
-  const { rest } = splitThought(response);
-  const text = rest.trim().replace(/^<\|python_tag\|>/, "");
-  const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text)?.[1];
-  return readJson(fenced ?? text);
+  return readJson(unfenced(splitThought(response).rest));
+}
+
+/** JSON without a fence around it or Llama's mark before it. */
+function unfenced(answer: string): string {
+  const text = answer.trim().replace(/^<\|python_tag\|>/, "");
+  return /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text)?.[1] ?? text;
 }
 
 function readJson(text: string): Found {

@@ -17,6 +17,12 @@ export interface ToolCall {
   readonly written?: string;
 }
 
+/** The forms of calls (`tool-calls.ts`). */
+export const callForms = ["hermes", "llama", "json"] as const;
+
+/** A family's form of calls. */
+export type CallForm = (typeof callForms)[number];
+
 /** A call as an action is recorded: one line of JSON. */
 export function callText(call: ToolCall): string {
   return `{"tool":${JSON.stringify(call.tool)},"arguments":${argumentsText(call)}}`;

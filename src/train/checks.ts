@@ -1,7 +1,9 @@
 /** Configurations that cannot work are refused before the run starts, not after its warm start. */
+import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { updateObjective } from "../objectives/objective.js";
 import { promptStyle } from "../text/prompt.js";
+import { checkAgentConfig } from "./agent-checks.js";
 import type { TrainConfig } from "./config.js";
 import { checkCorrections } from "./corrections.js";
 import { checkCritic } from "./critic.js";
@@ -13,6 +15,7 @@ import { checkGradientLength } from "./gradient-length.js";
  * Throws if a configuration asks for tasks that do not exist, or gradients that cannot be computed.
  */
 export function checkConfig(config: TrainConfig, environment: Environment): void {
+  if (isAgentEnvironment(environment)) checkAgentConfig(config);
   // The settings of prompts are checked when a style is made of them.
   promptStyle(environment.prompt, config.prompt);
   checkGradientCap(config);

@@ -2,7 +2,6 @@
 import type { Engine } from "../engine/engine.js";
 import { EnvError, type Environment, type Task } from "../envs/env.js";
 import type { Episode } from "../rollout/episode.js";
-import { enginePolicy } from "../rollout/policies/engine.js";
 import type { Policy } from "../rollout/policy.js";
 import { play } from "../rollout/rollout.js";
 import { type Counts, createTally, type Tally } from "../rollout/tally.js";
@@ -11,6 +10,7 @@ import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
 import { evaluationMetrics } from "./metrics.js";
+import { modelPolicy } from "./model-policy.js";
 
 /** What to evaluate, and on which tasks. */
 export interface EvaluationOptions {
@@ -61,7 +61,7 @@ export interface SplitsOptions {
  * Evaluates the model on every configured split, as metrics; returns nothing if evaluation is off.
  */
 export async function evaluateSplits(
-  { environment, style, tokenizer, engine }: EvaluatedModel,
+  model: EvaluatedModel,
   config: Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit">,
   seed: number,
   { signal, onSplit }: SplitsOptions = {},
@@ -69,7 +69,8 @@ export async function evaluateSplits(
   const { every, splits, tasks, temperature } = config.evaluation;
   if (every === 0) return {};
   const { maxTokens, stepLimit } = config;
-  const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
+  const { environment, style } = model;
+  const policy = modelPolicy({ ...model, sampling: { maxTokens, temperature } });
   const lines: MetricsLine[] = [];
   for (const split of splits) {
     const played: Episode[] = [];

@@ -8,11 +8,11 @@
  * sampling temperature.
  */
 import { computeAdvantages } from "../advantages/advantages.js";
-import { enginePolicy } from "../rollout/policies/engine.js";
 import { rollout } from "../rollout/rollout.js";
 import { createClock } from "./clock.js";
 import { drawTasks, updateSeed } from "./draws.js";
 import { createLearner, type LearnerContext } from "./learner.js";
+import { modelPolicy } from "./model-policy.js";
 import { RL_PHASES, type RlOptions, type RlProgress } from "./rl-types.js";
 
 /** What the loop works with. */
@@ -20,9 +20,9 @@ export interface RlContext extends LearnerContext, RlProgress {}
 
 /** Trains the engine's model by acting in the environment. */
 export async function trainRl(context: RlContext, options: RlOptions): Promise<void> {
-  const { engine, environment, tokenizer, style, signal } = context;
+  const { environment, style, signal } = context;
   const { groupSize, stepLimit, invalidActionLimit, maxTokens, temperature } = options;
-  const policy = enginePolicy({ engine, tokenizer, style, sampling: { maxTokens, temperature } });
+  const policy = modelPolicy({ ...context, sampling: { maxTokens, temperature } });
   const limits = {
     ...(stepLimit !== undefined && { stepLimit }),
     ...(invalidActionLimit !== undefined && { invalidActionLimit }),

@@ -1,4 +1,6 @@
 /** Text of an environment to train a tokenizer on: from experts, random actions and mistakes. */
+import { textsOf } from "../agents/agent.js";
+import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { expertPolicy } from "../rollout/policies/expert.js";
 import { epsilonPolicy, randomPolicy } from "../rollout/policies/random.js";
@@ -18,6 +20,7 @@ export async function worldTexts(
   environment: Environment,
   style: PromptStyle,
 ): Promise<readonly string[]> {
+  if (isAgentEnvironment(environment)) return textsOf(environment.agent);
   const texts = new Map<string, string>();
   const tasks = environment.tasks(environment.splits[0]!).slice(0, TASKS);
   const teacher = environment.expert ?? environment.seeker;

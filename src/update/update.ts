@@ -161,7 +161,9 @@ function select(
     return transitions.map((transition) => ({ ...transition, inPool: false, selected: false }));
   const isObserved = ({ observationStart, observationEnd }: Transition) =>
     observationEnd > observationStart;
-  if (transitions.length > 0 && !transitions.some(isObserved))
+  // An agent may answer without anything that answers it; a world always does.
+  const isAnswered = ({ source, step }: Transition) => source.steps[step]!.observation !== "";
+  if (transitions.some(isAnswered) && !transitions.some(isObserved))
     throw new Error(
       "world modelling is on, but no step has observation tokens; record them in the rollout, or set paw.loss to off",
     );

@@ -136,13 +136,14 @@ function remembered(encode: (text: string) => readonly number[]) {
 
 /** What a chat template writes around messages, one after another. */
 function chatFrame(tokenizer: Tokenizer) {
-  const shape = { opening: ["system", "user"], tools: undefined, reply: "user" } as const;
+  const shape = { opening: ["system", "user"], tools: undefined, replies: ["user"] } as const;
   const [beforeSystem, systemToUser, beforeAssistant] = openingFrame(
     tokenizer,
     shape.opening,
   ).texts;
-  const frame = turnFrame(tokenizer, { ...shape, thought: false, call: false });
-  const { end, before: beforeUser, after, problem } = frame;
+  const frame = turnFrame(tokenizer, { ...shape, thought: false, calls: 0 });
+  const { end, problem } = frame;
+  const [beforeUser, after] = frame.texts as [string, string];
   if (
     problem !== undefined ||
     after !== beforeAssistant ||

@@ -66,7 +66,7 @@ describe.skipIf(!there)(`the originals${there ? "" : ` (skipped: no ${FOLDER})`}
     ["tau1_airline", 1],
   ])("%s is reproduced", async (name, count) => {
     const lines = await firstLines(name, count);
-    const result = environment.replayRecords!([], lines);
+    const result = await environment.replayRecords!([], lines);
     expect(result.mismatches).toEqual([]);
     expect(result.traces).toBe(count);
     expect(result.states).toBeGreaterThan(count);
@@ -75,7 +75,7 @@ describe.skipIf(!there)(`the originals${there ? "" : ` (skipped: no ${FOLDER})`}
   it("a difference is found", async () => {
     const [line] = await firstLines("tau2_mock", 1);
     const broken = line!.replace('"error": false', '"error": true');
-    expect(environment.replayRecords!([], [broken]).mismatches).toHaveLength(1);
+    expect((await environment.replayRecords!([], [broken])).mismatches).toHaveLength(1);
   });
 
   /** τ²'s airline has no recordings: its solutions at least run on a database made from τ's. */

@@ -1,0 +1,60 @@
+/**
+ * An agent's calls as an episode: every call is a step, with the messages that answered it as its
+ * observation. Calls that continue one another follow one another; each fork is a sequence of its
+ * own after that, in the same episode and with the same return.
+ */
+import type { Step } from "../rollout/episode.js";
+import { callText } from "../text/tool.js";
+import type { RecordedCall } from "./session.js";
+
+/** The steps of a session, without the calls that are no turns of the agent. */
+export function agentSteps(
+  calls: readonly RecordedCall[],
+  isTurn: (call: RecordedCall) => boolean = () => true,
+): readonly Step[] {
+  return inChains(calls).filter(isTurn).map(stepOf);
+}
+
+/** The calls in chains of continuations, in the order in which the chains begin. */
+function inChains(calls: readonly RecordedCall[]): readonly RecordedCall[] {
+  const next = new Map<RecordedCall, RecordedCall>();
+  const heads: RecordedCall[] = [];
+  for (const call of calls)
+    if (call.parent !== undefined && !next.has(call.parent)) next.set(call.parent, call);
+    else heads.push(call);
+  return heads.flatMap((head) => {
+    const chain = [head];
+    for (let call = next.get(head); call !== undefined; call = next.get(call)) chain.push(call);
+    return chain;
+  });
+}
+
+function stepOf(call: RecordedCall): Step {
+  const { pieces, response, answer, sample, replies, sequence } = call;
+  const cut = sample.stopReason === "length";
+  const wellFormed = answer.malformed === undefined && !cut;
+  const called = answer.calls.map(({ tool, arguments: values }) =>
+    callText({ tool, arguments: JSON.parse(values) as Record<string, unknown> }),
+  );
+  return {
+    prompt: pieces,
+    response,
+    action: called.length > 0 ? called.join("\n") : answer.text,
+    wellFormed,
+    ...(cut && { cut: true as const }),
+    valid: wellFormed,
+    observation: replies.map(({ content }) => content).join("\n"),
+    reward: 0,
+    sequence,
+  };
+}
+
+/** The steps with the reward of their episode on the last. */
+export function withReward(steps: readonly Step[], reward: number): readonly Step[] {
+  return steps.map((step, at) => (at === steps.length - 1 ? { ...step, reward } : step));
+}
+
+/** What the agent was asked to do: the user's first message. */
+export function goalOf(calls: readonly RecordedCall[]): string {
+  return calls[0]?.messages.find(({ role }) => role === "user")?.content ?? "";
+}

@@ -1,0 +1,167 @@
+/**
+ * An agent's program with a model, as a policy that plays whole episodes. All episodes of a batch
+ * run at the same time, and the engine samples for them together.
+ *
+ * A run that throws or takes too long is a broken episode; so is one without a call to train. One
+ * that runs into its limit of calls or into the end of the context has failed: its reward is 0.
+ */
+import { askEngine } from "../engine/ask.js";
+import type { Engine } from "../engine/engine.js";
+import { DEFAULT_LIMITS } from "../envs/limits.js";
+import type { Reward } from "../envs/tasks/rewards.js";
+import { type Episode, reasonOf } from "../rollout/episode.js";
+import type { EpisodePlan } from "../rollout/episode-plan.js";
+import type { Policy } from "../rollout/policy.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import type { CallForm } from "../text/tool.js";
+import type { AgentRun, AgentTask } from "./agent.js";
+import type { AgentEnvironment } from "./agent-environment.js";
+import { agentSteps, goalOf, withReward } from "./agent-episode.js";
+import { pawlModel } from "./ai-sdk-model.js";
+import { createLockstep } from "./lockstep.js";
+import { answerMessage, createSession, type RecordedSession } from "./session.js";
+import { type Stopwatch, startStopwatch } from "./stopwatch.js";
+
+/** The agent, its model and how that samples. */
+export interface AgentPolicyOptions {
+  readonly environment: AgentEnvironment;
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  readonly sampling: { readonly maxTokens: number; readonly temperature: number };
+  readonly callForm?: CallForm | undefined;
+  /** Episodes that run at the same time (default: all of them). */
+  readonly batch?: number | undefined;
+}
+
+/** The agent as a policy. */
+export function agentPolicy(options: AgentPolicyOptions): Policy {
+  const { environment, engine, tokenizer, sampling, callForm } = options;
+  let failure: { readonly error: unknown } | undefined;
+  const lockstep = createLockstep(async (requests) => {
+    // Programs may hide the errors that they get, and the others are not a fair sample.
+    if (failure !== undefined) throw failure.error;
+    try {
+      return await askEngine(() => engine.sample(requests));
+    } catch (error) {
+      failure = { error };
+      throw error;
+    }
+  });
+  return {
+    name: "agent",
+    batch: options.batch ?? Number.POSITIVE_INFINITY,
+    async act() {
+      throw new Error(`agent ${environment.name} plays its episodes by itself`);
+    },
+    async play(plan) {
+      const { limits = DEFAULT_LIMITS } = environment;
+      const seat = lockstep.join();
+      const stop = new AbortController();
+      const interrupt = (): void => stop.abort(plan.signal!.reason);
+      plan.signal?.addEventListener("abort", interrupt, { once: true });
+      const watch = startStopwatch(limits);
+      const session = createSession({
+        sampler: {
+          sample: (request, signal) =>
+            watch.pause(() => seat.sample(request, either(signal, stop.signal))),
+        },
+        tokenizer,
+        maxContext: engine.capabilities.maxContext,
+        seed: plan.seed,
+        sampling,
+        fixed: true,
+        callForm,
+        callLimit: plan.stepLimit,
+      });
+      try {
+        const end = await endOf(environment, session, plan, { watch, signal: stop.signal });
+        plan.signal?.throwIfAborted();
+        if (failure !== undefined) throw failure.error;
+        return episodeOf(environment, session, plan, end);
+      } finally {
+        watch.stop();
+        seat.leave();
+        session.end();
+        plan.signal?.removeEventListener("abort", interrupt);
+        // A program that still runs is told that nobody waits for it.
+        stop.abort(new Error("the episode is over"));
+      }
+    },
+  };
+}
+
+const either = (one: AbortSignal | undefined, other: AbortSignal): AbortSignal =>
+  one === undefined ? other : AbortSignal.any([one, other]);
+
+/** How a run ended. */
+type End = Pick<Episode, "return" | "success" | "stop" | "score" | "error">;
+
+const FAILED = { return: 0, success: false } as const;
+
+/** Runs the agent and asks for its reward, until that is done, takes too long or is interrupted. */
+async function endOf(
+  { agent, given, maxReturn }: AgentEnvironment,
+  session: RecordedSession,
+  { task }: EpisodePlan,
+  { watch, signal }: { readonly watch: Stopwatch; readonly signal: AbortSignal },
+): Promise<End> {
+  const own = given(task);
+  const run = async (): Promise<End> => {
+    let result: unknown;
+    try {
+      result = await agent.run(own, pawlModel(session), signal);
+    } catch (error) {
+      // Who could not even begin has not failed: its first conversation is too long.
+      if (session.limit === undefined || session.calls.length === 0) throw error;
+      return { ...FAILED, stop: session.limit };
+    }
+    session.end();
+    const worth = await agent.reward(runOf(own, result, session), signal);
+    return { ...readReward(worth, maxReturn), stop: session.limit ?? "done" };
+  };
+  try {
+    return await Promise.race([run(), watch.overdue, interruption(signal)]);
+  } catch (error) {
+    return { ...FAILED, stop: "broken", error: reasonOf(error) };
+  }
+}
+
+function interruption(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+function runOf(task: AgentTask, result: unknown, { calls }: RecordedSession): AgentRun<AgentTask> {
+  const last = calls.at(-1);
+  const messages = last === undefined ? [] : [...last.messages, answerMessage(last.answer)];
+  return { task, result, calls: [...calls], messages };
+}
+
+function readReward(worth: unknown, maxReturn: number): Omit<End, "stop"> {
+  const given = typeof worth === "number" ? { reward: worth, success: worth >= maxReturn } : worth;
+  const { reward, success, score } = (given ?? {}) as Partial<Reward>;
+  if (typeof reward !== "number" || !Number.isFinite(reward) || typeof success !== "boolean")
+    throw new Error(
+      `the agent's reward is ${JSON.stringify(worth)}: expected a number, or { reward, success }`,
+    );
+  if (reward > maxReturn)
+    throw new Error(`the agent's reward is ${reward}, above its maxReturn of ${maxReturn}`);
+  return { return: reward, success, ...(score !== undefined && { score }) };
+}
+
+function episodeOf(
+  { agent }: AgentEnvironment,
+  { calls }: RecordedSession,
+  { task, group, attempt, seed, policy }: EpisodePlan,
+  end: End,
+): Episode {
+  const steps = withReward(agentSteps(calls, agent.filter), end.return);
+  const whole = { task, group, attempt, seed, policy, goal: goalOf(calls), firstObservation: "" };
+  if (steps.length > 0 || end.stop === "broken") return { ...whole, steps, ...end };
+  const error =
+    calls.length === 0
+      ? "the agent did not call the model"
+      : "the agent's filter leaves no call to train";
+  return { ...whole, steps, ...FAILED, stop: "broken", error };
+}
