@@ -77,7 +77,7 @@ interface HotPlayer extends Player {
 }
 
 /** Players that keep their code; others begin anew when it is their turn. */
-const MOST_HOT = 24;
+const MOST_HOT = 16;
 const hot = new Set<HotPlayer>();
 
 function keepHot(player: HotPlayer): void {
