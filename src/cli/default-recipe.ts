@@ -3,6 +3,7 @@ import { alfworld } from "../../recipes/alfworld.js";
 import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
 import { search } from "../../recipes/search.js";
+import { textworld } from "../../recipes/textworld.js";
 import { webshop } from "../../recipes/webshop.js";
 import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
@@ -17,6 +18,7 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   alfworld: { path: "recipes/alfworld.ts", content: alfworld },
   webshop: { path: "recipes/webshop.ts", content: webshop },
   search: { path: "recipes/search.ts", content: search },
+  textworld: { path: "recipes/textworld.ts", content: textworld },
 };
 
 /** The recipe of the given environment; a file is a complete description and replaces it. */

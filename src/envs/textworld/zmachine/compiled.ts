@@ -26,7 +26,7 @@ import { copyTable, encodeText, printTable, scanTable, tokeniseAs } from "./tabl
 import { MOST_PARAMETERS } from "./translate.js";
 
 /** A routine is compiled when it has been called so often. */
-const HOT = 40;
+const HOT = 100;
 
 /** Plays turns of a story, compiling what is hot. */
 export interface Player {
@@ -77,7 +77,7 @@ interface HotPlayer extends Player {
 }
 
 /** Players that keep their code; others begin anew when it is their turn. */
-const MOST_HOT = 16;
+const MOST_HOT = 24;
 const hot = new Set<HotPlayer>();
 
 function keepHot(player: HotPlayer): void {
