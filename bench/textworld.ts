@@ -1,36 +1,28 @@
 /**
  * The speed of TextWorld's games here and in the original Python package, in the same run.
  *
- *   npm run bench -- textworld [--data FOLDER] [--python PYTHON] [--rounds 8]
+ *   npm run build && npm run bench -- textworld [--data FOLDER] [--python PYTHON] [--rounds 8]
  *
- * PYTHON is one that has the package textworld; without it there are no ratios. Rounds of both sides
- * alternate, and a ratio is the median over rounds of steps per second of processor time, which
- * counts all threads. Games are played under plain names, where the original is fastest. Ours are
- * measured after a warm-up; `cold_steps_per_s` is the first play of a game.
+ * PYTHON is one that has the package textworld; without it there are no ratios. Each side is a
+ * process of its own, ours with the built package. Rounds of both alternate, and a ratio is the
+ * median over rounds of steps per second of processor time, which counts all threads. Games are
+ * played under plain names, where the original is fastest. Ours are measured after a warm-up;
+ * `cold_steps_per_s` is the first play of a game.
  */
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import type { Env } from "../src/envs/env.js";
 import { recordedGames } from "../src/envs/textworld/fixtures/recorded.js";
-import { type Game, loadGame } from "../src/envs/textworld/game.js";
 import { openGameFolder } from "../src/envs/textworld/games.js";
-import { type Play, startPlay } from "../src/envs/textworld/play.js";
-import { textworld } from "../src/envs/textworld/textworld.js";
-import { createRandom } from "../src/random.js";
 
 const GAMES = 3;
 const WARM_UP = 60;
-const LIVE = 128;
-const LIVE_STEPS = 20;
-const CLONES = 2000;
 
 interface Speed {
   readonly steps: number;
-  readonly seconds: number;
   readonly processor: number;
 }
 
@@ -46,21 +38,26 @@ export async function main(args: string[]) {
   });
   const data = values.data ?? process.env.TEXTWORLD_GAMES ?? recordedGames();
   const rounds = Number(values.rounds);
-  const { rss_128_mib, rss_before_mib } = liveMemory(data);
+  const files = openGameFolder(data)
+    .list("train")
+    .filter(({ task }) => task.type === "tw-simple")
+    .slice(0, GAMES)
+    .map(({ file }) => file);
+  if (files.length === 0) throw new Error(`${data} has no games of tw-simple to measure with`);
   const folder = mkdtempSync(join(tmpdir(), "pawl-bench-textworld-"));
-  const original = values.python === undefined ? undefined : startOriginal(values.python);
+  const node = [process.execPath, "--expose-gc", peerFile("ours-textworld.js")];
+  const ours = startPeer(node);
+  const original =
+    values.python === undefined
+      ? undefined
+      : startPeer([values.python, peerFile("original-textworld.py")]);
   try {
-    const files = openGameFolder(data)
-      .list("train")
-      .filter(({ task }) => task.type === "tw-simple")
-      .slice(0, GAMES)
-      .map(({ file }) => plainCopy(file, folder));
-    if (files.length === 0) throw new Error(`${data} has no games of tw-simple to measure with`);
-    const listed = await measure(files, false, rounds, original);
-    const all = await measure(files, true, rounds, original);
+    const copies = files.map((file) => plainCopy(file, folder));
+    const listed = await measure(copies, false, rounds, ours, original);
+    const all = await measure(copies, true, rounds, ours, original);
+    const { microseconds } = await ours.ask<{ microseconds: number }>({ do: "clone", data });
     return {
       machine: `${cpus()[0]?.model.trim()}, ${cpus().length} threads, Node ${process.version}`,
-      games: files.length,
       steps_per_s: listed.ours,
       steps_per_s_all: all.ours,
       cold_steps_per_s: listed.cold,
@@ -68,14 +65,18 @@ export async function main(args: string[]) {
       original_steps_per_s_all: all.theirs,
       ratio: listed.ratio,
       ratio_all: all.ratio,
-      clone_us: cloneTime(data),
-      rss_128_mib,
-      rss_before_mib,
+      clone_us: rounded(microseconds),
+      ...(await liveMemory(data, node)),
     };
   } finally {
-    original?.child.stdin.end();
+    ours.end();
+    original?.end();
     rmSync(folder, { recursive: true });
   }
+}
+
+function peerFile(name: string): string {
+  return new URL(`peer/${name}`, import.meta.url).pathname;
 }
 
 /** A copy under a name that does not begin with `tw-`. */
@@ -87,28 +88,29 @@ function plainCopy(file: string, folder: string): string {
 }
 
 /** The walkthrough with looking, listing and examining between its steps. */
-function commandsOf({ walkthrough }: Game): readonly string[] {
-  return walkthrough.flatMap((command) => [command, "look", "inventory", "examine stove"]);
+function commandsOf(file: string): readonly string[] {
+  const world = readFileSync(file.replace(/z8$/, "json"), "utf8");
+  const { metadata } = JSON.parse(world) as { metadata: { walkthrough: string[] } };
+  return metadata.walkthrough.flatMap((one) => [one, "look", "inventory", "examine stove"]);
 }
 
-interface Original {
-  readonly child: ChildProcessWithoutNullStreams;
-  play(asked: object): Promise<Speed>;
+interface Peer {
+  ask<Answer>(question: object): Promise<Answer>;
+  end(): void;
 }
 
-function startOriginal(python: string): Original {
-  const script = new URL("peer/original-textworld.py", import.meta.url).pathname;
-  const child = spawn(python, [script]);
+function startPeer([program, ...given]: readonly string[]): Peer {
+  const child = spawn(program!, given);
   child.stderr.pipe(process.stderr);
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
-    child,
-    async play(asked) {
-      child.stdin.write(`${JSON.stringify(asked)}\n`);
+    async ask<Answer>(question: object) {
+      child.stdin.write(`${JSON.stringify(question)}\n`);
       const { value, done } = await answers.next();
-      if (done) throw new Error(`${python} ended without an answer: does it have textworld?`);
-      return JSON.parse(value) as Speed;
+      if (done) throw new Error(`${program} ${given.join(" ")} ended without an answer`);
+      return JSON.parse(value) as Answer;
     },
+    end: () => child.stdin.end(),
   };
 }
 
@@ -116,50 +118,30 @@ async function measure(
   files: readonly string[],
   all: boolean,
   rounds: number,
-  original: Original | undefined,
+  ours: Peer,
+  original: Peer | undefined,
 ) {
-  const plays = files.map((file) => startPlay(loadGame(file), { style: "plain", tracked: all }));
-  const cold = plays.map((play) => perSecond(playOurs(play, 1)));
-  for (const play of plays) playOurs(play, WARM_UP);
-  const ours: number[] = [];
-  const theirs: number[] = [];
+  const play = async (peer: Peer, game: string, times: number): Promise<number> => {
+    const asked = { do: "play", game, all, commands: commandsOf(game), rounds: times };
+    const { steps, processor } = await peer.ask<Speed>(asked);
+    return steps / processor;
+  };
+  const cold: number[] = [];
+  for (const file of files) cold.push(await play(ours, file, 1));
+  for (const file of files) await play(ours, file, WARM_UP);
+  const here: number[] = [];
+  const there: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    const play = plays[round % plays.length]!;
-    const game = files[round % files.length]!;
-    ours.push(perSecond(playOurs(play, 6)));
-    if (original === undefined) continue;
-    const commands = commandsOf(play.game);
-    theirs.push(perSecond(await original.play({ game, all, commands, rounds: 2 })));
+    const file = files[round % files.length]!;
+    here.push(await play(ours, file, 6));
+    if (original !== undefined) there.push(await play(original, file, 2));
   }
   return {
-    ours: Math.round(median(ours)),
+    ours: Math.round(median(here)),
     cold: Math.round(median(cold)),
-    theirs: theirs.length === 0 ? null : Math.round(median(theirs)),
-    ratio: theirs.length === 0 ? null : rounded(median(theirs.map((one, at) => ours[at]! / one))),
+    theirs: there.length === 0 ? null : Math.round(median(there)),
+    ratio: there.length === 0 ? null : rounded(median(there.map((one, at) => here[at]! / one))),
   };
-}
-
-function playOurs(play: Play, rounds: number): Speed {
-  const commands = commandsOf(play.game);
-  const { tracker } = play.game;
-  const start = performance.now();
-  const used = process.cpuUsage();
-  let steps = 0;
-  for (let round = 0; round < rounds; round++) {
-    let moment = play.start;
-    for (const command of commands) {
-      moment = play.step(moment, command);
-      tracker.commands(moment.facts);
-      steps++;
-      if (moment.won || moment.lost) break;
-    }
-  }
-  const { user, system } = process.cpuUsage(used);
-  return { steps, seconds: (performance.now() - start) / 1000, processor: (user + system) / 1e6 };
-}
-
-function perSecond({ steps, processor }: Speed): number {
-  return steps / processor;
 }
 
 function median(values: readonly number[]): number {
@@ -170,39 +152,17 @@ function rounded(value: number): number {
   return Number(value.toFixed(2));
 }
 
-/** The median time of a clone in the middle of an episode, in microseconds. */
-function cloneTime(data: string): number {
-  const environment = textworld.open(textworld.options.parse({ data }));
-  const env = environment.create() as Env;
-  env.reset(environment.tasks("train")[0]!);
-  env.step("look");
-  const times: number[] = [];
-  for (let at = 0; at < CLONES; at++) {
-    const start = performance.now();
-    env.clone();
-    times.push((performance.now() - start) * 1000);
+/** Memory of a fresh process with 128 games being played. */
+async function liveMemory(data: string, node: readonly string[]) {
+  const peer = startPeer(node);
+  try {
+    const asked = { do: "memory", data };
+    const found = await peer.ask<{ before: number; after: number; goals: number; games: number }>(
+      asked,
+    );
+    if (found.goals !== 128) throw new Error(`${128 - found.goals} live games lost their goals`);
+    return { games: found.games, rss_128_mib: found.after, rss_before_mib: found.before };
+  } finally {
+    peer.end();
   }
-  return rounded(median(times));
-}
-
-/** Resident memory of the process with 128 games being played. */
-function liveMemory(data: string) {
-  const resident = (): number => {
-    globalThis.gc?.();
-    return Math.round(process.memoryUsage.rss() / 2 ** 20);
-  };
-  const rss_before_mib = resident();
-  const environment = textworld.open(textworld.options.parse({ data }));
-  const tasks = environment.splits.flatMap((split) => environment.tasks(split));
-  const random = createRandom(1);
-  const envs = Array.from({ length: LIVE }, (_, index) => {
-    const env = environment.create() as Env;
-    env.reset(tasks[index % tasks.length]!);
-    for (let step = 0; step < LIVE_STEPS; step++)
-      if (env.step(random.pick(env.admissibleActions!())).done) break;
-    return env;
-  });
-  const rss_128_mib = resident();
-  if (envs.some((env) => env.goal === "")) throw new Error("a live game lost its goal");
-  return { rss_128_mib, rss_before_mib };
 }

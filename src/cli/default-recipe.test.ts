@@ -42,17 +42,17 @@ describe("pawl train --env NAME", () => {
       });
     }, 120_000);
 
-  it("says what is missing if alfworld's games are not there", async () => {
-    const data = process.env.ALFWORLD_DATA;
-    delete process.env.ALFWORLD_DATA;
+  it.each([
+    ["alfworld", "ALFWORLD_DATA", /alfworld-download.*ALFWORLD_DATA/],
+    ["textworld", "TEXTWORLD_GAMES", /pawl env make textworld.*TEXTWORLD_GAMES/],
+  ])("says what is missing if %s's games are not there", async (name, variable, message) => {
+    const data = process.env[variable];
+    delete process.env[variable];
     try {
-      const { code, stderr } = await runCli(["train", "--env", "alfworld"]);
-      expect([code, stderr]).toEqual([
-        1,
-        expect.stringMatching(/alfworld-download.*ALFWORLD_DATA/),
-      ]);
+      const { code, stderr } = await runCli(["train", "--env", name]);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(message)]);
     } finally {
-      if (data !== undefined) process.env.ALFWORLD_DATA = data;
+      if (data !== undefined) process.env[variable] = data;
     }
   });
 
@@ -64,13 +64,14 @@ describe("pawl train --env NAME", () => {
   });
 });
 
-it.each(["household", "webshop", "search", "alfworld", "desk"])(
+it.each(["household", "webshop", "search", "alfworld", "desk", "textworld"])(
   "the recipe of %s is one",
   (name) => {
     const schema = trainConfig(findEnvKind(name));
     const config = resolveConfig(schema, { layers: [recipeOf(name, () => undefined)], flags: [] });
     expect(config.env.name).toBe(name);
-    if (name === "alfworld") return;
+    // Without their games they cannot be opened.
+    if (name === "alfworld" || name === "textworld") return;
     const environment = openEnvironment({ ...config.env, name });
     checkConfig(config, environment);
     expect(environment[config.warmStart.teacher]).toBeTypeOf("function");

@@ -6,6 +6,7 @@ import { quick } from "../../recipes/quick.js";
 import { scienceworld } from "../../recipes/scienceworld.js";
 import { search } from "../../recipes/search.js";
 import { tauRetail } from "../../recipes/tau-retail.js";
+import { textworld } from "../../recipes/textworld.js";
 import { webshop } from "../../recipes/webshop.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
@@ -25,6 +26,7 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   search: { path: "recipes/search.ts", content: search },
   desk: { path: "recipes/desk.ts", content: desk },
   tau: { path: "recipes/tau-retail.ts", content: tauRetail },
+  textworld: { path: "recipes/textworld.ts", content: textworld },
 };
 
 /** The recipe of the given environment; a file is a complete description and replaces it. */

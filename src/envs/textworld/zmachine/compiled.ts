@@ -26,7 +26,7 @@ import { copyTable, encodeText, printTable, scanTable, tokeniseAs } from "./tabl
 import { MOST_PARAMETERS } from "./translate.js";
 
 /** A routine is compiled when it has been called so often. */
-const HOT = 40;
+const HOT = 100;
 
 /** Plays turns of a story, compiling what is hot. */
 export interface Player {

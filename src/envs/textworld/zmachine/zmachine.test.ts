@@ -8,7 +8,7 @@ import { createMachine, type Machine, restoreSnapshot, takeSnapshot } from "./ma
 import { readStory } from "./story.js";
 import { decodeText, encodeWord } from "./text.js";
 
-const CALLS = 60;
+const CALLS = 120;
 
 /** Reads lines for ever; after each, calls the routine often and prints the sum of its results. */
 const main: readonly Line[] = [
