@@ -29,8 +29,8 @@ const KINDS = [
   "melt",
 ];
 /** Episodes that each arm plays before it is measured: the JVM compiles what it runs often. */
-const WARM_UP = 12;
-const MEASURED = 12;
+const WARM_UP = 28;
+const MEASURED = 8;
 const PARALLEL = 16;
 
 interface Episode {
