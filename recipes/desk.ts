@@ -14,10 +14,11 @@ export const desk = {
   env: { name: "desk", level: "easy" },
   model: { start: "tiny", maxContext: 512 },
   warmStart: { ...laptop.warmStart, teacher: "expert", episodes: 3200 },
-  updates: 40,
+  updates: 30,
   stepLimit: 8,
   maxTokens: 24,
   corrections: { ...laptop.corrections, teacher: "expert" },
   objective: { kl: 0, entropy: 0 },
-  evaluation: { every: 20, splits: ["valid_seen", "valid_unseen"], tasks: 256, temperature: 1 },
+  optimizer: { ...laptop.optimizer, learningRate: 5e-4, warmup: 4 },
+  evaluation: { every: 10, splits: ["valid_seen", "valid_unseen"], tasks: 256, temperature: 1 },
 };

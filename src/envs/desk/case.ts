@@ -145,7 +145,7 @@ export function drawCase(split: Split, index: number, level: Level, seed: number
     const order: Order = {
       number: kind === first ? number((one) => belongs(one + products[product]!.number)) : number(),
       product,
-      ...whereabouts(kind, rules, gold, random),
+      ...rounded(whereabouts(kind, rules, gold, random), level),
       address: drawAddress(random),
     };
     orders.push(order);
@@ -169,9 +169,13 @@ export function drawCase(split: Split, index: number, level: Level, seed: number
  * easy level has fewer, which a small model learns to copy sooner.
  */
 function numbersOf(level: Level, random: Random): (fits?: (number: number) => boolean) => number {
-  const count = level === "easy" ? 40 : 90;
+  const count = level === "easy" ? 32 : 90;
   const left = random.shuffle(Array.from({ length: count }, (_, at) => at + 10));
-  return (fits = () => true) => left.splice(left.findIndex(fits), 1)[0]!;
+  return (fits = () => true) => {
+    const at = left.findIndex(fits);
+    if (at < 0) throw new Error("there is no number left for this split");
+    return left.splice(at, 1)[0]!;
+  };
 }
 
 /** The colours that a thing comes in, that of the order first. One in four is never in `train`. */
@@ -211,6 +215,11 @@ function whereabouts(
     default:
       return any();
   }
+}
+
+/** The easy level counts days in tens, 30 of which are still in time for a return. */
+function rounded({ place, days }: Pick<Order, "place" | "days">, level: Level) {
+  return { place, days: level === "easy" ? 10 * Math.ceil(days / 10) : days };
 }
 
 function drawAddress(random: Random): string {

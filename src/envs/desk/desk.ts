@@ -113,7 +113,7 @@ function createEnv(
       const now = current();
       if (call.tool === "close_case") return closed(now, call.arguments.outcome as string);
       const { valid, text } = act(now, call);
-      if (valid && changesRecords(call)) calls = undefined;
+      if (valid && changesChoices(call)) calls = undefined;
       return { observation: text, reward: 0, done: false, info: { valid, success: false } };
     },
     admissibleActions() {
@@ -126,7 +126,8 @@ function createEnv(
   };
 }
 
-const changesRecords = ({ tool }: ToolCall): boolean => !/^(get|read|ask)_/.test(tool);
+/** Whether a call, once carried out, changes what can be done next. */
+const changesChoices = ({ tool }: ToolCall): boolean => /^(cancel|refund|replace|exch)/.test(tool);
 
 /** Whether the case was decided on what was seen: nobody may be refused unheard. */
 function wasLookedUp({ case: start, seen }: DeskState): boolean {
