@@ -12,6 +12,7 @@ const prints: Readonly<Record<string, RegExp>> = {
   "openai-agent.ts": /^$/,
   "ai-sdk-desk.ts": /The case is closed, as the rules demand\.\nreward: 1/,
   "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
+  "desk-agent.ts": /^$/,
   "engine.ts": /The pawl lets the wheel turn one way only\./,
   "own-environment.ts": /^$/,
   "tool-environment.ts": /^$/,
