@@ -63,7 +63,8 @@ function openAgent(agent: Agent, name: string): AgentEnvironment {
     lists.set(
       split,
       tasks.map((task, at) => {
-        const id = `${split}/${task.id ?? at}`;
+        const own = String(task.id ?? at);
+        const id = own.startsWith(`${split}/`) ? own : `${split}/${own}`;
         if (given.has(id))
           throw new EnvError(`agent ${name}: two tasks of ${split} are ${task.id}`);
         given.set(id, task);

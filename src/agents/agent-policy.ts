@@ -5,6 +5,7 @@
  * A run that throws or takes too long is a broken episode; so is one without a call to train. One
  * that runs into its limit of calls or into the end of the context has failed: its reward is 0.
  */
+import { setMaxListeners } from "node:events";
 import { askEngine } from "../engine/ask.js";
 import type { Engine } from "../engine/engine.js";
 import { DEFAULT_LIMITS } from "../envs/limits.js";
@@ -57,6 +58,8 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
       const { limits = DEFAULT_LIMITS } = environment;
       const seat = lockstep.join();
       const stop = new AbortController();
+      // Every call listens to it: many at once are no leak.
+      setMaxListeners(0, stop.signal);
       const interrupt = (): void => stop.abort(plan.signal!.reason);
       plan.signal?.addEventListener("abort", interrupt, { once: true });
       const watch = startStopwatch(limits);

@@ -12,6 +12,8 @@ describe("an agent", () => {
     expect(environment).toMatchObject({ name: "mine", maxReturn: 5, stepLimit: 7 });
     expect(environment.tasks("train").map(({ id }) => id)).toEqual(["train/a", "train/1"]);
     expect(environment.given(environment.task("train/1"))).toBe(agent.tasks.train![1]);
+    const named = open({ tasks: { train: [{ id: "train/7" }] } });
+    expect(named.tasks("train")).toEqual([{ id: "train/7", split: "train", type: "task" }]);
     expect(() => environment.tasks("test")).toThrow('no split "test"; its tasks are in: train');
     expect(() => environment.task("train/9")).toThrow('no task "train/9"; ids are such as train/0');
     expect(() => environment.create()).toThrow("asks the model itself");

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { hasThought } from "../text/conversation.js";
+import { loadTokenizer } from "../text/tokenizer.js";
 import type { ChatMessage } from "./chat.js";
 import {
   forgetful,
@@ -12,6 +13,8 @@ import {
   user,
   withTemplate,
 } from "./testing.js";
+
+const qwen = process.env.PAWL_QWEN_TOKENIZER;
 
 const call = (place: string): string =>
   `<tool_call>{"name": "look",  "arguments": {"place": "${place}"}}</tool_call>`;
@@ -140,6 +143,47 @@ describe("a session", () => {
     const { session, asked } = scriptedSession([], { seed: 2 });
     await session.ask({ messages: [user("left")] });
     expect(seeds).not.toContain(asked[0]!.seed);
+  });
+});
+
+describe.skipIf(qwen === undefined)("with Qwen's chat template (PAWL_QWEN_TOKENIZER)", () => {
+  it("writes several calls and results as the template does", async () => {
+    const tokenizer = await loadTokenizer(qwen!);
+    const calls = ["a", "b"].map((place) => ({ name: "look", arguments: { place } }));
+    // As the template writes them, so that what was sampled and what it renders can be compared.
+    const said = calls.map(
+      ({ name, arguments: { place } }) => `<tool_call>
+{"name": "${name}", "arguments": {"place": "${place}"}}
+</tool_call>`,
+    );
+    const { session, asked } = scriptedSession([said.join("\n"), "Two."], { tokenizer });
+    let messages: readonly ChatMessage[] = opening;
+    const answer = await session.ask({ messages, tools });
+    messages = [...messages, repeated(answer), ...results(answer, "seen")];
+    const second = await session.ask({ messages, tools });
+    await session.ask({ messages: [...messages, repeated(second), user("Sure?")], tools });
+    expect(session.calls.map(({ parent }) => parent?.index)).toEqual([undefined, 0, 1]);
+    const rendered = tokenizer.chat(
+      [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "go on" },
+        {
+          role: "assistant",
+          content: "",
+          tool_calls: calls.map((call, at) => ({
+            id: `c${at}`,
+            type: "function" as const,
+            function: call,
+          })),
+        },
+        { role: "tool", content: "seen 0" },
+        { role: "tool", content: "seen 1" },
+        { role: "assistant", content: "Two." },
+        { role: "user", content: "Sure?" },
+      ],
+      { tools, addGenerationPrompt: true },
+    );
+    expect(tokenizer.decode(Array.from(asked[2]!.prompt))).toBe(rendered);
   });
 });
 

@@ -28,7 +28,10 @@ export function episodeText(
   const lines = [
     `${bold(`episode ${episode.group}.${episode.attempt}`)}  ${episode.task.type} ${episode.task.id}  ${dim(`policy ${episode.policy}, seed ${episode.seed}`)}`,
     `${dim("goal")}  ${bold(episode.goal)}`,
-    `${dim("sees")}  ${indent(episode.firstObservation)}`,
+    // An agent sees what its program shows the model.
+    ...(episode.firstObservation === ""
+      ? []
+      : [`${dim("sees")}  ${indent(episode.firstObservation)}`]),
   ];
   for (const [index, step] of episode.steps.entries()) {
     if (options.full) lines.push(dim(indent(`      ${promptText(step.prompt)}`)));
