@@ -7,7 +7,7 @@ import { chooseTasks } from "../src/rollout/config.js";
 import { randomPolicy } from "../src/rollout/policies/random.js";
 import { recordRollout } from "../src/runs/record-rollout.js";
 import { promptStyle } from "../src/text/prompt.js";
-import { measureHousehold, surveyHousehold } from "./household.js";
+import { measureHousehold, stepsPerSecond, surveyHousehold } from "./household.js";
 
 /** Records 1,000 episodes of the random policy to a run folder. */
 async function measureRecording(): Promise<{ record_1000_s: number; record_1000_mib: number }> {
@@ -35,9 +35,10 @@ async function measureRecording(): Promise<{ record_1000_s: number; record_1000_
 /** Runs everything. */
 export async function main(): Promise<Record<string, number>> {
   const { household_rss_growth_mib, ...speed } = measureHousehold();
+  const desk_steps_per_s = stepsPerSecond(openEnvironment({ name: "desk" }), 50_000);
   const recording = await measureRecording();
   for (const split of ["train", "valid_seen", "valid_unseen"]) {
     console.log(JSON.stringify(surveyHousehold(split)));
   }
-  return { ...speed, ...recording, rss_growth_mib: household_rss_growth_mib };
+  return { ...speed, desk_steps_per_s, ...recording, rss_growth_mib: household_rss_growth_mib };
 }

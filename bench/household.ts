@@ -45,6 +45,16 @@ function playRandom(environment: Environment, episodes: number, seed: number): n
   return steps;
 }
 
+/** Steps per second of random play: the median of ten slices, since others may delay one. */
+export function stepsPerSecond(environment: Environment, episodes: number): number {
+  const slices = Array.from({ length: 10 }, (_, slice) => {
+    const start = performance.now();
+    const steps = playRandom(environment, episodes / 10, slice);
+    return (steps / (performance.now() - start)) * 1000;
+  }).sort((a, b) => a - b);
+  return Math.round(slices[5]!);
+}
+
 function secondsOf(run: () => void): number {
   const start = performance.now();
   run();
@@ -64,12 +74,7 @@ export function measureHousehold(episodes = 100_000): HouseholdSpeed {
   const environment = openHousehold();
   playRandom(environment, 5_000, 1);
   const before = residentMib();
-  // The median of slices: a slice that another process delayed does not count.
-  const slices = Array.from({ length: 10 }, (_, slice) => {
-    const start = performance.now();
-    const steps = playRandom(environment, episodes / 10, slice);
-    return (steps / (performance.now() - start)) * 1000;
-  }).sort((a, b) => a - b);
+  const speed = stepsPerSecond(environment, episodes);
   const growth = residentMib() - before;
   const env = environment.create() as Env;
   const tasks = environment.tasks("train");
@@ -81,7 +86,7 @@ export function measureHousehold(episodes = 100_000): HouseholdSpeed {
     for (let i = 0; i < resets; i++) env.clone();
   });
   return {
-    household_steps_per_s: Math.round(slices[5]!),
+    household_steps_per_s: speed,
     household_reset_us: (resetSeconds / resets) * 1e6,
     household_clone_us: (cloneSeconds / resets) * 1e6,
     household_rss_growth_mib: growth,

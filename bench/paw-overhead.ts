@@ -9,7 +9,8 @@
  * Measured in the paper's form (two steps of history, one sequence per step, so that observations
  * are appended) and in the merged form (whole history, one sequence per episode, which holds them
  * anyway). With `--form chat`, conversations against the merged form, both with PaW, interleaved.
- * Two models act differently, so episodes end after 6 steps, and times and tokens are per step.
+ * Two models act differently, so here the world takes the expert's action whatever they say, and
+ * episodes end after 6 steps: both read the same observations.
  *
  *   update_ratio       time of scoring, preparing and learning with PaW ÷ without
  *   observation_share  tokens trained on with PaW ÷ without, minus 1: the appended ones
@@ -20,10 +21,14 @@
  *   measure_share      time of measuring both gradients for the diagnostics ÷ time of the whole
  *                      update; here at each update, in a run every gradients.every updates;
  *                      excluded from the other numbers
- *   chat_ratio         time of the whole update per step, chat ÷ compact; no more than chat_tokens
+ *   chat_ratio         time of the whole update per step, chat ÷ compact; no more than chat_length
  *                      if a conversation costs its extra tokens and nothing else
  *   chat_cpu_ratio     the same in CPU time, for a machine that others use too
- *   chat_tokens        tokens trained on per step, chat ÷ compact
+ *   chat_rollout_ratio, chat_update_ratio
+ *                      the same of the rollout, and of scoring, preparing and learning
+ *   chat_length        tokens of whole episodes per step, chat ÷ compact
+ *   chat_tokens        tokens in the sequences trained on, which end at their last target
+ *   chat_sampled       tokens of the responses
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, loadavg, tmpdir } from "node:os";
@@ -32,7 +37,7 @@ import { parseArgs } from "node:util";
 import { laptop } from "../recipes/laptop.js";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
 import type { Engine } from "../src/engine/engine.js";
-import type { Environment } from "../src/envs/env.js";
+import type { Env, Environment, Teacher } from "../src/envs/env.js";
 import { openEnvironment } from "../src/envs/open.js";
 import { findEnvKind } from "../src/envs/registry.js";
 import { expertPolicy } from "../src/rollout/policies/expert.js";
@@ -61,6 +66,8 @@ const rounds = Number(options.rounds);
 
 const median = (numbers: readonly number[]): number =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
 /** Counts the seconds spent in calls. */
 function createMeter() {
@@ -116,6 +123,9 @@ interface Measured {
   readonly whole: number;
   readonly outside: number;
   readonly tokens: number;
+  /** Tokens of the policy's responses, and of whole episodes. */
+  readonly sampled: number;
+  readonly length: number;
 }
 
 type Loss = "cmae" | "off";
@@ -126,6 +136,17 @@ interface Trainer {
   close(): Promise<void>;
 }
 
+/** The same world, which takes the expert's action in place of any other. */
+function guided(env: Env, expert: Teacher): Env {
+  return new Proxy(env, {
+    get(target, name) {
+      if (name === "step") return () => target.step(expert(target));
+      const value = Reflect.get(target, name, target) as unknown;
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
 async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
   const folder = mkdtempSync(join(tmpdir(), "pawl-overhead-"));
   const config = trainConfig(findEnvKind(laptop.env.name)).parse({
@@ -133,7 +154,13 @@ async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
     prompt,
     groups: Number(options.groups),
     gradients: { every: 1 },
-    ...(short && { stepLimit: 6, invalidActionLimit: undefined, gradients: { every: 0 } }),
+    ...(short && {
+      stepLimit: 6,
+      invalidActionLimit: undefined,
+      gradients: { every: 0 },
+      // Corrections are as long as the teacher needs, which differs between the two.
+      corrections: { episodes: 0 },
+    }),
   });
   const environment = openEnvironment({ ...config.env, name: laptop.env.name });
   const style = promptStyle(environment.prompt, config.prompt);
@@ -174,7 +201,10 @@ async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
   // The time in each episode's world is measured; task lists count as the trainer's.
   const watchedEnvironment: Environment = {
     ...environment,
-    create: () => envMeter.watch(environment.create()),
+    create() {
+      const env = environment.create() as Env;
+      return envMeter.watch(short ? guided(env, environment.expert!) : env);
+    },
   };
 
   const once = async (loss: Loss, round: number): Promise<Measured> => {
@@ -208,8 +238,12 @@ async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
     const all = (performance.now() - begin) / 1000;
     const { user, system } = process.cpuUsage(used);
     const { seconds, learnt, groups } = finished!;
+    const episodes = groups.flatMap((group) => group.episodes);
+    const steps = episodes.flatMap((one) => one.steps);
     return {
-      steps: groups.flatMap(({ episodes }) => episodes.flatMap((one) => one.steps)).length,
+      steps: steps.length,
+      sampled: sum(steps.map(({ sequence }) => sequence!.logprobs!.length)),
+      length: sum(episodes.map((one) => one.steps.at(-1)!.sequence!.ids.length)),
       cpu: (user + system) / 1e6,
       update: seconds.score + seconds.prepare + seconds.learn,
       rollout: seconds.rollout,
@@ -278,6 +312,10 @@ async function measureChat(): Promise<Record<string, number>> {
     chat_ratio: over(({ whole, steps }) => whole / steps),
     chat_cpu_ratio: over(({ cpu, steps }) => cpu / steps),
     chat_tokens: over(({ tokens, steps }) => tokens / steps),
+    chat_length: over(({ length, steps }) => length / steps),
+    chat_sampled: over(({ sampled, steps }) => sampled / steps),
+    chat_rollout_ratio: over(({ rollout, steps }) => rollout / steps),
+    chat_update_ratio: over(({ update, steps }) => update / steps),
   };
 }
 

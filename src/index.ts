@@ -28,7 +28,7 @@ export {
   isAgentEnvironment,
 } from "./agents/agent-environment.js";
 export { type AgentPolicyOptions, agentPolicy } from "./agents/agent-policy.js";
-export { type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
+export { type ModelSource, type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
 export type {
   ChatAnswer,
   ChatCall,
@@ -36,6 +36,7 @@ export type {
   ChatSession,
   Sampler,
 } from "./agents/chat.js";
+export { type SessionEndpoint, sessionEndpoint } from "./agents/endpoint/session-endpoint.js";
 export {
   createSession,
   type RecordedCall,
@@ -96,6 +97,9 @@ export {
 export { defineTaskEnv, type TaskWorld } from "./envs/tasks/task-env.js";
 export type { GivenTask, TaskRecord, TaskSource } from "./envs/tasks/task-record.js";
 export type { RemoteToolEnv, ToolEnv, ToolEnvironment, ToolExpert } from "./envs/tool-env.js";
+export { type ToolSet, toolSet } from "./envs/tool-set.js";
+export type { AiTool, AiTools } from "./envs/tool-tasks/ai-tools.js";
+export { defineTools, type ToolsWorld } from "./envs/tool-tasks/define-tools.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
 export type { LoadedPlugin } from "./loaded-plugins.js";

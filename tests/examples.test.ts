@@ -8,6 +8,9 @@ const jiti = join("node_modules", "jiti", "lib", "jiti-cli.mjs");
 
 /** What each example must print. */
 const prints: Readonly<Record<string, RegExp>> = {
+  "agent.ts": /^$/,
+  "openai-agent.ts": /^$/,
+  "ai-sdk-desk.ts": /The case is closed, as the rules demand\.\nreward: 1/,
   "chat-model.ts": /train\/0 \[ 'step-limit', 'step-limit' \]/,
   "engine.ts": /The pawl lets the wheel turn one way only\./,
   "own-environment.ts": /^$/,
@@ -17,6 +20,7 @@ const prints: Readonly<Record<string, RegExp>> = {
   "own-policy.ts": /16 episodes, \d+ different actions/,
   "rollout.ts": /random[\s\S]*expert \{\s*success: 1,/,
   "run-folder.ts": /done \{[\s\S]*episodes: 6/,
+  "typescript-tools.ts": /^$/,
   "tokenizer.ts": /observation +observation/,
 };
 

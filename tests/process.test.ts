@@ -3,6 +3,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_pr
 import { existsSync, mkdtempSync, readFileSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { beforeEach, describe, expect, it } from "vitest";
 
 const cli = join(process.cwd(), "dist/src/cli/main.js");
@@ -32,7 +33,7 @@ async function startLong(): Promise<{ child: ChildProcess; ended: Promise<number
   const records = join(out, "episodes.jsonl.gz");
   for (let waited = 0; !existsSync(records) || statSync(records).size < 20_000; waited += 20) {
     if (waited > 20_000) throw new Error("the rollout recorded nothing in 20 s");
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await setTimeout(20);
   }
   return { child, ended };
 }
@@ -40,6 +41,27 @@ async function startLong(): Promise<{ child: ChildProcess; ended: Promise<number
 const manifest = () => JSON.parse(readFileSync(join(out, "manifest.json"), "utf8"));
 const pawl = (...args: string[]) =>
   spawnSync(process.execPath, [cli, ...args], { encoding: "utf8" });
+
+describe.skipIf(windows)("a training", () => {
+  it("ends at once, by the signal, at the second Ctrl-C, while the model computes", async () => {
+    const child = spawn(process.execPath, [cli, "train", "--quick", "--out", out]);
+    const ended = new Promise((resolve) => child.on("exit", (_, signal) => resolve(signal)));
+    let stderr = "";
+    const learning = new Promise<void>((resolve) => {
+      child.stderr!.on("data", (chunk: Buffer) => {
+        stderr += chunk.toString();
+        if (stderr.includes("warm start")) resolve();
+      });
+    });
+    await Promise.race([learning, ended]);
+    await setTimeout(1000);
+    child.kill("SIGTERM");
+    await setTimeout(5);
+    child.kill("SIGTERM");
+    expect(await ended, stderr).toBe("SIGTERM");
+    expect(stderr).not.toContain("terminate called");
+  });
+});
 
 describe.skipIf(windows)("a rollout", () => {
   it("stopped by Ctrl-C keeps what was finished and says so", async () => {

@@ -23,6 +23,7 @@ import paperWebshopGigpo from "../recipes/paper-webshop-gigpo.js";
 import paperWebshopPpo from "../recipes/paper-webshop-ppo.js";
 import paperWebshopRloo from "../recipes/paper-webshop-rloo.js";
 import paperWorldModel from "../recipes/paper-world-model.js";
+import { scienceworld } from "../recipes/scienceworld.js";
 import { warmStart } from "../recipes/warm-start.js";
 import { jobsOf } from "../src/bench/matrix.js";
 import { comparisonOptions } from "../src/bench/options.js";
@@ -111,6 +112,11 @@ it("every recipe of a paper is listed beside its table", () => {
   const listed = readFileSync("docs/papers.md", "utf8");
   const files = readdirSync("recipes").filter((file) => file.startsWith("paper-"));
   expect(files.filter((file) => !listed.includes(`recipes/${file}`))).toEqual([]);
+});
+
+it("scienceworld is accepted by the schema of training", () => {
+  const config = trainConfig(findEnvKind("scienceworld")).parse(scienceworld);
+  expect(config.env).toMatchObject({ simplifications: ["easy"], reward: "score", processes: 2 });
 });
 
 it("warm-start is accepted by the schemas of both its parts", () => {

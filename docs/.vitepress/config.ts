@@ -32,7 +32,7 @@ export default defineConfig({
         items: [
           page("Your first agent", "/tutorials/first-agent"),
           page("Your own environment", "/tutorials/own-environment"),
-          page("Your own agent", "/tutorials/own-agent"),
+          page("Train your own agent", "/tutorials/own-agent"),
           page("Train a real model", "/tutorials/real-model"),
           page("From laptop to GPU", "/tutorials/laptop-to-gpu"),
         ],
@@ -42,6 +42,8 @@ export default defineConfig({
         items: [
           page("Settings and resuming", "/settings"),
           page("Where models come from", "/models"),
+          page("Agents", "/agents"),
+          page("Policies", "/policies"),
           page("Prompts and conversations", "/prompts"),
           page("Advantages and the critic", "/advantages"),
           page("World models", "/world-models"),

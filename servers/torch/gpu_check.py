@@ -203,10 +203,11 @@ def _check_sampling(engine: Engine) -> dict[str, tuple[float, float]]:
             drawn = engine.score(cool, reference=False, entropies=False, values=False).logprobs[mask]
             tempered = max(tempered, float((drawn - torch.tensor(row.sampled_logprobs)).abs().max()))
             worst, mean, count = max(worst, float(gap.max())), mean + float(gap.sum()), count + len(gap)
-    # In 16 bits a draw may fall on the other side of a border when the order of the batch changes.
+    # In 16 bits a draw may fall on the other side of a border when the order of the batch changes, or
+    # when what was kept of a prompt is read from pages.
     changes = sum(changed) / len(changed)
     return {
-        "samples_changed": (changes, 0.25), "sampling_gap_max": (worst, 0.05), "sampling_gap_mean": (mean / count, 0.01),
+        "samples_changed": (changes, 0.4), "sampling_gap_max": (worst, 0.05), "sampling_gap_mean": (mean / count, 0.01),
         "sampling_gap_tempered": (tempered, 0.06),
     }  # fmt: skip
 

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 from urllib.parse import urlsplit
 
 import torch
@@ -33,6 +33,8 @@ SHAPE: Json = {
     "tie_word_embeddings": True,
 }  # fmt: skip
 TINY = {**SHAPE, "vocab_size": 512, "hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
+# Less than a run takes by itself.
+LITTLE_GIB = 6
 GROUPS, MEMBERS, TURNS, RESPONSE, OBSERVATION, FIRST = 16, 8, 30, 8, 32, 300
 
 
@@ -68,7 +70,7 @@ class Client:
         for turn in range(self.turns):
             requests = [
                 {
-                    "prompt": packed(text, "int64"), "num_samples": 1, "continued": True,
+                    "prompt": packed(text, "int32"), "num_samples": 1, "continued": True,
                     "sampling_params": {"max_tokens": RESPONSE, "seed": 1000 * turn + i, "temperature": 1.0},
                 }
                 for i, text in enumerate(texts)
@@ -84,9 +86,9 @@ class Client:
         """Learns all episodes as they are, and steps; returns seconds."""
         data = [
             {
-                "model_input": packed(text[:-1], "int64"),
+                "model_input": packed(text[:-1], "int32"),
                 "loss_fn_inputs": {
-                    "target_tokens": packed(text[1:], "int64"),
+                    "target_tokens": packed(text[1:], "int32"),
                     "weights": packed([1e-6] * (len(text) - 1), "float32"),
                 },
             }
@@ -101,7 +103,7 @@ class Client:
 
 def packed(numbers: list[Any], dtype: str) -> Json:
     """A list of numbers as the server takes it."""
-    data = struct.pack(f"{len(numbers)}{'q' if dtype == 'int64' else 'f'}", *numbers)
+    data = struct.pack(f"{len(numbers)}{'i' if dtype == 'int32' else 'f'}", *numbers)
     return {"base64": base64.b64encode(data).decode(), "dtype": dtype, "shape": [len(numbers)]}
 
 
@@ -152,7 +154,7 @@ def used_bytes() -> int:
     return total - free
 
 
-def side_by_side(count: int, folder: Path, shape: Json, episodes: tuple[int, int, int]) -> Json:
+def side_by_side(count: int, folder: Path, shape: Json, episodes: tuple[int, int, int], options: Sequence[str] = ()) -> Json:
     """So many servers, each with a run."""
     servers: list[subprocess.Popen[str]] = []
     context = multiprocessing.get_context("spawn")
@@ -160,7 +162,7 @@ def side_by_side(count: int, folder: Path, shape: Json, episodes: tuple[int, int
     with Watch() as watch:
         try:
             for i in range(count):
-                command = [sys.executable, str(SERVE), "--model", str(folder), "--name", "small", "--checkpoints", str(folder / f"checkpoints-{i}")]
+                command = [sys.executable, str(SERVE), "--model", str(folder), "--name", "small", "--checkpoints", str(folder / f"checkpoints-{i}"), *options]
                 servers.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
             urls = [json.loads(server.stdout.readline())["listening"] for server in servers]
             clients = [context.Process(target=play, args=(url, shape["vocab_size"], episodes, barrier, found)) for url in urls]
@@ -181,6 +183,19 @@ def side_by_side(count: int, folder: Path, shape: Json, episodes: tuple[int, int
     }  # fmt: skip
 
 
+def tight(folder: Path, shape: Json, episodes: tuple[int, int, int]) -> dict[str, Json]:
+    """One run with less memory than it would take: by the server's own limit, and on a GPU that is nearly full."""
+    found = {"limited": side_by_side(1, folder, shape, episodes, ["--memory", str(LITTLE_GIB)])}
+    free, _ = torch.cuda.mem_get_info()
+    others = torch.empty(int(free - LITTLE_GIB * 2**30), dtype=torch.uint8, device="cuda")
+    found["full"] = side_by_side(1, folder, shape, episodes)
+    del others
+    torch.cuda.empty_cache()
+    for label, fields in found.items():
+        print(label, json.dumps(fields), file=sys.stderr, flush=True)
+    return found
+
+
 def small_section(bench: Optional[Any] = None) -> Json:
     """One run alone, six and nine side by side."""
     gpu = torch.cuda.is_available()
@@ -194,6 +209,9 @@ def small_section(bench: Optional[Any] = None) -> Json:
             found = side_by_side(count, folder, shape, episodes)
             fields.update({f"small_{key}".replace("SIDE", label): value for key, value in found.items()})
             print(json.dumps(found), file=sys.stderr, flush=True)
+        if gpu:
+            for label, found in tight(folder, shape, episodes).items():
+                fields.update({f"small_{key}".replace("SIDE", f"_{label}"): value for key, value in found.items()})
     if fields["small_act_s"]:
         fields["small_act_six_ratio"] = round(fields["small_act_six_s"] / fields["small_act_s"], 2)
     return fields

@@ -46,6 +46,10 @@ def main() -> None:
         torch.set_num_threads(arguments.threads or 4)
     if cuda and arguments.dtype == "float32":
         sys.exit("--dtype float32 is only for CPUs: on a GPU, attention runs in 16 bits (weights and sums have 32); leave it out")
+    if arguments.memory is not None and not cuda:
+        sys.exit("--memory is for GPUs, and there is none here; leave it out")
+    if arguments.memory is not None and not 1 <= arguments.memory < float("inf"):
+        sys.exit(f"--memory {arguments.memory:g}: expected at least 1 GiB, of which CUDA itself takes 0.8")
     try:
         config = None if arguments.model is None else read_config(arguments.model)
     except ValueError as error:

@@ -37,13 +37,23 @@ export function registerAgent(agent: Agent, name: string): EnvKind {
   return findEnvKind(name);
 }
 
+/** Kinds of environments that are agents. */
+const kinds = new WeakSet<EnvKind>();
+
+/** Whether a kind of environment is an agent. */
+export function isAgentKind(kind: EnvKind): boolean {
+  return kinds.has(kind);
+}
+
 function kindOf(name: string, agent: () => Agent): EnvKind {
-  return {
+  const kind: EnvKind = {
     name,
     summary: "an agent's own program",
     options: z.strictObject({}),
     open: () => openAgent(agent(), name),
   };
+  kinds.add(kind);
+  return kind;
 }
 
 function openAgent(agent: Agent, name: string): AgentEnvironment {

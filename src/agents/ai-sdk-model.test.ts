@@ -82,6 +82,16 @@ describe("a program of the AI SDK", () => {
     await expectExact(session);
   });
 
+  it("may have its model straight from an engine, one for each conversation", async () => {
+    const source = { engine, tokenizer: hermes, maxTokens: 128, temperature: 0.3 };
+    const models = [1, 2].map((seed) => pawlModel({ ...source, seed }, "taught"));
+    const common = { tools: { look: looking }, stopWhen: stepCountIs(TURNS + 2), prompt: question };
+    const answers = await Promise.all(models.map((model) => generateText({ model, ...common })));
+    expect(answers.map(({ text }) => text)).toEqual(["enough", "enough"]);
+    expect(answers[0]!.response.modelId).toBe("taught");
+    for (const { session } of models) await expectExact(session);
+  });
+
   it("streams the same answers", async () => {
     const [whole, streamed] = [start(), start()];
     const common = { tools: { look: looking }, stopWhen: stepCountIs(TURNS + 2), prompt: question };

@@ -3,10 +3,13 @@
  * program built on it is trained as it is. Answers are sampled whole; a stream passes on their
  * parts.
  */
+import type { Engine } from "../engine/engine.js";
+import type { Tokenizer } from "../text/tokenizer.js";
 import { requestOf } from "./ai-sdk-request.js";
 import type { AnswerPart, ModelCall, ModelResult, StreamPart } from "./ai-sdk-types.js";
-import type { ChatAnswer } from "./chat.js";
-import type { RecordedSession } from "./session.js";
+import { createBatcher } from "./batcher.js";
+import type { ChatAnswer, Sampler } from "./chat.js";
+import { createSession, type RecordedSession } from "./session.js";
 
 /** A language model for the AI SDK. */
 export interface PawlModel {
@@ -20,8 +23,23 @@ export interface PawlModel {
   doStream(call: ModelCall): Promise<{ stream: ReadableStream<StreamPart> }>;
 }
 
-/** The model of a session; `modelId` names it in the SDK's results. */
-export function pawlModel(session: RecordedSession, modelId = "policy"): PawlModel {
+/** An engine with its tokenizer, to be used as it is. */
+export interface ModelSource {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  /** The longest answer in tokens (default: 1024). */
+  readonly maxTokens?: number;
+  /** Where a call does not say (default: 1). */
+  readonly temperature?: number;
+  readonly seed?: number;
+}
+
+/**
+ * The model of a session, or of an engine in a session of its own; `modelId` names it in the SDK's
+ * results. A session keeps its calls, so each episode or conversation has a model of its own.
+ */
+export function pawlModel(source: RecordedSession | ModelSource, modelId = "policy"): PawlModel {
+  const session = "ask" in source ? source : sessionOf(source);
   const doGenerate: PawlModel["doGenerate"] = async (call) => {
     const { request, warnings } = requestOf(call, session.options.fixed === true);
     return { ...resultOf(await session.ask(request, call.abortSignal)), warnings };
@@ -45,6 +63,20 @@ export function pawlModel(session: RecordedSession, modelId = "policy"): PawlMod
       };
     },
   };
+}
+
+const batchers = new WeakMap<Engine, Sampler>();
+
+/** A session over an engine, which all its sessions ask through one queue. */
+function sessionOf(source: ModelSource): RecordedSession {
+  const { engine, tokenizer, maxTokens = 1024, temperature = 1, seed = 0 } = source;
+  const sampler = batchers.get(engine) ?? createBatcher(engine);
+  batchers.set(engine, sampler);
+  const { maxContext } = engine.capabilities;
+  return createSession({
+    ...{ sampler, tokenizer, maxContext, seed },
+    sampling: { maxTokens, temperature },
+  });
 }
 
 const REASONS = { stop: "stop", length: "length", calls: "tool-calls" } as const;

@@ -87,6 +87,7 @@ export function createSession(options: SessionOptions): RecordedSession {
   const { sampler, tokenizer, maxContext, seed, sampling, fixed = false } = options;
   const form = options.callForm ?? callFormOf(tokenizer.chatTemplate);
   const calls: OpenCall[] = [];
+  const toolsOf = new Map<OpenCall, string>();
   const seeds = new Map<number, number>();
   let asked = 0;
   let limit: RecordedSession["limit"];
@@ -102,7 +103,7 @@ export function createSession(options: SessionOptions): RecordedSession {
     let best: OpenCall | undefined;
     for (const call of calls) {
       const said = messages[call.messages.length];
-      if (said === undefined || toolsKey(call.tools) !== tools) continue;
+      if (said === undefined || toolsOf.get(call) !== tools) continue;
       if (best !== undefined && call.messages.length < best.messages.length) continue;
       if (isSameMessage(answerMessage(call.answer), said) && beginsWith(messages, call.messages))
         best = call;
@@ -201,6 +202,7 @@ export function createSession(options: SessionOptions): RecordedSession {
       };
       call.sequence = answeredSequence(call);
       calls.push(call);
+      toolsOf.set(call, toolsKey(tools));
       calls.sort((a, b) => a.index - b.index);
       return answer;
     },

@@ -6,6 +6,7 @@ import { completeCommand, completion } from "./completion.js";
 import { envCheck } from "./env-check.js";
 import { envInfo } from "./env-info.js";
 import { envList } from "./env-list.js";
+import { envMake } from "./env-make.js";
 import { envNew } from "./env-new.js";
 import { envPrompt } from "./env-prompt.js";
 import { envReplay } from "./env-replay.js";
@@ -23,6 +24,7 @@ import { runs } from "./runs.js";
 import { rwml } from "./rwml.js";
 import { serveRetriever } from "./serve.js";
 import { serveEngine } from "./serve-engine.js";
+import { serveMcp } from "./serve-mcp.js";
 import { serveModel } from "./serve-model.js";
 import { show } from "./show.js";
 import { train } from "./train.js";
@@ -57,6 +59,7 @@ export const commands: readonly Command[] = [
   envList,
   envInfo,
   envNew,
+  envMake,
   envPrompt,
   envCheck,
   envReplay,
@@ -72,6 +75,7 @@ export const commands: readonly Command[] = [
   serveEngine,
   serveModel,
   serveRetriever,
+  serveMcp,
   completion,
   completeCommand(() => commands),
 ];

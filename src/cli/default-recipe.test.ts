@@ -26,6 +26,7 @@ describe("pawl train --env NAME", () => {
   for (const [name, more] of [
     ["webshop", ["--env.products", "40"]],
     ["search", ["--env.size", "40"]],
+    ["desk", []],
   ] as const)
     it(`trains in ${name} with its own recipe`, async () => {
       const out = join(parent, name);
@@ -63,15 +64,18 @@ describe("pawl train --env NAME", () => {
   });
 });
 
-it.each(["household", "webshop", "search", "alfworld"])("the recipe of %s is one", (name) => {
-  const schema = trainConfig(findEnvKind(name));
-  const config = resolveConfig(schema, { layers: [recipeOf(name, () => undefined)], flags: [] });
-  expect(config.env.name).toBe(name);
-  if (name === "alfworld") return;
-  const environment = openEnvironment({ ...config.env, name });
-  checkConfig(config, environment);
-  expect(environment[config.warmStart.teacher]).toBeTypeOf("function");
-});
+it.each(["household", "webshop", "search", "alfworld", "desk"])(
+  "the recipe of %s is one",
+  (name) => {
+    const schema = trainConfig(findEnvKind(name));
+    const config = resolveConfig(schema, { layers: [recipeOf(name, () => undefined)], flags: [] });
+    expect(config.env.name).toBe(name);
+    if (name === "alfworld") return;
+    const environment = openEnvironment({ ...config.env, name });
+    checkConfig(config, environment);
+    expect(environment[config.warmStart.teacher]).toBeTypeOf("function");
+  },
+);
 
 describe("a user's own environment", () => {
   const household = findEnvKind("household");

@@ -1,7 +1,9 @@
 /** Default settings: a recipe for each environment. */
 import { alfworld } from "../../recipes/alfworld.js";
+import { desk } from "../../recipes/desk.js";
 import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
+import { scienceworld } from "../../recipes/scienceworld.js";
 import { search } from "../../recipes/search.js";
 import { webshop } from "../../recipes/webshop.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
@@ -18,7 +20,9 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   household: { path: "recipes/laptop.ts", content: laptop },
   alfworld: { path: "recipes/alfworld.ts", content: alfworld },
   webshop: { path: "recipes/webshop.ts", content: webshop },
+  scienceworld: { path: "recipes/scienceworld.ts", content: scienceworld },
   search: { path: "recipes/search.ts", content: search },
+  desk: { path: "recipes/desk.ts", content: desk },
 };
 
 /** The recipe of the given environment; a file is a complete description and replaces it. */

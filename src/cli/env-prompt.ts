@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { EnvError, type Environment } from "../envs/env.js";
+import { EnvError, type Environment, isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { fetchModel } from "../models/fetch-model.js";
@@ -157,7 +157,8 @@ async function take(run: EpisodeRun, { expert }: Environment, steps: number): Pr
   for (let at = 0; at < steps; at++) {
     if (run.episode !== undefined) return at;
     const situation = run.situation();
-    const canAct = "clone" in situation.env && expert !== undefined;
+    const prepared = !isRemote(situation.env) || situation.env.prepareTeacher !== undefined;
+    const canAct = prepared && expert !== undefined;
     if (!canAct && (situation.admissible ?? []).length === 0) return at;
     const policy = canAct ? expertPolicy(expert) : randomPolicy();
     const [reply] = await policy.act([situation]);

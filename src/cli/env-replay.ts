@@ -36,7 +36,9 @@ export const envReplay = defineCommand({
     }
     const data = config.data === undefined ? {} : { data: config.data };
     const environment = openEnvironment({ ...config.env, ...data, name });
-    const { traces, states, mismatches } = await replayFile(environment, config.file);
+    const result = await replayFile(environment, config.file);
+    const { traces, states, mismatches, notes = [] } = result;
+    for (const note of notes) print(io, note);
     for (const mismatch of mismatches.slice(0, SHOWN)) printMismatch(mismatch, io);
     if (mismatches.length > SHOWN) print(io, `… and ${mismatches.length - SHOWN} more\n`);
     print(io, `traces ${traces}, states ${states}, mismatches ${mismatches.length}`);

@@ -9,7 +9,7 @@ import { defaultRunFolder } from "../runs/run-folder.js";
 import { promptOptions, promptStyle } from "../text/prompt.js";
 import { checkAgentPrompt } from "../train/agent-checks.js";
 import { evaluationTasks } from "../train/evaluate.js";
-import { agentOption, refuseAgentInFile } from "./agent-option.js";
+import { agentBase, agentOption, refuseAgentInFile } from "./agent-option.js";
 import { createAsker } from "./asker.js";
 import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -51,7 +51,7 @@ export const evaluate = defineCommand({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
     }),
-  base: settingsOfCheckpoint,
+  base: (given) => settingsOfCheckpoint(given) ?? agentBase(given),
   examples: [
     ["pawl eval --checkpoint runs/…", "the trained agent on all tasks of valid_seen"],
     [

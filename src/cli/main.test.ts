@@ -46,7 +46,7 @@ describe("help", () => {
 describe("wrong usage", () => {
   it.each([
     [["rolout"], 'unknown command "rolout". Did you mean "rollout"?'],
-    [["env"], "pawl env needs one of: list, info, new, prompt, check, replay"],
+    [["env"], "pawl env needs one of: list, info, new, make, prompt, check, replay"],
     [["rollout", "--grups", "3"], 'unknown option --grups. Did you mean "--groups"?'],
     [["rollout", "--env", "housolde"], 'There is no environment "housolde"'],
     [["rollout", "--split", "trian"], 'household has no split "trian"'],
@@ -270,6 +270,7 @@ describe("completion", () => {
       "check",
       "info",
       "list",
+      "make",
       "new",
       "prompt",
       "replay",

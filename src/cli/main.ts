@@ -192,8 +192,13 @@ function startedDirectly(): boolean {
 if (startedDirectly()) {
   const controller = new AbortController();
   const stop = (signal: NodeJS.Signals): void => {
-    // The second Ctrl-C does not wait for anything.
-    if (controller.signal.aborted) process.exit(exitCodes.interrupted);
+    // The second Ctrl-C does not wait for anything. The signal itself ends the process: `exit`
+    // would tear down ONNX Runtime in the middle of its work, which aborts with a C++ error.
+    if (controller.signal.aborted) {
+      process.emit("exit", exitCodes.interrupted);
+      process.removeAllListeners(signal);
+      process.kill(process.pid, signal);
+    }
     controller.abort(new Error(`stopped by ${signal}`));
   };
   process.on("SIGINT", stop);

@@ -2,7 +2,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { createRandom, mixSeed, type Random } from "../random.js";
 import { boundedEnv } from "./bounded-env.js";
-import type { Env, Environment, RemoteEnv, StepResult, Task } from "./env.js";
+import {
+  type Env,
+  type Environment,
+  isRemote,
+  type RemoteEnv,
+  type StepResult,
+  type Task,
+} from "./env.js";
 import type { EnvLimits } from "./limits.js";
 
 /** How thoroughly to check. */
@@ -77,14 +84,17 @@ export async function closing<T>(env: AnyEnv, use: (env: AnyEnv) => Promise<T>):
   try {
     return await use(env);
   } finally {
-    if ("close" in env) await env.close();
+    if (isRemote(env)) await env.close();
   }
 }
 
+/** The worlds behind those with limits, which are what their teachers know. */
+const behind = new WeakMap<AnyEnv, AnyEnv>();
+
 /** A world that answers later, with the limits on its time: a check must not wait for ever. */
 export function withinLimits(env: AnyEnv, limits: EnvLimits): AnyEnv {
-  if (!("close" in env)) return env;
-  return {
+  if (!isRemote(env)) return env;
+  const bounded: RemoteEnv = {
     get goal() {
       return env.goal;
     },
@@ -93,8 +103,20 @@ export function withinLimits(env: AnyEnv, limits: EnvLimits): AnyEnv {
     },
     ...(env.admissibleActions && { admissibleActions: () => env.admissibleActions!() }),
     ...(env.initialContext && { initialContext: () => env.initialContext!() }),
+    ...(env.clone && {
+      clone: async () => withinLimits(await env.clone!(), limits) as RemoteEnv,
+    }),
     ...(boundedEnv(env, limits) as RemoteEnv),
   };
+  behind.set(bounded, env);
+  return bounded;
+}
+
+/** What the expert would do. */
+export async function askExpert(setup: Setup, env: AnyEnv): Promise<string> {
+  const world = behind.get(env) ?? env;
+  if (isRemote(world)) await world.prepareTeacher?.();
+  return setup.environment.expert!(world);
 }
 
 /** The current visible state of an environment. */
@@ -108,11 +130,19 @@ export function viewOf(env: AnyEnv): View {
 }
 
 /** An action to play with; undefined if there is none. */
-export function chooseAction(setup: Setup, env: AnyEnv, random: Random): string | undefined {
+export async function chooseAction(
+  setup: Setup,
+  env: AnyEnv,
+  random: Random,
+): Promise<string | undefined> {
   const listed = env.admissibleActions?.() ?? setup.actions;
   if (listed.length > 0) return random.pick(listed);
-  const { expert } = setup.environment;
-  return expert !== undefined && "clone" in env ? expert(env) : setup.invalidActions[0];
+  return hasExpert(setup, env) ? askExpert(setup, env) : setup.invalidActions[0];
+}
+
+/** Whether there is an expert for worlds that can be copied. */
+function hasExpert({ environment }: Setup, env: AnyEnv): boolean {
+  return environment.expert !== undefined && env.clone !== undefined;
 }
 
 /** Plays an episode at random and records everything visible. */
@@ -122,7 +152,7 @@ export async function play(setup: Setup, env: AnyEnv, task: Task, seed: number):
   const firstView = viewOf(env);
   const steps: TraceStep[] = [];
   while (steps.length < setup.steps && steps.at(-1)?.result.done !== true) {
-    const action = chooseAction(setup, env, random);
+    const action = await chooseAction(setup, env, random);
     if (action === undefined) break;
     const result = await env.step(action);
     steps.push({ action, result, view: viewOf(env) });
@@ -188,13 +218,13 @@ export async function playToEnd(
   env: AnyEnv,
   task: Task,
 ): Promise<string[] | undefined> {
-  const { expert, stepLimit } = setup.environment;
+  const { stepLimit } = setup.environment;
   const random = createRandom(mixSeed(setup.seed, task.id));
   await env.reset(task, 0);
   const actions: string[] = [];
   while (actions.length < stepLimit) {
-    const byExpert = expert !== undefined && "clone" in env;
-    const action = byExpert ? expert(env) : chooseAction(setup, env, random);
+    const byExpert = hasExpert(setup, env);
+    const action = await (byExpert ? askExpert(setup, env) : chooseAction(setup, env, random));
     if (action === undefined) return undefined;
     actions.push(action);
     if ((await env.step(action)).done) return actions;
@@ -205,16 +235,17 @@ export async function playToEnd(
 /** Runs `use` on an environment in the middle of an episode that was recorded before. */
 export async function midway(
   setup: Setup,
-  use: (env: Env, trace: Trace, middle: number) => Promise<void>,
+  use: (env: AnyEnv, trace: Trace, middle: number) => Promise<void>,
 ): Promise<void> {
   for (const task of setup.tasks) {
     const trace = await playFresh(setup, task, 5);
     for (const share of [0, 0.3, 0.7]) {
       const middle = Math.floor(share * trace.steps.length);
-      const env = setup.environment.create() as Env;
-      env.reset(task, 5);
-      for (const { action } of trace.steps.slice(0, middle)) env.step(action);
-      await use(env, trace, middle);
+      await closing(setup.environment.create(), async (env) => {
+        await env.reset(task, 5);
+        for (const { action } of trace.steps.slice(0, middle)) await env.step(action);
+        await use(env, trace, middle);
+      });
     }
   }
 }

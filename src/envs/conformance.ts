@@ -9,6 +9,7 @@
 import { createRandom, mixSeed } from "../random.js";
 import { checkAdmissible, checkStep, checkText } from "./answers.js";
 import {
+  askExpert,
   chooseAction,
   closing,
   type EnvCheckOptions,
@@ -25,7 +26,7 @@ import {
   viewOf,
   withinLimits,
 } from "./conformance-play.js";
-import type { Env, Environment, StepResult, Task } from "./env.js";
+import type { Environment, StepResult, Task } from "./env.js";
 import { DEFAULT_LIMITS } from "./limits.js";
 
 export type { EnvCheckOptions } from "./conformance-play.js";
@@ -79,7 +80,7 @@ export function envChecks(given: Environment, options: EnvCheckOptions = {}): re
   if (probe.admissibleActions !== undefined) {
     checks.push(["lists admissible actions sorted and once", sortsAdmissible]);
   }
-  if ("clone" in probe) {
+  if (probe.clone !== undefined) {
     checks.push(
       ["clones exactly", clonesExactly],
       ["keeps clones independent", clonesIndependently],
@@ -125,7 +126,7 @@ async function answersWell(setup: Setup): Promise<void> {
         const random = createRandom(mixSeed(setup.seed, "answers", task.id));
         for (let done = false; steps < setup.steps && !done; steps++) {
           checkAdmissible(env.admissibleActions?.());
-          const action = chooseAction(setup, env, random);
+          const action = await chooseAction(setup, env, random);
           if (action === undefined) break;
           ({ done } = checkStep(await env.step(action), limits));
         }
@@ -278,49 +279,57 @@ async function sortsAdmissible(setup: Setup): Promise<void> {
 
 async function clonesExactly(setup: Setup): Promise<void> {
   await midway(setup, async (env, trace, middle) => {
-    const copy = env.clone();
-    same(viewOf(copy), viewOf(env), `task ${trace.task.id}, a clone after ${middle} steps`);
-    for (let i = middle; i < trace.steps.length; i++) {
-      await retrace(env, trace, `original cloned after ${middle} steps`, i, i + 1);
-      await retrace(copy, trace, `clone made after ${middle} steps`, i, i + 1);
-    }
+    await closing(await env.clone!(), async (copy) => {
+      same(viewOf(copy), viewOf(env), `task ${trace.task.id}, a clone after ${middle} steps`);
+      for (let i = middle; i < trace.steps.length; i++) {
+        await retrace(env, trace, `original cloned after ${middle} steps`, i, i + 1);
+        await retrace(copy, trace, `clone made after ${middle} steps`, i, i + 1);
+      }
+    });
   });
 }
 
 async function clonesIndependently(setup: Setup): Promise<void> {
   await midway(setup, async (env, trace, middle) => {
-    const stepped = env.clone();
-    const kept = env.clone();
-    const random = createRandom(mixSeed(setup.seed, "other way", trace.task.id, middle));
-    for (let i = 0; i < setup.steps; i++) {
-      const action = chooseAction(setup, stepped, random);
-      if (action === undefined || stepped.step(action).done) break;
-    }
-    await retrace(env, trace, "original, its clone stepped elsewhere", middle);
-    await retrace(kept, trace, "clone, its original stepped to the end", middle);
+    await closing(await env.clone!(), async (stepped) =>
+      closing(await env.clone!(), async (kept) => {
+        const random = createRandom(mixSeed(setup.seed, "other way", trace.task.id, middle));
+        for (let i = 0; i < setup.steps; i++) {
+          const action = await chooseAction(setup, stepped, random);
+          if (action === undefined || (await stepped.step(action)).done) break;
+        }
+        await retrace(env, trace, "original, its clone stepped elsewhere", middle);
+        await retrace(kept, trace, "clone, its original stepped to the end", middle);
+      }),
+    );
   });
 }
 
 async function carriesOutAdmissible(setup: Setup): Promise<void> {
   await midway(setup, async (env, trace, middle) => {
     for (const action of env.admissibleActions?.() ?? []) {
-      const { info, observation } = env.clone().step(action);
-      must(
-        info.valid,
-        `task ${trace.task.id}, after ${middle} steps: "${action}" is listed as admissible, ` +
-          `but was invalid: "${observation}"`,
-      );
+      await closing(await env.clone!(), async (copy) => {
+        const { info, observation } = await copy.step(action);
+        must(
+          info.valid,
+          `task ${trace.task.id}, after ${middle} steps: "${action}" is listed as admissible, ` +
+            `but was invalid: "${observation}"`,
+        );
+      });
     }
   });
 }
 
 async function expertSolves(setup: Setup): Promise<void> {
-  const { expert, stepLimit } = setup.environment;
+  const { stepLimit } = setup.environment;
   for (const task of setup.tasks) {
-    const env = setup.environment.create() as Env;
-    env.reset(task, 6);
-    let last: StepResult | undefined;
-    for (let i = 0; i < stepLimit && last?.done !== true; i++) last = env.step(expert!(env));
+    const last = await closing(setup.environment.create(), async (env) => {
+      let result: StepResult | undefined;
+      await env.reset(task, 6);
+      for (let i = 0; i < stepLimit && result?.done !== true; i++)
+        result = await env.step(await askExpert(setup, env));
+      return result;
+    });
     must(
       last?.info.success === true,
       `task ${task.id}: the expert did not succeed within ${stepLimit} steps; ` +

@@ -80,7 +80,16 @@ export interface Env extends EnvFacts {
 export interface RemoteEnv extends EnvFacts {
   reset(task: Task, seed?: number, signal?: AbortSignal): Promise<string>;
   step(action: string, signal?: AbortSignal): Promise<StepResult>;
+  /** An exact, independent copy in the current state, if one can be made; it may be slow. */
+  clone?(): Promise<RemoteEnv>;
+  /** Makes ready what the environment's teachers look at; called before they are asked. */
+  prepareTeacher?(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Whether a world answers later. */
+export function isRemote(env: Env | RemoteEnv): env is RemoteEnv {
+  return "close" in env;
 }
 
 /** Chooses the next action; may look at the true state of the world. */
@@ -104,6 +113,8 @@ export interface Environment {
   readonly whiteSpace?: "keep" | "collapse";
   /** Whether any text is an action, so that none is invalid, as where questions are answered. */
   readonly freeText?: boolean;
+  /** Most episodes at once; rollouts play larger batches in parts (default: any number). */
+  readonly parallel?: number;
   /** Limits on time and length (default: those of `limits.ts`); configurations set them. */
   readonly limits?: EnvLimits;
   /** What it tells the policy, and how; default: a neutral wording. */
@@ -124,8 +135,11 @@ export interface Environment {
    * A world as recorded in traces of the original system, if that differs from the policy's view.
    */
   traceWorld?(game: string): TraceWorld;
-  /** Compares recordings in a format other than that of traces. */
-  replayRecords?(records: readonly unknown[]): ReplayResult;
+  /** Compares recordings in a format other than that of traces; `texts` are the lines as written. */
+  replayRecords?(
+    records: readonly unknown[],
+    texts: readonly string[],
+  ): ReplayResult | Promise<ReplayResult>;
 }
 
 /** A kind of environment, as the registry lists it. */

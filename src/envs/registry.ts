@@ -1,10 +1,15 @@
 /** The kinds of environments that can be opened by name: the built-in ones and users' own. */
 import { didYouMean } from "../text/nearest.js";
 import { alfworld } from "./alfworld/alfworld.js";
+import { desk } from "./desk/desk.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
+import { mcp } from "./mcp/mcp.js";
+import { scienceworld } from "./scienceworld/scienceworld.js";
 import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
+import { tau } from "./tau/tau.js";
+import { textworld } from "./textworld/textworld.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -60,5 +65,10 @@ export function registerEnv(kind: EnvKind): void {
 registerEnv(household);
 registerEnv(alfworld);
 registerEnv(webshop);
+registerEnv(textworld);
 registerEnv(search);
+registerEnv(scienceworld);
 registerEnv(tasks);
+registerEnv(desk);
+registerEnv(mcp);
+registerEnv(tau);

@@ -34,7 +34,10 @@ export async function replayFile(environment: Environment, path: string): Promis
   const lines = await readLines(path);
   if (lines.length === 0) throw new EnvError(`${path} holds no trace: there is nothing to compare`);
   if (environment.replayRecords !== undefined) {
-    return environment.replayRecords(lines.map(({ json }) => json));
+    return environment.replayRecords(
+      lines.map(({ json }) => json),
+      lines.map(({ text }) => text),
+    );
   }
   const mismatches: Mismatch[] = [];
   let states = 0;
@@ -48,21 +51,26 @@ export async function replayFile(environment: Environment, path: string): Promis
   return { traces: lines.length, states, mismatches };
 }
 
-async function readLines(
-  path: string,
-): Promise<readonly { line: number; place: string; json: unknown }[]> {
+interface Line {
+  readonly line: number;
+  readonly place: string;
+  readonly text: string;
+  readonly json: unknown;
+}
+
+async function readLines(path: string): Promise<readonly Line[]> {
   const file = createReadStream(path);
   const bytes = path.endsWith(".gz") ? file.pipe(createGunzip()) : file;
   // A pipe does not propagate its source's errors.
   file.on("error", (error) => bytes.destroy(error));
-  const lines: { line: number; place: string; json: unknown }[] = [];
+  const lines: Line[] = [];
   let line = 0;
   try {
     const input = createInterface({ input: bytes, crlfDelay: Number.POSITIVE_INFINITY });
     for await (const text of input) {
       line++;
       const place = `${path}:${line}`;
-      if (text.trim() !== "") lines.push({ line, place, json: parseJson(text, place) });
+      if (text.trim() !== "") lines.push({ line, place, text, json: parseJson(text, place) });
     }
   } catch (error) {
     if (error instanceof EnvError) throw error;

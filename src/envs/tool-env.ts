@@ -19,6 +19,11 @@ import {
 /** What is said in calls instead of text. */
 interface Calls {
   tools(): readonly Tool[];
+  /**
+   * Whether the world looks at names and arguments itself, as an original does whose answers to
+   * wrong ones are part of it. Otherwise a call that does not fit never reaches it.
+   */
+  readonly checksCalls?: boolean;
   admissibleActions?(): readonly ToolCall[];
   irreversible?(call: ToolCall): boolean;
 }
@@ -54,6 +59,7 @@ function textEnv(env: ToolEnv | RemoteToolEnv, started = false): Env | RemoteEnv
     if (call === undefined)
       return 'Expected a tool call, {"tool": NAME, "arguments": {…}}, and got something else.';
     tools();
+    if (env.checksCalls) return call;
     const check = checks!.get(call.tool);
     const names = [...checks!.keys()];
     if (check === undefined)
@@ -70,7 +76,7 @@ function textEnv(env: ToolEnv | RemoteToolEnv, started = false): Env | RemoteEnv
     },
     tools,
     ...(env.admissibleActions && {
-      admissibleActions: () => env.admissibleActions!().map(callText).sort(),
+      admissibleActions: () => textsOf(env.admissibleActions!()),
     }),
     ...(env.irreversible && {
       irreversible: (action: string) => {
@@ -164,8 +170,26 @@ function refusal(observation: string): StepResult {
   return { observation, reward: 0, done: false, info: { valid: false, success: false } };
 }
 
-/** The check of each tool's arguments; tools that are none are refused by name. */
+const texts = new WeakMap<readonly ToolCall[], readonly string[]>();
+
+/** The calls as texts, sorted. A frozen list cannot change, so its texts are kept. */
+function textsOf(calls: readonly ToolCall[]): readonly string[] {
+  const made = texts.get(calls) ?? calls.map(callText).sort();
+  if (Object.isFrozen(calls)) texts.set(calls, made);
+  return made;
+}
+
+const known = new WeakMap<readonly Tool[], ReadonlyMap<string, SchemaCheck>>();
+
+/** The check of each tool's arguments, made once for a list that many worlds share. */
 function checksOf(tools: readonly Tool[]): ReadonlyMap<string, SchemaCheck> {
+  const made = known.get(tools) ?? makeChecks(tools);
+  known.set(tools, made);
+  return made;
+}
+
+/** Tools that are none are refused by name. */
+function makeChecks(tools: readonly Tool[]): ReadonlyMap<string, SchemaCheck> {
   const refuse = (message: string): never => {
     throw new EnvError(`tools(): ${message}`);
   };

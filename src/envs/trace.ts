@@ -27,4 +27,6 @@ export interface ReplayResult {
   /** How many states were compared. */
   readonly states: number;
   readonly mismatches: readonly Mismatch[];
+  /** What to know about the comparison, such as which version was compared. */
+  readonly notes?: readonly string[];
 }

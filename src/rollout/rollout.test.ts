@@ -369,9 +369,10 @@ describe("rollout", () => {
       ...environment,
       create(): RemoteEnv {
         const env = counter();
+        const { clone: _, ...facts } = env;
         open++;
         return {
-          ...env,
+          ...facts,
           reset: async (task) => env.reset(task),
           step: async (action) => env.step(action),
           close: async () => void open--,
@@ -385,4 +386,36 @@ describe("rollout", () => {
     expect(groups.every((group) => group.episodes.every((episode) => episode.success))).toBe(true);
     expect(open).toBe(0);
   });
+
+  it.each([
+    { concurrency: 1, batch: Number.POSITIVE_INFINITY },
+    { concurrency: 2, batch: Number.POSITIVE_INFINITY },
+    { concurrency: 9, batch: 1 },
+  ])(
+    "opens no more worlds than there is room for ($concurrency)",
+    async ({ concurrency, batch }) => {
+      let open = 0;
+      let most = 0;
+      const crowded: Environment = {
+        ...environment,
+        parallel: 3,
+        create(): RemoteEnv {
+          const env = counter();
+          const { clone: _, ...facts } = env;
+          open++;
+          most = Math.max(most, open);
+          return {
+            ...facts,
+            reset: async (task) => env.reset(task),
+            step: async (action) => env.step(action),
+            close: async () => void open--,
+          };
+        },
+      };
+      const policy = { ...scripted(() => "up"), batch };
+      const groups = await run(policy, { environment: crowded, concurrency, groupSize: 5 });
+      expect(groups.every(({ episodes }) => episodes.length === 5)).toBe(true);
+      expect(most).toBe(concurrency === 2 ? 2 : 3);
+    },
+  );
 });

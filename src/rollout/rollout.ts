@@ -102,7 +102,7 @@ export async function play(options: RolloutOptions): Promise<void> {
     }
   };
   try {
-    await Promise.all(Array.from({ length: options.concurrency ?? 1 }, worker));
+    await Promise.all(Array.from({ length: workersOf(options) }, worker));
   } finally {
     // When one worker fails, the others stop after their current batch.
     waiting.length = 0;
@@ -148,10 +148,16 @@ function planBatches(options: RolloutOptions): BatchQueue[] {
   );
   if (policy.sequential) return groups.map((plans) => plans.map((plan) => [plan]));
   const plans = groups.flat();
+  const { parallel = Number.POSITIVE_INFINITY } = environment;
+  const size = Math.min(policy.batch, Math.floor(parallel / workersOf(options)));
   const queues: BatchQueue[] = [];
-  for (let i = 0; i < plans.length; i += policy.batch)
-    queues.push([plans.slice(i, i + policy.batch)]);
+  for (let i = 0; i < plans.length; i += size) queues.push([plans.slice(i, i + size)]);
   return queues;
+}
+
+/** Batches played concurrently: no more than the environment has room for. */
+function workersOf({ concurrency = 1, environment }: RolloutOptions): number {
+  return Math.min(concurrency, environment.parallel ?? concurrency);
 }
 
 async function playQueue(

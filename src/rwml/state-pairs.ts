@@ -3,7 +3,7 @@
  * must separate. Right pairs: the same text with different spacing and case, and paraphrases. Wrong
  * pairs: one fact altered, the result of another action, and the observation of another moment.
  */
-import type { Env, Environment } from "../envs/env.js";
+import { type Env, type Environment, isRemote, type RemoteEnv } from "../envs/env.js";
 import { UserError } from "../errors.js";
 import { createRandom, mixSeed, type Random } from "../random.js";
 import { alter, paraphrase, respell } from "./rewording.js";
@@ -80,24 +80,31 @@ async function playMoments(
     try {
       await env.reset(task, mixSeed(seed, number));
       for (let step = 0; step < steps; step++) {
-        const action = chooseAction(environment, env as Env, random);
-        const otherwise = "clone" in env ? otherOutcome(env, action, random) : undefined;
+        const action = await chooseAction(environment, env, random);
+        const otherwise = await otherOutcome(env, action, random);
         const { observation, done } = await env.step(action);
         moments.push({ real: observation, ...(otherwise !== undefined && { otherwise }) });
         if (done) break;
       }
     } finally {
-      if ("close" in env) await env.close();
+      if (isRemote(env)) await env.close();
     }
   }
   return moments;
 }
 
 /** Mostly the expert's action, so that episodes make progress; otherwise any admissible action. */
-function chooseAction({ expert, name }: Environment, env: Env, random: Random): string {
+async function chooseAction(
+  { expert, name }: Environment,
+  env: Env | RemoteEnv,
+  random: Random,
+): Promise<string> {
   const admissible = env.admissibleActions?.() ?? [];
   const stray = admissible.length > 0 && random.next() < 0.3;
-  if (expert !== undefined && "clone" in env && !stray) return expert(env);
+  if (expert !== undefined && !stray) {
+    if (isRemote(env)) await env.prepareTeacher?.();
+    return expert(env);
+  }
   if (admissible.length === 0) {
     throw new UserError(
       `${name} has neither an expert nor a list of actions to choose from: it cannot be played here.`,
@@ -106,7 +113,18 @@ function chooseAction({ expert, name }: Environment, env: Env, random: Random): 
   return random.pick(admissible);
 }
 
-function otherOutcome(env: Env, action: string, random: Random): string | undefined {
+/** What another action would have led to, if the world can be copied and lists its actions. */
+async function otherOutcome(
+  env: Env | RemoteEnv,
+  action: string,
+  random: Random,
+): Promise<string | undefined> {
   const others = (env.admissibleActions?.() ?? []).filter((other) => other !== action);
-  return others.length === 0 ? undefined : env.clone().step(random.pick(others)).observation;
+  const copy = others.length === 0 ? undefined : await env.clone?.();
+  if (copy === undefined) return undefined;
+  try {
+    return (await copy.step(random.pick(others))).observation;
+  } finally {
+    if (isRemote(copy)) await copy.close();
+  }
 }

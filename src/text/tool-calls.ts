@@ -8,7 +8,16 @@
  */
 import type { ParsedResponse } from "./prompt-style.js";
 import { splitThought } from "./response.js";
-import { type CallForm, callText, isRecord, readCall, type Tool, type ToolCall } from "./tool.js";
+import {
+  argumentsText,
+  type CallForm,
+  callText,
+  isRecord,
+  readCall,
+  type Tool,
+  type ToolCall,
+} from "./tool.js";
+import { writtenMember } from "./written-json.js";
 
 /** The form that a chat template writes calls in; plain JSON if it does not say. */
 export function callFormOf(chatTemplate = ""): CallForm {
@@ -27,9 +36,10 @@ export function howToCall(form: CallForm): string {
 }
 
 /** The call as a model of this family writes it. */
-export function formatCall({ tool, arguments: values }: ToolCall, form: CallForm): string {
-  if (form === "llama") return JSON.stringify({ name: tool, parameters: values });
-  const call = JSON.stringify({ name: tool, arguments: values });
+export function formatCall(made: ToolCall, form: CallForm): string {
+  const key = form === "llama" ? "parameters" : "arguments";
+  const call = `{"name":${JSON.stringify(made.tool)},"${key}":${argumentsText(made)}}`;
+  if (form === "llama") return call;
   return form === "hermes" ? `<tool_call>\n${call}\n</tool_call>` : call;
 }
 
@@ -52,7 +62,9 @@ export function parseCall(
       response,
       `There is no tool ${name}. The tools are: ${tools.map((tool) => tool.name).join(", ")}.`,
     );
-  return { action: callText({ tool: name, arguments: given }), wellFormed: true };
+  const written = writtenMember(found.text, values === undefined ? "parameters" : "arguments");
+  const call = { tool: name, arguments: given, ...(written !== undefined && { written }) };
+  return { action: callText(call), wellFormed: true };
 }
 
 /** Writes an action the way a model of this family would; an action that is no call as it is. */
@@ -157,7 +169,9 @@ function malformed(response: string, problem: string): ParsedResponse {
   return { action, wellFormed: false, problem };
 }
 
-type Found = { readonly value: Record<string, unknown> } | { readonly problem: string };
+type Found =
+  | { readonly value: Record<string, unknown>; readonly text: string }
+  | { readonly problem: string };
 
 function taggedJson(response: string): Found {
   const { rest } = splitThought(response);
@@ -190,5 +204,5 @@ function readJson(text: string): Found {
     return { problem: `The call is not JSON: ${(error as Error).message}.` };
   }
   if (!isRecord(value)) return { problem: "The call should be a JSON object." };
-  return { value };
+  return { value, text };
 }

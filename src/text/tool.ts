@@ -1,4 +1,5 @@
 /** Tools: what an environment offers to be called, and a call of one. */
+import { writtenMember } from "./written-json.js";
 
 /** A tool that an agent may call. */
 export interface Tool {
@@ -12,6 +13,8 @@ export interface Tool {
 export interface ToolCall {
   readonly tool: string;
   readonly arguments: Readonly<Record<string, unknown>>;
+  /** The arguments as they were written, if that says more: `2.0` is not `2` to every tool. */
+  readonly written?: string;
 }
 
 /** The forms of calls (`tool-calls.ts`). */
@@ -21,8 +24,13 @@ export const callForms = ["hermes", "llama", "json"] as const;
 export type CallForm = (typeof callForms)[number];
 
 /** A call as an action is recorded: one line of JSON. */
-export function callText({ tool, arguments: values }: ToolCall): string {
-  return JSON.stringify({ tool, arguments: values });
+export function callText(call: ToolCall): string {
+  return `{"tool":${JSON.stringify(call.tool)},"arguments":${argumentsText(call)}}`;
+}
+
+/** The arguments of a call as JSON. */
+export function argumentsText({ arguments: values, written }: ToolCall): string {
+  return written ?? JSON.stringify(values);
 }
 
 /** The call that an action stands for; undefined if it is none. */
@@ -36,7 +44,8 @@ export function readCall(action: string): ToolCall | undefined {
   }
   const { tool, arguments: values } = value as Partial<ToolCall>;
   if (typeof tool !== "string" || !isRecord(values)) return undefined;
-  return { tool, arguments: values };
+  const written = writtenMember(action, "arguments");
+  return { tool, arguments: values, ...(written !== undefined && { written }) };
 }
 
 /** Whether a value is an object with names, not a list and not null. */

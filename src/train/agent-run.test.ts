@@ -106,6 +106,28 @@ describe("a run of an agent", () => {
     expect(numbersOf(part)).toEqual(lines);
   });
 
+  it("learns what is rewarded", async () => {
+    const learnt = await trainAgent({
+      name: "vowels",
+      tasks: { train: ["go", "on"].map((prompt) => ({ prompt })) },
+      run: async ({ prompt }, model) => (await generateText({ model, prompt })).text,
+      reward: ({ result }) => Number(/[aeiou]/.test(String(result))),
+      settings: {
+        ...settings,
+        ...{ updates: 15, groupSize: 16, maxTokens: 3, checkpointEvery: 15 },
+        model: { start: "tiny", maxContext: 64 },
+        optimizer: { learningRate: 2e-3 },
+        objective: { kl: 0 },
+        evaluation: { every: 0 },
+      },
+      folder: join(folder, "vowels"),
+    });
+    const success = numbersOf(learnt).flatMap((line) => line["train.success"] ?? []);
+    const mean = (values: readonly number[]) =>
+      values.reduce((sum, value) => sum + value, 0) / values.length;
+    expect(mean(success.slice(-3))).toBeGreaterThan(mean(success.slice(0, 3)) + 0.3);
+  });
+
   it("refuses settings that do not apply, before it starts", async () => {
     const refused = (more: object) =>
       trainAgent({ ...agent, settings: { ...settings, ...more }, folder: join(folder, "none") });

@@ -1,7 +1,7 @@
 /**
  * A world small enough for tests: one room of the household, and a model of it that is never wrong.
  */
-import type { Environment } from "../envs/env.js";
+import { type Environment, isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { parseBehaviours, playBehaviours } from "./behaviours.js";
 import type { WorldModel } from "./model.js";
@@ -59,7 +59,7 @@ export function oracleModel(environment: Environment, split: string): WorldModel
       queries.map(({ goal, firstObservation, context, turns, action }) => {
         const env = environment.create();
         const task = envs.get(`${goal}\n${firstObservation}\n${context}`)!;
-        if (!("clone" in env)) throw new Error("the oracle needs a world in this process");
+        if (isRemote(env)) throw new Error("the oracle needs a world in this process");
         env.reset(task);
         for (const turn of turns) env.step(turn.action);
         const { observation, done, info } = env.step(action);

@@ -7,6 +7,7 @@
  * copied, the real outcome is known, which gives the counts of prevented mistakes and of false
  * alarms.
  */
+import { isRemote } from "../envs/env.js";
 import { mixSeed } from "../random.js";
 import type { Policy, Reply, Situation } from "../rollout/policy.js";
 import type { PromptStyle } from "../text/prompt.js";
@@ -155,9 +156,9 @@ function record(counts: VerifierCounts, foreseen: boolean, truth: boolean | unde
   if (foreseen && !truth) counts.missed += 1;
 }
 
-/** Whether the action would reach the goal in the real world, if that can be copied. */
+/** Whether the action would reach the goal in the real world, if that can be copied at once. */
 function truthOf({ env }: Situation, action: string): boolean | undefined {
-  return "clone" in env ? env.clone().step(action).info.success : undefined;
+  return isRemote(env) ? undefined : env.clone().step(action).info.success;
 }
 
 /** The same situation after a veto: another sample, without the actions advised against. */

@@ -16,7 +16,7 @@ from .compiling import compile_rows
 from .model import Model
 from .output_head import product
 from .paged_attention import PagedAttention
-from .pages import PAGE, Pages
+from .pages import PAGE, Pages, page_tables
 
 # Decode steps between two checks of the results by the host.
 STEPS = {"cuda": 16, "cpu": 1}
@@ -45,7 +45,8 @@ class Decoder:
         device = pages.keys.device
         whole = lambda *shape, dtype=torch.int64: torch.zeros(shape, dtype=dtype, device=device)
         self.model, self.pages, self.rows, self.cuda_graphs = model, pages, rows, cuda_graphs
-        self.keys = pages.keys
+        # Counted, because holding on to the tensors would keep the memory of pages that have moved.
+        self.moves = pages.moves
         self.tokens, self.positions, self.steps, self.streams = whole(rows), whole(rows), whole(rows), whole(rows)
         self.temperatures, self.top_p = whole(rows, dtype=torch.float32), whole(rows, dtype=torch.float32)
         self.top_k = whole(rows)
@@ -63,6 +64,11 @@ class Decoder:
         self.width = width
         self.cut = False
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the pages have moved since: a CUDA graph still reads them where they were."""
+        return self.moves != self.pages.moves
+
     def set_rows(self, rows: Sequence[RowState]) -> None:
         """Sets the rows that are decoded from now on."""
         idle = RowState(0, 0, 0, 0, 1.0, 0, 1.0, ())
@@ -77,8 +83,8 @@ class Decoder:
             (self.top_p, [row.top_p for row in every]),
         ):
             buffer.copy_(torch.tensor(values, dtype=buffer.dtype))
-        used = max(1, *(len(row.pages) for row in every))
-        tables = torch.tensor([[*row.pages, *[0] * (used - len(row.pages))] for row in every], dtype=torch.int32)
+        tables = page_tables([row.pages for row in every])
+        used = tables.shape[1]
         self.tables[:, :used].copy_(tables)
         self.cut = any(row.top_k > 0 or row.top_p < 1 for row in rows)
         # A CUDA graph always sees the whole table; it reads only as far as a row is long.

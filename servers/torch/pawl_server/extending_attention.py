@@ -8,7 +8,6 @@ from typing import Optional, Sequence
 import torch
 from torch import Tensor
 
-from .attention import flash_attention
 from .pages import PAGE, Pages
 from .sequences import send
 
@@ -18,19 +17,25 @@ class ExtendingAttention:
 
     def __init__(self, pages: Pages, tables: Tensor, lengths: Sequence[int], new: Sequence[int]) -> None:
         device = pages.keys.device
-        self.pages, self.lengths, self.new = pages, list(lengths), list(new)
-        self.ends, self.new_ends = (send(torch.tensor([0, *counts]).cumsum(0).int(), device) for counts in (lengths, new))
-        self.slots = slots_of(tables, *spread(self.lengths, [0] * len(self.new), device))
+        self.pages, self.tables, self.lengths, self.new = pages, tables, list(lengths), list(new)
         known = [length - count for length, count in zip(lengths, new)]
-        self.owners, self.positions = spread(self.new, known, device)
-        self.new_slots = slots_of(tables, self.owners, self.positions)
+        owners, self.positions = spread(self.new, known, device)
+        self.slots = slots_of(tables, owners, self.positions)
+        if device.type == "cuda":
+            self.ends = send(torch.tensor([0, *new]).cumsum(0).int(), device)
+            self.sizes = send(torch.tensor(lengths, dtype=torch.int32), device)
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, window: Optional[int] = None) -> Tensor:
         """Stores the new keys and values, and attends to all."""
-        self.pages.write(layer, self.new_slots, k, v)
-        keys, values = self.pages.read(layer, self.slots)
+        pages = self.pages
+        pages.write(layer, self.slots, k, v)
         if q.is_cuda:
-            return flash_attention(q, keys, values, self.new_ends, max(self.new), self.ends, max(self.lengths), window)
+            from .extending_attention_kernel import extending_attention_gpu
+
+            stored = pages.keys[layer], pages.values[layer]
+            return extending_attention_gpu(q, *stored, self.tables, self.sizes, self.ends, max(self.new), window)
+        everywhere = slots_of(self.tables, *spread(self.lengths, [0] * len(self.new), q.device))
+        keys, values = pages.read(layer, everywhere)
         group = q.shape[1] // k.shape[1]
         wide = (x.repeat_interleave(group, 1).split(self.lengths) for x in (keys, values))
         return torch.cat([_attend(*row, window) for row in zip(q.split(self.new), *wide)])

@@ -9,7 +9,7 @@ import binascii
 import math
 import secrets
 from dataclasses import dataclass
-from typing import Any, Callable, Mapping, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 import torch
 from torch import Tensor
@@ -136,20 +136,23 @@ def _sample(request: object, where: str, limits: Limits) -> SampleRequest:
     params = _optional(request, "sampling_params", dict) or {}
     prompt = _tokens(request.get("prompt"), f"{where}'s prompt")
     _check_ids(prompt, f"{where}'s prompt", limits)
-    number = lambda name, label, low, high, fallback, whole: _number(
-        params[name] if params.get(name) is not None else fallback, f"{where}: {label}", low, high, whole=whole
-    )
+
+    def number(name: str, label: str, low: float, high: float, fallback: Optional[float], whole: bool) -> Any:
+        value = params.get(name)
+        return fallback if value is None else _number(value, (where, label), low, high, whole=whole)
+
     max_tokens = int(number("max_tokens", "maxTokens", 1, 2**31, limits.max_context - len(prompt), True))
     if len(prompt) + max_tokens > limits.max_context:
         raise RequestError(
             f"{where}: a prompt of {len(prompt)} tokens and {max_tokens} new ones exceed the model's context of {limits.max_context}; shorten the prompt or lower maxTokens"
         )
     top_k = number("top_k", "topK", -1, 2**31, 0, True)
+    seed = number("seed", "seed", -(2**53), 2**53, None, True)
     return SampleRequest(
         prompt=prompt,
-        count=int(_number(request.get("num_samples", 1), f"{where}: num_samples", 1, 65_536, whole=True)),
+        count=int(_number(request.get("num_samples", 1), (where, "num_samples"), 1, 65_536, whole=True)),
         max_tokens=max_tokens,
-        seed=int(number("seed", "seed", -(2**53), 2**53, secrets.randbelow(2**53), True)),
+        seed=secrets.randbelow(2**53) if seed is None else int(seed),
         temperature=number("temperature", "temperature", 0, 1e6, 1.0, False),
         # Tinker's clients send -1 for all tokens.
         top_k=max(0, int(top_k)),
@@ -308,18 +311,20 @@ def _check_ids(ids: Tensor, where: str, limits: Limits, first: int = 0) -> None:
         raise RequestError(f"{where} is empty; expected at least one token")
     if len(ids) > limits.max_context:
         raise RequestError(f"{where} has {len(ids)} tokens; the model's context is {limits.max_context}")
-    bad = ((ids < 0) | (ids >= limits.vocabulary_size)).nonzero()
-    if len(bad):
+    least, most = ids.aminmax()
+    if least < 0 or most >= limits.vocabulary_size:
+        bad = ((ids < 0) | (ids >= limits.vocabulary_size)).nonzero()
         raise RequestError(
             f"{where}: token {int(bad[0]) + first} is {int(ids[bad[0]])}; expected an id from 0 to {limits.vocabulary_size - 1}"
         )
 
 
-def _number(value: object, where: str, low: float, high: float, whole: bool = False) -> float:
+def _number(value: object, where: Union[str, tuple[str, str]], low: float, high: float, whole: bool = False) -> float:
     ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
     if not ok or (whole and value != int(value)):
         kind = "a whole number" if whole else "a number"
-        raise RequestError(f"{where} must be {kind} between {low} and {high}, but it is {str(value)[:60]}")
+        place = where if isinstance(where, str) else ": ".join(where)
+        raise RequestError(f"{place} must be {kind} between {low} and {high}, but it is {str(value)[:60]}")
     return value
 
 

@@ -7,9 +7,10 @@ pages as were needed so far, within a bound.
 """
 from __future__ import annotations
 
-import hashlib
+from array import array
 from collections import OrderedDict
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Callable, Optional, Sequence
 
 import torch
@@ -174,11 +175,21 @@ class PagePool:
         self._users.extend([0] * (self.pages.count - before))
 
 
-def text_of(tokens: Tensor, beginning: Optional[Text] = None) -> Text:
-    """Tokens as a text, which may begin with a known one."""
-    data, width = tokens.to(torch.int64).numpy().tobytes(), PAGE * TOKEN
-    digests = [] if beginning is None else list(beginning.digests)
+def text_of(tokens: Tensor) -> Text:
+    """Tokens as a text."""
+    return _digested(tokens.to(torch.int64).numpy().tobytes(), [])
+
+
+def longer_text(beginning: Text, tokens: Sequence[int]) -> Text:
+    """A text that begins with a known one."""
+    return _digested(beginning.data + array("q", tokens).tobytes(), list(beginning.digests))
+
+
+def _digested(data: bytes, digests: list[bytes]) -> Text:
+    """The text, of whose first pages the digests are known."""
+    width = PAGE * TOKEN
+    before = digests[-1] if digests else b""
     for begin in range(len(digests) * width, len(data) - width + 1, width):
-        before = digests[-1] if digests else b""
-        digests.append(hashlib.blake2b(before + data[begin : begin + width], digest_size=16).digest())
+        before = blake2b(before + data[begin : begin + width], digest_size=16).digest()
+        digests.append(before)
     return Text(data, digests)

@@ -1,6 +1,8 @@
 """Keys and values of the tokens read so far, in pages that several rows may share."""
 from __future__ import annotations
 
+from typing import Sequence
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,8 @@ class Pages:
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.keys, self.values = keys, values
+        # How often either was moved.
+        self.moves = 0
 
     @property
     def count(self) -> int:
@@ -31,6 +35,7 @@ class Pages:
                 grown = pages.new_zeros((layers, count + 1, *page))
                 grown[:, :before] = pages
                 setattr(self, name, grown)
+                self.moves += 1
 
     def write(self, layer: int, slots: Tensor, k: Tensor, v: Tensor) -> None:
         """Stores keys and values of some tokens; a slot is page × PAGE + position in the page."""
@@ -69,3 +74,9 @@ def page_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
 
 def pages_for(tokens: int) -> int:
     return -(-tokens // PAGE)
+
+
+def page_tables(rows: Sequence[Sequence[int]]) -> Tensor:
+    """The pages of several rows, [rows, pages]; shorter ones are filled up with page 0."""
+    width = max(1, *map(len, rows))
+    return torch.tensor([[*pages, *[0] * (width - len(pages))] for pages in rows], dtype=torch.int32)

@@ -12,7 +12,6 @@ from typing import Callable, Iterable, Optional, Sequence, Union
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from .attention import PackedAttention
 from .choose import Choice, choose, choose_cut, stream_of, uniforms
@@ -22,13 +21,15 @@ from .extending_attention import ExtendingAttention, slots_of, spread
 from .memory import Memory, say
 from .model import Model
 from .output_head import product
-from .page_pool import PagePool, Text, text_of
-from .pages import PAGE, no_pages, page_bytes, pages_for
+from .page_pool import PagePool, Text, longer_text, text_of
+from .pages import PAGE, no_pages, page_bytes, page_tables, pages_for
+from .sequences import send
 
 # Default maximum number of rows decoded at once.
 MAX_ROWS = {"cuda": 256, "cpu": 64}
 # Pages of fewer bytes are kept while learning.
 FEW_BYTES = 2**30
+MORE_MEMORY = "end other processes on this GPU, or raise the server's --memory if it has one"
 # Prompt tokens prefilled at a time.
 PREFILL_TOKENS = {"cuda": 32_768, "cpu": 4096}
 
@@ -191,8 +192,7 @@ class Sampler:
                 if row.stop_reason and row.own:
                     if part.text is not None:
                         # The last token was chosen and not read.
-                        tokens = torch.cat([part.prompt, torch.tensor(row.tokens[:-1], dtype=torch.int64)])
-                        text = text_of(tokens, part.text)
+                        text = longer_text(part.text, row.tokens[:-1])
                         self.pool.keep(text, row.pages)
                         self.pool.keep_last(text, row.pages[len(text.digests)])
                     self.pool.give(row.own)
@@ -272,21 +272,23 @@ class Sampler:
         needed, most = (pages * size / 2**30 for pages in (shared + own, self.pool.most))
         return (
             f"a prompt of {len(part.prompt)} tokens and {part.job.request.max_tokens} new ones need {needed:.2f} GiB of memory for keys and values, "
-            f"and {most:.2f} GiB can be had; lower maxTokens, end other processes on this GPU, or raise the server's --memory if it has one"
+            f"and {most:.2f} GiB can be had; lower maxTokens, {MORE_MEMORY}"
         )
 
     def _read_prompts(self, parts: Sequence[Part]) -> None:
         """Prefills prompts and chooses the first token of each row; in halves if memory is short."""
         try:
-            self._read_together(parts)
+            return self._read_together(parts)
         except torch.cuda.OutOfMemoryError:
-            if len(parts) == 1:
-                raise
-            say(f"no memory to prefill {len(parts)} prompts at once: prefilling half as many")
-            self.memory.release()
-            half = len(parts) // 2
-            self._read_prompts(parts[:half])
-            self._read_prompts(parts[half:])
+            # Tried again below: in here, the error still holds the tensors of the pass that failed.
+            pass
+        self.memory.release()
+        if len(parts) == 1:
+            raise RequestError(f"no memory to prefill a prompt of {len(parts[0].prompt)} tokens; {MORE_MEMORY}", 507)
+        say(f"no memory to prefill {len(parts)} prompts at once: prefilling half as many")
+        half = len(parts) // 2
+        self._read_prompts(parts[:half])
+        self._read_prompts(parts[half:])
 
     @torch.no_grad()
     def _read_together(self, parts: Sequence[Part]) -> None:
@@ -294,7 +296,7 @@ class Sampler:
         pages = self.pool.pages
         new = [len(part.prompt) - part.known for part in parts]
         ids = torch.cat([part.prompt[part.known :] for part in parts]).to(self.device)
-        tables = pad_sequence([torch.tensor(part.rows[0].pages) for part in parts], batch_first=True).to(self.device)
+        tables = send(page_tables([part.rows[0].pages for part in parts]), self.device)
         if any(part.known for part in parts):
             attend = ExtendingAttention(pages, tables, [len(part.prompt) for part in parts], new)
             positions = attend.positions
@@ -338,22 +340,34 @@ class Sampler:
         return choose_cut(logits, temperatures, uniform, top_k, top_p)
 
     def _decode(self, rows: Sequence[Row], changed: bool) -> None:
+        """Chooses the next tokens of all rows; tries once more if memory is short."""
+        chosen = None
+        try:
+            chosen = self._run_decoder(rows, changed)
+        except torch.cuda.OutOfMemoryError:
+            pass
+        if chosen is None:
+            say("no memory to decode: giving back what is not in use, and trying again")
+            # The rows are as they were before: nothing was taken over from the steps that ran.
+            self.decoders = {}
+            self.memory.release()
+            chosen = self._run_decoder(rows, True)
+        for row, *new in zip(rows, *(x.tolist() for x in chosen)):
+            row.extend(*new)
+
+    def _run_decoder(self, rows: Sequence[Row], changed: bool) -> Choice:
         size = 8
         while size < len(rows):
             size *= 2
-        pages = self.pool.pages
-        # A step is recorded with the memory it reads, which moves when there are more pages.
-        if size in self.decoders and self.decoders[size].keys is not pages.keys:
+        if size in self.decoders and self.decoders[size].is_stale:
             self.decoders = {}
         if size not in self.decoders:
-            self.decoders[size] = Decoder(self.model, pages, size, self.cuda_graphs)
+            self.decoders[size] = Decoder(self.model, self.pool.pages, size, self.cuda_graphs)
             changed = True
         decoder = self.decoders[size]
         if changed:
             decoder.set_rows([row.state() for row in rows])
-        wanted = max(row.request.max_tokens - len(row.tokens) for row in rows)
-        for row, *chosen in zip(rows, *(x.tolist() for x in decoder.run(wanted))):
-            row.extend(*chosen)
+        return decoder.run(max(row.request.max_tokens - len(row.tokens) for row in rows))
 
 
 def _active(running: Sequence[Part]) -> list[Row]:

@@ -42,6 +42,26 @@ for pages, new in ((keys, k), (values, v)):
     torch.testing.assert_close(pages.view(-1, 2, 24)[slots], new)
     assert int((pages != 0).sum()) == new.numel()
 """
+EXTENDING = """
+import torch
+from pawl_server.extending_attention import ExtendingAttention
+from pawl_server.extending_attention_kernel import extending_attention_gpu
+from pawl_server.pages import Pages
+
+torch.manual_seed(0)
+# Rows of one new token, of a few, of more than a program takes, and of nothing but new ones.
+lengths, new = [200, 70, 150, 64], [1, 9, 100, 64]
+for heads, kv_heads, size in ((6, 2, 24), (4, 4, 64)):
+    tables = torch.randperm(16).view(4, 4)
+    q, k, v = torch.randn(sum(new), heads, size), *torch.randn(2, sum(new), kv_heads, size)
+    for window in (None, 1, 20, 70):
+        pages = Pages(*torch.randn(2, 1, 16, 64, kv_heads, size))
+        attend = ExtendingAttention(pages, tables, lengths, new)
+        expected = attend(0, q, k, v, window)
+        ends = torch.tensor([0, *new]).cumsum(0).int()
+        found = extending_attention_gpu(q, pages.keys[0], pages.values[0], tables, torch.tensor(lengths), ends, max(new), window)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+"""
 CHOICE = """
 import torch
 from pawl_server.choose import choose
@@ -77,6 +97,9 @@ torch.testing.assert_close(swiglu_gpu(x), swiglu(x))
 class KernelTest(unittest.TestCase):
     def test_attention(self):
         self.interpret(ATTENTION)
+
+    def test_extending_attention(self):
+        self.interpret(EXTENDING)
 
     def test_choice(self):
         self.interpret(CHOICE)

@@ -2,6 +2,7 @@
 import random
 import tempfile
 import unittest
+import weakref
 from pathlib import Path
 from unittest import mock
 
@@ -9,7 +10,8 @@ import torch
 
 from .errors import RequestError
 from .losses import standard_objective
-from .page_pool import PagePool, text_of
+from .decoder import Decoder
+from .page_pool import PagePool, longer_text, text_of
 from .pages import PAGE, Pages
 from .sampler import SampleRequest
 from .testing import model_folder, random_sequences, tiny_engine
@@ -101,7 +103,7 @@ class PagePoolTest(unittest.TestCase):
         text = torch.randint(100, (200,))
         digests = text_of(text).digests
         self.assertEqual(len(digests), 3)
-        self.assertEqual(text_of(text, text_of(text[:130])).digests, digests)
+        self.assertEqual(longer_text(text_of(text[:130]), text[130:].tolist()).digests, digests)
         changed = text.clone()
         changed[3] += 1
         self.assertTrue(all(a != b for a, b in zip(digests, text_of(changed).digests)))
@@ -276,6 +278,34 @@ class NoMemoryTest(unittest.TestCase):
         with self.limited(engine, 70):
             found = engine.sample(requests)
         self.assertEqual([row.tokens for (row,) in found], [row.tokens for (row,) in plain.sample(requests)])
+
+    def test_a_decode_step_that_fails_is_run_again(self):
+        engine, plain = tiny_engine(self.folder.name), tiny_engine(self.folder.name)
+        requests = [SampleRequest(tuple(range(30)), 1, 6, seed) for seed in range(3)]
+        run, failures = Decoder.run, [torch.cuda.OutOfMemoryError("CUDA out of memory")]
+
+        def fail_once(decoder, wanted):
+            if decoder.steps[0] == 3 and failures:
+                raise failures.pop()
+            return run(decoder, wanted)
+
+        with mock.patch.object(Decoder, "run", fail_once):
+            found = engine.sample(requests)
+        self.assertEqual(failures, [])
+        self.assertEqual([row.tokens for (row,) in found], [row.tokens for (row,) in plain.sample(requests)])
+
+    def test_a_decoder_notices_that_one_half_of_the_pages_has_moved(self):
+        engine = tiny_engine(self.folder.name)
+        engine.sample([SampleRequest((1, 2, 3), 1, 4, 0)])
+        (decoder,) = engine.sampler.decoders.values()
+        self.assertFalse(decoder.is_stale)
+        pages = engine.sampler.pool.pages
+        before, keys, values = pages.count, weakref.ref(pages.keys), pages.values
+        with mock.patch.object(torch.Tensor, "new_zeros", side_effect=[torch.zeros(2, 9, *values.shape[2:]), MemoryError]):
+            self.assertRaises(MemoryError, pages.grow, 8)
+        self.assertTrue(decoder.is_stale)
+        self.assertEqual((pages.count, pages.values is values), (before, True))
+        self.assertIsNone(keys(), "the decoder still holds the memory that was moved")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
  * With adapters (LoRA) the base is frozen: it has no gradients and no moments. Graphs read merged
  * weights, W + scale · B A, for sampling, scoring and learning alike, so there is nothing to pay for
  * adapters in a forward pass. There is one merged copy of the adapted projections; it holds the
- * policy or the reference, whichever was read last.
+ * policy or the reference, whichever was read last. Adapters that have not learnt anything yet, B =
+ * 0, need none: a reference at the start of training is the base itself.
  */
 import { adaptedTensors, type LoraOptions, loraScale } from "../weights/lora.js";
 import type { ModelConfig } from "../weights/model-config.js";
@@ -59,12 +60,17 @@ export function createModelWeights(
   };
 }
 
-/** Merges adapters into one copy of the adapted projections; what it already holds is not merged again. */
+/**
+ * Merges adapters into one copy of the adapted projections; what it already holds is not merged
+ * again. Empty if the adapters change nothing.
+ */
 function createMerger(config: ModelConfig, lora: LoraOptions, sessions: Sessions) {
   const adapted = adaptedTensors(config, lora);
   const merged = new Map<string, Float32Array>();
   let holds: string | undefined;
   return async (key: string, { base, trained }: Snapshot): Promise<Parameters> => {
+    if (adapted.every(({ up }) => trained.get(up.name)!.every((weight) => weight === 0)))
+      return new Map();
     if (holds === key) return merged;
     holds = undefined;
     const program = await sessions.get("merge", () => mergeProgram(loraScale(lora)));

@@ -1,5 +1,6 @@
 /** Rewards of finished episodes: by name, built in or from plugins. */
 import { UserError } from "../../errors.js";
+import type { ToolCall } from "../../text/tool.js";
 import { EnvError } from "../env.js";
 import type { TaskRecord } from "./task-record.js";
 
@@ -8,8 +9,12 @@ export interface FinishedTask {
   readonly task: TaskRecord;
   /** What the policy did, in order. */
   readonly actions: readonly string[];
-  /** The last of them. */
+  /** The last of them; where tools are called, the text given to the tool `answer`. */
   readonly answer: string;
+  /** Where tools are called: what each call before the answer gave. */
+  readonly observations?: readonly string[];
+  /** Where tools are called: calls one once more, to see what the episode left behind. */
+  call?(call: ToolCall): string | Promise<string>;
 }
 
 /** What an episode is worth; a number alone is a success if it is the largest. */
@@ -27,7 +32,10 @@ export type RewardFunction = (
   signal?: AbortSignal,
 ) => number | Reward | Promise<number | Reward>;
 
-const rewards = new Map<string, RewardFunction>([["exact", exact]]);
+const rewards = new Map<string, RewardFunction>([
+  ["exact", exact],
+  ["match", match],
+]);
 
 /** The names of the rewards. */
 export const rewardNames = (): [string, ...string[]] => [...rewards.keys()] as [string];
@@ -55,4 +63,26 @@ function exact({ task, answer }: FinishedTask): number {
     throw new EnvError(`task ${task.id}: the reward exact needs an "answer" in the task's line`);
   const plain = (text: string): string => text.trim().toLowerCase().replace(/\s+/g, " ");
   return plain(answer) === plain(String(expected)) ? 1 : 0;
+}
+
+/** 1 if the answer matches the task's `pattern`, a regular expression. */
+function match({ task, answer }: FinishedTask): number {
+  const { pattern } = task;
+  if (typeof pattern !== "string")
+    throw new EnvError(`task ${task.id}: the reward match needs a "pattern" in the task's line`);
+  try {
+    return new RegExp(pattern, "u").test(answer) ? 1 : 0;
+  } catch (error) {
+    throw new EnvError(`task ${task.id}: "pattern": ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** What a reward function gave, in full; anything else is refused. */
+export function asReward(given: number | Reward, maxReturn: number): Reward {
+  if (typeof given === "number") return { reward: given, success: given >= maxReturn };
+  if (typeof given !== "object" || given === null || !("reward" in given))
+    throw new EnvError(
+      `the reward function gave ${JSON.stringify(given)}; expected a number, or { reward, success }`,
+    );
+  return given;
 }

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { EnvError, type Environment, type EnvKind, type RemoteEnv } from "../env.js";
 import { taskLists } from "../task-lists.js";
-import type { Reward, RewardFunction } from "./rewards.js";
+import { asReward, type RewardFunction } from "./rewards.js";
 import { readTasks, type TaskRecord, type TaskSource } from "./task-record.js";
 
 /** What an environment of tasks consists of. */
@@ -107,13 +107,4 @@ function createEnv(world: TaskWorld, find: (id: string) => TaskRecord): TaskRun 
     },
     close: async () => undefined,
   };
-}
-
-function asReward(given: number | Reward, maxReturn: number): Reward {
-  if (typeof given === "number") return { reward: given, success: given >= maxReturn };
-  if (typeof given !== "object" || given === null || !("reward" in given))
-    throw new EnvError(
-      `the reward function gave ${JSON.stringify(given)}; expected a number, or { reward, success }`,
-    );
-  return given;
 }

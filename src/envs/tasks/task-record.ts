@@ -26,7 +26,7 @@ export interface GivenTask {
 export type TaskSource = (() => readonly GivenTask[]) | string | URL;
 
 /** What an episode shows first if the task does not say. */
-const NOTHING_YET = "Nothing has happened yet.";
+export const NOTHING_YET = "Nothing has happened yet.";
 
 /** The tasks of a split; a bad one is an `EnvError` that names its line. */
 export function readTasks(split: string, source: TaskSource): readonly TaskRecord[] {

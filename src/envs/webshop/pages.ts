@@ -1,7 +1,8 @@
 /** The pages of the shop: their text and what can be clicked on them. */
+
+import { floatText, jsonText, strip } from "../python-text.js";
 import type { Catalogue } from "./catalogue.js";
 import { type Product, priceTag } from "./product.js";
-import { floatText, jsonText, strip } from "./python-text.js";
 
 /** A location in the shop. Values are replaced, never changed. */
 export type Place =

@@ -1,6 +1,6 @@
 /** A product as the shop shows it, read from a record of the catalogue. */
 import { EnvError } from "../env.js";
-import { floatText, strip } from "./python-text.js";
+import { floatText, strip } from "../python-text.js";
 
 /** One thing to choose about a product, such as its size. */
 export interface OptionGroup {

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { floatText, jsonText, strip, textRepr } from "../python-text.js";
 import { createPythonRandom } from "./python-random.js";
-import { floatText, jsonText, strip, textRepr } from "./python-text.js";
 import { tokenSetRatio } from "./token-set-ratio.js";
 
 function fixture<T>(name: string): T {

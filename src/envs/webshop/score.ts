@@ -1,8 +1,9 @@
 /** The score of a purchase: how well it matches what was wanted, from 0 to 1. */
+
+import { textRepr } from "../python-text.js";
 import type { Goal, WantedOption } from "./goals.js";
 import { nounsOf } from "./nouns.js";
 import type { Product } from "./product.js";
-import { textRepr } from "./python-text.js";
 import { tokenSetRatio } from "./token-set-ratio.js";
 
 /** Texts more similar than this count as the same. */

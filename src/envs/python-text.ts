@@ -1,11 +1,9 @@
-/**
- * Python's text functions, where they determine what a page of the original shows or how it is
- * scored.
- */
+/** Python's text functions, where they determine what an original environment shows or scores. */
 
 /** `str(number)` of a float: the shortest digits that round-trip, always with a point. */
 export function floatText(value: number): string {
-  const text = String(value);
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  const text = Object.is(value, -0) ? "-0" : String(value);
   const size = Math.abs(value);
   if (value !== 0 && (size >= 1e16 || size < 1e-4)) {
     const [digits, exponent] = value.toExponential().split("e") as [string, string];

@@ -1,0 +1,146 @@
+/**
+ * Compiled routines. Routines that are called often become JavaScript functions, which call one
+ * another. The few that are running while the story waits for a line are interpreted, so that
+ * nothing of the wait is on JavaScript's own stack.
+ *
+ * Compiled code handles what correct stories do. Anything else (a question in the middle of a turn,
+ * a fault) throws, and the turn is played again by the interpreter, whose answer counts.
+ */
+import { compileRoutine } from "./compile.js";
+import { feedLine, runRoutine } from "./interpreter.js";
+import {
+  drawRandom,
+  instructionAt,
+  type Machine,
+  print,
+  printCode,
+  restoreSnapshot,
+  routineAt,
+  type Snapshot,
+  selectStream,
+  textAt,
+} from "./machine.js";
+import type { Compiled, Routine } from "./routine.js";
+import { copyTable, encodeText, printTable, scanTable, tokeniseAs } from "./tables.js";
+import { MOST_PARAMETERS } from "./translate.js";
+
+/** A routine is compiled when it has been called so often. */
+const HOT = 40;
+
+/** Plays turns of a story, compiling what is hot. */
+export interface Player {
+  /** Feeds a line to a state; the machine then waits for the next one. */
+  turn(from: Snapshot, codes: readonly number[]): void;
+}
+
+/** Thrown to leave compiled code. */
+class Bail extends Error {}
+
+function bail(): never {
+  throw new Bail();
+}
+
+/** A player for the story of a machine. */
+export function createPlayer(machine: Machine): Player {
+  const fuel = new Int32Array(1);
+  const compiledFor = createCompiler(machine, fuel);
+  return {
+    turn(from, codes) {
+      restoreSnapshot(machine, from);
+      try {
+        // Calls and rounds of loops are counted here, each of at least one instruction.
+        fuel[0] = machine.turnLimit;
+        machine.compiledFor = compiledFor;
+        feedLine(machine, codes);
+      } catch {
+        machine.compiledFor = undefined;
+        restoreSnapshot(machine, from);
+        feedLine(machine, codes);
+      } finally {
+        machine.compiledFor = undefined;
+      }
+    },
+  };
+}
+
+/** What gives a routine's function once it is hot. */
+function createCompiler(
+  machine: Machine,
+  fuel: Int32Array,
+): (routine: Routine) => Compiled | undefined {
+  const functions: Compiled[] = [];
+  // Places of routines among the functions, by packed address; 0 before they have one.
+  const places = new Uint16Array(Math.ceil(machine.story.size / 8));
+  const enlist = (packed: number): number => {
+    const routine = routineAt(machine, packed);
+    if (routine.index < 0) {
+      routine.index = functions.length;
+      functions.push(routine.compiled ?? interpreted(routine));
+    }
+    places[packed] = routine.index + 1;
+    return routine.index;
+  };
+  /** The function of a routine until it is compiled. */
+  const interpreted = (routine: Routine): Compiled => {
+    return (...given) => {
+      const compiled = compiledFor(routine);
+      return compiled === undefined ? runRoutine(machine, routine, given) : compiled(...given);
+    };
+  };
+  const call = (
+    packed: number,
+    ...[n, a, b, c, d, e, f, g]: [number, number, number, number, number, number, number, number]
+  ): number => {
+    if (packed === 0) return 0;
+    const place = places[packed] || enlist(packed) + 1;
+    return functions[place - 1]!(n, a, b, c, d, e, f, g);
+  };
+  const helpers = { ...helpersOf(machine), F: functions, fuel, bail, call };
+  const names = Object.keys(helpers);
+  const context = {
+    story: machine.story,
+    routine(packed: number) {
+      const index = enlist(packed);
+      return { index, parameters: Math.min(routineAt(machine, packed).locals, MOST_PARAMETERS) };
+    },
+  };
+  const compile = (routine: Routine): Compiled | undefined => {
+    try {
+      const source = compileRoutine(routine, (at) => instructionAt(machine, at), context);
+      if (source === undefined) return undefined;
+      const make = new Function(...names, `"use strict";return ${source}`);
+      return make(...Object.values(helpers)) as Compiled;
+    } catch {
+      // Something on a path that may never be taken is wrong: the interpreter will say what.
+      return undefined;
+    }
+  };
+  const compiledFor = (routine: Routine): Compiled | undefined => {
+    if (routine.compiled !== undefined) return routine.compiled ?? undefined;
+    if (++routine.calls < HOT) return undefined;
+    const made = compile(routine);
+    routine.compiled = made ?? null;
+    if (made !== undefined && routine.index >= 0) functions[routine.index] = made;
+    return made;
+  };
+  return compiledFor;
+}
+
+/** What compiled code calls, by the names that it uses. */
+function helpersOf(machine: Machine): Readonly<Record<string, unknown>> {
+  type Operands = readonly number[];
+  return {
+    ...machine.objects,
+    m: machine.memory,
+    print: (text: string) => print(machine, text),
+    printCode: (code: number) => printCode(machine, code),
+    textAt: (address: number) => textAt(machine, address),
+    random: (range: number) => drawRandom(machine, range),
+    selectStream: (stream: number, table: number) => selectStream(machine, stream, table),
+    scanTable: (operands: Operands) => scanTable(machine, operands),
+    tokeniseAs: (operands: Operands) => tokeniseAs(machine, operands),
+    encodeText: (operands: Operands) => encodeText(machine, operands),
+    copyTable: (operands: Operands) => copyTable(machine, operands),
+    printTable: (operands: Operands) => printTable(machine, operands),
+  };
+}

@@ -1,0 +1,233 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { EnvError } from "../../env.js";
+import { type Line, PARSE, ROUTINE, storyOf, TEXT, v } from "../fixtures/assemble.js";
+import { createPlayer } from "./compiled.js";
+import { feedLine, startStory } from "./interpreter.js";
+import { createMachine, type Machine, restoreSnapshot, takeSnapshot } from "./machine.js";
+import { readStory } from "./story.js";
+import { decodeText, encodeWord } from "./text.js";
+
+const CALLS = 60;
+
+/** Reads lines for ever; after each, calls the routine often and prints the sum of its results. */
+const main: readonly Line[] = [
+  "line",
+  { op: 68, operands: [TEXT, PARSE], store: 20 },
+  { op: 13, operands: [21, CALLS] },
+  "again",
+  { op: 64, operands: [ROUTINE, v(21), v(22), 7], store: 23 },
+  { op: 20, operands: [v(22), v(23)], store: 22 },
+  { op: 4, operands: [21, 1], branch: { to: "again", unless: true } },
+  { op: 70, operands: [v(22)] },
+  { op: 44, jump: "line" },
+];
+
+function started(image: Uint8Array, limit?: number): Machine {
+  const machine = createMachine(readStory("test.z8", image), limit);
+  startStory(machine);
+  return machine;
+}
+
+/** What a story prints in a few turns, interpreted or with compiled routines. */
+function outputs(image: Uint8Array, compiled: boolean, limit?: number): readonly string[] {
+  const machine = started(image, limit);
+  const player = createPlayer(machine);
+  let snapshot = takeSnapshot(machine);
+  return [1, 2, 3].map(() => {
+    try {
+      if (compiled) player.turn(snapshot, [65]);
+      else {
+        restoreSnapshot(machine, snapshot);
+        feedLine(machine, [65]);
+      }
+    } catch (error) {
+      if (!(error instanceof EnvError)) throw error;
+      return error.message;
+    }
+    const { transcript } = machine;
+    snapshot = takeSnapshot(machine);
+    return transcript;
+  });
+}
+
+const local = fc.integer({ min: 1, max: 4 });
+const operand = fc.oneof(
+  fc.integer({ min: 0, max: 9 }),
+  fc.constantFrom(0x7fff, 0x8000, 0xffff, 300),
+  local.map(v),
+  fc.integer({ min: 24, max: 26 }).map(v),
+);
+const target = fc.oneof(local, fc.integer({ min: 24, max: 26 }));
+const label = fc.integer({ min: 0, max: 7 }).map((number) => `L${number}`);
+const branch = fc.record({
+  to: fc.oneof(label, fc.constantFrom(0 as const, 1 as const)),
+  unless: fc.boolean(),
+});
+
+/** One or two instructions that leave the stack as it was. */
+const lines: fc.Arbitrary<readonly Line[]> = fc.oneof(
+  fc
+    .record({
+      op: fc.constantFrom(8, 9, 15, 16, 17, 18, 20, 21, 22, 23, 24),
+      operands: fc.tuple(operand, operand),
+      store: target,
+    })
+    .map((one) => [one]),
+  fc
+    .record({
+      op: fc.constantFrom(1, 2, 3, 6, 7, 10),
+      operands: fc.tuple(operand, operand),
+      branch,
+    })
+    .map((one) => [one]),
+  fc
+    .record({ op: fc.constantFrom(4, 5), operands: fc.tuple(target, operand), branch })
+    .map((one) => [one]),
+  fc.record({ op: fc.constantFrom(37, 38), operands: fc.tuple(target) }).map((one) => [one]),
+  fc.record({ op: fc.constant(32), operands: fc.tuple(operand), branch }).map((one) => [one]),
+  fc
+    .record({
+      op: fc.constantFrom(11, 12, 14),
+      operands: fc.tuple(fc.constantFrom(1, 2), fc.constantFrom(1, 2)),
+    })
+    .map((one) => [one]),
+  fc
+    .record({
+      op: fc.constantFrom(65, 66),
+      operands: fc.tuple(fc.constant(TEXT), fc.integer({ min: 2, max: 20 }), operand),
+    })
+    .map((one) => [one]),
+  label.map((jump) => [{ op: 44, jump }]),
+  fc.tuple(operand, operand, target).map(([a, b, to]) => [
+    { op: 20, operands: [a, b], store: 0 },
+    { op: 13, operands: [to, v(0)] },
+  ]),
+  fc.tuple(operand, target).map(([a, to]) => [
+    { op: 72, operands: [a] },
+    { op: 73, operands: [to] },
+  ]),
+  operand.map((one) => [{ op: 69, operands: [one] }]),
+);
+
+describe("compiled routines", () => {
+  it("print what the interpreter prints, whatever the program", () => {
+    fc.assert(
+      fc.property(fc.array(lines, { minLength: 8, maxLength: 24 }), (parts) => {
+        const body = parts.flatMap((part, index) => (index < 8 ? [`L${index}`, ...part] : part));
+        const image = storyOf(main, [...body, { op: 43, operands: [v(1)] }]);
+        expect(outputs(image, true, 50_000)).toEqual(outputs(image, false, 50_000));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it("run loops that are entered in the middle", () => {
+    const image = storyOf(main, [
+      { op: 13, operands: [2, 5] },
+      { op: 44, jump: "test" },
+      "next",
+      { op: 20, operands: [v(1), v(2)], store: 1 },
+      { op: 38, operands: [2] },
+      "test",
+      { op: 3, operands: [v(2), 0], branch: { to: "next" } },
+      { op: 43, operands: [v(1)] },
+    ]);
+    const sum = (CALLS * (CALLS + 1)) / 2 + CALLS * 15;
+    expect(outputs(image, true)[0]).toBe(`\n${sum}`);
+    expect(outputs(image, true)).toEqual(outputs(image, false));
+  });
+});
+
+describe("a story that is wrong", () => {
+  const image = storyOf(main, [{ op: 43, operands: [1] }]);
+
+  it.each([
+    ["no header", image.slice(0, 40), /40 bytes, and a header takes 64/],
+    [
+      "another version",
+      Uint8Array.from(image, (byte, at) => (at === 0 ? 5 : byte)),
+      /version 5, expected 8/,
+    ],
+    [
+      "a file that is cut",
+      image.slice(0, 0x5000),
+      /cut: its header promises 69632 bytes, it has 20480/,
+    ],
+    [
+      "globals outside memory",
+      Uint8Array.from(image, (byte, at) => (at === 0x0c ? 0xff : byte)),
+      /global variables at/,
+    ],
+  ])("is refused with %s", (_, bytes, message) => {
+    expect(() => readStory("x.z8", bytes)).toThrow(message);
+  });
+
+  it.each<[string, readonly Line[], RegExp]>([
+    ["an endless loop", ["top", { op: 44, jump: "top" }], /more than 10,000 instructions/],
+    [
+      "a routine that calls itself",
+      [{ op: 64, operands: [ROUTINE], store: 1 }],
+      /call each other without end|more than 10,000/,
+    ],
+    [
+      "a call outside memory",
+      [{ op: 64, operands: [0xfff0], store: 1 }],
+      /outside the memory for programs/,
+    ],
+    ["a call into data", [{ op: 64, operands: [1], store: 1 }], /outside the memory for programs/],
+    ["a write into the program", [{ op: 66, operands: [0x800, 0, 1] }], /never changes/],
+    ["an object that is not there", [{ op: 11, operands: [9999, 1] }], /no object 9999/],
+    ["a division by zero", [{ op: 23, operands: [1, 0], store: 1 }], /division by zero/],
+    ["an empty stack", [{ op: 43, operands: [v(0)] }], /empty stack/],
+    ["a wait for a key", [{ op: 86, operands: [1], store: 1 }], /single key/],
+    ["a quit", [{ op: 58 }], /told to quit/],
+  ])("breaks the episode with %s", (_, routine, message) => {
+    for (const compiled of [false, true])
+      expect(outputs(storyOf(main, routine), compiled, 10_000)[0]).toMatch(message);
+  });
+
+  it("is an error or plays, whatever its bytes are", () => {
+    const bytes = fc.array(
+      fc.tuple(fc.integer({ min: 0, max: 0x860 }), fc.integer({ min: 0, max: 255 })),
+      { minLength: 1, maxLength: 12 },
+    );
+    fc.assert(
+      fc.property(bytes, (changes) => {
+        const damaged = image.slice();
+        for (const [at, byte] of changes) damaged[at] = byte;
+        try {
+          outputs(damaged, true, 20_000);
+        } catch (error) {
+          expect(error).toBeInstanceOf(EnvError);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+it("copies of a state are independent", () => {
+  const machine = started(storyOf(main, [{ op: 43, operands: [v(1)] }]));
+  const start = takeSnapshot(machine);
+  feedLine(machine, [65]);
+  const first = machine.transcript;
+  const later = takeSnapshot(machine);
+  feedLine(machine, [65]);
+  restoreSnapshot(machine, start);
+  feedLine(machine, [65]);
+  expect(machine.transcript).toBe(first);
+  restoreSnapshot(machine, later);
+  feedLine(machine, [65]);
+  expect(machine.transcript).not.toBe(first);
+});
+
+it("encodes words as it decodes them, nine characters of each", () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[a-z0-9.,!?]{1,4}$/), (word) => {
+      const image = storyOf(main);
+      image.set(encodeWord([...word].map((letter) => letter.charCodeAt(0))), 0x5000);
+      expect(decodeText(readStory("x.z8", image), image, 0x5000).text).toBe(word);
+    }),
+  );
+});
