@@ -17,9 +17,10 @@ const MAX_ROWS = 256;
 const SLICE_TOKENS = 32;
 /**
  * An idle engine waits for the conversations of the last slice to ask again, at most this share of
- * what that slice took, and a quarter of it after the last one that came.
+ * what that slice took: a batch that falls apart costs more.
  */
-const PATIENCE = 0.1;
+const PATIENCE = 0.25;
+const MIN_PATIENCE_MS = 5;
 
 type SamplerRequest = Parameters<Sampler["sample"]>[0];
 
@@ -111,15 +112,8 @@ async function untilTogether(
   expected: number,
   patienceMs: number,
 ): Promise<void> {
-  const begin = performance.now();
-  let [seen, since] = [0, begin];
-  while (waiting.length < expected) {
-    await wait(1);
-    const now = performance.now();
-    if (waiting.length > seen) [seen, since] = [waiting.length, now];
-    else if (now - since > patienceMs / 4) return;
-    if (now - begin > patienceMs) return;
-  }
+  const end = performance.now() + Math.max(MIN_PATIENCE_MS, patienceMs);
+  while (waiting.length < expected && performance.now() < end) await wait(1);
 }
 
 /** Samples the next slice of every row, and settles those that end. */

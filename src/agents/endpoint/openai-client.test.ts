@@ -1,3 +1,6 @@
+import { execFile, spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import OpenAI, { APIError } from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -120,6 +123,29 @@ describe.each([
       });
   });
 });
+
+const python = spawnSync("python3", ["--version"]).status === 0;
+it.skipIf(!python).each(["whole", "stream"])(
+  "records an agent in Python, with answers that come %s (skipped without python3)",
+  async (mode) => {
+    const name = `python-${mode}`;
+    const script = fileURLToPath(new URL("client-testing.py", import.meta.url));
+    const args = [`${endpoint.url}/sessions/${name}/v1`, mode, question, JSON.stringify(offered)];
+    const { stdout } = await promisify(execFile)("python3", [script, ...args]);
+    const heard = stdout.trim().split("\n");
+    expect(heard).toHaveLength(TURNS + 1);
+    const { calls } = (await endpoint.call("GET", `/sessions/${name}`))[1] as {
+      readonly calls: readonly CallRecord[];
+    };
+    expect(calls.map(({ parent }) => parent)).toEqual([null, ...Array(TURNS).keys()]);
+    expect(heard.map((line) => JSON.parse(line))).toEqual(
+      calls.map(({ answer }) => ({
+        content: answer.content,
+        calls: (answer.calls ?? []).map((call) => call.arguments),
+      })),
+    );
+  },
+);
 
 it("gives many agents at once their own answers", async () => {
   const names = Array.from({ length: 8 }, (_, i) => `crowd-${i}`);
