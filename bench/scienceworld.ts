@@ -2,6 +2,7 @@
  * The speed of ScienceWorld beside the official Python package, used as AgentGym does: the same
  * episodes, played in turns, so that both see the same load of the machine. Steps per second are
  * over all steps of an arm; `cpu` ratios compare processor time, which other programs disturb less.
+ * Arms with `hash` leave the order of things to the JVM, as the Python package does.
  *
  * `npm run bench -- scienceworld [PYTHON]`, PYTHON one with the package (default: PAWL_PYTHON,
  * python3); without it only our own figures are taken.
@@ -75,8 +76,8 @@ function usage(pid: number): { readonly cpu: number; readonly mib: number } {
   return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, mib: Number(peak) / 1024 };
 }
 
-const open = (validActions: boolean): ScienceworldEnvironment =>
-  openScienceworld(scienceworldOptions.parse({ validActions, moveLimit: 0, processes: PARALLEL }));
+const open = (options: object): ScienceworldEnvironment =>
+  openScienceworld(scienceworldOptions.parse({ ...options, moveLimit: 0, processes: PARALLEL }));
 
 async function begin(env: ScienceEnv, environment: ScienceworldEnvironment, episode: Episode) {
   const kind = taskKinds.find(({ name }) => name === episode.task)!;
@@ -86,8 +87,8 @@ async function begin(env: ScienceEnv, environment: ScienceworldEnvironment, epis
   await env.reset(environment.task(id));
 }
 
-function ours(validActions: boolean): Arm {
-  const environment = open(validActions);
+function ours(options: object): Arm {
+  const environment = open(options);
   const env = environment.create();
   return {
     async play(episode) {
@@ -126,7 +127,7 @@ async function theirs(python: string): Promise<Arm | undefined> {
 
 /** Many worlds at once: steps per second of all together, and memory of each. */
 async function inParallel(count: number, episode: Episode) {
-  const environment = open(false);
+  const environment = open({});
   const envs = Array.from({ length: count }, () => environment.create());
   await Promise.all(envs.map((env) => begin(env, environment, episode)));
   const started = performance.now();
@@ -154,8 +155,10 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
   const peer = await theirs(args[0] ?? process.env.PAWL_PYTHON ?? "python3");
   const arms: Record<string, Arm> = {
     ...(peer && { python: peer }),
-    plain: ours(false),
-    valid: ours(true),
+    plain: ours({}),
+    valid: ours({ validActions: true }),
+    plain_hash: ours({ order: "hash" }),
+    valid_hash: ours({ validActions: true, order: "hash" }),
   };
   const spent: Record<string, Spent[]> = {};
   const played = episodes();
@@ -174,7 +177,7 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
     [`${name}_rss_mib`, Math.max(...spent[name]!.map((one) => one.rss_mib))],
   ]);
   if (peer !== undefined)
-    for (const name of ["plain", "valid"])
+    for (const name of Object.keys(arms).slice(1))
       figures.push(
         [`ratio_${name}`, sum("python", "seconds") / sum(name, "seconds")],
         [`ratio_${name}_cpu`, sum("python", "cpu") / sum(name, "cpu")],

@@ -1,5 +1,5 @@
 /** The recipes: each is a valid configuration, and runs at small scale. */
-import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -24,6 +24,7 @@ import paperWebshopPpo from "../recipes/paper-webshop-ppo.js";
 import paperWebshopRloo from "../recipes/paper-webshop-rloo.js";
 import paperWorldModel from "../recipes/paper-world-model.js";
 import { scienceworld } from "../recipes/scienceworld.js";
+import { tauRetail } from "../recipes/tau-retail.js";
 import { warmStart } from "../recipes/warm-start.js";
 import { jobsOf } from "../src/bench/matrix.js";
 import { comparisonOptions } from "../src/bench/options.js";
@@ -165,6 +166,12 @@ describe("at small scale, end to end", () => {
   const skipped = officialDataThere ? "" : " (skipped: no official games next to the project)";
   it.skipIf(!officialDataThere)(`paper-alfworld runs on the official games${skipped}`, () =>
     runCutDown(paperAlfworld, { data: unpacked(GAMES) }),
+  );
+
+  const tau = "../shared/data/tau/data";
+  const noTau = existsSync(tau) ? "" : ` (skipped: no ${tau})`;
+  it.skipIf(!existsSync(tau))(`tau-retail runs with the scripted user${noTau}`, () =>
+    runCutDown(tauRetail, { data: tau }),
   );
 });
 

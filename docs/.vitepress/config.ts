@@ -51,6 +51,7 @@ export default defineConfig({
           page("WebShop", "/webshop"),
           page("Search QA", "/search-qa"),
           page("Serve a model to agents", "/serve-model"),
+          page("τ-bench and tools", "/tau-bench"),
           page("Engine servers", "/remote-engines"),
         ],
       },

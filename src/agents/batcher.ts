@@ -15,10 +15,11 @@ import type { Sampler } from "./chat.js";
 const MAX_ROWS = 256;
 /** Tokens per slice: few enough that nobody waits long, enough that joining costs little. */
 const SLICE_TOKENS = 32;
-/** Requests that come this soon after one another start together. */
-const LINGER_MS = 1;
-/** The longest wait for more requests before an idle engine starts. */
-const MAX_LINGER_MS = 20;
+/**
+ * An idle engine waits for the conversations of the last slice to ask again, at most this share of
+ * what that slice took, and a quarter of it after the last one that came.
+ */
+const PATIENCE = 0.1;
 
 type SamplerRequest = Parameters<Sampler["sample"]>[0];
 
@@ -54,13 +55,16 @@ export function createBatcher(
 ): Sampler {
   const waiting: Row[] = [];
   let running = false;
+  let last = { rows: maxRows, ms: 0 };
   const work = async () => {
     running = true;
     let rows: Row[] = [];
     while (rows.length + waiting.length > 0) {
-      if (rows.length === 0) await untilQuiet(waiting);
+      if (rows.length === 0) await untilTogether(waiting, last.rows, PATIENCE * last.ms);
       rows = rows.concat(waiting.splice(0, maxRows - rows.length)).filter((row) => !row.settled);
+      const begin = performance.now();
       if (rows.length > 0) await sampleSlice(engine, rows, sliceTokens);
+      last = { rows: rows.length, ms: performance.now() - begin };
       rows = rows.filter((row) => !row.settled);
     }
     running = false;
@@ -101,12 +105,20 @@ function refuseOverflow({ prompt, maxTokens }: SamplerRequest, maxContext: numbe
     );
 }
 
-/** Waits until no more requests come: conversations that advance together ask together. */
-async function untilQuiet(waiting: readonly Row[]): Promise<void> {
+/** Waits for as many requests as are expected: conversations that advance together ask together. */
+async function untilTogether(
+  waiting: readonly Row[],
+  expected: number,
+  patienceMs: number,
+): Promise<void> {
   const begin = performance.now();
-  for (let seen = 0; seen < waiting.length && performance.now() - begin < MAX_LINGER_MS; ) {
-    seen = waiting.length;
-    await wait(LINGER_MS);
+  let [seen, since] = [0, begin];
+  while (waiting.length < expected) {
+    await wait(1);
+    const now = performance.now();
+    if (waiting.length > seen) [seen, since] = [waiting.length, now];
+    else if (now - since > patienceMs / 4) return;
+    if (now - begin > patienceMs) return;
   }
 }
 
@@ -135,7 +147,7 @@ function sliceOf({ request, tokens, slices }: Row, sliceTokens: number): SampleR
     ...request,
     ...(tokens.length > 0 && { prompt: [...Array.from(request.prompt), ...tokens] }),
     maxTokens: whole ? left : sliceTokens,
-    continued: request.continued === true || !whole,
+    ...((request.continued || !whole) && { continued: "apart" }),
     seed: slices === 0 ? request.seed : mixSeed(request.seed, "slice", slices),
   };
 }

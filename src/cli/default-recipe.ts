@@ -5,6 +5,7 @@ import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
 import { scienceworld } from "../../recipes/scienceworld.js";
 import { search } from "../../recipes/search.js";
+import { tauRetail } from "../../recipes/tau-retail.js";
 import { webshop } from "../../recipes/webshop.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
@@ -23,6 +24,7 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   scienceworld: { path: "recipes/scienceworld.ts", content: scienceworld },
   search: { path: "recipes/search.ts", content: search },
   desk: { path: "recipes/desk.ts", content: desk },
+  tau: { path: "recipes/tau-retail.ts", content: tauRetail },
 };
 
 /** The recipe of the given environment; a file is a complete description and replaces it. */

@@ -78,15 +78,34 @@ it("says how many tasks were solved within each number of attempts", () => {
         success: success === true,
         stop: success === undefined ? "broken" : "done",
       });
-  expect(tally.attempts).toEqual({ tasks: 4, solvedWithin: [1, 2, 3] });
+  // The fourth task has two attempts that count, so pass^3 is not known.
+  const passAll = [(1 / 3 + 1 / 3 + 0 + 1 / 2) / 4, 0];
+  expect(tally.attempts).toEqual({ tasks: 4, solvedWithin: [1, 2, 3], passAll });
   const lines = evaluationTable(tally);
   expect(lines[0]).toMatch(/^task type +episodes +success +steps/);
   expect(lines).toContain(
     "solved within 1, 2, 3 attempts: 25.0 %, 50.0 %, 75.0 % of 4 tasks (95 % interval of the last: 30.1 – 95.4 %)",
   );
+  expect(lines).toContain("solved in all of 1, 2 attempts (pass^k): 29.2 %, 0.0 %");
   const json = evaluationJson(tally);
+  expect(json.passAll).toEqual(passAll);
   expect(json.solvedWithin).toEqual([0.25, 0.5, 0.75]);
   expect(json).not.toHaveProperty("interval");
+});
+
+it("estimates the chance of k successes in a row from n attempts", () => {
+  const tally = createTally();
+  for (const success of [true, false, true, true])
+    tally.add({
+      task: { id: "t/0", type: "pick", split: "t" },
+      ...{ group: 0, attempt: 0, seed: 0, policy: "p", goal: "", firstObservation: "", steps: [] },
+      ...{ return: 0, success, stop: "done" },
+    });
+  // Of the 6 pairs of attempts 3 are both successes, of the 4 triples 1.
+  const [one, two, three, four] = tally.attempts.passAll;
+  expect([one, two]).toEqual([0.75, 0.5]);
+  expect(three).toBeCloseTo(0.25, 12);
+  expect(four).toBe(0);
 });
 
 it("plays each task as often as --trials says", async () => {

@@ -25,7 +25,7 @@ export const evaluate = defineCommand({
   name: "eval",
   summary: "evaluate a policy or a checkpoint on a split, each task once or several times",
   details:
-    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. With --trials, rates are over all\nattempts, and the tasks solved within 1, 2, … attempts are shown below. Broken episodes are counted\nseparately and excluded from all rates.",
+    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. With --trials, rates are over all\nattempts, and the tasks solved within 1, 2, … attempts, and in all of so many (pass^k), are shown below.\nBroken episodes are counted separately and excluded from all rates.",
   takesAgent: true,
   options: (peek) =>
     z.strictObject({
@@ -38,7 +38,7 @@ export const evaluate = defineCommand({
       trials: count
         .default(1)
         .describe(
-          "attempts at each task; with several, tasks solved within 1, 2, … are shown too, as Reflexion is scored",
+          "attempts at each task; with several, tasks solved within 1, 2, … (as Reflexion is scored) and in all of 1, 2, … (pass^k) are shown too",
         ),
       prompt: promptOptions.prefault({}),
       stepLimit: count

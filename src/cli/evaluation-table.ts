@@ -46,11 +46,11 @@ export function evaluationTable(tally: Tally): string[] {
 
 /** The same numbers by name; unmeasured ones are omitted. */
 export function evaluationJson(tally: Tally): Record<string, unknown> {
-  const { tasks, solvedWithin } = tally.attempts;
+  const { tasks, solvedWithin, passAll } = tally.attempts;
   const once = solvedWithin.length < 2;
   return {
     ...countsJson(tally.all, once),
-    ...(!once && { solvedWithin: solvedWithin.map((solved) => solved / tasks) }),
+    ...(!once && { solvedWithin: solvedWithin.map((solved) => solved / tasks), passAll }),
     ...(tally.broken.size > 0 && { brokenBecause: Object.fromEntries(tally.broken) }),
     byType: Object.fromEntries([...tally.byType].map(([type, c]) => [type, countsJson(c, once)])),
   };

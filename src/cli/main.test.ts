@@ -63,6 +63,12 @@ describe("wrong usage", () => {
     [["show"], "pawl show needs a run folder"],
     [["show", "nowhere"], "nowhere is not a run folder"],
     [["completion", "tcsh"], "expected bash, zsh, fish, got tcsh"],
+    [["env", "make", "household"], "makes games of textworld only; got household"],
+    [["env", "make", "textworld", "--test", "11"], "--test 11 is more than --count 10"],
+    [
+      ["env", "make", "textworld", "--out", tmpdir(), "--tw-make", "/no/tw-make"],
+      "/no/tw-make was not found. TextWorld's generator is a Python package",
+    ],
     [["env", "replay"], "--file: required, but not given"],
     [["env", "replay", "--file", "x", "--data", "y"], "household environment does not read data"],
     [["env", "replay", "--file", "no-such.jsonl"], "no-such.jsonl"],

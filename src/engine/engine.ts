@@ -56,9 +56,10 @@ export interface SampleRequest extends SamplingOptions {
   readonly count?: number;
   /**
    * A hint: a later prompt will begin with this prompt and its sample, so its KV cache is worth
-   * keeping until the weights change. It requires a `count` of 1 and changes no result.
+   * keeping until the weights change. It requires a `count` of 1 and changes no result. Prompts
+   * that were requested together are expected to continue together, unless they are `apart`.
    */
-  readonly continued?: boolean;
+  readonly continued?: boolean | "apart";
   /** The same seed, request and weights give the same tokens, whatever else is in the batch. */
   readonly seed: number;
 }

@@ -10,6 +10,7 @@ import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
 import { tau } from "./tau/tau.js";
 import { textworld } from "./textworld/textworld.js";
+import { toolbench } from "./toolbench/toolbench.js";
 import { webshop } from "./webshop/webshop.js";
 
 const kinds = new Map<string, EnvKind>();
@@ -72,3 +73,4 @@ registerEnv(tasks);
 registerEnv(desk);
 registerEnv(mcp);
 registerEnv(tau);
+registerEnv(toolbench);

@@ -26,7 +26,15 @@ export interface Tally {
    * How many tasks have an attempt that counts, and how many of them were solved within the first
    * 1, 2, … attempts: what Reflexion is scored by. Another group of the same task is another task.
    */
-  readonly attempts: { readonly tasks: number; readonly solvedWithin: readonly number[] };
+  readonly attempts: {
+    readonly tasks: number;
+    readonly solvedWithin: readonly number[];
+    /**
+     * pass^k for k = 1, 2, …: the chance that all of k attempts at a task solve it, the mean over
+     * tasks of C(solved, k) / C(attempts, k) (τ-bench, sec. 3). As far as every task has k attempts.
+     */
+    readonly passAll: readonly number[];
+  };
   /** How many episodes broke for each reason, in the order in which the reasons came. */
   readonly broken: ReadonlyMap<string, number>;
 }
@@ -48,6 +56,7 @@ export function createTally(): Tally {
   const byType = new Map<string, Counts>();
   const broken = new Map<string, number>();
   const firstSuccess = new Map<string, number>();
+  const tried = new Map<string, { readonly attempts: number; readonly solved: number }>();
   let attempts = 0;
   let all = NOTHING;
   return {
@@ -59,6 +68,11 @@ export function createTally(): Tally {
         const key = `${episode.group} ${episode.task.id}`;
         const solved = episode.success ? episode.attempt : Number.POSITIVE_INFINITY;
         firstSuccess.set(key, Math.min(firstSuccess.get(key) ?? solved, solved));
+        const before = tried.get(key) ?? { attempts: 0, solved: 0 };
+        tried.set(key, {
+          attempts: before.attempts + 1,
+          solved: before.solved + (episode.success ? 1 : 0),
+        });
         attempts = Math.max(attempts, episode.attempt + 1);
       }
       all = plus(all, episode);
@@ -74,10 +88,30 @@ export function createTally(): Tally {
       return {
         tasks: first.length,
         solvedWithin: Array.from({ length: attempts }, (_, at) => solvedBy(at)),
+        passAll: passAll([...tried.values()]),
       };
     },
     broken,
   };
+}
+
+/** pass^k for every k that all tasks have attempts for. */
+function passAll(
+  tasks: readonly { readonly attempts: number; readonly solved: number }[],
+): readonly number[] {
+  const least = tasks.reduce(
+    (low, { attempts }) => Math.min(low, attempts),
+    Number.POSITIVE_INFINITY,
+  );
+  return Array.from({ length: Number.isFinite(least) ? least : 0 }, (_, at) => {
+    const chances = tasks.map(({ attempts, solved }) => {
+      let chance = 1;
+      // C(solved, k) / C(attempts, k), factor by factor.
+      for (let one = 0; one <= at; one++) chance *= Math.max(0, solved - one) / (attempts - one);
+      return chance;
+    });
+    return chances.reduce((sum, one) => sum + one, 0) / tasks.length;
+  });
 }
 
 function plus(counts: Counts, episode: Episode): Counts {

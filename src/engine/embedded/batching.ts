@@ -2,7 +2,7 @@
 import type { SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import type { BatchRow } from "./batch-row.js";
-import { compactRows, type KvCache, type KvRow } from "./kv-cache.js";
+import { compactRows, copyRows, type KvCache, type KvRow } from "./kv-cache.js";
 import type { PrefixCache } from "./prefix-cache.js";
 
 /** Maximum number of rows decoded together, and of prompt tokens cached together. */
@@ -48,7 +48,8 @@ export function tokensNeeded({ task: { request } }: Group): number {
 /**
  * Groups that make up most rows of a KV cache continue in its memory, and its other rows are
  * evicted: rows were batched because they were requested together, so a row that is not requested
- * with the others has probably ended. The remaining groups are returned.
+ * with the others has probably ended. Rows that continue apart are moved instead. The remaining
+ * groups are returned.
  */
 export function reuseCaches(
   config: ModelConfig,
@@ -62,15 +63,34 @@ export function reuseCaches(
   const batches = [...byCache].flatMap(([kv, inside]): readonly Batch[] => {
     const needed = Math.max(...inside.map(tokensNeeded));
     const capacity = needed <= kv.capacity ? kv.capacity : needed + SPARE_TOKENS;
-    if (inside.length * 2 < kv.tokens.length) return [];
+    const others = inside.some(isApart) ? prefixes.rowsOf(kv) : undefined;
+    const rows = others === undefined ? kv.tokens.length : inside.length + others.size;
+    if (inside.length * 2 < rows) return [];
     if (inside.length * capacity > MAX_PROMPT_TOKENS) return [];
     prefixes.evict(kv);
+    if (others !== undefined) moveRows(config, others, prefixes);
     const groupOf = new Map(inside.map((group) => [group.prefix!, group]));
     const compacted = compactRows(config, kv, [...groupOf.keys()], capacity);
     return [{ groups: compacted.order.map((row) => groupOf.get(row)!), kv: compacted.kv }];
   });
   const placed = new Set(batches.flatMap((batch) => batch.groups));
   return { batches, rest: groups.filter((group) => !placed.has(group)) };
+}
+
+const isApart = ({ task }: Group): boolean => task.request.continued === "apart";
+
+/** Caches the rows in a KV cache of their own. */
+function moveRows(
+  config: ModelConfig,
+  rows: ReadonlyMap<number, KvRow>,
+  prefixes: PrefixCache,
+): void {
+  if (rows.size === 0) return;
+  const capacity = Math.max(...[...rows.values()].map(({ tokens }) => tokens)) + SPARE_TOKENS;
+  const kv = copyRows(config, [...rows.values()], capacity);
+  [...rows.keys()].forEach((handle, row) => {
+    prefixes.put(handle, { kv, row, tokens: kv.tokens[row]! });
+  });
 }
 
 /**

@@ -4,7 +4,8 @@
  * 1. The router (`router.ts`) looks its prompt up in the prefix index and sends it to the replica that
  *    has the longest prefix cached, or to the least loaded one.
  * 2. Prompts of similar length become a batch (`batching.ts`). Rows whose prefixes lie in one KV cache
- *    and are most of its rows stay there together; its other rows are evicted.
+ *    and are most of its rows stay there together; its other rows are evicted, or moved if they
+ *    continue apart.
  * 3. Prefill (`prefill.ts`): whole prompts, or only the suffix after a cached prefix. Their keys and
  *    values form a KV cache (`kv-cache.ts`), which all samples of a prompt share.
  * 4. Decode: each decode step draws one token for every row. A row's own keys and values grow in the

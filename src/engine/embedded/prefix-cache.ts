@@ -6,6 +6,8 @@ export interface PrefixCache {
   put(handle: number, row: KvRow): void;
   /** Removes and returns the row; undefined if it was evicted. */
   take(handle: number): KvRow | undefined;
+  /** The rows of a KV cache that are still wanted, by handle. */
+  rowsOf(kv: KvCache): ReadonlyMap<number, KvRow>;
   /** Evicts all rows of a KV cache. */
   evict(kv: KvCache): void;
   clear(): void;
@@ -43,6 +45,7 @@ export function createPrefixCache(maxBytes: number): PrefixCache {
       if (rows.size === 0) evict(kv);
       return row;
     },
+    rowsOf: (kv) => caches.get(kv) ?? new Map(),
     evict,
     clear() {
       caches.clear();

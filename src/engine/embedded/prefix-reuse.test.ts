@@ -2,7 +2,10 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
 import type { Engine, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
+import { type Group, reuseCaches } from "./batching.js";
 import { createEmbeddedEngine } from "./embedded-engine.js";
+import { copyRows, type KvCache } from "./kv-cache.js";
+import { createPrefixCache } from "./prefix-cache.js";
 import { createPrefixIndex } from "./prefix-index.js";
 
 const config: ModelConfig = {
@@ -81,6 +84,68 @@ it("continues in the same memory when rows end and others outgrow their capacity
     );
   }
 });
+
+it("keeps the rows that continue apart from those they were requested with", async () => {
+  let prompts = Array.from({ length: 8 }, (_, row) => draw(40 + row));
+  for (let turn = 0; turn < 5; turn++) {
+    const asked = async (rows: readonly number[], continued: boolean | "apart") => {
+      const settings = { continued, maxTokens: 4, temperature: 0 } as const;
+      const requests = rows.map((row) => ({ ...settings, prompt: prompts[row]!, seed: row }));
+      return (await engine.sample(requests)).map(([sample]) => sample!);
+    };
+    const all = prompts.map((_, row) => row);
+    const plain = await asked(all, false);
+    // Most go on first and the others later; who they are changes.
+    const late = turn === 0 ? [] : all.filter((row) => (row + turn) % 3 === 0);
+    const first = all.filter((row) => !late.includes(row));
+    for (const rows of [first, late].filter(({ length }) => length > 0))
+      for (const [i, { tokens, logprobs }] of (await asked(rows, "apart")).entries()) {
+        expect(tokens).toEqual(plain[rows[i]!]!.tokens);
+        logprobs.forEach((value, at) => {
+          expect(value).toBeCloseTo(plain[rows[i]!]!.logprobs[at]!, 5);
+        });
+      }
+    prompts = prompts.map((prompt, row) => [...prompt, ...plain[row]!.tokens, ...draw(3 + row)]);
+  }
+});
+
+it("moves the other rows of a KV cache, or evicts them if all go on together", () => {
+  for (const continued of [true, "apart"] as const) {
+    const prefixes = createPrefixCache(2 ** 20);
+    const kv = copyRows(
+      config,
+      Array.from({ length: 4 }, () => ({ kv: emptyKv(), row: 0, tokens: 5 })),
+      8,
+    );
+    // The numbers of the third row, which stays behind.
+    kv.keys[0]!.fill(7, 2 * 2 * 8 * 8, 3 * 2 * 8 * 8);
+    const rows = [0, 1, 2, 3].map((row) => ({ kv, row, tokens: 5 }));
+    for (const row of rows) prefixes.put(row.row, row);
+    const groups = [0, 1, 3].map((row): Group => {
+      const request = { prompt: draw(7), maxTokens: 1, continued, seed: row };
+      return {
+        task: { request, first: 0, count: 1, cacheAs: 10 + row },
+        rows: [],
+        prefix: prefixes.take(row)!,
+      };
+    });
+    const { batches, rest } = reuseCaches(config, groups, prefixes);
+    expect([batches.length, rest.length]).toEqual([1, 0]);
+    const behind = prefixes.take(2);
+    if (continued === true) expect(behind).toBeUndefined();
+    else {
+      expect([behind!.tokens, behind!.row, behind!.kv === kv]).toEqual([5, 0, false]);
+      expect(behind!.kv.keys[0]!.subarray(0, 5)).toEqual(new Float32Array(5).fill(7));
+    }
+  }
+});
+
+/** A KV cache of one row of zeros. */
+function emptyKv(): KvCache {
+  const size = config.kvHeads * config.headSize * 8;
+  const arrays = Array.from({ length: config.layers }, () => new Float32Array(size));
+  return { keys: arrays, values: arrays, capacity: 8, tokens: Int32Array.of(5) };
+}
 
 it("evicts everything when the weights change", async () => {
   const prompt = draw(20);

@@ -32,7 +32,9 @@ export function createRouter(
       const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
       // A prompt with more samples than one replica should get is prefilled once in each.
       const most = Math.min(MAX_ROWS, Math.ceil(total / replicas.length));
-      const kept = requests.map(({ continued = false, count = 1 }) => continued && count === 1);
+      const kept = requests.map(
+        ({ continued = false, count = 1 }) => continued !== false && count === 1,
+      );
       const matched = prefixes.match(
         requests.map(({ prompt }, i) => (kept[i] ? prompt : undefined)),
       );

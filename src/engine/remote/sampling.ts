@@ -28,7 +28,7 @@ export async function sampleBatch(
     requests: requests.map((request) => ({
       prompt: tensorOf(request.prompt, "int64", binary),
       num_samples: request.count ?? 1,
-      ...(request.continued === true && { continued: true }),
+      ...((request.continued ?? false) !== false && { continued: true }),
       sampling_params: {
         ...paramsOf(request),
         top_k: request.topK ?? 0,

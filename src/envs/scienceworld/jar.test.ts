@@ -1,12 +1,14 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { deflateRawSync } from "node:zlib";
 import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../../random.js";
 import { EnvError } from "../env.js";
 import { installed } from "./fixtures/installed.js";
 import { openJar } from "./jar.js";
 import { findJava } from "./java.js";
+import { openScienceworld, scienceworldOptions } from "./scienceworld.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-jar-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -17,22 +19,31 @@ function written(name: string, bytes: string | Buffer): string {
   return path;
 }
 
-/** A zip file with one stored file. */
-function zipOf(name: string, text: string): Buffer {
-  const title = Buffer.from(name);
-  const data = Buffer.from(text);
-  const local = Buffer.alloc(30);
-  local.writeUInt32LE(0x04034b50, 0);
-  local.writeUInt16LE(title.length, 26);
-  const entry = Buffer.alloc(46);
-  entry.writeUInt32LE(0x02014b50, 0);
-  entry.writeUInt32LE(data.length, 20);
-  entry.writeUInt16LE(title.length, 28);
+/** A zip file with these files, the first of them packed. */
+function zipOf(files: Readonly<Record<string, string>>): Buffer {
+  const bodies: Buffer[] = [];
+  const entries: Buffer[] = [];
+  for (const [name, text] of Object.entries(files)) {
+    const packed = entries.length === 0;
+    const title = Buffer.from(name);
+    const data = packed ? deflateRawSync(text) : Buffer.from(text);
+    const local = Buffer.alloc(30);
+    local.writeUInt32LE(0x04034b50, 0);
+    local.writeUInt16LE(title.length, 26);
+    const entry = Buffer.alloc(46);
+    entry.writeUInt32LE(0x02014b50, 0);
+    entry.writeUInt16LE(packed ? 8 : 0, 10);
+    entry.writeUInt32LE(data.length, 20);
+    entry.writeUInt16LE(title.length, 28);
+    entry.writeUInt32LE(Buffer.concat(bodies).length, 42);
+    bodies.push(local, title, data);
+    entries.push(entry, title);
+  }
   const end = Buffer.alloc(22);
   end.writeUInt32LE(0x06054b50, 0);
-  end.writeUInt16LE(1, 10);
-  end.writeUInt32LE(local.length + title.length + data.length, 16);
-  return Buffer.concat([local, title, data, entry, title, end]);
+  end.writeUInt16LE(Object.keys(files).length, 10);
+  end.writeUInt32LE(Buffer.concat(bodies).length, 16);
+  return Buffer.concat([...bodies, ...entries, end]);
 }
 
 describe("a jar", () => {
@@ -40,10 +51,28 @@ describe("a jar", () => {
     ["text.jar", Buffer.from("this is no jar"), /text\.jar \(a test\) is no jar: .*pip install/],
     ["empty.jar", Buffer.alloc(0), /is no jar/],
     ["cut.jar", Buffer.from("PK\u0005\u0006"), /is no jar/],
-    ["other.jar", zipOf("META-INF/MANIFEST.MF", ""), /not the simulator's: it has no py4j/],
+    ["other.jar", zipOf({ "META-INF/MANIFEST.MF": "" }), /not the simulator's: it has no py4j/],
   ])("%s is refused with its name and what to do", (name, bytes, reason) => {
     const path = written(name, bytes);
     expect(() => openJar(path, "a test")).toThrow(reason);
+  });
+
+  it("says its version, by which options are judged", () => {
+    const place = join(folder, "whole");
+    mkdirSync(place);
+    const manifest = "Manifest-Version: 1.0\r\nImplementation-Version: 1.3.0\r\n";
+    const classes = ["py4j/GatewayServer", "scienceworld/runtime/pythonapi/PythonInterface"];
+    const empty = Object.fromEntries(classes.map((name) => [`${name}.class`, ""]));
+    const path = join(place, "scienceworld.jar");
+    writeFileSync(path, zipOf({ "META-INF/MANIFEST.MF": manifest, ...empty }));
+    expect(() => openJar(path, "a test")).toThrow(/object_type_ids\.tsv is missing/);
+    writeFileSync(join(place, "object_type_ids.tsv"), "");
+    expect(openJar(path, "a test")).toMatchObject({ version: "1.3.0", path });
+    // Any command that succeeds stands in for Java, which is not started here.
+    const options = { jar: path, java: "true", order: "hash" };
+    expect(() => openScienceworld(scienceworldOptions.parse(options))).toThrow(
+      /version 1\.3\.0 keeps the order of creation/,
+    );
   });
 
   it("that is missing or a folder is refused", () => {

@@ -24,7 +24,8 @@ function javaThat(name: string, script: string): string {
 const listen = (answer: string) =>
   `require("node:net").createServer((s) => s.on("data", () => { ${answer} })).listen(0, "127.0.0.1", function () { console.log(this.address().port) }); process.stdin.on("end", () => process.exit()).resume();`;
 
-const start = (java: string, seconds = 20) => startSimulator({ java, jar, heap: 128, seconds });
+const start = (java: string, seconds = 20) =>
+  startSimulator({ java, jar, heap: 128, fixedOrder: true, seconds });
 
 const left = () => readdirSync(tmpdir()).filter((name) => name.startsWith("pawl-scienceworld-"));
 

@@ -19,6 +19,8 @@ export interface JvmOptions {
   readonly jar: Jar;
   /** Megabytes of heap. */
   readonly heap: number;
+  /** Whether sets are to keep the order of insertion, which takes time. */
+  readonly fixedOrder: boolean;
   /** Seconds that the start, and later each answer, may take. */
   readonly seconds: number;
 }
@@ -38,16 +40,14 @@ export interface Jvm {
 /**
  * Flags of the JVM. The serial collector and a bounded heap keep a process small (docs/scienceworld.md
  * has the figures). `hashCode=2` gives every object the same identity hash: sets then keep the
- * order of insertion, without which version 1.2.3 does not repeat itself. JVMs that do not know it
- * ignore it.
+ * order of insertion, and have to search for what they hold. JVMs that do not know it ignore it.
  */
-export function jvmFlags(heap: number): readonly string[] {
+function jvmFlags({ heap, fixedOrder }: JvmOptions): readonly string[] {
   return [
     `-Xmx${heap}m`,
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseSerialGC",
-    "-XX:+UnlockExperimentalVMOptions",
-    "-XX:hashCode=2",
+    ...(fixedOrder ? ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"] : []),
   ];
 }
 
@@ -56,13 +56,13 @@ const KEPT = 2000;
 
 /** Starts a JVM and connects to it. */
 export async function startJvm(options: JvmOptions): Promise<Jvm> {
-  const { java, jar, heap, seconds } = options;
+  const { java, jar, seconds } = options;
   // A private folder: the simulator reads its table there, and may rewrite it.
   const folder = mkdtempSync(join(tmpdir(), "pawl-scienceworld-"));
   const forgetFolder = (): void => rmSync(folder, { recursive: true, force: true });
   const server = ["-classpath", jar.path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"];
   copyFileSync(jar.objectTypes, join(folder, basename(jar.objectTypes)));
-  const child = spawn(java, [...jvmFlags(heap), ...server], { cwd: folder, detached: true });
+  const child = spawn(java, [...jvmFlags(options), ...server], { cwd: folder, detached: true });
   let gateway: Gateway | undefined;
   let ended: string | undefined;
   const end = (reason: string): void => {
@@ -72,7 +72,8 @@ export async function startJvm(options: JvmOptions): Promise<Jvm> {
     child.kill("SIGKILL");
     forgetFolder();
   };
-  // Writing to a process that is gone is an error that nobody waits for.
+  // What cannot be written to or ended is gone, which is what was wanted.
+  child.on("error", () => undefined);
   child.stdin.on("error", () => undefined);
   const stderr = keepLast(child.stderr);
   child.once("exit", (code, signal) => {

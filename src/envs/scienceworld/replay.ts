@@ -12,7 +12,7 @@ import { EnvError } from "../env.js";
 import type { Mismatch, ReplayResult } from "../trace.js";
 import { tour } from "./context.js";
 import { isOver, scoreOf } from "./science-env.js";
-import type { Scene, Simulator } from "./simulator.js";
+import type { Simulator } from "./simulator.js";
 
 const scene = { task: z.string(), variation: z.int(), simplifications: z.string().default("") };
 
@@ -140,7 +140,7 @@ async function replayEpisode(
   simulator: Simulator,
   comparison: Comparison,
 ): Promise<void> {
-  await simulator.load(record as Scene);
+  await simulator.load(record);
   const where = `${record.task} ${record.variation}`;
   let before = 0;
   for (const [number, step] of record.steps.entries()) {

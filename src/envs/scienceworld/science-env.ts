@@ -158,6 +158,9 @@ export function createScienceEnv(world: ScienceWorld, start?: Episode): ScienceE
         const valid = await validOf(now.simulator);
         const score = scoreOf(moment.rawScore);
         const over = isOver(moment, score, settings.moveLimit);
+        // Both a fatal mistake and a fault of the simulator's own are scored like this.
+        const failure = score < 0 ? await now.simulator.failure() : "";
+        if (failure !== "") throw new EnvError(`scienceworld: the simulator failed: ${failure}`);
         episode = { ...now, actions: [...now.actions, action], valid, score, over };
         return result(moment, now.score, score, over, settings);
       });
@@ -174,8 +177,13 @@ export function createScienceEnv(world: ScienceWorld, start?: Episode): ScienceE
       const now = current("the expert");
       if (world.gold.has(keyOf(now.scene))) return;
       // In this very process, which then repeats the episode: another one would cost memory.
-      remember(world.gold, keyOf(now.scene), await now.simulator.loadGold(now.scene));
-      await repeat(now.simulator, now);
+      try {
+        remember(world.gold, keyOf(now.scene), await now.simulator.loadGold(now.scene));
+        await repeat(now.simulator, now);
+      } catch (error) {
+        now.simulator.end("its world was lost while its gold path was made");
+        throw error;
+      }
     },
     async clone() {
       const now = episode;

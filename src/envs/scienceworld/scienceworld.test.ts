@@ -112,6 +112,16 @@ describe.skipIf(missing)("ScienceWorld", { timeout: 300_000 }, () => {
     await env.close();
   });
 
+  it("ends with a fatal mistake, which is a failure and no fault of the world", async () => {
+    const env = environment.create();
+    await env.reset(task);
+    const { done, reward, info } = await env.step("focus on agent");
+    expect({ done, reward, ...info }).toEqual({
+      ...{ done: true, reward: -1, valid: true, success: false, score: 0 },
+    });
+    await env.close();
+  });
+
   it("ends a process that takes too long", async () => {
     const hasty = open({ types: ["boil"], timeout: 0.001 });
     await expect(hasty.create().reset(hasty.tasks("test")[0]!)).rejects.toThrow(EnvError);

@@ -87,6 +87,12 @@ export const scienceworldOptions = z.strictObject({
     .min(1)
     .default(16)
     .describe("episodes at once, a Java process each; larger batches are played in parts"),
+  order: z
+    .enum(["fixed", "hash"])
+    .default("fixed")
+    .describe(
+      "with simulators before 1.3.0: fixed repeats episodes exactly; hash is the original's way, which does not, and faster",
+    ),
   heap: z.int().min(128).default(256).describe("megabytes of heap of each Java process"),
   timeout: z
     .number()
@@ -120,7 +126,19 @@ export function openScienceworld(options: Options): ScienceworldEnvironment {
   const jar = findJar(options.jar);
   const { command: java } = findJava(options.java);
   const { lists, find } = listTasks(options);
-  const start = () => startSimulator({ java, jar, heap: options.heap, seconds: options.timeout });
+  if (options.order === "hash" && isExact(jar.version))
+    throw new EnvError(
+      `scienceworld: the option order: version ${jar.version} keeps the order of creation: leave hash out`,
+    );
+  const start = () =>
+    startSimulator({
+      java,
+      jar,
+      heap: options.heap,
+      // Later versions keep the order by themselves.
+      fixedOrder: options.order === "fixed" && !isExact(jar.version),
+      seconds: options.timeout,
+    });
   const pool = createPool(options.processes, start);
   const { validActions, context, moveLimit, reward } = options;
   const chosen = options.simplifications.join(",");

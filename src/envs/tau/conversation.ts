@@ -21,8 +21,13 @@ export const RESPOND = "respond";
 /** The tool that ends a case without a user. */
 export const DONE = "done";
 
-/** Where the user moves: what it knows goes out, its move comes back. */
-export type Turns<T> = Generator<UserView, T, UserMove>;
+/** What others are asked: the user for its move, or a judge whether a task's assertions hold. */
+export type Question =
+  | { readonly ask: "user"; readonly view: UserView }
+  | { readonly ask: "judge"; readonly task: TauTask; readonly messages: readonly Message[] };
+
+/** Where others come in: a question goes out, the user's move or the judge's verdict comes back. */
+export type Turns<T> = Generator<Question, T, UserMove | boolean>;
 
 /** What a conversation needs to start. */
 export interface Case {
@@ -31,6 +36,8 @@ export interface Case {
   readonly seed: number;
   /** Whether there is no user: the agent has the tools of both sides. */
   readonly solo: boolean;
+  /** Whether somebody judges natural-language assertions; else they do not count. */
+  readonly judged: boolean;
   readonly userTools: readonly Tool[];
 }
 
@@ -76,7 +83,8 @@ export function createConversation(about: Case, from?: State): Conversation {
     for (;;) {
       if (spent()) return undefined;
       const { messages } = state;
-      const move = yield { task, messages, tools: about.userTools, seed: about.seed };
+      const view = { task, messages, tools: about.userTools, seed: about.seed };
+      const move = (yield { ask: "user", view }) as UserMove;
       if ("text" in move) {
         said("user", move.text);
         return move.text;
@@ -96,7 +104,7 @@ export function createConversation(about: Case, from?: State): Conversation {
     done: false,
     info: { valid, success: false },
   });
-  const judge = (ended: boolean): Outcome => {
+  function* judge(ended: boolean): Turns<Outcome> {
     if (domain.edition === 1) {
       const words = state.messages.flatMap((one) =>
         one.role === "assistant" && one.content !== null ? [one.content] : [],
@@ -104,13 +112,18 @@ export function createConversation(about: Case, from?: State): Conversation {
       return evaluateTau1(domain.fresh, task, state.world, words);
     }
     try {
-      return evaluate(domain.fresh, task, state.messages, ended);
+      const outcome = evaluate(domain.fresh, task, state.messages, ended);
+      if (!about.judged || !ended || !task.basis.includes("NL_ASSERTION")) return outcome;
+      // What costs is asked last, and only if it can still matter.
+      if (outcome.reward === 0 || task.nlAssertions.length === 0) return outcome;
+      const holds = (yield { ask: "judge", task, messages: state.messages }) as boolean;
+      return { ...outcome, reward: holds ? outcome.reward : 0 };
     } catch (error) {
       // An assertion about something that does not exist: the original's evaluation fails there.
       if (error instanceof PyError) return { reward: 0 };
       throw error;
     }
-  };
+  }
   return {
     about,
     get messages() {
@@ -133,7 +146,7 @@ export function createConversation(about: Case, from?: State): Conversation {
     *act(name, given) {
       if (solo && name === DONE) {
         said("assistant", STOP);
-        return over("The case is closed.", judge(true));
+        return over("The case is closed.", yield* judge(true));
       }
       if (!solo && name === RESPOND) {
         const content = given.get("content");
@@ -141,8 +154,10 @@ export function createConversation(about: Case, from?: State): Conversation {
           return going("Error: content: expected some words for the user.", false);
         said("assistant", content);
         const answer = yield* userTurn();
-        if (answer === undefined) return over("The conversation is too long.", judge(false));
-        return endsIt(answer, domain.edition) ? over(answer, judge(true)) : going(answer, true);
+        if (answer === undefined) return over("The conversation is too long.", yield* judge(false));
+        return endsIt(answer, domain.edition)
+          ? over(answer, yield* judge(true))
+          : going(answer, true);
       }
       const side = solo && state.world.changes("user", name) !== undefined ? "user" : "assistant";
       const called = call("assistant", side, name, given);
@@ -150,8 +165,8 @@ export function createConversation(about: Case, from?: State): Conversation {
       const valid = known && !called.error;
       const content = called.content === "" ? "(nothing)" : called.content;
       if (domain.edition === 1 && name === "transfer_to_human_agents" && valid)
-        return over(content, judge(true), valid);
-      return spent() ? over(content, judge(false), valid) : going(content, valid);
+        return over(content, yield* judge(true), valid);
+      return spent() ? over(content, yield* judge(false), valid) : going(content, valid);
     },
     copy: () =>
       createConversation(about, {

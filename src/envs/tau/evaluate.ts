@@ -85,15 +85,14 @@ export function referenceWorld(
 }
 
 /**
- * The outcome of a τ² conversation. `ended` is whether one of the two ended it; natural-language
- * assertions are a judge's, given as `judged`, and left out of the product without one.
+ * The outcome of a τ² conversation, without natural-language assertions, which are a judge's.
+ * `ended` is whether one of the two ended it.
  */
 export function evaluate(
   fresh: () => World,
   task: TauTask,
   messages: readonly Message[],
   ended: boolean,
-  judged?: boolean,
 ): Outcome {
   if (!ended) return { reward: 0 };
   if (!task.judged) return { reward: 1 };
@@ -119,7 +118,6 @@ export function evaluate(
   book("ACTION", actions.every(Boolean));
   const communicate = task.communicate.map((said) => saysIt(messages, said));
   book("COMMUNICATE", communicate.every(Boolean));
-  if (judged !== undefined) book("NL_ASSERTION", judged);
   const reward = Object.values(breakdown).reduce((product, one) => product * one, 1);
   return { reward, dbMatch, assertions, actions, communicate, breakdown };
 }

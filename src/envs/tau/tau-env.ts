@@ -1,5 +1,6 @@
 /** Conversations as tool environments: with a user in this process, or one that answers later. */
 import { argumentsText, type Tool, type ToolCall } from "../../text/tool.js";
+import type { ChatEndpoint } from "../chat-endpoint.js";
 import { EnvError, type Task } from "../env.js";
 import type { RemoteToolEnv, ToolEnv } from "../tool-env.js";
 import {
@@ -12,6 +13,7 @@ import {
 } from "./conversation.js";
 import type { OpenDomain } from "./domains.js";
 import { jsonText, parseJson } from "./json.js";
+import { judgeAssertions } from "./nl-judge.js";
 import { scenarioParts } from "./task-source.js";
 import type { TauTask } from "./tasks.js";
 import { toolSchema } from "./tool-schemas.js";
@@ -24,6 +26,8 @@ export interface TauWorld {
   readonly domain: OpenDomain;
   /** Whether there is no user. */
   readonly solo: boolean;
+  /** Checks natural-language assertions; without it they do not count. */
+  readonly judge: ChatEndpoint | undefined;
   /** The task of a listed one; an unlisted one is an `EnvError`. */
   taskOf(task: Task): { readonly task: TauTask; readonly type: string };
 }
@@ -97,6 +101,7 @@ function createShared(world: TauWorld, from?: Conversation, fromType = "") {
         task: found.task,
         seed,
         solo: world.solo,
+        judged: world.judge !== undefined,
         userTools: userTools.filter(({ name }) => allowed === null || allowed.includes(name)),
       };
       conversation = createConversation(about);
@@ -131,7 +136,10 @@ export function createTauEnv(
   const shared = createShared(world, from, type);
   const play = <T>(turns: Turns<T>): T => {
     let turn = turns.next();
-    while (!turn.done) turn = turns.next(user(turn.value));
+    while (!turn.done) {
+      if (turn.value.ask === "judge") throw new EnvError("tau: a judge answers later");
+      turn = turns.next(user(turn.value.view));
+    }
     return turn.value;
   };
   // Added to the facts, because spreading them would lose the getters.
@@ -150,7 +158,15 @@ export function createWaitingTauEnv(world: TauWorld, user: WaitingUser): RemoteT
   const shared = createShared(world);
   const play = async <T>(turns: Turns<T>, signal?: AbortSignal): Promise<T> => {
     let turn = turns.next();
-    while (!turn.done) turn = turns.next(await user(turn.value, signal));
+    while (!turn.done) {
+      const asked = turn.value;
+      const { nlAssertions } = asked.ask === "judge" ? asked.task : asked.view.task;
+      turn = turns.next(
+        asked.ask === "user"
+          ? await user(asked.view, signal)
+          : await judgeAssertions(world.judge!, nlAssertions, asked.messages, signal),
+      );
+    }
     return turn.value;
   };
   return Object.assign(shared.facts, {

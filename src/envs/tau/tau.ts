@@ -17,6 +17,7 @@ import { scriptedUser } from "./scripted-user.js";
 import { type TaskSource, taskSource } from "./task-source.js";
 import { createTauEnv, createWaitingTauEnv, type TauEnv, type TauWorld } from "./tau-env.js";
 import { nextCall } from "./tau-expert.js";
+import type { WaitingUser } from "./user.js";
 
 /** Steps of the agent: τ allows 30; τ² counts 200 messages, two or more for each step. */
 const STEP_LIMITS: Readonly<Record<1 | 2, number>> = { 1: 30, 2: 100 };
@@ -35,6 +36,11 @@ export const tauOptions = z.strictObject({
       "who the agent talks to: one that follows the task's scenario without a model, a chat model behind an endpoint, or nobody (domains whose tasks have tickets)",
     ),
   chat: chatEndpointOptions.optional().describe("user: chat: the endpoint of the user's model"),
+  judge: chatEndpointOptions
+    .optional()
+    .describe(
+      "chat model that checks the natural-language assertions of tau2 tasks (without one they do not count)",
+    ),
 });
 
 type Options = z.output<typeof tauOptions>;
@@ -80,13 +86,14 @@ function open(options: Options): ToolEnvironment {
   const world: TauWorld = {
     domain,
     solo: options.user === "none",
+    judge: options.judge,
     taskOf({ id }: Task) {
       // Looked up first, so that an unlisted task is refused.
       const { split, type } = lists.task(id);
       return { task: source.find(split, id.slice(split.length + 1)), type };
     },
   };
-  const waiting = options.user === "chat" ? chatUser(options.chat!, domain, data) : undefined;
+  const waiting = waitingUser(options, domain, data);
   return {
     name: "tau",
     ...lists,
@@ -117,8 +124,20 @@ function open(options: Options): ToolEnvironment {
   };
 }
 
+/** A user that answers later: a chat model, or the scripted one where a judge answers later. */
+function waitingUser(
+  { user, chat, judge }: Options,
+  domain: OpenDomain,
+  data: string,
+): WaitingUser | undefined {
+  if (user === "chat") return chatUser(chat!, domain, data);
+  return judge === undefined ? undefined : async (view) => scriptedUser(view);
+}
+
 /** Settings that would be ignored. */
-function refuseContradictions({ user, chat }: Options): void {
+function refuseContradictions({ user, chat, judge, domain }: Options): void {
+  if (judge !== undefined && domain.startsWith("tau1"))
+    throw new EnvError(`tau: ${domain} has no natural-language assertions: leave judge out`);
   if (user === "chat" && chat === undefined)
     throw new EnvError("tau: user: chat needs chat.baseUrl and chat.model");
   if (user !== "chat" && chat !== undefined)

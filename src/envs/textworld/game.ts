@@ -2,9 +2,10 @@
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { z } from "zod";
+import { createMemo } from "../alfworld/memo.js";
 import { EnvError } from "../env.js";
 import { collectFacts, type Facts, fact } from "./facts.js";
-import { parseLogic } from "./logic.js";
+import { type Logic, parseLogic } from "./logic.js";
 import { createTracker, type Entity, type Tracker } from "./tracker.js";
 import { createPlayer, type Player } from "./zmachine/compiled.js";
 import { createMachine, type Machine } from "./zmachine/machine.js";
@@ -62,6 +63,10 @@ export interface Game extends GameSummary {
   readonly named: boolean;
 }
 
+/** Games of a family have the same rules. */
+const LOGICS_KEPT = 8;
+const logics = createMemo<Logic>(LOGICS_KEPT);
+
 /** Reads what a list needs of the game whose story is `file`. */
 export function summarizeGame(file: string): GameSummary {
   return summary(readWorld(file));
@@ -95,7 +100,10 @@ export function loadGame(file: string): Game {
     file,
     machine,
     player: createPlayer(machine),
-    tracker: createTracker(parseLogic(json, world.KB.logic), entities),
+    tracker: createTracker(
+      logics(world.KB.logic, () => parseLogic(json, world.KB.logic)),
+      entities,
+    ),
     world: collectFacts(facts),
     objective: world.objective,
     walkthrough: world.metadata.walkthrough ?? [],

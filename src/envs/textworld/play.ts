@@ -60,7 +60,7 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
   }
   feed(machine, "tw-trace-actions", style);
   const snapshot = takeSnapshot(machine);
-  noteWaits(snapshot);
+  noteWaits(machine);
   const start: Moment = {
     ...described,
     snapshot,
@@ -88,7 +88,7 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
       const lost = turn.observation.includes("*** You lost! ***");
       const snapshot = takeSnapshot(machine);
       // The question at the end of a game comes in every episode.
-      if (won || lost) noteWaits(snapshot);
+      if (won || lost) noteWaits(machine);
       return {
         description: moment.description,
         inventory: moment.inventory,

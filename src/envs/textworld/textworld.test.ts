@@ -35,7 +35,7 @@ describe.skipIf(!recordedThere)(`recorded games${title}`, () => {
         records.findIndex((one) => one.game === game && same(one)) === index
       );
     });
-    expect(new Set(some.map(({ kind, style }) => `${kind} ${style}`)).size).toBe(4);
+    expect(new Set(some.map(({ kind, style }) => `${kind} ${style}`)).size).toBe(5);
     const { mismatches } = replayTextworld(some, (name) => loadGame(join(data, name)));
     expect(mismatches).toEqual([]);
     const damaged = structuredClone(some[0]!) as unknown as { steps: { obs: string }[] };
@@ -79,9 +79,7 @@ describe.skipIf(!recordedThere)(`recorded games${title}`, () => {
     const environment = open({ style: "plain", opening: "whole", context: "facts" });
     const env = environment.create() as Env;
     const task = environment.task("train/tw-coin_collector-l1-201");
-    expect(env.reset(task)).toMatch(
-      /\$\$[\s\S]*-= Restroom =-[\s\S]*\n> {128}-= Restroom =-0\/1$/,
-    );
+    expect(env.reset(task)).toMatch(/\$\$[\s\S]*-= Restroom =-[\s\S]*\n> {128}-= Restroom =-0\/1$/);
     expect(env.initialContext!()).toBe("at(P, restroom). at(coin, restroom).");
     expect(env.goal).toMatch(/pick-up the coin/);
     expect(env.step("quit")).toMatchObject({ reward: 0, done: false, info: { valid: false } });

@@ -81,13 +81,20 @@ function open(options: Options): Environment {
     ),
   );
   const adventures = createMemo<Adventure>(GAMES_KEPT);
+  const playing = new Map<string, WeakRef<Adventure>>();
   const adventureOf = (id: string): Adventure => {
     const { split } = lists.task(id);
     const { task, file } = listed.get(split)!().find((game) => game.task.id === id)!;
+    // A game that somebody plays is shared, even if it is no longer kept.
+    const live = playing.get(id)?.deref();
     return adventures(id, () => {
+      if (live !== undefined) return live;
       const game = loadGame(file);
       const style = options.style === "by-name" ? (game.named ? "tw" : "plain") : options.style;
-      return { task, play: startPlay(game, { style, tracked: false }), ...options };
+      const play = startPlay(game, { style, tracked: false });
+      const adventure = { task, play, ...options };
+      playing.set(id, new WeakRef(adventure));
+      return adventure;
     });
   };
   return {

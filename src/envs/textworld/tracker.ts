@@ -50,7 +50,13 @@ interface TrackedRule {
 
 /** A tracker for the entities of a game, by id. */
 export function createTracker(logic: Logic, entities: ReadonlyMap<string, Entity>): Tracker {
-  const rules = logic.rules.map((rule) => prepare(rule, logic, entities));
+  const byType = new Map<string, ReadonlySet<string>>();
+  const ofType = (type: string): ReadonlySet<string> => {
+    const known = byType.get(type) ?? entitiesOf(type, logic, entities);
+    byType.set(type, known);
+    return known;
+  };
+  const rules = logic.rules.map((rule) => prepare(rule, ofType));
   // Events belong to the action that needs most; the sort keeps the order of names among equals.
   const byNeed = rules
     .filter(({ event }) => event !== undefined)
@@ -98,7 +104,7 @@ export function createTracker(logic: Logic, entities: ReadonlyMap<string, Entity
   };
 }
 
-function prepare(rule: Rule, logic: Logic, entities: ReadonlyMap<string, Entity>): TrackedRule {
+function prepare(rule: Rule, ofType: (type: string) => ReadonlySet<string>): TrackedRule {
   const names = new Map<string, number>();
   const bound: (string | undefined)[] = [];
   const slotOf = (name: string, type: string): number => {
@@ -117,7 +123,7 @@ function prepare(rule: Rule, logic: Logic, entities: ReadonlyMap<string, Entity>
       return !(again || names.has(name) || CONSTANTS.includes(type));
     }),
     slots: atom.arguments.map(({ name, type }) => slotOf(name, type)),
-    allowed: atom.arguments.map(({ type }) => entitiesOf(type, logic, entities)),
+    allowed: atom.arguments.map(({ type }) => ofType(type)),
   });
   const template = (text: string | undefined): Template | undefined =>
     text === undefined

@@ -7,10 +7,11 @@
  * a fault) throws, and the turn is played again by the interpreter, whose answer counts.
  */
 import { compileRoutine } from "./compile.js";
+import { decodeInstruction } from "./instruction.js";
 import { feedLine, runRoutine } from "./interpreter.js";
 import {
   drawRandom,
-  instructionAt,
+  forgetCode,
   type Machine,
   print,
   printCode,
@@ -43,14 +44,16 @@ function bail(): never {
 /** A player for the story of a machine. */
 export function createPlayer(machine: Machine): Player {
   const fuel = new Int32Array(1);
-  const compiledFor = createCompiler(machine, fuel);
-  return {
+  let compiler: Compiler | undefined;
+  const player: HotPlayer = {
     turn(from, codes) {
+      keepHot(player);
+      compiler ??= createCompiler(machine, fuel);
       restoreSnapshot(machine, from);
       try {
         // Calls and rounds of loops are counted here, each of at least one instruction.
         fuel[0] = machine.turnLimit;
-        machine.compiledFor = compiledFor;
+        machine.compiledFor = compiler;
         feedLine(machine, codes);
       } catch {
         machine.compiledFor = undefined;
@@ -60,14 +63,36 @@ export function createPlayer(machine: Machine): Player {
         machine.compiledFor = undefined;
       }
     },
+    cool() {
+      compiler = undefined;
+      forgetCode(machine);
+    },
   };
+  return player;
 }
 
+/** A player that can drop what it has decoded and compiled, some ten megabytes. */
+interface HotPlayer extends Player {
+  cool(): void;
+}
+
+/** Players that keep their code; others begin anew when it is their turn. */
+const MOST_HOT = 24;
+const hot = new Set<HotPlayer>();
+
+function keepHot(player: HotPlayer): void {
+  hot.delete(player);
+  hot.add(player);
+  if (hot.size <= MOST_HOT) return;
+  const coldest = hot.values().next().value!;
+  hot.delete(coldest);
+  coldest.cool();
+}
+
+type Compiler = (routine: Routine) => Compiled | undefined;
+
 /** What gives a routine's function once it is hot. */
-function createCompiler(
-  machine: Machine,
-  fuel: Int32Array,
-): (routine: Routine) => Compiled | undefined {
+function createCompiler(machine: Machine, fuel: Int32Array): Compiler {
   const functions: Compiled[] = [];
   // Places of routines among the functions, by packed address; 0 before they have one.
   const places = new Uint16Array(Math.ceil(machine.story.size / 8));
@@ -106,7 +131,7 @@ function createCompiler(
   };
   const compile = (routine: Routine): Compiled | undefined => {
     try {
-      const source = compileRoutine(routine, (at) => instructionAt(machine, at), context);
+      const source = compileRoutine(routine, (at) => decodeInstruction(machine.story, at), context);
       if (source === undefined) return undefined;
       const make = new Function(...names, `"use strict";return ${source}`);
       return make(...Object.values(helpers)) as Compiled;

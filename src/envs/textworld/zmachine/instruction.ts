@@ -1,6 +1,5 @@
 /** Instructions, decoded once: the interpreter runs them, the compiler translates them. */
 import { storyFault } from "./fault.js";
-import type { Routine } from "./routine.js";
 import type { Story } from "./story.js";
 import { decodeText } from "./text.js";
 
@@ -28,8 +27,6 @@ export interface Instruction {
   /** Links that the interpreter sets when it first follows them. */
   next: Instruction | undefined;
   jump: Instruction | undefined;
-  /** The routines that it has called and that were running while the story waited for a line. */
-  waits: Set<Routine> | undefined;
 }
 
 /** Classes of opcodes. */
@@ -52,7 +49,6 @@ export const HOST: Instruction = {
   end: 0,
   next: undefined,
   jump: undefined,
-  waits: undefined,
 };
 
 const BRANCHES = new Set([
@@ -142,6 +138,6 @@ export function decodeInstruction(story: Story, address: number): Instruction {
     at = decoded.end;
   }
   const [a = 0, b = 0] = operands;
-  const links = { next: undefined, jump: undefined, waits: undefined };
+  const links = { next: undefined, jump: undefined };
   return { address, op, operands, a, b, store, branchIf, target, text, end: at, ...links };
 }

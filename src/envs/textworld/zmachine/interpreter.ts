@@ -2,6 +2,7 @@
  * Runs a story, instruction by instruction, until it waits for a line. The numbers of the cases are
  * those of `instruction.ts`: 2OP as they are, 1OP + 32, 0OP + 48, VAR + 64, EXT + 96.
  */
+import { branch, call, follow, jump, leave } from "./control.js";
 import { tokenise } from "./dictionary.js";
 import { storyFault } from "./fault.js";
 import { HOST, type Instruction } from "./instruction.js";
@@ -9,17 +10,17 @@ import {
   drawRandom,
   instructionAt,
   type Machine,
+  outermost,
   popFrame,
   print,
   printCode,
   pushFrame,
-  routineAt,
   selectStream,
   textAt,
   writeByte,
   writeWord,
 } from "./machine.js";
-import { newRoutine, type Routine } from "./routine.js";
+import type { Routine } from "./routine.js";
 import { copyTable, encodeText, printTable, scanTable, tokeniseAs, unprovided } from "./tables.js";
 import { assign, peek, pop, push, replace, signed, value, variable } from "./variables.js";
 
@@ -31,8 +32,7 @@ export function startStory(machine: Machine): void {
   machine.top = 0;
   machine.transcript = "";
   machine.fuel = machine.turnLimit;
-  // The program before the first routine belongs to none.
-  pushFrame(machine, newRoutine(0, 0, story.start), undefined, 0);
+  pushFrame(machine, outermost(story), undefined, 0);
   run(machine, instructionAt(machine, story.start));
 }
 
@@ -55,63 +55,6 @@ export function feedLine(machine: Machine, codes: readonly number[]): void {
   assign(machine, waiting.store, 13);
   run(machine, follow(machine, waiting));
 }
-
-function follow(machine: Machine, instruction: Instruction): Instruction {
-  instruction.next ??= instructionAt(machine, instruction.end);
-  return instruction.next;
-}
-
-function jump(machine: Machine, instruction: Instruction): Instruction {
-  instruction.jump ??= instructionAt(machine, instruction.target);
-  return instruction.jump;
-}
-
-function leave(machine: Machine, result: number): Instruction {
-  const call = popFrame(machine);
-  if (call === undefined) throw storyFault(machine.story, 0, "the outermost routine returns");
-  if (call === HOST) {
-    machine.result = result;
-    return HOST;
-  }
-  assign(machine, call.store, result);
-  return follow(machine, call);
-}
-
-function branch(machine: Machine, instruction: Instruction, holds: boolean): Instruction {
-  if (holds !== (instruction.branchIf === 1)) return follow(machine, instruction);
-  const { target } = instruction;
-  return target < 2 ? leave(machine, target) : jump(machine, instruction);
-}
-
-function call(machine: Machine, instruction: Instruction): Instruction {
-  const { operands } = instruction;
-  const packed = value(machine, operands[0]!);
-  const count = operands.length - 1;
-  if (packed === 0) {
-    for (let at = 1; at <= count; at++) value(machine, operands[at]!);
-    assign(machine, instruction.store, 0);
-    return follow(machine, instruction);
-  }
-  const routine = routineAt(machine, packed);
-  // Read before the frame is there: they belong to the caller.
-  for (let at = 1; at <= count; at++) given[at - 1] = value(machine, operands[at]!);
-  if (machine.compiledFor !== undefined && !instruction.waits?.has(routine)) {
-    const compiled = machine.compiledFor(routine);
-    if (compiled !== undefined) {
-      given.fill(0, count);
-      const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0] = given;
-      assign(machine, instruction.store, compiled(count, a, b, c, d, e, f, g));
-      return follow(machine, instruction);
-    }
-  }
-  pushFrame(machine, routine, instruction, count);
-  const taken = Math.min(count, routine.locals);
-  for (let at = 0; at < taken; at++) machine.stack[machine.locals + at] = given[at]!;
-  routine.entry ??= instructionAt(machine, routine.start);
-  return routine.entry;
-}
-
-const given = new Uint16Array(7);
 
 /** Runs a routine that compiled code calls; `passed` is how many arguments, and the arguments. */
 export function runRoutine(machine: Machine, routine: Routine, passed: readonly number[]): number {

@@ -6,7 +6,7 @@ import { type Dictionary, readDictionary } from "./dictionary.js";
 import { storyFault } from "./fault.js";
 import { decodeInstruction, type Instruction } from "./instruction.js";
 import { createObjects, type Objects } from "./objects.js";
-import { type Compiled, type Routine, readRoutine } from "./routine.js";
+import { type Compiled, newRoutine, type Routine, readRoutine } from "./routine.js";
 import type { Story } from "./story.js";
 import { character, decodeText } from "./text.js";
 
@@ -30,6 +30,8 @@ export interface Machine {
   readonly routines: Map<number, Routine>;
   /** Instructions that were decoded, by address. */
   readonly code: Map<number, Instruction>;
+  /** Calls of routines that were running while the story waited (`waitKey`). */
+  readonly waits: Set<number>;
   readonly stack: Uint16Array;
   /** The next free place in the stack. */
   top: number;
@@ -60,12 +62,16 @@ export interface Machine {
   readonly texts: Map<number, string>;
 }
 
-/** A state of a machine that waits for input; nobody changes it. */
+/**
+ * A state of a machine that waits for input; nobody changes it. It names routines and instructions
+ * by address, so that what the machine has decoded and compiled can be dropped meanwhile.
+ */
 export interface Snapshot {
   readonly memory: Uint8Array;
   readonly stack: Uint16Array;
-  readonly frames: readonly Readonly<Frame>[];
-  readonly waiting: Instruction;
+  /** Of each frame: the routine, the call (0 for none), where its locals begin, its arguments. */
+  readonly frames: Int32Array;
+  readonly waiting: number;
   readonly random: number;
   readonly randomLimit: number;
 }
@@ -89,6 +95,7 @@ export function createMachine(story: Story, turnLimit = TURN_LIMIT): Machine {
     dictionary: readDictionary(story, memory, story.dictionary),
     routines: new Map(),
     code: new Map(),
+    waits: new Set(),
     stack: new Uint16Array(STACK_WORDS),
     top: 0,
     locals: 0,
@@ -109,46 +116,73 @@ export function createMachine(story: Story, turnLimit = TURN_LIMIT): Machine {
   };
 }
 
+const FRAME_FIELDS = 4;
+
 /** The state of a machine that waits for input. */
 export function takeSnapshot(machine: Machine): Snapshot {
-  const { waiting, random, randomLimit } = machine;
+  const { waiting, random, randomLimit, depth } = machine;
   if (waiting === undefined) throw new Error("a machine that does not wait has no snapshot");
+  const frames = new Int32Array(depth * FRAME_FIELDS);
+  for (let at = 0; at < depth; at++) {
+    const { routine, call, locals, arguments: count } = machine.frames[at]!;
+    frames.set([routine.address, call?.address ?? 0, locals, count], at * FRAME_FIELDS);
+  }
   return {
     memory: machine.memory.slice(0, machine.story.staticMark),
     stack: machine.stack.slice(0, machine.top),
-    frames: machine.frames.slice(0, machine.depth).map((frame) => ({ ...frame })),
-    waiting,
+    frames,
+    waiting: waiting.address,
     random,
     randomLimit,
   };
 }
 
-/** Notes which calls lead to a wait as in this state, so that they are left to the interpreter. */
-export function noteWaits({ frames }: Snapshot): void {
-  for (const { call, routine } of frames) {
-    if (call === undefined) continue;
-    call.waits ??= new Set();
-    call.waits.add(routine);
-  }
-}
-
 /** Puts a state into a machine. */
 export function restoreSnapshot(machine: Machine, snapshot: Snapshot): void {
   machine.memory.set(snapshot.memory);
+  machine.depth = 0;
+  for (let at = 0; at < snapshot.frames.length; at += FRAME_FIELDS) {
+    const [address = 0, call = 0, locals = 0, count = 0] = snapshot.frames.subarray(at);
+    const routine = address === 0 ? outermost(machine.story) : routineAt(machine, address / 8);
+    machine.top = locals;
+    pushFrame(machine, routine, call === 0 ? undefined : instructionAt(machine, call), count);
+  }
+  // Pushing frames has cleared their locals.
   machine.stack.set(snapshot.stack);
   machine.top = snapshot.stack.length;
-  machine.depth = snapshot.frames.length;
-  for (let depth = 0; depth < machine.depth; depth++)
-    machine.frames[depth] = { ...snapshot.frames[depth]! };
-  const frame = snapshot.frames[machine.depth - 1]!;
-  machine.locals = frame.locals;
-  machine.floor = frame.locals + frame.routine.locals;
-  machine.waiting = snapshot.waiting;
+  machine.waiting = instructionAt(machine, snapshot.waiting);
   machine.random = snapshot.random;
   machine.randomLimit = snapshot.randomLimit;
   machine.transcript = "";
   machine.screen = true;
   machine.tables.length = 0;
+}
+
+/** The program before the first routine, which belongs to none. */
+export function outermost(story: Story): Routine {
+  return newRoutine(0, 0, story.start);
+}
+
+/** Notes which calls have led to this wait, so that they are left to the interpreter. */
+export function noteWaits(machine: Machine): void {
+  for (let at = 0; at < machine.depth; at++) {
+    const { call, routine } = machine.frames[at]!;
+    if (call !== undefined) machine.waits.add(waitKey(call, routine));
+  }
+}
+
+/** A call of a routine as a number. */
+export function waitKey(call: Instruction, routine: Routine): number {
+  return call.address * 2 ** 20 + routine.address;
+}
+
+/** Drops what was decoded and compiled; it is made again when it is needed. */
+export function forgetCode(machine: Machine): void {
+  machine.code.clear();
+  machine.routines.clear();
+  machine.texts.clear();
+  machine.frames.length = 0;
+  machine.waiting = undefined;
 }
 
 /** The routine at a packed address. */
