@@ -57,7 +57,8 @@ const settings = {
   gradients: { every: 0 },
   maxTokens: 8,
   // An evaluation between updates leaves prefixes in the engine's cache, which a resumed run has not.
-  evaluation: { every: 2, tasks: 1 },
+  evaluation: { every: 1, tasks: 1 },
+  checkpointEvery: 1,
 };
 
 /** What a run recorded, without times. */

@@ -195,6 +195,8 @@ class Engine:
         """Writes a checkpoint folder; if `merged`, an adapter is merged into the weights."""
         if merged and optimizer:
             raise RequestError("merged weights have no optimiser state: save them with optimizer: false")
+        # A run that resumes from here keeps no text either.
+        self.sampler.forget()
         save_folder(
             self.weights, self.ranks, self.folder, folder, optimizer=optimizer, lora_rank=self.lora_rank, merged=merged
         )

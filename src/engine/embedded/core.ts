@@ -113,8 +113,12 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       snapshots += 1;
       model.reference = model.weights.snapshot(snapshots);
     },
-    save: (folder, { optimizer = true, merged = false } = {}) =>
-      saveModel(model, making, folder, { optimizer: optimizer && !merged, merged }),
+    save: (folder, { optimizer = true, merged = false } = {}) => {
+      // A run that resumes from here has an empty prefix cache, and prefilling rounds differently
+      // from what is cached: so that it gets the same numbers, this one goes on without it too.
+      model.router.evictAll();
+      return saveModel(model, making, folder, { optimizer: optimizer && !merged, merged });
+    },
     load: async (folder) => {
       const loaded = await loadModel(folder, making, model.weights.base);
       await disposeModel(model);
