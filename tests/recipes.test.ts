@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { alfworldScratch } from "../recipes/alfworld-scratch.js";
 import { alfworldScratchPaw } from "../recipes/alfworld-scratch-paw.js";
 import { laptop } from "../recipes/laptop.js";
+import mix from "../recipes/mix.js";
 import paperAlfworld from "../recipes/paper-alfworld.js";
 import paperAlfworldGigpo from "../recipes/paper-alfworld-gigpo.js";
 import paperAlfworldPpo from "../recipes/paper-alfworld-ppo.js";
@@ -107,6 +108,11 @@ it.each([
 it("paper-world-model is accepted by the schema of world-model training", () => {
   const config = worldTrainConfig.parse({ ...paperWorldModel, data: ["data"] });
   expect(config).toMatchObject({ batch: 128, epochs: 5, optimizer: { schedule: "constant" } });
+});
+
+it("mix is accepted by the schema of world models, with a budget for each data set", () => {
+  const { data, budget } = worldTrainConfig.parse(mix);
+  expect(budget.map((one) => `data/${one.split("=")[0]}`)).toEqual(data);
 });
 
 it("every recipe of a paper is listed beside its table", () => {

@@ -4,7 +4,8 @@
  * A request is sampled in slices of a few tokens. After each slice the finished ones leave, and
  * those that came meanwhile join the next slice, so nobody waits for the longest answer. Slices
  * continue in the engine's prefix cache, so a slice costs hardly more than its decode steps. Where
- * they begin depends on the request alone: the same request gives the same tokens in any company.
+ * they begin depends on the request alone: the same request gives the same tokens in any company,
+ * but for rounding, which differs with the batch.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Engine, EngineError, type Sample, type SampleRequest } from "../engine/engine.js";
