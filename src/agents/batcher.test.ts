@@ -108,12 +108,13 @@ describe("requests that come and go", () => {
     const left = batcher.sample({ prompt: draw(20), maxTokens: 200, seed: 1 }, running.signal);
     while (calls.length < 1) await new Promise(setImmediate);
     const waits = batcher.sample({ prompt: draw(20), maxTokens: 9, seed: 2 }, early.signal);
+    const begun = calls.length;
     running.abort(new Error("gone"));
     early.abort(new Error("never mind"));
     await expect(left).rejects.toThrow("gone");
     await expect(waits).rejects.toThrow("never mind");
     expect((await other).tokens).toHaveLength(30);
-    expect(calls.slice(1).every((call) => call.length === 1)).toBe(true);
+    expect(calls.slice(begun).every((call) => call.length === 1)).toBe(true);
     await expect(
       batcher.sample({ prompt: [1], maxTokens: 1, seed: 0 }, running.signal),
     ).rejects.toThrow("gone");
