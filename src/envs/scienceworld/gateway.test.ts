@@ -31,6 +31,31 @@ async function gatewayTo(
 const ask = (gateway: Gateway, text = "look") => gateway.call({ id: "o0" }, "step", [text]);
 
 describe("a gateway", () => {
+  it("gives a long answer a connection of its own, which ends with it", async () => {
+    const asking = new Set<Socket>();
+    let closed = 0;
+    const gateway = await gatewayTo((socket, text) => {
+      asking.add(socket);
+      socket.once("close", () => closed++);
+      if (text.includes("join")) socket.write(`!ys${"word ".repeat(50_000)}\n`);
+      else socket.write("!yi1\n");
+    });
+    expect(await ask(gateway)).toBe(1);
+    const long = gateway.callApart({ id: "o0" }, "join");
+    expect(gateway.busy).toBe(true);
+    expect(await long).toHaveLength(250_000);
+    expect(gateway.busy).toBe(false);
+    expect(await ask(gateway)).toBe(1);
+    expect([asking.size, closed]).toEqual([2, 1]);
+  });
+
+  it("is dead if a long answer does not come", async () => {
+    const gateway = await gatewayTo(() => undefined, 0.2);
+    await expect(gateway.callApart({ id: "o0" }, "join")).rejects.toThrow("took longer than 0.2 s");
+    await expect(ask(gateway)).rejects.toThrow("took longer than 0.2 s");
+    await expect(gateway.callApart({ id: "o0" }, "join")).rejects.toThrow(EnvError);
+  });
+
   it("gives answers in the order of the requests", async () => {
     let asked = 0;
     const gateway = await gatewayTo((socket, text) => {

@@ -73,7 +73,7 @@ export async function startSimulator(options: JvmOptions): Promise<Simulator> {
     const list = async (method: string): Promise<readonly string[]> => {
       const items = await call(method);
       if (typeof items !== "object" || items === null) throw surprise(items, "a list", method);
-      const joined = await gateway.call("z:java.lang.String", "join", ["\n", items]);
+      const joined = await gateway.callApart("z:java.lang.String", "join", ["\n", items]);
       await gateway.release(items);
       const lines = expect(joined, "string", method);
       return lines === "" ? [] : lines.split("\n");
