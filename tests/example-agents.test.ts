@@ -1,5 +1,5 @@
 /** The examples of agents, as their reader would use them: trained, evaluated, replayed. */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,6 +57,26 @@ describe.each([
     expect(evaluated.status, evaluated.stderr).toBe(0);
     expect(JSON.parse(evaluated.stdout)).toMatchObject({ split: "test", episodes: 1 });
   });
+});
+
+it("the model of an agent's run is served", async () => {
+  const args = ["dist/src/cli/main.js", "serve", "model", join(folder, "clerk"), "--port", "0"];
+  const server = spawn(process.execPath, args, { env });
+  const said = new Promise<string>((resolve) => {
+    let text = "";
+    const hear = (more: Buffer) => {
+      text += String(more);
+      if (text.includes("http://")) resolve(text);
+    };
+    server.stdout.on("data", hear);
+    server.stderr.on("data", hear);
+    server.once("exit", () => resolve(text));
+  });
+  const address = /http:\/\/[\d.:]+/.exec(await said)?.[0];
+  expect(address, await said).toBeDefined();
+  const models = await (await fetch(`${address}/v1/models`)).json();
+  server.kill("SIGINT");
+  expect(models).toMatchObject({ data: [{ id: "clerk" }] });
 });
 
 it("an agent needs a model to be evaluated, and is no world to play in", () => {
