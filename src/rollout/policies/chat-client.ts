@@ -4,22 +4,20 @@
  * from every error. The jitter of the back-off comes from the question's seed.
  */
 import { z } from "zod";
+import { chatEndpointOptions } from "../../envs/chat-endpoint.js";
 import { UserError } from "../../errors.js";
 import { type HttpRuntime, keyFrom, postJson } from "../../http-client.js";
 import { createRandom, mixSeed } from "../../random.js";
 import type { ChatMessage } from "../../text/tokenizer.js";
 import { limiter } from "./limiter.js";
 
+const { baseUrl, model, apiKeyVariable, timeoutMs } = chatEndpointOptions.shape;
+
 /** Settings of the connection. */
 export const chatClientOptions = z.strictObject({
-  baseUrl: z
-    .url({ protocol: /^https?$/ })
-    .describe("base URL of the API, including its version, such as http://localhost:8000/v1"),
-  model: z.string().min(1).describe("model name on the server"),
-  apiKeyVariable: z
-    .string()
-    .default("OPENAI_API_KEY")
-    .describe("environment variable that holds the API key; no key is sent if it is unset"),
+  baseUrl,
+  model,
+  apiKeyVariable,
   temperature: z.number().min(0).default(0.4).describe("sampling temperature"),
   maxTokens: z.int().min(1).default(512).describe("maximum length of an answer in tokens"),
   extra: z
@@ -27,11 +25,7 @@ export const chatClientOptions = z.strictObject({
     .default({})
     .describe("extra fields for every request, as JSON; null removes a field"),
   concurrency: z.int().min(1).default(8).describe("maximum number of concurrent requests"),
-  timeoutMs: z
-    .number()
-    .positive()
-    .default(120_000)
-    .describe("time-out of a request in milliseconds"),
+  timeoutMs,
   retries: z.int().min(0).default(5).describe("retries after a failed request"),
   backoffMs: z
     .number()
