@@ -1,13 +1,59 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({
-  test: {
-    include: ["src/**/*.test.ts", "tests/**/*.test.ts", "examples/**/*.test.ts"],
-    globalSetup: ["tests/build.ts"],
-    testTimeout: 240_000,
-    hookTimeout: 240_000,
-    pool: "forks",
-    // By default one core is left idle, which on two cores is half of them.
-    maxWorkers: "100%",
-  },
+/**
+ * Too slow for every `npm test`: they start other programs, or train as a reader would.
+ * `npm run test:slow` runs them, and so does `.ci/run`; so does naming one.
+ */
+const SLOW = [
+  "src/bench/compare.test.ts",
+  "tests/example-agents.test.ts",
+  "tests/exports-python.test.ts",
+  "tests/killed.test.ts",
+  "tests/newcomer.test.ts",
+  "tests/openenv.test.ts",
+  "tests/own-environment.test.ts",
+  "tests/site.test.ts",
+  "tests/smollm2.test.ts",
+  "tests/telemetry.test.ts",
+  "tests/torch-lora.test.ts",
+  "tests/torch-python.test.ts",
+  "tests/torch-server-faults.test.ts",
+  "tests/trackers.test.ts",
+  "tests/ui-browser.test.ts",
+];
+
+/**
+ * What a test file says if it changes its process for good (modules that are replaced, variables,
+ * plugins, agents) or measures it. Such a file gets a process of its own. The others share one per
+ * core, so that what they import is loaded once and not 250 times.
+ */
+const CHANGES_ITS_PROCESS =
+  /\bvi\.(mock|doMock|stub\w+|useFakeTimers|spyOn)\(|\bprocess\.(env\S* = |chdir|memoryUsage)|\bdelete process\.env|\bglobalThis\.\w+ = |\b(register[A-Z]\w*|loadPlugins?|trainAgent|addPlugin\w*)\(|"--(plugin|agent)"/;
+
+const all = ["src", "tests", "examples"].flatMap((folder) =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => join(folder, name).replaceAll("\\", "/")),
+);
+const each = { testTimeout: 240_000, hookTimeout: 240_000, pool: "forks" } as const;
+
+export default defineConfig(({ mode }) => {
+  const tests =
+    mode === "slow"
+      ? SLOW
+      : all.filter((file) => !SLOW.includes(file) || process.argv.includes(file));
+  const apart = tests.filter((file) => CHANGES_ITS_PROCESS.test(readFileSync(file, "utf8")));
+  return {
+    test: {
+      globalSetup: ["tests/build.ts"],
+      // By default one core is left idle, which on two cores is half of them.
+      maxWorkers: "100%",
+      projects: [
+        { test: { ...each, name: "shared", isolate: false, include: tests, exclude: apart } },
+        { test: { ...each, name: "apart", include: apart } },
+      ],
+    },
+  };
 });

@@ -1,5 +1,5 @@
 /**
- * The rows with RL of PaW's table 1 on ALFWorld, for `pawl bench paw`; the table's larger model by
+ * The rows with RL of PaW's table 1 on ALFWorld, for `pawl bench observations`; the table's larger model by
  * --train.model.start Qwen2.5-7B-Instruct.
  */
 import paperAlfworld from "./paper-alfworld.js";

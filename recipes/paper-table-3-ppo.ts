@@ -1,4 +1,4 @@
-/** PPO in PaW's table 3 (WebShop), for `pawl bench paw`. */
+/** PPO in PaW's table 3 (WebShop), for `pawl bench observations`. */
 import paperWebshopPpo from "./paper-webshop-ppo.js";
 
 export default {

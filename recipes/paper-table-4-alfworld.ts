@@ -1,4 +1,4 @@
-/** The ablations of PaW's table 4 on ALFWorld, for `pawl bench paw`: λ = 1 for all groups, and CE. */
+/** The ablations of PaW's table 4 on ALFWorld, for `pawl bench observations`: λ = 1 for all groups, and CE. */
 import paperTable1 from "./paper-table-1-alfworld.js";
 
 export default { ...paperTable1, algorithms: ["grpo"], arms: ["plain", "paw", "fixed", "ce"] };

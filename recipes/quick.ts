@@ -2,7 +2,7 @@
  * `pawl train --quick`: the laptop recipe in a world of one room and two task families. Takes a
  * minute and a half.
  *
- * Also the base of `pawl bench paw`, where many seeds matter more than a hard task: episodes are
+ * Also the base of `pawl bench observations`, where many seeds matter more than a hard task: episodes are
  * short, so a whole run costs little, and the start model is weak enough to leave room for
  * improvement. Attempts do not become identical in so few updates, so there is no entropy bonus.
  * Evaluation samples as training does, because improvement shows there first.

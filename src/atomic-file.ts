@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { writeError } from "./io-error.js";
 
 /** Writes a file through `write`, under a temporary name until its content is on the disk. */
 export async function writeFileAtomically(
@@ -21,7 +22,7 @@ export async function writeFileAtomically(
     await rename(temporary, file);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw error;
+    throw writeError(error, file);
   }
   await syncFolder(dirname(file));
 }
@@ -52,7 +53,7 @@ export function writeFileAtomicallySync(file: string, content: string): void {
     renameSync(temporary, file);
   } catch (error) {
     rmSync(temporary, { force: true });
-    throw error;
+    throw writeError(error, file);
   }
   if (process.platform === "win32") return;
   const folder = openSync(dirname(file), "r");

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { writeError } from "./io-error.js";
 import { isAlive } from "./process-alive.js";
 
 /**
@@ -21,6 +22,8 @@ export async function writeFolderAtomically(
     await rename(temporary, folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
     });
+  } catch (error) {
+    throw writeError(error, folder);
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }

@@ -184,6 +184,8 @@ export interface JsonRequest extends RetryPolicy {
   readonly runtime?: Partial<HttpRuntime>;
   /** What errors say after the address. */
   readonly about?: string;
+  /** The longest answer, in bytes. */
+  readonly maxBytes?: number;
   /** What errors add after an answer with this status, starting with a blank. */
   hint?(status: number): string;
 }
@@ -206,6 +208,7 @@ export function postJson<T>(request: JsonRequest, read: (answer: unknown) => T):
     signal,
     runtime,
     init: () => ({ method: "POST", headers, body: text }),
+    receive: (response) => readReply(response, request.maxBytes),
     judge: ({ status, headers: came, bytes }) => {
       const excerpt = excerptOf(bytes.toString("utf8"), key);
       if (status >= 200 && status < 300) return readJson(bytes, status, excerpt, read);

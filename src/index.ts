@@ -85,6 +85,12 @@ export {
 } from "./envs/env.js";
 export { type EnvLimits, limitOptions } from "./envs/limits.js";
 export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
+export {
+  createEnvServer,
+  type EnvServer,
+  type EnvServerLimits,
+  type EnvServerOptions,
+} from "./envs/openenv/env-server.js";
 export { envKinds, findEnvKind, registerEnv } from "./envs/registry.js";
 export { replayFile, replayTrace, type Trace } from "./envs/replay.js";
 export { numberedTasks, taskLists } from "./envs/task-lists.js";
@@ -102,6 +108,15 @@ export type { AiTool, AiTools } from "./envs/tool-tasks/ai-tools.js";
 export { defineTools, type ToolsWorld } from "./envs/tool-tasks/define-tools.js";
 export type { Mismatch, ReplayResult, TraceState, TraceWorld } from "./envs/trace.js";
 export { UserError } from "./errors.js";
+export type { Card } from "./evaluation/card.js";
+export { readCard } from "./evaluation/card-file.js";
+export { type Comparison, compareCards } from "./evaluation/compare.js";
+export type { StoredEpisode, StoredReward } from "./evaluation/rescore.js";
+export { type TaskList, taskListOf } from "./evaluation/task-list.js";
+export { exportEpisodes, type FormatName } from "./exports/export-run.js";
+export { type Source, sourceOf } from "./exports/source.js";
+export { readTranscripts } from "./imports/read-transcripts.js";
+export { type Transcript, transcriptEpisode } from "./imports/transcript.js";
 export type { LoadedPlugin } from "./loaded-plugins.js";
 export { fetchModel } from "./models/fetch-model.js";
 export type { FetchedModel, FetchOptions, ModelOrigin } from "./models/model-origin.js";
@@ -173,6 +188,7 @@ export type {
 } from "./search/retriever.js";
 export { openRetriever, type RetrieverChoice } from "./search/retriever-open.js";
 export { createRetrieverServer, type RetrieverServerOptions } from "./search/retriever-server.js";
+export { successInterval } from "./success-interval.js";
 export {
   appendObservation,
   appendResponse,
@@ -205,7 +221,7 @@ export {
 export { buildTokenizer } from "./text/tokenizer-builder.js";
 export type { Tool, ToolCall } from "./text/tool.js";
 export { type TrainConfig, trainConfig } from "./train/config.js";
-export { type EvaluationOptions, evaluate, successInterval } from "./train/evaluate.js";
+export { type EvaluationOptions, evaluate } from "./train/evaluate.js";
 export { type RlContext, trainRl } from "./train/rl.js";
 export type { FinishedUpdate, RlOptions } from "./train/rl-types.js";
 export { type TrainOptions, trainRun } from "./train/run.js";
@@ -257,6 +273,7 @@ export { type Protocol, protocolOptions } from "./worldmodel/protocol.js";
 export { findWorldModel, loadWorldModel } from "./worldmodel/saved.js";
 export { exportChat, importChat } from "./worldmodel/sharegpt.js";
 export { type Anchor, createSimulator, type Simulator } from "./worldmodel/simulator.js";
+export { simulator } from "./worldmodel/simulator-kind.js";
 export { synthesise, variantEpisodes } from "./worldmodel/synthesis.js";
 export { trainWorldModel, type WorldTrainOptions } from "./worldmodel/train.js";
 export type { Outcome, Trajectory, Turn } from "./worldmodel/trajectory.js";

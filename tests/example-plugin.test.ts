@@ -58,7 +58,14 @@ describe("examples/plugin.ts", () => {
   it("reaches the processes of a comparison", () => {
     const out = join(folder, "bench");
     const compared = pawl(
-      ...["bench", "paw", ...plugin, ...flags("train."), "--train.objective.loss", "bounded"],
+      ...[
+        "bench",
+        "observations",
+        ...plugin,
+        ...flags("train."),
+        "--train.objective.loss",
+        "bounded",
+      ],
       ...["--train.evaluation.splits", "valid_seen", "--algorithms", "best", "--arms", "plain"],
       ...["--seeds", "0", "--eval-tasks", "2", "--jobs", "1", "--threads", "1", "--out", out],
     );

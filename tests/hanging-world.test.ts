@@ -1,8 +1,9 @@
 /** A world that hangs for ever, as a user meets it: broken after its limit, and Ctrl-C works. */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { beforeAll, expect, it } from "vitest";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-hang-"));
@@ -31,7 +32,8 @@ beforeAll(() => {
 
 /** Evaluates the expert; a signal is sent as soon as the run has recorded an episode, if asked for. */
 function evaluate(out: string, args: readonly string[], signal?: NodeJS.Signals) {
-  const all = ["eval", "--plugin", plugin, "--env", "hang", "--policy", "expert", ...args];
+  const world = args.includes("--plugin") ? [] : ["--plugin", plugin, "--env", "hang"];
+  const all = ["eval", ...world, "--policy", "expert", ...args];
   const child = spawn(process.execPath, ["dist/src/cli/main.js", ...all, "--out", out], {
     env: { ...process.env, XDG_CACHE_HOME: join(folder, "cache") },
   });
@@ -80,4 +82,93 @@ it("is interrupted by the first Ctrl-C, with finished episodes kept", async () =
   expect(text).toContain("interrupted; finished episodes are in");
   const manifest = JSON.parse(readFileSync(join(out, "manifest.json"), "utf8"));
   expect(manifest).toMatchObject({ status: "interrupted", summary: { episodes: 1 } });
+});
+
+/** A world that answers at once, unless it loops for ever, ends its process or eats all memory. */
+const looping = join(folder, "looping.ts");
+const isolated = ["--plugin", looping, "--env", "looping", "--env.limits.isolate"];
+
+beforeAll(() => {
+  writeFileSync(
+    looping,
+    `import { defineEnv, definePlugin, numberedTasks, taskLists } from "pawl";
+     import { z } from "zod";
+     const lists = taskLists("looping", { train: numberedTasks("train", 5, "wait") });
+     const forEver = () => { for (;;); };
+     export default definePlugin({ environments: [defineEnv({
+       name: "looping", summary: "loops for ever in some of its tasks", options: z.strictObject({}),
+       open: () => ({
+         ...lists, name: "looping", stepLimit: 3, maxReturn: 1,
+         expert: (env) => (env.goal === "train/3" ? forEver() : "go on"),
+         create() {
+           let id = "";
+           let steps = 0;
+           return {
+             get goal() { return id; }, taskType: "wait",
+             reset(task) { id = task.id; steps = 0; return "Wait."; },
+             step(action) {
+               steps += 1;
+               if (id === "train/1" && steps === 2) forEver();
+               if (id === "train/2" && steps === 2) process.exit(3);
+               return { observation: "step " + steps, reward: 0.5, done: steps === 2, info: { valid: true, success: steps === 2 } };
+             },
+             admissibleActions: () => ["go on"],
+             clone() { throw new Error("not needed"); },
+           };
+         },
+       }),
+     })] });`,
+  );
+});
+
+/** Runs a command to its end. */
+const run = (...args: readonly string[]) =>
+  spawnSync(process.execPath, ["dist/src/cli/main.js", ...args], {
+    encoding: "utf8",
+    env: { ...process.env, XDG_CACHE_HOME: join(folder, "cache") },
+  });
+
+it("is interrupted in its own thread, although it never gives up the processor", async () => {
+  const { code, text } = await evaluate(join(folder, "isolated"), [
+    ...isolated,
+    ...["--env.limits.step-seconds", "2", "--split", "train"],
+  ]);
+  expect(text).toMatch(/^all +2 +100\.0 % .* 3$/m);
+  expect(text).toContain("1 × a step took longer than env.limits.stepSeconds, 2 s");
+  expect(text).toContain("1 × the world was disposed, or its thread ended");
+  expect(text).toContain("1 × a teacher took longer than 2 s");
+  expect(code).toBe(0);
+});
+
+it("plays the same episodes as in this thread, and keeps the contract", () => {
+  const [here, apart] = [[], ["--env.limits.isolate"]].map((isolate, at) => {
+    const out = join(folder, `same-${at}`);
+    const args = ["--policy", "random", "--groups", "2", "--group-size", "2", "--step-limit", "5"];
+    const { status, stderr } = run("rollout", ...args, ...isolate, "--out", out);
+    expect(status, stderr).toBe(0);
+    return gunzipSync(readFileSync(join(out, "episodes.jsonl.gz"))).toString();
+  });
+  expect(apart).toBe(here);
+  const checked = run("env", "check", "--env.limits.isolate");
+  expect(checked.stdout).toContain("✓ clones exactly");
+  expect(checked.stdout).toContain("✓ lets its expert solve every task");
+  expect(checked.status, checked.stdout).toBe(0);
+});
+
+it.each([
+  ["play", ["play", "--env.limits.isolate"], "pawl play looks into worlds in its own thread"],
+  [
+    "the verifier",
+    ["wm", "eval", "verifier", "--env.limits.isolate", "--policy", "random"],
+    "the verifier looks into worlds in its own thread",
+  ],
+  [
+    "worlds that answer later",
+    ["rollout", "--plugin", plugin, "--env", "hang", "--env.limits.isolate"],
+    "worlds of hang answer later and are interrupted anyway",
+  ],
+])("isolation is refused by name: %s", (_, args, reason) => {
+  const { status, stderr } = run(...args);
+  expect(stderr).toContain(`env.limits.isolate: ${reason}`);
+  expect(status).toBe(1);
 });

@@ -103,7 +103,7 @@ describe.skipIf(windows)("a comparison", () => {
       jobs: 2,
     };
     writeFileSync(config, JSON.stringify(settings));
-    const bench = ["bench", "paw", "--config", config];
+    const bench = ["bench", "observations", "--config", config];
     const first = join(parent, "a");
     const second = join(parent, "b");
     // After the warm start's line: its runs have started.
@@ -128,6 +128,6 @@ describe.skipIf(windows)("a comparison", () => {
     expect(again).toMatchObject({ code: 0, stderr: "" });
     const other = await pawl([...bench, "--out", first, "--only", "grpo/1", "--train.groups", "1"]);
     expect(other.stderr).toContain("was started with other settings");
-    expect(other.code).toBe(1);
+    expect(other.code).toBe(2);
   });
 });

@@ -93,11 +93,13 @@ describe("a newcomer", () => {
   });
 
   it("sees both in the help, with their own settings", () => {
-    const { stdout } = pawl("train", "--help");
+    const { stdout } = pawl("train", "--help", "all");
     expect(stdout).toContain("--advantage grpo|best|rloo|gigpo|ppo");
-    expect(stdout).toMatch(/--advantage\.margin NUMBER +added to every advantage/);
+    expect(stdout).toMatch(/--advantage\.margin NUMBER\s+added to every advantage/);
     expect(stdout).toContain("--paw.loss cmae|mae|ce|squared|off");
-    expect(stdout).toMatch(/cross-entropy, squared error; off trains the policy alone/);
+    expect(stdout).toMatch(
+      /cross-entropy,\s+squared\s+error;\s+off\s+trains\s+the\s+policy\s+alone/,
+    );
     expect(stdout).toContain("--paw.squared-weight NUMBER");
   });
 

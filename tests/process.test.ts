@@ -84,7 +84,7 @@ describe.skipIf(windows)("a rollout", () => {
 
   it("killed with SIGKILL stays readable and is listed as killed", async () => {
     const { child, ended } = await startLong();
-    const running = pawl("runs", "--dir", join(out, ".."));
+    const running = pawl("runs", join(out, ".."));
     expect(running.stdout).toMatch(/ rollout +running /);
     child.kill("SIGKILL");
     await ended;
@@ -92,7 +92,7 @@ describe.skipIf(windows)("a rollout", () => {
     const shown = pawl("show", out);
     expect(shown.status).toBe(0);
     expect(Number(/^all +([\d,]+) /m.exec(shown.stdout)![1]!.replace(",", ""))).toBeGreaterThan(5);
-    expect(pawl("runs", "--dir", join(out, "..")).stdout).toMatch(/ rollout +killed /);
+    expect(pawl("runs", join(out, "..")).stdout).toMatch(/ rollout +killed /);
   });
 
   it("that runs out of disk space says so, keeps what was written, and fails", () => {

@@ -25,15 +25,25 @@ import paperWebshopPpo from "../recipes/paper-webshop-ppo.js";
 import paperWebshopRloo from "../recipes/paper-webshop-rloo.js";
 import paperWorldModel from "../recipes/paper-world-model.js";
 import { scienceworld } from "../recipes/scienceworld.js";
+import { search } from "../recipes/search.js";
 import { tauRetail } from "../recipes/tau-retail.js";
+import textworldDelivery from "../recipes/textworld-delivery.js";
+import textworldGames from "../recipes/textworld-games.js";
 import { warmStart } from "../recipes/warm-start.js";
+import { webshop } from "../recipes/webshop.js";
 import { jobsOf } from "../src/bench/matrix.js";
 import { comparisonOptions } from "../src/bench/options.js";
 import { GAMES, officialDataThere, unpacked } from "../src/envs/alfworld/fixtures/official.js";
+import { openEnvironment } from "../src/envs/open.js";
 import { findEnvKind } from "../src/envs/registry.js";
+import { expertPolicy } from "../src/rollout/policies/expert.js";
+import { play } from "../src/rollout/rollout.js";
 import { openRun } from "../src/runs/run-folder.js";
+import { promptStyle } from "../src/text/prompt.js";
+import { buildTokenizer } from "../src/text/tokenizer-builder.js";
 import { trainConfig } from "../src/train/config.js";
 import { trainRun } from "../src/train/run.js";
+import { worldTexts } from "../src/train/world-text.js";
 import { worldTrainConfig } from "../src/worldmodel/config.js";
 
 const papers = {
@@ -127,9 +137,54 @@ it("tau-retail is accepted by the schema of training; .ci/run trains with it", (
   expect(config.warmStart.teacher).toBe("expert");
 });
 
+it("textworldGames is accepted by the schema of training, with walkthroughs as they are", () => {
+  const config = trainConfig(findEnvKind("textworld")).parse(textworldGames);
+  expect(config.warmStart).toMatchObject({ teacher: "expert", epsilon: 0 });
+});
+
+it("textworldDelivery is accepted by the schema of training, for one family and all of its tests", () => {
+  const { env, evaluation } = trainConfig(findEnvKind("textworld")).parse(textworldDelivery);
+  const tasks = openEnvironment({ ...env, name: "textworld" }).tasks("test");
+  expect(new Set(tasks.map(({ type }) => type))).toEqual(new Set(["delivery"]));
+  expect(evaluation).toMatchObject({ splits: ["test"], tasks: tasks.length });
+});
+
 it("scienceworld is accepted by the schema of training", () => {
   const config = trainConfig(findEnvKind("scienceworld")).parse(scienceworld);
   expect(config.env).toMatchObject({ simplifications: ["easy"], reward: "score", processes: 2 });
+});
+
+describe.each([
+  { recipe: search, tasks: 1500, longest: 120 },
+  { recipe: webshop, tasks: 1500, longest: 400 },
+])("$recipe.env.name", ({ recipe, tasks, longest }) => {
+  const config = trainConfig(findEnvKind(recipe.env.name)).parse({
+    ...recipe,
+    env: { ...recipe.env, data: "made-up" },
+  });
+  const environment = openEnvironment({ ...config.env, name: recipe.env.name });
+  const style = promptStyle(environment.prompt, config.prompt);
+
+  it("has more tasks than can be remembered, which its teacher solves in few tokens", async () => {
+    expect(environment.tasks("train").length).toBeGreaterThan(tasks);
+    const tokenizer = buildTokenizer(await worldTexts(environment, style));
+    const solved: boolean[] = [];
+    await play({
+      ...{ environment, style, policy: expertPolicy(environment.expert!), groupSize: 1, seed: 0 },
+      tasks: environment.tasks(environment.splits.at(-1)!).slice(0, 200),
+      stepLimit: recipe.stepLimit,
+      onEpisode({ steps, success }) {
+        solved.push(success);
+        const { prompt, response, observation } = steps.at(-1)!;
+        const shown = prompt.map(({ text }) => text).join("");
+        // Whole words are single tokens, also in tasks that are not trained on.
+        expect(tokenizer.encode(`${shown}${response}${observation}`).length).toBeLessThan(longest);
+        for (const step of steps)
+          expect(tokenizer.encode(step.response).length).toBeLessThan(config.maxTokens);
+      },
+    });
+    expect(solved).toEqual(Array(200).fill(true));
+  });
 });
 
 it("warm-start is accepted by the schemas of both its parts", () => {

@@ -8,6 +8,7 @@ Prints one line of JSON, {"listening": "http://…"}, when it is ready. PAWL_API
 from __future__ import annotations
 
 import argparse
+import gc
 import ipaddress
 import json
 import os
@@ -29,10 +30,13 @@ from pawl_server.folders import Folders
 from pawl_server.futures import Futures
 from pawl_server.http_server import HttpOptions, create_http_server
 from pawl_server.ranks import join_ranks
+from pawl_server.say import computes_on, say
 from pawl_server.service import Service
 
 
 def main() -> None:
+    # What is imported stays; otherwise every release of memory walks through all of PyTorch's objects.
+    gc.freeze()
     arguments = read_arguments()
     key = os.environ.get("PAWL_API_KEY") or None
     if not is_loopback(arguments.host) and key is None:
@@ -89,13 +93,18 @@ def main() -> None:
             "ranks": ranks.size,
         },
     }
-    api = Api(futures, folders, capabilities)
+    api = Api(futures, folders, capabilities, ranks=ranks.size)
     http = HttpOptions(arguments.host, arguments.port, key, arguments.max_request_mib * 2**20, arguments.max_file_gib * 2**30)
-    server = create_http_server(api, http)
+    try:
+        server = create_http_server(api, http)
+    except OSError as error:
+        sys.exit(f"cannot listen at {arguments.host}, port {arguments.port}: {error.strerror or error}; choose another --host or --port")
+    say(computes_on(ranks.device, options.dtype, ranks.size))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     threading.Thread(target=watch_sessions, args=(api,), daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    print(json.dumps({"listening": f"http://{arguments.host}:{server.server_address[1]}"}), flush=True)
+    shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+    print(json.dumps({"listening": f"http://{shown}:{server.server_address[1]}"}), flush=True)
     service.lead()
 
 

@@ -122,3 +122,16 @@ function scored(episode: Episode, { penaltyOn }: Pick<PenaltyOptions, "penaltyOn
     ),
   };
 }
+
+/** Rounding of means leaves a little even where all rewards are equal. */
+const NOTHING = 1e-9;
+
+/** Fraction of the groups in which every action was exactly as good as expected: of no use to RL. */
+export function equalGroups({ advantages }: Advantages): number {
+  const isNothing = (one: number | readonly number[]): boolean =>
+    typeof one === "number" ? Math.abs(one) < NOTHING : one.every(isNothing);
+  // A group whose episodes all broke says nothing either way.
+  const played = advantages.filter((group) => group.some((episode) => episode.length > 0));
+  const equal = played.filter((group) => group.every((episode) => episode.every(isNothing)));
+  return equal.length / played.length;
+}

@@ -7,7 +7,7 @@
  */
 import { setMaxListeners } from "node:events";
 import { askEngine } from "../engine/ask.js";
-import type { Engine } from "../engine/engine.js";
+import type { ActingEngine } from "../engine/engine.js";
 import { DEFAULT_LIMITS } from "../envs/limits.js";
 import type { Reward } from "../envs/tasks/rewards.js";
 import { type Episode, reasonOf } from "../rollout/episode.js";
@@ -19,18 +19,18 @@ import type { AgentRun, AgentTask } from "./agent.js";
 import type { AgentEnvironment } from "./agent-environment.js";
 import { agentSteps, goalOf, withReward } from "./agent-episode.js";
 import { pawlModel } from "./ai-sdk-model.js";
-import { createLockstep } from "./lockstep.js";
+import { createLockstep, createSeats } from "./lockstep.js";
 import { answerMessage, createSession, type RecordedSession } from "./session.js";
 import { type Stopwatch, startStopwatch } from "./stopwatch.js";
 
 /** The agent, its model and how that samples. */
 export interface AgentPolicyOptions {
   readonly environment: AgentEnvironment;
-  readonly engine: Engine;
+  readonly engine: ActingEngine;
   readonly tokenizer: Tokenizer;
   readonly sampling: { readonly maxTokens: number; readonly temperature: number };
   readonly callForm?: CallForm | undefined;
-  /** Episodes that run at the same time (default: all of them). */
+  /** Episodes that run in lock-step (default: all of them); with 1, each at its own pace. */
   readonly batch?: number | undefined;
 }
 
@@ -38,7 +38,8 @@ export interface AgentPolicyOptions {
 export function agentPolicy(options: AgentPolicyOptions): Policy {
   const { environment, engine, tokenizer, sampling, callForm } = options;
   let failure: { readonly error: unknown } | undefined;
-  const lockstep = createLockstep(async (requests) => {
+  const seats = options.batch === 1 ? createSeats : createLockstep;
+  const lockstep = seats(async (requests) => {
     // Programs may hide the errors that they get, and the others are not a fair sample.
     if (failure !== undefined) throw failure.error;
     try {
@@ -62,6 +63,8 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
       setMaxListeners(0, stop.signal);
       const interrupt = (): void => stop.abort(plan.signal!.reason);
       plan.signal?.addEventListener("abort", interrupt, { once: true });
+      const tooLate = (): void => stop.abort(plan.late!.reason);
+      plan.late?.addEventListener("abort", tooLate, { once: true });
       const watch = startStopwatch(limits);
       const session = createSession({
         sampler: {
@@ -86,6 +89,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         seat.leave();
         session.end();
         plan.signal?.removeEventListener("abort", interrupt);
+        plan.late?.removeEventListener("abort", tooLate);
         // A program that still runs is told that nobody waits for it.
         stop.abort(new Error("the episode is over"));
       }

@@ -28,10 +28,34 @@ interface Row {
   fail(error: unknown): void;
 }
 
+type SampleTogether = (
+  requests: readonly SampleRequest[],
+) => Promise<readonly (readonly Sample[])[]>;
+
+/** Programs that wait for nobody: what puts their requests together is behind the function. */
+export function createSeats(sample: SampleTogether): Lockstep {
+  const seat: Seat = {
+    sample: async (request, signal) => {
+      signal?.throwIfAborted();
+      const [samples] = await unlessAborted(sample([request]), signal);
+      return samples![0]!;
+    },
+    leave: () => undefined,
+  };
+  return { join: () => seat };
+}
+
+function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return answer;
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    signal.addEventListener("abort", stop, { once: true });
+    answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
+
 /** Programs that ask this function together. */
-export function createLockstep(
-  sample: (requests: readonly SampleRequest[]) => Promise<readonly (readonly Sample[])[]>,
-): Lockstep {
+export function createLockstep(sample: SampleTogether): Lockstep {
   // In the order in which places were taken.
   const seats = new Set<Set<Row>>();
   let patience = PATIENCE_MS;

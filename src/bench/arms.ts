@@ -3,7 +3,8 @@
  *
  * An arm is written as `grpo` (no world modelling), `grpo+paw`, `grpo+ce`, or with several changes
  * as `grpo+rho=0.5+cap=0.1`. Everything but `plain` is PaW as in the base configuration, with the
- * named changes.
+ * named changes. Arms such as `rwml` change what RL starts from instead (`start-parts.ts`): alone they
+ * have no world modelling during RL, so that the difference to the plain arm is the start's.
  */
 import { type AdvantageOptions, estimatorNames } from "../advantages/advantages.js";
 import { ConfigError } from "../config/config-error.js";
@@ -11,6 +12,7 @@ import { mergeTrees } from "../config/settings-tree.js";
 import { didYouMean } from "../text/nearest.js";
 import type { TrainConfig } from "../train/config.js";
 import type { Changes } from "./settings.js";
+import { isStartPart, startParts } from "./start-parts.js";
 
 /** Every advantage estimator there is. */
 export const algorithms = (): readonly Algorithm[] => estimatorNames();
@@ -95,8 +97,8 @@ export function armConfig(base: Changes, algorithm: Algorithm, arm: string): Cha
   const other = { name: algorithm, penalty, penaltyPlace, penaltyOn, ...OWN[algorithm] };
   const own = advantage.name === algorithm ? advantage : other;
   const on = { ...given, loss: given.loss === "off" ? "cmae" : given.loss };
-  return arm
-    .split("+")
+  const parts = arm.split("+").filter((part) => !isStartPart(part));
+  return (parts.length === 0 ? [PLAIN] : parts)
     .map(changesOf)
     .reduce(mergeTrees, { ...base, advantage: own, paw: on });
 }
@@ -107,7 +109,11 @@ function changesOf(part: string): Changes {
   const value = Number(text);
   if (numbered[name] !== undefined && text !== undefined && text !== "" && Number.isFinite(value))
     return numbered[name].changes(value);
-  const names = [...Object.keys(variants), ...Object.keys(numbered).map((key) => `${key}=NUMBER`)];
+  const names = [
+    ...Object.keys(variants),
+    ...Object.keys(numbered).map((key) => `${key}=NUMBER`),
+    ...Object.keys(startParts),
+  ];
   throw new ConfigError(
     `--arms: expected ${names.join(", ")}, or several joined by +, got "${part}".${didYouMean(part, names)}`,
   );

@@ -11,8 +11,8 @@ import { groupsOf } from "../update/update-testing.js";
 import { comparisonMarkdown } from "./markdown.js";
 import { jobsOf, startsOf } from "./matrix.js";
 import { type ComparisonOptions, comparisonOptions } from "./options.js";
+import { trainingFolder } from "./result-file.js";
 import { findResults, sumUp } from "./results.js";
-import { trainingFolder } from "./run-job.js";
 import { estimate, pairedDifference } from "./statistics.js";
 import { writeResults } from "./write-results.js";
 
@@ -112,6 +112,48 @@ describe("the matrix", () => {
     expect(later.config.paw).toEqual({ ...echo!.config.paw, lambda: 0.1 });
   });
 
+  it("starts arms with actobs and rwml elsewhere, without world modelling unless it is named", () => {
+    const given = options({
+      settings: ["actions-only"],
+      arms: ["plain", "actobs", "paw+rwml", "rwml+actobs=0.5"],
+      seeds: [0],
+      rwml: { updates: 7 },
+      out: "o",
+    });
+    const jobs = jobsOf(given);
+    expect(jobs.map(({ arm, start, config }) => [arm, start, config.paw.loss])).toEqual([
+      ["grpo", "", "off"],
+      ["grpo+actobs", "actobs", "off"],
+      ["grpo+paw+rwml", "rwml", "cmae"],
+      ["grpo+rwml+actobs=0.5", "actobs=0.5+rwml", "off"],
+    ]);
+    expect(jobs[3]!.config.model.start).toBe(
+      join("o", "actions-only", "start-actobs=0.5+rwml", "model"),
+    );
+    const starts = startsOf(given, jobs);
+    const weight = ({ config }: (typeof starts)[number]) => config.warmStart.sft.observationWeight;
+    expect(starts.map((start) => [start.name, weight(start), start.rwml?.model.start])).toEqual([
+      ["", 0, undefined],
+      ["actobs", 1, undefined],
+      ["rwml", 0, join("o", "actions-only", "start", "model")],
+      ["actobs=0.5", 0.5, undefined],
+      ["actobs=0.5+rwml", 0.5, join("o", "actions-only", "start-actobs=0.5", "model")],
+    ]);
+    expect(starts[2]!.rwml).toMatchObject({ updates: 7, stepLimit: laptop.stepLimit });
+  });
+
+  it("leaves out what is finished elsewhere, and splits the rest", () => {
+    const other = mkdtempSync(join(tmpdir(), "pawl-finished-"));
+    const done = join(other, "default", "grpo+ce", "seed-2");
+    mkdirSync(done, { recursive: true });
+    writeFileSync(join(done, "result.json"), "{}");
+    const ids = (changes: object) =>
+      jobsOf(options({ finished: [other], ...changes })).map((job) => job.id);
+    expect(ids({})).toHaveLength(19);
+    expect(ids({})).not.toContain("default/grpo+ce/2");
+    expect([...ids({ part: "1/2" }), ...ids({ part: "2/2" })].sort()).toEqual([...ids({})].sort());
+  });
+
   it("joins settings", () => {
     const [job] = jobsOf(options({ settings: ["noise+two-step+actions-only+small"], seeds: [0] }));
     const [start] = startsOf(options(), [job!]);
@@ -144,6 +186,13 @@ describe("the matrix", () => {
     expect(refused({ arms: ["alpha=7"] })).toThrow(/invalid run in the comparison: .*\s.*alpha/);
     expect(refused({ only: ["grpo/99"] })).toThrow(/no run "grpo\/99"/);
     expect(refused({ part: "5/4" })).toThrow(/--part: expected 1\/4 to 4\/4/);
+    expect(refused({ arms: ["kl=0.1", "plain+kl=0.1"] })).toThrow(
+      /kl=0.1 and plain\+kl=0.1 .*same/,
+    );
+    const weight = laptop.warmStart.sft.observationWeight;
+    expect(refused({ arms: [`actobs=${weight}`] })).toThrow(/is the warm start of this setting/);
+    const train = { ...laptop, warmStart: { episodes: 0 } };
+    expect(refused({ arms: ["actobs"], train })).toThrow(/--arms: actobs .*there is none/);
   });
 });
 
@@ -184,7 +233,13 @@ describe("results", () => {
   const parent = mkdtempSync(join(tmpdir(), "pawl-bench-"));
   const config = jobsOf(options())[0]!.config;
   /** A finished job without its training. */
-  const finished = (out: string, arm: string, seed: number, success: number): void => {
+  const finished = (
+    out: string,
+    arm: string,
+    seed: number,
+    success: number,
+    more: object = {},
+  ): void => {
     const folder = join(parent, out, "default", arm, `seed-${seed}`);
     mkdirSync(folder, { recursive: true });
     const run = createRun(
@@ -192,9 +247,10 @@ describe("results", () => {
       expect.unreachable,
     );
     run.recordMetrics({ update: -1, "eval.valid_seen.success": 0.1 });
-    run.recordMetrics({ update: 0, "eval.valid_seen.success": success });
+    run.recordMetrics({ update: 0, "gradient.cosine": 0.5, "seconds.learn": 3, "memory.mib": 7 });
+    run.recordMetrics({ update: 0, "eval.valid_seen.success": success, "gradient.cosine": -0.25 });
     run.finish("done");
-    const splits = { valid_seen: { success, episodes: 500, broken: 0 } };
+    const splits = { valid_seen: { success, episodes: 500, broken: 0, ...more } };
     const result = { setting: "default", algorithm: "grpo", arm, seed, splits, seconds: 60 };
     const rest = { finishedAt: "2026-01-01T00:00:00.000Z", machine: "one" };
     writeFileSync(join(folder, "result.json"), JSON.stringify({ ...result, ...rest }));
@@ -207,7 +263,10 @@ describe("results", () => {
   finished("b", "grpo", 1, 0.6);
 
   it("of several folders are merged, each run once, and paired", () => {
-    const results = sumUp(findResults([join(parent, "a"), join(parent, "b")]), "pawl bench paw");
+    const results = sumUp(findResults([join(parent, "a"), join(parent, "b")]), {
+      command: "pawl bench observations",
+      goal: 0.6,
+    });
     expect(results.runs).toHaveLength(4);
     expect(results.arms.map(({ arm, seeds }) => [arm, seeds])).toEqual([
       ["grpo", [0, 1]],
@@ -218,17 +277,53 @@ describe("results", () => {
     expect(ce.episodes).toBe(1000);
     expect(ce.difference!.mean).toBeCloseTo(0, 12);
     expect(results.arms[0]!.splits.valid_seen).not.toHaveProperty("difference");
-    expect(results.arms[1]!.course.valid_seen).toEqual({ 0: 0.1, 1: 0.55 });
+    expect(results.arms[1]!.course.valid_seen![0]!.mean).toBeCloseTo(0.1, 12);
+    expect(results.arms[1]!.course.valid_seen![1]!.mean).toBeCloseTo(0.55, 12);
+    expect(results.arms[1]!.updatesToGoal.valid_seen).toEqual({ 0: null, 1: 1 });
+    expect(results.arms[1]!.learning).toEqual({ "gradient.cosine": { begin: 0.5, end: -0.25 } });
     const markdown = comparisonMarkdown(results);
+    // Results from before types were kept have no such tables.
+    expect(markdown).not.toMatch(/by task type|Steps of an episode/);
+    expect(markdown).toMatch(/^\| grpo\+ce \| 10\.0 \| 55\.0 \| – 1 +\|$/m);
+    expect(markdown).toMatch(/^\| grpo\+ce \| 0\.5 → −0\.25 \|$/m);
+    expect(markdown).toMatch(/^\| grpo\+ce \| 3\.00 +\| 7 +\|/m);
     expect(markdown).toMatch(
-      /^\| grpo\+ce \| 2 +\| 55\.0 ± 21\.2 \| .*\| \+0\.0 \| −127\.1 to 127\.1 \(n 2\) \|$/m,
+      /^\| grpo\+ce \| 0 1 +\| 55\.0 ± 21\.2 \| .*\| \+0\.0 \| −127\.1 to 127\.1 \(n 2\) \|$/m,
     );
     const paths = writeResults(results, join(parent, "all"));
     expect(paths.map((path) => path.slice(parent.length))).toEqual([
       "/all/results.json",
       "/all/results.md",
+      "/all/default-valid_seen.svg",
       "/all/default.html",
     ]);
+  });
+
+  it("keep task types, score and steps, as the papers' tables have them", () => {
+    const types = (buy: number, look: number) => ({
+      buy: { success: buy, score: 0.5, episodes: 1, broken: 0 },
+      look: { success: look, score: 0.75, episodes: 3, broken: 0 },
+    });
+    const scored = (arm: string, seed: number, buy: number, look: number, score: number) =>
+      finished("c", arm, seed, (buy + 3 * look) / 4, { types: types(buy, look), score, steps: 4 });
+    scored("grpo", 0, 0, 0.2, 0.4);
+    scored("grpo", 1, 1, 0.2, 0.6);
+    scored("grpo+paw", 0, 1, 0.4, 0.5);
+    scored("grpo+paw", 1, 1, 0.4, 0.7);
+    const results = sumUp(findResults([join(parent, "c")]), { command: "c", goal: 0.6 });
+    const paw = results.arms[1]!.splits.valid_seen!;
+    expect(paw.types!.look!.difference!.mean).toBeCloseTo(0.2, 12);
+    // Types weigh the same, whatever their number of episodes.
+    expect(paw.meanOfTypes!.mean).toBeCloseTo(0.7, 12);
+    expect(paw.score!.difference!.mean).toBeCloseTo(0.1, 12);
+    const markdown = comparisonMarkdown(results);
+    expect(markdown).toMatch(/^\| arm +\| buy +\| look +\| all +\| mean of types \|$/m);
+    expect(markdown).toMatch(
+      /^\| grpo +\| 50\.0 ± 70\.7 \| 20\.0 ± 0\.0 \| 27\.5 ± 17\.7 \| 35\.0 ± 35\.4 +\|$/m,
+    );
+    expect(markdown).toMatch(
+      /^\| grpo\+paw \| 60\.0 ± 14\.1 \|.*\| \+10\.0 \|.*\| 4\.0 ± 0\.0 \| \+0\.0/m,
+    );
   });
 
   it("of a missing folder are an error that says so", () => {

@@ -1,9 +1,11 @@
-/** Runs a comparison: warm starts first, then every run, several at a time. */
+/** Runs a comparison: its starts first, then every run, several at a time. */
 import { availableParallelism } from "node:os";
-import { ConfigError } from "../config/config-error.js";
+import { checkClaim } from "./claim.js";
 import { type Job, jobsOf, startsOf } from "./matrix.js";
 import type { ComparisonOptions } from "./options.js";
-import { type JobOptions, runJob, runStart } from "./run-job.js";
+import { type JobOptions, jobClaim, runJob } from "./run-job.js";
+import { checkGiven, runStart, startClaim } from "./run-start.js";
+import { startFolderName } from "./start-parts.js";
 
 /** Progress of a comparison. */
 export interface ComparisonProgress {
@@ -36,11 +38,11 @@ export async function compare(
 ): Promise<readonly string[]> {
   const jobs = jobsOf(options);
   const starts = startsOf(options, jobs);
-  if (options.start !== undefined && starts.length > 1) {
-    throw new ConfigError(
-      `--start: one model cannot be the start of ${starts.length} settings (${starts.map(({ setting }) => setting).join(", ")}); name one setting`,
-    );
-  }
+  // Whatever contradicts what is there is refused before anything runs.
+  const evaluation = { tasks: options.evalTasks, rounds: options.evalRounds };
+  for (const start of starts) checkClaim(startClaim(start, evaluation));
+  for (const job of jobs) checkClaim(jobClaim(job, evaluation));
+  if (options.start !== undefined) checkGiven(starts, options.start);
   const { engines } = options;
   const wanted =
     options.jobs ??
@@ -63,14 +65,12 @@ export async function compare(
     place: number,
     work: (options: JobOptions) => Promise<unknown>,
   ): Promise<void> => {
-    const { evalTasks, evalRounds } = options;
     const state: { share: number; text: string; from?: number } = { share: 0, text: "starts" };
     try {
       await work({
         program,
         signal,
-        evalTasks,
-        evalRounds,
+        evaluation,
         engine: engines?.[place],
         onProgress(share, text) {
           running.set(id, state);
@@ -101,12 +101,19 @@ export async function compare(
     MOST_START_THREADS,
     options.threads * Math.max(1, Math.floor(places / Math.max(starts.length, 1))),
   );
-  await inParallel(starts, places, (start, place) =>
-    carryOut(`${start.setting}/start`, false, place, (how) =>
-      runStart(start, { ...how, from: options.start, threads: startThreads }),
-    ),
+  // RWML continues from another start.
+  for (const wave of [
+    starts.filter(({ rwml }) => rwml === undefined),
+    starts.filter(({ rwml }) => rwml !== undefined),
+  ])
+    await inParallel(wave, places, (start, place) =>
+      carryOut(start.id, false, place, (how) =>
+        runStart(start, { ...how, from: options.start, threads: startThreads }),
+      ),
+    );
+  const startable = jobs.filter(
+    ({ setting, start }) => !failed.includes(`${setting}/${startFolderName(start)}`),
   );
-  const startable = jobs.filter((job) => !failed.includes(`${job.setting}/start`));
   await inParallel(startable, places, (job: Job, place) =>
     carryOut(job.id, true, place, (how) => runJob(job, how)),
   );

@@ -1,24 +1,30 @@
 /** The results of a comparison as Markdown: for people, and for docs/results. */
-import type { ArmResult, ComparisonResults } from "./results.js";
-import type { JobResult } from "./run-job.js";
+import { table } from "./markdown-table.js";
+import type { JobResult } from "./result-file.js";
+import type { ArmOnSplit, ArmResult, Compared, ComparisonResults } from "./results.js";
+import { LEARNING } from "./run-facts.js";
 import { describeSetting } from "./settings.js";
 import type { Estimate } from "./statistics.js";
 
-/** A section per setting: the table of final success, and success during training. */
+/** The name of the file with a setting's curves on a split. */
+export const curveFile = (setting: string, split: string): string => `${setting}-${split}.svg`;
+
+/** A section per setting: success, task types, score and steps, the course, learning, and cost. */
 export function comparisonMarkdown(results: ComparisonResults): string {
   const settings = [...new Set(results.arms.map(({ setting }) => setting))];
   const { command, machines, collectedAt, seconds, runs } = results;
   return [
-    "# With and without world modelling",
+    "# Learning from observations, compared",
     "",
     `\`${command}\`, ${collectedAt.slice(0, 10)}, pawl ${results.version}, on ${machines.join("; ")}. ${runs.length} runs, ${(seconds / 3600).toFixed(1)} hours of them one after another.`,
     "",
-    "Success in percent. ± is the standard deviation over seeds; intervals are 95 % (Student’s t over seeds); Δ is the mean difference to the same algorithm without world modelling, paired by seed: same start, same tasks, same random draws.",
+    "Success and scores in percent. ± is the standard deviation over seeds; intervals are 95 % (Student’s t over seeds); Δ is the mean difference to the same algorithm without world modelling, paired by seed: same tasks, same random draws, and the same start unless the arm names another. A start is trained once for all seeds, so intervals do not contain its chance.",
     ...settings.flatMap((setting) =>
       section(
         setting,
         results.arms.filter((arm) => arm.setting === setting),
-        results.starts.find((start) => start.setting === setting),
+        results.starts.filter((start) => start.setting === setting),
+        results.goal,
       ),
     ),
     "",
@@ -28,41 +34,104 @@ export function comparisonMarkdown(results: ComparisonResults): string {
 function section(
   setting: string,
   arms: readonly ArmResult[],
-  start: JobResult | undefined,
+  starts: readonly JobResult[],
+  goal: number,
 ): readonly string[] {
   const splits = Object.keys(arms[0]!.splits);
-  const began = splits.flatMap((split) => {
-    const result = start?.splits[split];
-    return result === undefined ? [] : [`${percent(result.success)} on ${split}`];
+  const began = starts.map(({ start, splits: found, phases }) => {
+    const parts = Object.entries(found).map(
+      ([split, one]) => `${percent(one.success)} on ${split}`,
+    );
+    const took = phases === undefined ? "" : `, ${phases.training!.toFixed(0)} s of training`;
+    return ` Before RL${start === undefined ? "" : ` (${start})`}: ${parts.join(", ")}${took}.`;
   });
   return [
     "",
     `## ${setting}`,
     "",
-    `${describeSetting(setting)}.${began.length > 0 ? ` Before RL: ${began.join(", ")}.` : ""}`,
+    `${describeSetting(setting)}.${began.join("")}`,
     "",
     ...table(
       ["arm", "seeds", ...splits.flatMap((split) => [split, "95 %", "Δ", "95 % of Δ"])],
       arms.map(({ arm, seeds, splits: found }) => [
         arm,
-        String(seeds.length),
-        ...splits.flatMap((split) => {
-          const result = found[split]!;
-          const { difference } = result;
-          return [
-            plusMinus(result),
-            interval(result),
-            difference === undefined ? "" : signed(difference.mean),
-            difference === undefined ? "" : `${interval(difference)} (n ${difference.n})`,
-          ];
-        }),
+        seeds.join(" "),
+        ...splits.flatMap((split) => comparedCells(found[split])),
       ]),
     ),
-    ...splits.flatMap((split) => course(split, arms)),
+    ...splits.flatMap((split) => families(split, arms)),
+    ...splits.flatMap((split) => scores(split, arms)),
+    ...splits.flatMap((split) => course(setting, split, arms, goal)),
+    ...learning(arms),
+    ...cost(arms),
   ];
 }
 
-function course(split: string, arms: readonly ArmResult[]): readonly string[] {
+/** Success by task type, as the papers' tables have it; types alone would repeat the table above. */
+function families(split: string, arms: readonly ArmResult[]): readonly string[] {
+  const found = arms.map((arm) => [arm.arm, arm.splits[split]] as const);
+  const types = [...new Set(found.flatMap(([, one]) => Object.keys(one?.types ?? {})))];
+  if (types.length < 2) return [];
+  const rows = (of: (one: ArmOnSplit) => readonly (Estimate | undefined)[]) =>
+    found.flatMap(([arm, one]) =>
+      one?.types === undefined
+        ? []
+        : [[arm, ...of(one).map((cell) => (cell ? plusMinus(cell) : ""))]],
+    );
+  const lines = [
+    "",
+    `Success on ${split} by task type:`,
+    "",
+    ...table(
+      ["arm", ...types, "all", "mean of types"],
+      rows((one) => [...types.map((type) => one.types![type]), one, one.meanOfTypes]),
+    ),
+  ];
+  if (found.every(([, one]) => one?.scoreOfTypes === undefined)) return lines;
+  return [
+    ...lines,
+    "",
+    `Score on ${split} by task type:`,
+    "",
+    ...table(
+      ["arm", ...types, "all"],
+      rows((one) => [...types.map((type) => one.scoreOfTypes?.[type]), one.score]),
+    ),
+  ];
+}
+
+/** Score beside success, as WebShop reports them, and the steps of an episode. */
+function scores(split: string, arms: readonly ArmResult[]): readonly string[] {
+  const found = arms.map((arm) => [arm.arm, arm.splits[split]] as const);
+  const scored = found.some(([, one]) => one?.score !== undefined);
+  if (found.every(([, one]) => one?.steps === undefined)) return [];
+  return [
+    "",
+    `${scored ? "Score, success and steps" : "Steps"} of an episode on ${split}:`,
+    "",
+    ...table(
+      [
+        "arm",
+        ...(scored ? ["score", "95 %", "Δ", "95 % of Δ", "success"] : []),
+        "steps",
+        "Δ steps",
+      ],
+      found.map(([arm, one]) => [
+        arm,
+        ...(scored ? [...comparedCells(one?.score), one ? plusMinus(one) : ""] : []),
+        one?.steps ? plusMinus(one.steps, 1) : "",
+        one?.steps?.difference ? signed(one.steps.difference.mean, 1) : "",
+      ]),
+    ),
+  ];
+}
+
+function course(
+  setting: string,
+  split: string,
+  arms: readonly ArmResult[],
+  goal: number,
+): readonly string[] {
   const moments = [
     ...new Set(arms.flatMap((arm) => Object.keys(arm.course[split] ?? {}).map(Number))),
   ];
@@ -70,36 +139,93 @@ function course(split: string, arms: readonly ArmResult[]): readonly string[] {
   moments.sort((a, b) => a - b);
   return [
     "",
-    `${split} during training, mean over seeds (fewer tasks than above):`,
+    `${split} during training, mean over seeds (fewer tasks than above), and each seed's updates to ${percent(goal, 0)} (– if no evaluation reached it):`,
     "",
     ...table(
-      ["updates", ...moments.map(String)],
+      ["updates", ...moments.map(String), `to ${percent(goal, 0)}`],
       arms.map((arm) => [
         arm.arm,
         ...moments.map((moment) => {
           const value = arm.course[split]?.[moment];
-          return value === undefined ? "" : points(value);
+          return value === undefined ? "" : points(value.mean);
+        }),
+        Object.values(arm.updatesToGoal[split] ?? {})
+          .map((updates) => updates ?? "–")
+          .join(" "),
+      ]),
+    ),
+    "",
+    `![${split} during training](${curveFile(setting, split)})`,
+  ];
+}
+
+/** Entropy, gradients and what the model knows of observations, at the beginning and the end. */
+function learning(arms: readonly ArmResult[]): readonly string[] {
+  const names = Object.keys(LEARNING).filter((name) =>
+    arms.some((arm) => arm.learning[name] !== undefined),
+  );
+  if (names.length === 0) return [];
+  return [
+    "",
+    "From the first to the last tenth of training, mean over seeds:",
+    "",
+    ...table(
+      ["arm", ...names.map((name) => LEARNING[name]!)],
+      arms.map(({ arm, learning: found }) => [
+        arm,
+        ...names.map((name) => {
+          const one = found[name];
+          return one === undefined ? "" : `${digits(one.begin)} → ${digits(one.end)}`;
         }),
       ]),
     ),
   ];
 }
 
-function table(header: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = header.map((_, i) =>
-    Math.max(3, ...[header, ...rows].map((row) => row[i]!.length)),
-  );
-  const line = (row: readonly string[]): string =>
-    `| ${row.map((cell, i) => cell.padEnd(widths[i]!)).join(" | ")} |`;
-  return [line(header), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)];
+/** Time and memory: an update by phase, and a whole run. */
+function cost(arms: readonly ArmResult[]): readonly string[] {
+  const keys = (of: (arm: ArmResult) => object): readonly string[] => [
+    ...new Set(arms.flatMap((arm) => Object.keys(of(arm)))),
+  ];
+  const phases = keys((arm) => arm.secondsPerUpdate);
+  const memory = keys((arm) => arm.memory);
+  if (phases.length + memory.length === 0) return [];
+  return [
+    "",
+    "Seconds of an update by phase (median), largest memory, and seconds of a run in the call that finished it; means over seeds:",
+    "",
+    ...table(
+      ["arm", ...phases, ...memory.map((name) => `memory, ${name}`), "training", "evaluation"],
+      arms.map((arm) => [
+        arm.arm,
+        ...phases.map((name) => arm.secondsPerUpdate[name]?.toFixed(2) ?? ""),
+        ...memory.map((name) => arm.memory[name]?.toFixed(0) ?? ""),
+        ...["training", "evaluation"].map((name) => arm.phases[name]?.toFixed(0) ?? ""),
+      ]),
+    ),
+  ];
 }
 
-const points = (share: number): string => (100 * share).toFixed(1);
-const percent = (share: number): string => `${points(share)} %`;
-const signed = (share: number): string => `${share < 0 ? "−" : "+"}${points(Math.abs(share))}`;
+function comparedCells(result: Compared | undefined): readonly string[] {
+  if (result === undefined) return ["", "", "", ""];
+  const { difference } = result;
+  return [
+    plusMinus(result),
+    interval(result),
+    difference === undefined ? "" : signed(difference.mean),
+    difference === undefined ? "" : `${interval(difference)} (n ${difference.n})`,
+  ];
+}
 
-function plusMinus({ mean, deviation }: Estimate): string {
-  return deviation === undefined ? points(mean) : `${points(mean)} ± ${points(deviation)}`;
+const points = (share: number, unit = 100): string => (unit * share).toFixed(1);
+const percent = (share: number, places = 1): string => `${(100 * share).toFixed(places)} %`;
+const signed = (value: number, unit = 100): string =>
+  `${value < 0 ? "−" : "+"}${points(Math.abs(value), unit)}`;
+const digits = (value: number): string => String(Number(value.toPrecision(3))).replace("-", "−");
+
+function plusMinus({ mean, deviation }: Estimate, unit = 100): string {
+  const middle = points(mean, unit);
+  return deviation === undefined ? middle : `${middle} ± ${points(deviation, unit)}`;
 }
 
 function interval({ interval: range }: Estimate): string {

@@ -1,13 +1,16 @@
 /** The matrix of a comparison: settings × algorithms × arms × seeds, each a training run. */
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { mergeTrees } from "../config/settings-tree.js";
 import { findEnvKind } from "../envs/registry.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
+import { type RwmlConfig, rwmlConfig } from "../train/rwml-config.js";
 import { type Algorithm, armConfig, armName, PLAIN } from "./arms.js";
 import type { ComparisonOptions } from "./options.js";
+import { readResult } from "./result-file.js";
 import { type Changes, settingConfig } from "./settings.js";
+import { observationWeightOf, startBefore, startFolderName, startNameOf } from "./start-parts.js";
 
 /** One training run of the comparison. */
 export interface Job {
@@ -16,44 +19,82 @@ export interface Job {
   readonly setting: string;
   readonly algorithm: Algorithm;
   readonly arm: string;
+  /** The start's name; "" is the setting's own warm start. */
+  readonly start: string;
   readonly seed: number;
   readonly folder: string;
   readonly config: TrainConfig;
 }
 
-/** The warm start of a setting. */
+/** A model that runs of a setting start from. */
 export interface Start {
+  /** `SETTING/start` or `SETTING/start-NAME`. */
+  readonly id: string;
   readonly setting: string;
+  readonly name: string;
   readonly folder: string;
+  /** The warm start, and how the start is evaluated. */
   readonly config: TrainConfig;
+  /** RWML from another start, in place of a warm start. */
+  readonly rwml?: RwmlConfig;
 }
 
-/** The folder with the weights and the tokenizer that a setting's runs start from. */
-export const startModel = (out: string, setting: string): string =>
-  join(out, setting, "start", "model");
+/** The folder with the weights and the tokenizer that runs start from. */
+export const startModel = (out: string, setting: string, name = ""): string =>
+  join(out, setting, startFolderName(name), "model");
 
-/** The warm start of each setting that some job needs. */
+/** The starts that some job needs, each after the one that it continues from. */
 export function startsOf(options: ComparisonOptions, jobs: readonly Job[]): readonly Start[] {
-  const settings = [...new Set(jobs.map((job) => job.setting))];
-  return settings.map((setting) => ({
-    setting,
-    folder: join(options.out, setting, "start"),
-    config: checked(mergeTrees(settingConfig(setting, options.train), { updates: 0 })),
-  }));
+  const needed = new Map<string, Start>();
+  const add = (setting: string, name: string): void => {
+    const id = `${setting}/${startFolderName(name)}`;
+    if (needed.has(id)) return;
+    const before = startBefore(name);
+    if (before !== undefined) add(setting, before);
+    needed.set(id, { id, setting, name, ...startIn(options, setting, name, before) });
+  };
+  for (const { setting, start } of jobs) add(setting, start);
+  return [...needed.values()];
+}
+
+function startIn(
+  options: ComparisonOptions,
+  setting: string,
+  name: string,
+  before: string | undefined,
+): Pick<Start, "folder" | "config" | "rwml"> {
+  const { out } = options;
+  const base = settingConfig(setting, options.train);
+  const weight = observationWeightOf(name, base as TrainConfig);
+  const learning = weight === undefined ? {} : { sft: { observationWeight: weight } };
+  const config = checked(mergeTrees(base, { updates: 0, warmStart: learning }));
+  const folder = join(out, setting, startFolderName(name));
+  if (before === undefined) return { folder, config };
+  const { env, prompt, engine, maxTokens, stepLimit, evaluation, split, seed } = config;
+  const shared = { env, prompt, engine, maxTokens, evaluation, split, seed };
+  const rwml = {
+    ...options.rwml,
+    ...shared,
+    ...(stepLimit !== undefined && { stepLimit }),
+    model: { start: startModel(out, setting, before) },
+  };
+  return { folder, config, rwml: parsed(rwmlConfig(findEnvKind(String(env.name))), rwml) };
 }
 
 /** All runs, ordered so that every arm gets its first seed before any gets its second. */
 export function jobsOf(options: ComparisonOptions): readonly Job[] {
   const { out, train } = options;
   const arms = [...new Set(options.arms)];
+  refuseSameName(arms);
   const jobs = options.settings.flatMap((setting) =>
     [...new Set(options.seeds)].flatMap((seed) =>
       options.algorithms.flatMap((algorithm) =>
         arms.map((arm): Job => {
           const name = armName(algorithm, arm);
+          const start = startNameOf(arm);
           const config = mergeTrees(armConfig(settingConfig(setting, train), algorithm, arm), {
             seed,
-            model: { start: startModel(out, setting) },
+            model: { start: startModel(out, setting, start) },
             warmStart: { episodes: 0 },
             engine: { threads: options.threads },
           });
@@ -62,6 +103,7 @@ export function jobsOf(options: ComparisonOptions): readonly Job[] {
             setting,
             algorithm,
             arm: name,
+            start,
             seed,
             folder: join(out, setting, name, `seed-${seed}`),
             config: checked(config),
@@ -71,6 +113,19 @@ export function jobsOf(options: ComparisonOptions): readonly Job[] {
     ),
   );
   return chosen(jobs, options);
+}
+
+/** `plain` is left out of names, so that two arms can come to the same one. */
+function refuseSameName(arms: readonly string[]): void {
+  const known = new Map<string, string>();
+  for (const arm of arms) {
+    const name = armName("grpo", arm);
+    if (known.has(name))
+      throw new ConfigError(
+        `--arms: ${known.get(name)} and ${arm} would have the same name and folder: put them into two comparisons with different --out`,
+      );
+    known.set(name, arm);
+  }
 }
 
 /**
@@ -87,7 +142,7 @@ export function referenceOf({
 
 function chosen(
   jobs: readonly Job[],
-  { only, part }: Pick<ComparisonOptions, "only" | "part">,
+  { out, only, finished, part }: Pick<ComparisonOptions, "out" | "only" | "finished" | "part">,
 ): readonly Job[] {
   let left = jobs;
   if (only !== undefined) {
@@ -101,6 +156,9 @@ function chosen(
     }
     left = left.filter((job) => only.some((name) => matches(job, name)));
   }
+  left = left.filter(
+    ({ folder }) => !finished.some((other) => readResult(join(other, relative(out, folder)))),
+  );
   if (part !== undefined) {
     const [which, parts] = part.split("/").map(Number) as [number, number];
     if (which < 1 || which > parts)
@@ -112,8 +170,12 @@ function chosen(
 
 function checked(config: Changes): TrainConfig {
   const { env } = config as TrainConfig;
-  const parsed = trainConfig(findEnvKind(String(env.name))).safeParse(config);
-  if (!parsed.success)
-    throw new ConfigError(`invalid run in the comparison: ${z.prettifyError(parsed.error)}`);
-  return parsed.data;
+  return parsed(trainConfig(findEnvKind(String(env.name))), config);
+}
+
+function parsed<S extends z.ZodType>(schema: S, config: unknown): z.output<S> {
+  const read = schema.safeParse(config);
+  if (!read.success)
+    throw new ConfigError(`invalid run in the comparison: ${z.prettifyError(read.error)}`);
+  return read.data;
 }

@@ -1,13 +1,14 @@
-/** Settings of the comparison with and without world modelling. */
+/** Settings of the comparison of ways to learn from observations. */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import type { EnvKind } from "../envs/env.js";
 import { trainConfig } from "../train/config.js";
+import { rwmlConfig } from "../train/rwml-config.js";
 import { algorithms } from "./arms.js";
 
 const count = z.int().min(1);
 
-/** The schema of `pawl bench paw` in this kind of environment. */
+/** The schema of `pawl bench observations` in this kind of environment. */
 export function comparisonOptions(kind: EnvKind) {
   return z.strictObject({
     settings: z
@@ -29,13 +30,13 @@ export function comparisonOptions(kind: EnvKind) {
       .array(z.int().min(0))
       .min(1)
       .default([0, 1, 2, 3, 4])
-      .describe("random seeds for every arm"),
+      .describe("random seeds for every arm; more can be added later"),
     evalTasks: count.default(1000).describe("tasks per split in the final evaluation"),
     evalRounds: count.default(1).describe("attempts per task in the final evaluation"),
     start: z
       .string()
       .optional()
-      .describe("start from this run or model instead of a warm start (one setting only)"),
+      .describe("start from this run or model folder instead of a warm start (one setting only)"),
     jobs: count.optional().describe("concurrent runs (default: as many as the cores allow)"),
     engines: z
       .array(z.url({ protocol: /^https?$/ }))
@@ -49,12 +50,38 @@ export function comparisonOptions(kind: EnvKind) {
       .array(z.string())
       .optional()
       .describe("run only these: SETTING/ARM/SEED or ARM/SEED, such as grpo+paw/3"),
+    finished: z
+      .array(z.string())
+      .default([])
+      .describe(
+        "other --out folders, such as copies from other machines: their finished runs are not repeated, and count in the results",
+      ),
     part: z
       .string()
       .regex(/^\d+\/\d+$/, "expected PART/PARTS, such as 1/4")
       .optional()
       .describe("run only one part, such as 1/4, to split the work across machines"),
-    out: z.string().default("runs/bench-paw").describe("output folder for runs and results"),
+    goal: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.6)
+      .describe("success for sample efficiency: the updates until an evaluation reaches it"),
+    out: z.string().default("runs/observations").describe("output folder for runs and results"),
+    // What the warm start and the runs say too is theirs.
+    rwml: rwmlConfig(kind)
+      .omit({
+        env: true,
+        prompt: true,
+        model: true,
+        engine: true,
+        split: true,
+        stepLimit: true,
+        maxTokens: true,
+        evaluation: true,
+        seed: true,
+      })
+      .prefault({}),
     train: trainConfig(kind).prefault({}),
   });
 }

@@ -2,26 +2,40 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../errors.js";
+import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { packageVersion } from "../version.js";
+import type { Algorithm } from "./arms.js";
 import { referenceOf } from "./matrix.js";
-import { type JobResult, readResult, trainingFolder } from "./run-job.js";
+import { type JobResult, readResult, type TaskResult, trainingFolder } from "./result-file.js";
+import { type BeginAndEnd, type RunFacts, runFacts, updatesTo } from "./run-facts.js";
 import { type Estimate, estimate, pairedDifference } from "./statistics.js";
 
-/** A finished run and its folder. */
-export interface FinishedJob extends Required<JobResult> {
+/** A finished run, its folder, and what its metrics tell. */
+export interface FinishedJob extends JobResult, RunFacts {
+  readonly algorithm: Algorithm;
+  readonly arm: string;
+  readonly seed: number;
   readonly folder: string;
 }
 
-/** An arm's success on one split. */
-export interface ArmOnSplit extends Estimate {
-  /**
-   * Difference to the arm without world modelling, over the seeds that both have; absent for that
-   * arm.
-   */
+/** A number over seeds, and its difference to the arm without world modelling. */
+export interface Compared extends Estimate {
+  /** Over the seeds that both arms have; absent for the arm without world modelling. */
   readonly difference?: Estimate;
+}
+
+/** An arm on one split: its success, and what else was measured. */
+export interface ArmOnSplit extends Compared {
   /** Number of evaluated episodes over all seeds. */
   readonly episodes: number;
+  readonly score?: Compared;
+  readonly steps?: Compared;
+  /** Success by task type, and its mean over types with equal weight. */
+  readonly types?: Readonly<Record<string, Compared>>;
+  readonly meanOfTypes?: Compared;
+  /** The same of the score. */
+  readonly scoreOfTypes?: Readonly<Record<string, Compared>>;
 }
 
 /** An arm in one setting. */
@@ -30,8 +44,18 @@ export interface ArmResult {
   readonly arm: string;
   readonly seeds: readonly number[];
   readonly splits: Readonly<Record<string, ArmOnSplit>>;
-  /** Mean success at the evaluations during training, by split and number of updates. */
-  readonly course: Readonly<Record<string, Readonly<Record<number, number>>>>;
+  /** Success at the evaluations during training, by split and number of updates. */
+  readonly course: Readonly<Record<string, Readonly<Record<number, Estimate>>>>;
+  /** Updates until an evaluation reaches the goal, by split and seed; null: not reached. */
+  readonly updatesToGoal: Readonly<Record<string, Readonly<Record<number, number | null>>>>;
+  /** Means over seeds at the beginning and the end of training (`run-facts.ts`). */
+  readonly learning: Readonly<Record<string, BeginAndEnd>>;
+  /** Means over seeds of the seconds of an update, by phase. */
+  readonly secondsPerUpdate: Readonly<Record<string, number>>;
+  /** Means over seeds of the seconds of the whole run, by phase. */
+  readonly phases: Readonly<Record<string, number>>;
+  /** Largest memory of any seed. */
+  readonly memory: Readonly<Record<string, number>>;
 }
 
 /** The contents of `results.json`. */
@@ -42,6 +66,8 @@ export interface ComparisonResults {
   readonly machines: readonly string[];
   /** Total seconds of all runs. */
   readonly seconds: number;
+  /** The success of `updatesToGoal`. */
+  readonly goal: number;
   readonly starts: readonly JobResult[];
   readonly arms: readonly ArmResult[];
   readonly runs: readonly FinishedJob[];
@@ -58,11 +84,12 @@ export function findResults(folders: readonly string[]): {
   const starts = new Map<string, JobResult>();
   for (const out of folders) {
     if (!existsSync(out))
-      throw new UserError(`${out} does not exist: expected an --out of pawl bench paw`);
+      throw new UserError(`${out} does not exist: expected an --out of pawl bench observations`);
     for (const setting of subfolders(out)) {
-      const start = readResult(join(out, setting, "start"));
-      if (start !== undefined && !starts.has(setting)) starts.set(setting, start);
       for (const arm of subfolders(join(out, setting))) {
+        const start = /^start(-|$)/.test(arm) ? readResult(join(out, setting, arm)) : undefined;
+        const startKey = join(setting, arm);
+        if (start !== undefined && !starts.has(startKey)) starts.set(startKey, start);
         for (const name of subfolders(join(out, setting, arm)).filter((n) =>
           n.startsWith("seed-"),
         )) {
@@ -70,7 +97,7 @@ export function findResults(folders: readonly string[]): {
           const result = readResult(folder);
           if (result === undefined) continue;
           const key = join(setting, arm, name);
-          if (!jobs.has(key)) jobs.set(key, { ...(result as Required<JobResult>), folder });
+          if (!jobs.has(key)) jobs.set(key, finishedJob(result, folder));
         }
       }
     }
@@ -78,10 +105,17 @@ export function findResults(folders: readonly string[]): {
   return { jobs: [...jobs.values()], starts: [...starts.values()] };
 }
 
+/** Weights may have been removed to save space; without the run's metrics there is no course. */
+function finishedJob(result: JobResult, folder: string): FinishedJob {
+  const run = trainingFolder(folder);
+  const lines = hasManifest(run) ? openRun(run, () => undefined).metrics() : [];
+  return { ...(result as FinishedJob), folder, ...runFacts(lines) };
+}
+
 /** Aggregates finished runs by setting and arm, arms without world modelling first. */
 export function sumUp(
   { jobs, starts }: ReturnType<typeof findResults>,
-  command: string,
+  { command, goal }: Pick<ComparisonResults, "command" | "goal">,
 ): ComparisonResults {
   const isReference = (job: FinishedJob): boolean => referenceOf(job) === undefined;
   const order = [...jobs].sort(
@@ -102,6 +136,7 @@ export function sumUp(
         return armResult(
           members,
           reference === undefined ? [] : (byArm.get(`${setting}/${reference}`) ?? []),
+          goal,
         );
       }),
   );
@@ -111,53 +146,123 @@ export function sumUp(
     command,
     machines: [...new Set([...starts, ...jobs].map(({ machine }) => machine))],
     seconds: [...starts, ...jobs].reduce((sum, { seconds }) => sum + seconds, 0),
+    goal,
     starts,
     arms,
     runs: jobs,
   };
 }
 
-function armResult(members: readonly FinishedJob[], reference: readonly FinishedJob[]): ArmResult {
+function armResult(
+  members: readonly FinishedJob[],
+  reference: readonly FinishedJob[],
+  goal: number,
+): ArmResult {
   const { setting, arm } = members[0]!;
-  const successes = (jobs: readonly FinishedJob[], split: string) =>
-    new Map(
-      jobs.flatMap(({ seed, splits }) => (splits[split] ? [[seed, splits[split].success]] : [])),
-    );
   const names = Object.keys(members[0]!.splits);
+  const bySeed = [...members].sort((a, b) => a.seed - b.seed);
   return {
     setting,
     arm,
-    seeds: members.map(({ seed }) => seed).sort((a, b) => a - b),
+    seeds: bySeed.map(({ seed }) => seed),
     splits: Object.fromEntries(
-      names.map((split) => {
-        const own = successes(members, split);
-        const difference = pairedDifference(own, successes(reference, split));
-        const episodes = members.reduce((sum, job) => sum + (job.splits[split]?.episodes ?? 0), 0);
-        return [
-          split,
-          {
-            ...estimate([...own.values()]),
-            episodes,
-            ...(difference !== undefined && { difference }),
-          },
-        ];
-      }),
+      names.map((split) => [split, onSplit(split, members, reference)] as const),
     ),
     course: Object.fromEntries(names.map((split) => [split, courseOf(members, split)])),
+    updatesToGoal: Object.fromEntries(
+      names.map((split) => [
+        split,
+        Object.fromEntries(
+          bySeed.map(({ seed, course }) => [seed, updatesTo(course[split], goal) ?? null]),
+        ),
+      ]),
+    ),
+    learning: Object.fromEntries(
+      keysOf(members.map(({ learning }) => learning)).map((name) => {
+        const all = members.flatMap(({ learning }) => learning[name] ?? []);
+        return [name, { begin: meanOf(all, "begin"), end: meanOf(all, "end") }];
+      }),
+    ),
+    secondsPerUpdate: meansByKey(members.map((one) => one.secondsPerUpdate)),
+    phases: meansByKey(members.map(({ phases }) => phases ?? {})),
+    memory: Object.fromEntries(
+      keysOf(members.map(({ memory }) => memory)).map((name) => [
+        name,
+        Math.max(...members.flatMap(({ memory }) => memory[name] ?? [])),
+      ]),
+    ),
   };
 }
 
-function courseOf(members: readonly FinishedJob[], split: string): Record<number, number> {
-  const values = new Map<number, number[]>();
-  for (const { folder } of members) {
-    for (const line of openRun(trainingFolder(folder), () => undefined).metrics()) {
-      const success = line[`eval.${split}.success`];
-      if (success === undefined) continue;
-      const updates = (line.update ?? -1) + 1;
-      values.set(updates, [...(values.get(updates) ?? []), success]);
-    }
-  }
-  return Object.fromEntries([...values].map(([updates, all]) => [updates, estimate(all).mean]));
+function onSplit(
+  split: string,
+  members: readonly FinishedJob[],
+  reference: readonly FinishedJob[],
+): ArmOnSplit {
+  const types = keysOf(members.map(({ splits }) => splits[split]?.types ?? {})).sort();
+  const compared = (of: (result: FinishedJob["splits"][string]) => number | undefined) => {
+    const values = (jobs: readonly FinishedJob[]) =>
+      new Map(
+        jobs.flatMap(({ seed, splits }) => {
+          const value = splits[split] && of(splits[split]);
+          return value === undefined ? [] : [[seed, value] as const];
+        }),
+      );
+    const own = values(members);
+    const difference = pairedDifference(own, values(reference));
+    if (own.size === 0) return undefined;
+    return { ...estimate([...own.values()]), ...(difference !== undefined && { difference }) };
+  };
+  const ofTypes = (of: (result: TaskResult) => number | undefined) =>
+    Object.fromEntries(
+      types.flatMap((type) => {
+        const found = compared(({ types: all }) => {
+          const one = all?.[type];
+          return one === undefined || one.episodes === 0 ? undefined : of(one);
+        });
+        return found === undefined ? [] : [[type, found]];
+      }),
+    );
+  const score = compared((result) => result.score);
+  const steps = compared((result) => result.steps);
+  const meanOfTypes = compared(({ types: all = {} }) => {
+    const counted = Object.values(all).filter(({ episodes }) => episodes > 0);
+    return counted.length === 0 ? undefined : meanOf(counted, "success");
+  });
+  return {
+    ...compared((result) => result.success)!,
+    episodes: members.reduce((sum, job) => sum + (job.splits[split]?.episodes ?? 0), 0),
+    ...(score !== undefined && { score }),
+    ...(steps !== undefined && { steps }),
+    ...(types.length > 0 && { types: ofTypes((one) => one.success) }),
+    ...(meanOfTypes !== undefined && { meanOfTypes }),
+    ...(types.length > 0 && score !== undefined && { scoreOfTypes: ofTypes((one) => one.score) }),
+  };
+}
+
+function courseOf(members: readonly FinishedJob[], split: string): Record<number, Estimate> {
+  const courses = members.map(({ course }) => course[split] ?? {});
+  const moments = keysOf(courses)
+    .map(Number)
+    .sort((a, b) => a - b);
+  return Object.fromEntries(
+    moments.map((moment) => [moment, estimate(courses.flatMap((course) => course[moment] ?? []))]),
+  );
+}
+
+const keysOf = (records: readonly object[]): string[] => [
+  ...new Set(records.flatMap((record) => Object.keys(record))),
+];
+
+function meanOf<K extends string>(all: readonly Readonly<Record<K, number>>[], key: K): number {
+  return all.reduce((sum, one) => sum + one[key], 0) / all.length;
+}
+
+/** The mean of every named number over the records that have it. */
+function meansByKey(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  return Object.fromEntries(
+    keysOf(records).map((key) => [key, estimate(records.flatMap((one) => one[key] ?? [])).mean]),
+  );
 }
 
 function subfolders(folder: string): readonly string[] {

@@ -7,140 +7,92 @@
  *
  * Called again after an interruption or a kill, it resumes where it stopped.
  */
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
-import { cpus } from "node:os";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { isDeepStrictEqual } from "node:util";
-import { UserError } from "../errors.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import type { TrainConfig } from "../train/config.js";
 import { isRemote } from "../train/engines.js";
-import { findSavedModel, REFERENCE } from "../train/saved-model.js";
 import { type ChildOptions, runChild } from "./child.js";
-import type { Job, Start } from "./matrix.js";
-
-/** How a job's model did on one split. */
-export interface SplitResult {
-  readonly success: number;
-  readonly episodes: number;
-  readonly broken: number;
-  readonly invalid?: number;
-  readonly steps?: number;
-}
-
-/** The result of a job. A warm start has one too, without arm and seed. */
-export interface JobResult {
-  readonly setting: string;
-  readonly algorithm?: Job["algorithm"];
-  readonly arm?: string;
-  readonly seed?: number;
-  readonly splits: Readonly<Record<string, SplitResult>>;
-  /** Seconds for training and evaluation in the call that finished it. */
-  readonly seconds: number;
-  readonly finishedAt: string;
-  readonly machine: string;
-}
+import { type Claim, claim } from "./claim.js";
+import { evaluateJob, type JobEvaluation } from "./evaluate-job.js";
+import type { Job } from "./matrix.js";
+import {
+  type EvaluationSize,
+  type JobResult,
+  readResult,
+  type SplitResult,
+  trainingFolder,
+  writeResult,
+} from "./result-file.js";
 
 /** How to run jobs, and callbacks. */
 export interface JobOptions extends Omit<ChildOptions, "onLine"> {
-  readonly evalTasks: number;
-  readonly evalRounds: number;
+  readonly evaluation: EvaluationSize;
   /** The engine server to use instead of the configuration's. */
   readonly engine?: string | undefined;
   /** Callback with the progress from 0 to 1 and a message. */
   readonly onProgress: (share: number, text: string) => void;
 }
 
-const RESULT = "result.json";
-const TRAINING = "run";
 /** The final evaluation as a rough share of the whole work, for progress only. */
 const EVALUATION_SHARE = 0.1;
 
-/** The folder of a job's training run. */
-export const trainingFolder = (folder: string): string => join(folder, TRAINING);
-
-/** The result of a finished job, or undefined. */
-export function readResult(folder: string): JobResult | undefined {
-  const path = join(folder, RESULT);
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as JobResult) : undefined;
-}
+/** What a job's folder is for; the path of the start model makes no difference. */
+export const jobClaim = ({ folder, config }: Job, evaluation: EvaluationSize): Claim => ({
+  folder,
+  settings: { ...config, model: { ...config.model, start: "start" } },
+  evaluation,
+});
 
 /** Trains and evaluates one arm with one seed, unless that is already done. */
 export async function runJob(job: Job, options: JobOptions): Promise<JobResult> {
-  const { folder, config, setting, algorithm, arm, seed } = job;
-  // The path of the start model makes no difference.
-  claim(folder, { ...config, model: { ...config.model, start: "start" } });
+  const { folder, config, setting, algorithm, arm, start, seed } = job;
+  const { evaluation } = options;
+  claim(jobClaim(job, evaluation));
   const done = readResult(folder);
   if (done !== undefined) return done;
-  const begin = performance.now();
-  const placed = onEngine(config, options);
-  await train(folder, placed, options);
-  const splits = await evaluate(folder, trainingFolder(folder), placed, seed, options);
-  return writeResult(folder, { setting, algorithm, arm, seed, splits }, begin);
+  const placed = onEngine(config, options.engine);
+  const training = await timed(() => train("train", folder, placed, options));
+  const model = trainingFolder(folder);
+  const evaluated = await timed(() =>
+    evaluate({ folder, model, config: placed, seed, size: evaluation }, options),
+  );
+  const phases = { training: training.seconds, evaluation: evaluated.seconds };
+  const what = { setting, ...(start !== "" && { start }), algorithm, arm, seed, evaluation };
+  return writeResult(folder, { ...what, splits: evaluated.value, phases });
 }
 
-/**
- * Trains the model that a setting's runs start from, or copies the given one, unless already done.
- */
-export async function runStart(
-  start: Start,
-  options: JobOptions & { readonly from?: string | undefined; readonly threads: number },
-): Promise<JobResult> {
-  const { folder, setting } = start;
-  const placed = onEngine(start.config, options);
-  // The runs that start from it may be on other servers, so its weights are needed here.
-  const engine = { ...placed.engine, threads: options.threads, copy: isRemote(placed.engine) };
-  const config = { ...placed, engine };
-  claim(folder, start.config);
-  const done = readResult(folder);
-  if (done !== undefined) return done;
+/** A result and how long it took. */
+export async function timed<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly value: T; readonly seconds: number }> {
   const begin = performance.now();
-  const model = join(folder, "model");
-  if (options.from === undefined) {
-    await train(folder, config, options);
-    const run = trainingFolder(folder);
-    copyModel({ weights: join(run, REFERENCE), tokenizer: join(run, "tokenizer") }, model);
-  } else copyModel(findSavedModel(options.from), model);
-  const splits = await evaluate(folder, model, config, config.seed, options);
-  return writeResult(folder, { setting, splits }, begin);
+  const value = await work();
+  return { value, seconds: (performance.now() - begin) / 1000 };
 }
 
 /** The configuration with the job's engine server; which server it is makes no difference. */
-function onEngine(config: TrainConfig, { engine: address }: JobOptions): TrainConfig {
+export function onEngine<C extends Pick<TrainConfig, "engine">>(
+  config: C,
+  address: string | undefined,
+): C {
   return address === undefined ? config : { ...config, engine: { ...config.engine, address } };
 }
 
-/** Records what the folder is for, and refuses one that is for something else. */
-function claim(folder: string, config: TrainConfig): void {
-  const path = join(folder, "job.json");
-  const wanted = JSON.parse(JSON.stringify(config)) as unknown;
-  mkdirSync(folder, { recursive: true });
-  if (!existsSync(path)) writeSmallFile(path, `${JSON.stringify(wanted, undefined, 2)}\n`);
-  else if (!isDeepStrictEqual(JSON.parse(readFileSync(path, "utf8")), wanted)) {
-    throw new UserError(
-      `${folder} was started with other settings (${path}): choose another --out, or remove that folder`,
-    );
-  }
-}
-
-async function train(folder: string, config: TrainConfig, options: JobOptions): Promise<void> {
+/** Runs `pawl train` or `pawl rwml` in the job's folder, or resumes it there. */
+export async function train(
+  command: "train" | "rwml",
+  folder: string,
+  config: Pick<TrainConfig, "engine" | "updates">,
+  options: JobOptions,
+): Promise<void> {
   const run = trainingFolder(folder);
   const path = join(folder, "train.json");
   writeSmallFile(path, `${JSON.stringify(config, undefined, 2)}\n`);
-  // Killed before it became a run.
-  if (existsSync(run) && !hasManifest(run)) rmSync(run, { recursive: true });
   if (hasManifest(run)) {
     // The children of a killed comparison live on for a moment, until they notice that nobody
     // listens.
@@ -150,11 +102,14 @@ async function train(folder: string, config: TrainConfig, options: JobOptions): 
     }
     if (openRun(run, () => undefined).manifest.status === "done") return;
   }
-  const before = (latestCheckpoint(run)?.state.updates ?? 0) / Math.max(config.updates, 1);
+  // Killed before its first checkpoint: nothing to resume, and its start may be elsewhere now.
+  const checkpoint = latestCheckpoint(run);
+  if (existsSync(run) && checkpoint === undefined) rmSync(run, { recursive: true });
+  const before = (checkpoint?.state.updates ?? 0) / Math.max(config.updates, 1);
   options.onProgress(before * (1 - EVALUATION_SHARE), "starts");
   const moved = isRemote(config.engine) ? ["--engine", config.engine.address] : [];
-  const args = hasManifest(run) ? ["--resume", run, ...moved] : ["--config", path, "--out", run];
-  await runChild(["train", ...args], {
+  const args = checkpoint ? ["--resume", run, ...moved] : ["--config", path, "--out", run];
+  await runChild([command, ...args], {
     ...options,
     onLine(line) {
       const [, update, updates] = /update (\d+)\/(\d+)/.exec(line) ?? [];
@@ -164,91 +119,11 @@ async function train(folder: string, config: TrainConfig, options: JobOptions): 
   });
 }
 
-async function evaluate(
-  folder: string,
-  model: string,
-  config: TrainConfig,
-  seed: number,
+/** The final evaluation, with its progress. */
+export function evaluate(
+  what: JobEvaluation,
   options: JobOptions,
 ): Promise<Readonly<Record<string, SplitResult>>> {
-  const results: Record<string, SplitResult> = {};
-  const { evaluation, env, prompt, maxTokens, stepLimit, engine } = config;
-  const settings = { env, prompt, maxTokens, stepLimit, engine };
-  const path = join(folder, "eval.json");
-  for (const split of evaluation.splits) {
-    const rounds: SplitResult[] = [];
-    for (let round = 0; round < options.evalRounds; round++) {
-      options.onProgress(1 - EVALUATION_SHARE, `evaluates ${split}`);
-      const out = join(folder, "evaluation");
-      rmSync(out, { recursive: true, force: true });
-      const tasks = options.evalTasks;
-      const { temperature } = evaluation;
-      // The same tasks and seeds for every arm of a seed, so that differences between arms are
-      // paired.
-      const content = {
-        ...settings,
-        split,
-        tasks,
-        temperature,
-        checkpoint: model,
-        json: true,
-        out,
-      };
-      writeSmallFile(path, `${JSON.stringify({ ...content, seed: seed + 1_000_003 * round })}\n`);
-      const printed = await runChild(["eval", "--config", path], options);
-      rounds.push(JSON.parse(printed) as SplitResult);
-      rmSync(out, { recursive: true, force: true });
-    }
-    results[split] = together(rounds);
-  }
-  return results;
-}
-
-/** Merges several rounds; broken episodes are excluded from all means. */
-function together(rounds: readonly SplitResult[]): SplitResult {
-  const sum = (of: (round: SplitResult) => number) => rounds.reduce((all, r) => all + of(r), 0);
-  const episodes = sum((round) => round.episodes);
-  const mean = (of: (round: SplitResult) => number | undefined) =>
-    sum((round) => (of(round) ?? 0) * round.episodes) / Math.max(episodes, 1);
-  return {
-    success: mean((round) => round.success),
-    episodes,
-    broken: sum((round) => round.broken),
-    invalid: mean((round) => round.invalid),
-    steps: mean((round) => round.steps),
-  };
-}
-
-/** Copies weights and tokenizer into one folder, which is renamed once it has both. */
-function copyModel(
-  { weights, tokenizer }: { readonly weights: string; readonly tokenizer: string },
-  to: string,
-): void {
-  const temporary = `${to}.tmp`;
-  rmSync(temporary, { recursive: true, force: true });
-  mkdirSync(temporary, { recursive: true });
-  for (const [folder, files] of [
-    [weights, /^(config\.json|model.*\.(safetensors|json))$/],
-    [tokenizer, /^(tokenizer.*\.json|chat_template\.jinja)$/],
-  ] as const) {
-    for (const name of readdirSync(folder).filter((file) => files.test(file)))
-      cpSync(join(folder, name), join(temporary, name), { dereference: true });
-  }
-  rmSync(to, { recursive: true, force: true });
-  renameSync(temporary, to);
-}
-
-function writeResult(
-  folder: string,
-  what: Pick<JobResult, "setting" | "algorithm" | "arm" | "seed" | "splits">,
-  begin: number,
-): JobResult {
-  const result: JobResult = {
-    ...what,
-    seconds: (performance.now() - begin) / 1000,
-    finishedAt: new Date().toISOString(),
-    machine: `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}, Node ${process.version}`,
-  };
-  writeSmallFile(join(folder, RESULT), `${JSON.stringify(result, undefined, 2)}\n`);
-  return result;
+  const onSplit = (split: string) => options.onProgress(1 - EVALUATION_SHARE, `evaluates ${split}`);
+  return evaluateJob(what, { ...options, onSplit });
 }

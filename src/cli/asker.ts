@@ -1,6 +1,7 @@
 /** Asks a person for a line, with completion on a terminal and plain reading from a pipe. */
 import { createInterface } from "node:readline/promises";
-import type { Io } from "./io.js";
+import { plainText } from "../plain-text.js";
+import { type Io, print } from "./io.js";
 
 /** Asks for lines, one at a time. */
 export interface Asker {
@@ -22,7 +23,9 @@ export function createAsker(io: Io): Asker {
     output: io.stdout,
     terminal: interactive,
     completer(line: string): [string[], string] {
-      const fitting = complete().filter((candidate) => candidate.startsWith(line));
+      const fitting = complete()
+        .map(plainText)
+        .filter((candidate) => candidate.startsWith(line));
       return [fitting, line];
     },
   });
@@ -56,7 +59,7 @@ export function createAsker(io: Io): Asker {
       }
       signal?.removeEventListener("abort", stop);
       const line = waiting.shift();
-      if (line !== undefined && !interactive) io.stdout.write(`${question}${line}\n`);
+      if (line !== undefined && !interactive) print(io, `${question}${line}`);
       return line?.trim();
     },
     close: () => lines.close(),

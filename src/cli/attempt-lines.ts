@@ -1,6 +1,6 @@
 /** How many tasks were solved within one attempt, two, and so on, and in all of so many. */
 import type { Tally } from "../rollout/tally.js";
-import { successInterval } from "../train/evaluate.js";
+import { successInterval } from "../success-interval.js";
 import { percent } from "./format.js";
 
 /** Lines for people; none if every task was attempted once. */

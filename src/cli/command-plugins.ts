@@ -36,11 +36,23 @@ export async function loadCommandPlugins(
   const named = command.takesAgent ? takeAgent(args) : { args, agent: undefined };
   const about = command.takesPlugin ? args.find(isModule) : named.agent;
   const line = about === undefined ? args : await aboutPlugin(about, named.args);
-  if (command.plugins !== "none")
+  const { plugins = "load" } = command;
+  if ((typeof plugins === "string" ? plugins : plugins(args)) === "load")
     for (const run of runsNamedIn([...args, ...textsIn(file?.content)]))
       for (const notice of await loadPluginsOf(run)) warn(io, notice);
-  return { args: line, file: inFile.layer };
+  return { args: command.takesEnv ? namedEnv(line) : line, file: inFile.layer };
 }
+
+/** The line with --env for an environment that is named first. */
+function namedEnv(args: readonly string[]): readonly string[] {
+  const [name, ...rest] = args;
+  if (name === undefined || name.startsWith("-")) return args;
+  if (rest.some(namesEnv))
+    throw new ConfigError(`the environment is named twice: "${name}" and with --env`);
+  return ["--env", name, ...rest];
+}
+
+const namesEnv = (arg: string): boolean => /^--env(\.name)?(=|$)/.test(arg);
 
 /** The line without --agent FILE, and that file. */
 function takeAgent(args: readonly string[]): { args: readonly string[]; agent?: string } {
@@ -76,7 +88,7 @@ async function aboutPlugin(path: string, args: readonly string[]): Promise<reado
   const plugin = await loadPlugin(path);
   makeKnown(plugin);
   const rest = args.filter((arg) => arg !== path);
-  if (rest.some((arg) => /^--env(\.name)?(=|$)/.test(arg))) return rest;
+  if (rest.some(namesEnv)) return rest;
   const [name, ...others] = plugin.environments;
   if (name === undefined)
     throw new ConfigError(`plugin ${path} adds no environment; expected environments: [ … ]`);

@@ -31,6 +31,8 @@ export interface Base extends ConfigLayer {
 export interface Call<Config> {
   readonly config: Config;
   readonly positionals: readonly string[];
+  /** The command line as it was given, for records; quoted where a shell needs it. */
+  readonly line: string;
   /** How the user gave the setting at a path, for errors: `--groups`, or `run.yaml: groups`. */
   placeOf(path: readonly string[]): string;
   readonly io: Io;
@@ -47,19 +49,27 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   readonly positionals?: string;
   /** More than the summary, for `--help`. */
   readonly details?: string;
+  /** The settings that `--help` shows first, by their paths, where there are many. */
+  readonly common?: readonly string[];
   /** Whether it can be about a plugin's environment: a file in the place of a name. */
   readonly takesPlugin?: boolean;
+  /** Whether its first word is an environment's name, short for --env NAME. */
+  readonly takesEnv?: boolean;
   /** Whether it can run an agent: --agent FILE stands for a plugin and its environment. */
   readonly takesAgent?: boolean;
   /**
    * What it does with the plugins of runs that it reads. `load` (the default): it needs what they
-   * add. `none`: it only reads records, and runs nobody's code.
+   * add. `none`: it only reads records, and runs nobody's code. It may depend on the line.
    */
-  readonly plugins?: "load" | "none";
+  readonly plugins?: "load" | "none" | ((args: readonly string[]) => "load" | "none");
   /** The schema of its settings; it may depend on a setting that was already given. */
   options(peek: Peek): Schema;
   /** Lower-priority settings; may reject some of the given ones. */
   base?(given: Given): Base | undefined;
+  /** Whether `--dry-run` is a setting of its own, which does more than check. */
+  readonly ownDryRun?: boolean;
+  /** Refuses what cannot work, without starting it; says what would be done. For `--dry-run`. */
+  check?(config: z.output<Schema>): string;
   /** A command line and what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[];
   /** Returns the exit code. */

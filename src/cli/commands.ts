@@ -1,6 +1,7 @@
 /** All commands, in the order in which help lists them. */
 import { benchGradients } from "./bench-gradients.js";
-import { benchPaw } from "./bench-paw.js";
+import { benchObservations } from "./bench-observations.js";
+import { check } from "./check.js";
 import type { Command } from "./command.js";
 import { completeCommand, completion } from "./completion.js";
 import { envCheck } from "./env-check.js";
@@ -17,21 +18,27 @@ import { modelConvert } from "./model-convert.js";
 import { modelInfo } from "./model-info.js";
 import { modelPull } from "./model-pull.js";
 import { play } from "./play.js";
+import { push } from "./push.js";
 import { replay } from "./replay.js";
 import { report } from "./report.js";
+import { rescoreCommand } from "./rescore.js";
 import { rollout } from "./rollout.js";
 import { runs } from "./runs.js";
 import { rwml } from "./rwml.js";
 import { serveRetriever } from "./serve.js";
 import { serveEngine } from "./serve-engine.js";
+import { serveEnv } from "./serve-env.js";
 import { serveMcp } from "./serve-mcp.js";
 import { serveModel } from "./serve-model.js";
 import { show } from "./show.js";
+import { track } from "./track.js";
 import { train } from "./train.js";
+import { ui } from "./ui.js";
 import { wmData } from "./wm-data.js";
 import { wmEvalConsistency } from "./wm-eval-consistency.js";
 import { wmEvalFidelity } from "./wm-eval-fidelity.js";
 import { wmEvalVerifier } from "./wm-eval-verifier.js";
+import { wmForgetting } from "./wm-forgetting.js";
 import { wmScale } from "./wm-scale.js";
 import { wmSynth } from "./wm-synth.js";
 import { wmThreshold } from "./wm-threshold.js";
@@ -44,6 +51,8 @@ export const commands: readonly Command[] = [
   rwml,
   evaluate,
   exportCommand,
+  push,
+  rescoreCommand,
   modelInfo,
   modelPull,
   modelConvert,
@@ -51,9 +60,12 @@ export const commands: readonly Command[] = [
   rollout,
   play,
   runs,
+  check,
   replay,
   report,
-  benchPaw,
+  track,
+  ui,
+  benchObservations,
   benchGradients,
   show,
   envList,
@@ -72,9 +84,11 @@ export const commands: readonly Command[] = [
   wmSynth,
   wmWarmStart,
   wmThreshold,
+  wmForgetting,
   serveEngine,
   serveModel,
   serveRetriever,
+  serveEnv,
   serveMcp,
   completion,
   completeCommand(() => commands),

@@ -1,6 +1,8 @@
+import { existsSync, readdirSync } from "node:fs";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { type Setting, settingsOf } from "../config/settings.js";
+import { hasManifest } from "../runs/manifest.js";
 import { type Command, defineCommand, exitCodes } from "./command.js";
 import { print } from "./io.js";
 
@@ -87,8 +89,26 @@ function afterCommand(command: Command, before: readonly string[]): string[] {
   );
   const last = before.at(-1);
   const open = settings.find((setting) => short(setting) === last || setting.flag === last);
-  if (open !== undefined && !open.isSwitch) return [...open.choices];
-  return [...settings.map(short), "--config", "--plugin", "--help"];
+  if (open !== undefined && !open.isSwitch)
+    return [...open.choices, ...(RUN_SETTINGS.includes(open.path.join(".")) ? runFolders() : [])];
+  return [
+    ...(/RUN|MODEL/.test(command.positionals ?? "") ? runFolders() : []),
+    ...settings.map(short),
+    ...["--config", "--plugin", "--help", "--print-config", "--quiet"],
+    ...(command.check === undefined ? [] : ["--dry-run"]),
+  ];
 }
+
+/** Settings whose value may be a run. */
+const RUN_SETTINGS = ["resume", "checkpoint", "model.start"];
+/** Where runs are recorded unless --out says otherwise. */
+const RUNS = "runs";
+
+const runFolders = (): string[] =>
+  existsSync(RUNS)
+    ? readdirSync(RUNS)
+        .map((name) => `${RUNS}/${name}`)
+        .filter(hasManifest)
+    : [];
 
 const short = (setting: Setting): string => setting.flag.replace(/\.name$/, "");

@@ -27,6 +27,7 @@ describe("pawl train --env NAME", () => {
     ["webshop", ["--env.products", "40"]],
     ["search", ["--env.size", "40"]],
     ["desk", []],
+    ["textworld", ["--env.data", "made-up"]],
   ] as const)
     it(`trains in ${name} with its own recipe`, async () => {
       const out = join(parent, name);
@@ -42,17 +43,34 @@ describe("pawl train --env NAME", () => {
       });
     }, 120_000);
 
-  it.each([
-    ["alfworld", "ALFWORLD_DATA", /alfworld-download.*ALFWORLD_DATA/],
-    ["textworld", "TEXTWORLD_GAMES", /pawl env make textworld.*TEXTWORLD_GAMES/],
-  ])("says what is missing if %s's games are not there", async (name, variable, message) => {
-    const data = process.env[variable];
-    delete process.env[variable];
+  it("keeps what small models need in made-up worlds away from official files", () => {
+    const given = (data: string) => (path: string) => (path === "env.data" ? data : undefined);
+    expect(recipeOf("webshop", given("made-up")).content).toMatchObject({
+      env: { products: 200, wording: "plain" },
+    });
+    expect(recipeOf("webshop", given("/official")).content.env).toEqual({ name: "webshop" });
+    expect(recipeOf("search", given("/official")).content.env).toEqual({ name: "search" });
+    for (const [name, options] of [
+      ["webshop", { wording: "plain" }],
+      ["search", { relations: ["teacher"] }],
+      ["search", { names: "shared" }],
+    ] as const)
+      expect(() => openEnvironment({ name, data: parent, ...options })).toThrow(
+        `${Object.keys(options)[0]} is about the made-up`,
+      );
+  });
+
+  it("says what is missing if alfworld's games are not there", async () => {
+    const data = process.env.ALFWORLD_DATA;
+    delete process.env.ALFWORLD_DATA;
     try {
-      const { code, stderr } = await runCli(["train", "--env", name]);
-      expect([code, stderr]).toEqual([1, expect.stringMatching(message)]);
+      const { code, stderr } = await runCli(["train", "--env", "alfworld"]);
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringMatching(/alfworld-download.*ALFWORLD_DATA/),
+      ]);
     } finally {
-      if (data !== undefined) process.env[variable] = data;
+      if (data !== undefined) process.env.ALFWORLD_DATA = data;
     }
   });
 

@@ -7,7 +7,7 @@ import { scienceworld } from "../../recipes/scienceworld.js";
 import { search } from "../../recipes/search.js";
 import { tauRetail } from "../../recipes/tau-retail.js";
 import { textworld } from "../../recipes/textworld.js";
-import { webshop } from "../../recipes/webshop.js";
+import { officialWebshop, webshop } from "../../recipes/webshop.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
@@ -15,8 +15,12 @@ import { coerce } from "../config/settings.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { settingsOfModel } from "../train/saved-model.js";
 import { agentSettings } from "../train/train-agent.js";
+import { simulator } from "../worldmodel/simulator-kind.js";
+import { engineOfRun } from "./checkpoint-policy.js";
 import type { Base, Given, Peek } from "./command.js";
+import { simulatorRecipe } from "./simulator-recipe.js";
 
 const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   household: { path: "recipes/laptop.ts", content: laptop },
@@ -29,6 +33,12 @@ const RECIPES: Readonly<Record<string, ConfigLayer>> = {
   textworld: { path: "recipes/textworld.ts", content: textworld },
 };
 
+/** The recipe of an environment of this package. */
+export const ownedRecipe = (name: string): ConfigLayer | undefined => RECIPES[name];
+
+/** Models that are named by a word, and belong to no run. */
+const NO_RUN = ["tiny", "small", "base", "served"];
+
 /** The recipe of the given environment; a file is a complete description and replaces it. */
 export function defaultRecipe({ peek, file }: Given): Base | undefined {
   return file === undefined ? recipeOf(peek("env.name") ?? "household", peek) : undefined;
@@ -36,7 +46,43 @@ export function defaultRecipe({ peek, file }: Given): Base | undefined {
 
 /** The recipe of an environment by name, including a user's own. */
 export function recipeOf(name: string, peek: Peek): Base {
-  return { ...(RECIPES[name] ?? ownRecipe(name, peek)), file: "instead" };
+  if (name === simulator.name)
+    return { ...simulatorRecipe(peek, (world) => recipeOf(world, peek).content), file: "instead" };
+  if (name === "webshop" && hasFiles(peek, "WEBSHOP_DATA"))
+    return { path: RECIPES.webshop!.path, content: officialWebshop, file: "instead" };
+  const own = name === "search" && hasFiles(peek, "SEARCHQA_DATA") ? undefined : RECIPES[name];
+  return { ...(own ?? ownRecipe(name, peek)), file: "instead" };
+}
+
+/** Whether a world that is made up without its official files has them. */
+function hasFiles(peek: Peek, variable: string): boolean {
+  const data = peek("env.data") ?? process.env[variable] ?? "";
+  return data !== "" && data !== "made-up";
+}
+
+/**
+ * The recipe for a model that comes from a run: its environment, prompt and limits are the run's,
+ * and it is not warm-started again. Undefined for other models, and where --env names another world.
+ */
+export function recipeOfStart(given: Given): Base | undefined {
+  const start = given.peek("model.start");
+  if (given.file !== undefined || start === undefined || NO_RUN.includes(start)) return undefined;
+  const config = settingsOfModel(start);
+  const name = String(config?.env.name);
+  if (config === undefined || (given.peek("env.name") ?? name) !== name) return undefined;
+  const { stepLimit: _, warmStart, ...recipe } = recipeOf(name, given.peek).content;
+  const { env, prompt, maxTokens, stepLimit, evaluation } = config;
+  return {
+    path: `the run of ${start}`,
+    file: "instead",
+    content: {
+      ...recipe,
+      warmStart: { ...(warmStart as object), episodes: 0 },
+      ...{ env, prompt, maxTokens, evaluation },
+      engine: engineOfRun(config.engine, given),
+      ...(stepLimit !== undefined && { stepLimit }),
+    },
+  };
 }
 
 /** `pawl train --quick`: a smaller household world, and nothing else. */

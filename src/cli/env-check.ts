@@ -9,17 +9,15 @@ import { print } from "./io.js";
 export const envCheck = defineCommand({
   name: "env check",
   summary: "check that an environment keeps the contract",
-  positionals: "[FILE]",
+  positionals: "[NAME|FILE]",
   details:
     "Checks: determinism by seed, exact and independent clones, admissible actions accepted, invalid ones\nflagged, no leak between episodes, an expert that solves tasks, clear errors.",
   takesPlugin: true,
+  takesEnv: true,
   options: (peek) => z.strictObject({ env: envOptions(peek) }),
   examples: [
     ["pawl env check ./guess.ts", "the environment of a plugin"],
-    [
-      "pawl env check --env household --env.noise all",
-      "one line per check, exit code 1 if one fails",
-    ],
+    ["pawl env check household --env.noise all", "one line per check, exit code 1 if one fails"],
   ],
   async run({ config, io }) {
     const { green, red } = io.colors;
@@ -33,6 +31,10 @@ export const envCheck = defineCommand({
       } catch (error) {
         failed++;
         print(io, `${red("✗")} ${check.name}\n    ${(error as Error).message}`);
+        if (check.essential) {
+          print(io, "    The other checks need this one: correct it first.");
+          break;
+        }
       }
     }
     return failed === 0 ? exitCodes.done : exitCodes.failed;

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { settingsOf } from "../config/settings.js";
 import { EnvError, type Environment } from "../envs/env.js";
-import { envConfig, openEnvironment } from "../envs/open.js";
+import { type EnvConfig, envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
-import { defineCommand, exitCodes } from "./command.js";
+import { shortHash, taskListOf } from "../evaluation/task-list.js";
+import { defineCommand, exitCodes, type Peek } from "./command.js";
 import { envOptions } from "./env-options.js";
 import { number, table } from "./format.js";
 import { usageOf } from "./help.js";
@@ -15,15 +16,17 @@ export const envInfo = defineCommand({
   summary: "describe an environment: its options, data and tasks",
   positionals: "NAME|FILE",
   takesPlugin: true,
-  options: (peek) => z.strictObject({ env: envOptions(peek) }),
+  takesEnv: true,
+  options: (peek) => z.strictObject({ env: anyOptions(peek) }),
   examples: [
     ["pawl env info household", "options, splits, task types, a first observation"],
+    ["pawl env info textworld --env.types coin", "the same with other options"],
     ["pawl env info ./guess.ts", "the same of a plugin's environment"],
   ],
-  async run({ config, positionals, io }) {
-    const kind = findEnvKind(positionals[0] ?? String(config.env.name));
-    const { name: _, limits: __, ...given } = config.env;
-    const parsed = kind.options.safeParse(kind.name === config.env.name ? given : {});
+  async run({ config, io }) {
+    const { name, limits: _, ...given } = config.env;
+    const kind = findEnvKind(String(name));
+    const parsed = kind.options.safeParse(given);
     const { bold, dim } = io.colors;
     print(io, `${bold(kind.name)}: ${kind.summary}`);
     print(io, `\n${bold("Options")}`);
@@ -40,7 +43,8 @@ export const envInfo = defineCommand({
     if (data.length > 0)
       print(io, `\n${bold("Data")}\n${data.map((line) => `  ${line}`).join("\n")}`);
     try {
-      printTasks(openEnvironment({ name: kind.name, ...parsed.data }), io);
+      const env = { name: kind.name, ...parsed.data };
+      printTasks(openEnvironment(env), env, io);
       return exitCodes.done;
     } catch (error) {
       // An environment can be described without its data, but not opened.
@@ -51,15 +55,23 @@ export const envInfo = defineCommand({
   },
 });
 
-function printTasks(environment: Environment, io: Io): void {
+/** The options of the environment, also if some that it needs are missing: it is described then. */
+function anyOptions(peek: Peek): z.ZodPrefault<z.ZodObject> {
+  const { shape } = envOptions(peek).unwrap();
+  const optional = Object.entries(shape).map(([key, one]) => [key, (one as z.ZodType).optional()]);
+  return z.strictObject(Object.fromEntries(optional)).prefault({});
+}
+
+function printTasks(environment: Environment, config: EnvConfig, io: Io): void {
   const { bold, dim } = io.colors;
   print(io, `\n${bold("Tasks")}`);
   const rows = environment.splits.map((split) => {
     const tasks = environment.tasks(split);
     const types = [...new Set(tasks.map((task) => task.type))];
-    return [split, number(tasks.length), types.join(", ")];
+    const { name, sha256 } = taskListOf(config, split, tasks);
+    return [name, number(tasks.length), shortHash(sha256), types.join(", ")];
   });
-  for (const line of table(["split", "tasks", "types"], rows)) print(io, `  ${line}`);
+  for (const line of table(["task list", "tasks", "sha256", "types"], rows)) print(io, `  ${line}`);
   print(io, `  step limit ${environment.stepLimit}, largest return ${environment.maxReturn}`);
   const env = environment.create();
   const task = environment.tasks(environment.splits[0]!)[0];

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { writeFileAtomicallySync } from "../atomic-file.js";
 import { ConfigError } from "../config/config-error.js";
 import { envKinds } from "../envs/registry.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -40,7 +41,7 @@ export const envNew = defineCommand({
       throw new ConfigError(`${taken} exists already: choose another name, or remove it first`);
     mkdirSync(config.dir, { recursive: true });
     for (const [path, text] of files) {
-      writeFileSync(path, text);
+      writeFileAtomicallySync(path, text);
       print(io, `wrote ${path}`);
     }
     const path = files[0][0];

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { z } from "zod";
 import { EnvError, type Environment, isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
-import { findEnvKind } from "../envs/registry.js";
 import { fetchModel } from "../models/fetch-model.js";
 import type { FetchOptions } from "../models/model-origin.js";
 import { type EpisodeRun, startEpisode } from "../rollout/episode-run.js";
@@ -36,6 +35,7 @@ export const envPrompt = defineCommand({
   details:
     "With --model, the prompt is shown as that model reads it, in its own chat template, with its length in\ntokens. Steps before the prompt are the expert's, or random ones where there is no expert.",
   takesPlugin: true,
+  takesEnv: true,
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
@@ -66,13 +66,8 @@ export const envPrompt = defineCommand({
       "your own wording, with its slots filled",
     ],
   ],
-  async run({ config, positionals, io, signal }) {
-    const kind = findEnvKind(positionals[0] ?? String(config.env.name));
-    const { name: _, ...given } = config.env;
-    const environment = openEnvironment({
-      name: kind.name,
-      ...(kind.name === config.env.name ? given : {}),
-    });
+  async run({ config, io, signal }) {
+    const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
     const tokenizer =
       config.model === undefined
         ? undefined

@@ -1,4 +1,6 @@
 /** An episode in readable form. */
+
+import { plainText } from "../plain-text.js";
 import type { Episode, Step } from "../rollout/episode.js";
 import { promptText } from "../text/prompt.js";
 import type { Colors } from "./io.js";
@@ -14,15 +16,17 @@ export function episodeLine(episode: Episode, colors: Colors): string {
   const { green, red, yellow } = colors;
   const sign = { solved: green("✓"), failed: red("✗"), broken: yellow("!") }[outcome(episode)];
   const id = `${episode.group}.${episode.attempt}`;
-  return `${sign} ${id.padEnd(7)} ${episode.task.type.padEnd(10)} ${episode.task.id.padEnd(18)} ${String(episode.steps.length).padStart(3)} steps  return ${episode.return}`;
+  return `${sign} ${id.padEnd(7)} ${plainText(episode.task.type).padEnd(10)} ${plainText(episode.task.id).padEnd(18)} ${String(episode.steps.length).padStart(3)} steps  return ${episode.return}`;
 }
 
 /** The whole episode: goal, observations and actions, and how it ended. */
 export function episodeText(
-  episode: Episode,
+  recorded: Episode,
   colors: Colors,
   options: { full: boolean },
 ): string[] {
+  // Everything in it was written by a world or a model.
+  const episode = plainStrings(recorded);
   const { bold, dim, cyan, green, red, yellow } = colors;
   const paint = { solved: green, failed: red, broken: yellow }[outcome(episode)];
   const lines = [
@@ -53,6 +57,15 @@ export function episodeText(
       dim(`  after ${episode.steps.length} steps, return ${episode.return}`),
   );
   return lines;
+}
+
+function plainStrings<T>(value: T): T {
+  if (typeof value === "string") return plainText(value) as T;
+  if (Array.isArray(value)) return value.map(plainStrings) as T;
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, plainStrings(inner)]),
+  ) as T;
 }
 
 function remarks(step: Step, { red, green }: Colors): string {

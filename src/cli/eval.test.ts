@@ -1,4 +1,4 @@
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -17,8 +17,8 @@ it("plays each task once and prints success by type with intervals", async () =>
   expect(code).toBe(0);
   expect(stdout).toMatch(/task type +tasks +success +95 % interval +steps +invalid +broken/);
   expect(stdout).toMatch(/^all +12 +100\.0 % +75\.8 – 100\.0 %/m);
-  const runs = await runCli(["runs", "--dir", folder]);
-  expect(runs.stdout).toMatch(/expert +eval +done .* 12 +100\.0 %/);
+  const runs = await runCli(["runs", folder]);
+  expect(runs.stdout).toMatch(/expert +eval +done .* household .* 100\.0 %/);
 });
 
 it("plays the same tasks with every seed", async () => {
@@ -39,7 +39,43 @@ it("plays the same tasks with every seed", async () => {
   expect(await tasksOf("2")).toEqual(["valid_seen/0", "valid_seen/1", "valid_seen/2"]);
 });
 
+it("writes a card with what was played, and compares two by their tasks", async () => {
+  const play = (policy: string, tasks = "12") =>
+    runCli([
+      "eval",
+      ...["--policy", policy, "--split", "valid_unseen", "--tasks", tasks],
+      ...["--out", join(folder, `${policy}-${tasks}`)],
+    ]);
+  const [random] = [await play("random"), await play("seeker"), await play("seeker", "8")];
+  expect(random.stdout).toMatch(/^household\/valid_unseen:12: 12 tasks, sha256 [0-9a-f]{12}…$/m);
+  const card = JSON.parse(readFileSync(join(folder, "random-12", "card.json"), "utf8"));
+  expect(card).toMatchObject({
+    player: "random",
+    command: expect.stringMatching(/^pawl eval --policy random --split valid_unseen --tasks 12/),
+    protocol: { policy: { name: "random" }, stepLimit: 50, trials: 1, seed: 0 },
+  });
+  expect(card.outcomes.map((one: { task: string }) => one.task)).toEqual(
+    Array.from({ length: 12 }, (_, at) => `valid_unseen/${at}`),
+  );
+  const [a, b] = [join(folder, "random-12"), join(folder, "seeker-12")];
+  const compared = await runCli(["eval", "--compare", a, b]);
+  expect(compared.stdout).toMatch(/B is better than A: \+\d/);
+  expect(compared.stdout).toContain("McNemar's exact test");
+  const json = JSON.parse((await runCli(["eval", "--compare", `${a},${b}`, "--json"])).stdout);
+  expect(json).toMatchObject({ verdict: "better", tasks: 12, caveats: [] });
+  const refused = await runCli(["eval", "--compare", a, join(folder, "seeker-8")]);
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringMatching(/cannot be compared: one is of household\/valid_unseen:12/),
+  ]);
+});
+
 it.each([
+  [["--compare", "nowhere"], "--compare: expected two evaluations"],
+  [["--compare", "nowhere", "src"], "nowhere does not exist: expected a run folder of pawl eval"],
+  [["--compare", "src", "src"], "src has no card.json"],
+  [["--compare", "a", "b", "--split", "train"], "unknown option --split"],
+  [["runs/x"], 'unexpected "runs/x": a model is given with --checkpoint'],
   [["--split", "nowhere"], 'household has no split "nowhere"'],
   [["--checkpoint", "nowhere"], "nowhere holds no model: expected a run folder"],
   [["--checkpoint", "src", "--policy", "random"], "src holds no model"],

@@ -1,8 +1,12 @@
 import { z } from "zod";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
+import type { Environment } from "../envs/env.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { collectOutcomes, makeCard } from "../evaluation/card.js";
+import { writeCard } from "../evaluation/card-file.js";
+import { shortHash, taskListOf } from "../evaluation/task-list.js";
 import { createPolicy, type PolicyConfig, policyConfig } from "../rollout/policies/config.js";
 import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
@@ -12,7 +16,8 @@ import { evaluationTasks } from "../train/evaluate.js";
 import { agentBase, agentOption, refuseAgentInFile } from "./agent-option.js";
 import { createAsker } from "./asker.js";
 import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
-import { defineCommand, exitCodes } from "./command.js";
+import { defineCommand, exitCodes, type Peek } from "./command.js";
+import { compareEvaluations, compareOptions } from "./eval-compare.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
@@ -20,37 +25,43 @@ import { rolloutProgress } from "./rollout-progress.js";
 
 const count = z.int().min(1);
 
+/** The settings of an evaluation. */
+const evaluateOptions = (peek: Peek) =>
+  z.strictObject({
+    env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+    agent: agentOption,
+    policy: policyConfig.optional(),
+    ...checkpointOptions,
+    split: z.string().default("valid_seen").describe("split to take tasks from"),
+    tasks: count.optional().describe("number of tasks, the first of the split (default: all)"),
+    trials: count
+      .default(1)
+      .describe(
+        "attempts at each task; with several, tasks solved within 1, 2, … (as Reflexion is scored) and in all of 1, 2, … (pass^k) are shown too",
+      ),
+    prompt: promptOptions.prefault({}),
+    stepLimit: count
+      .optional()
+      .describe("maximum steps per episode (default: the environment's limit)"),
+    concurrency: count
+      .optional()
+      .describe("episodes played concurrently (default: 1; policy.concurrency for chat models)"),
+    seed: z.int().min(0).default(0).describe("random seed"),
+    out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
+    ...compareOptions.shape,
+  });
+
 /** `pawl eval`: a policy or a checkpoint on a split. */
 export const evaluate = defineCommand({
   name: "eval",
-  summary: "evaluate a policy or a checkpoint on a split, each task once or several times",
+  summary: "evaluate a policy or a checkpoint on a split, or compare two evaluations",
+  positionals: "[B]",
   details:
-    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. With --trials, rates are over all\nattempts, and the tasks solved within 1, 2, … attempts, and in all of so many (pass^k), are shown below.\nBroken episodes are counted separately and excluded from all rates.",
+    "With --checkpoint, environment, prompt, limits and temperature are those of the checkpoint's run, if it\nbelongs to one; flags change single settings. Intervals are Wilson's, 95 %. With --trials, rates are over all\nattempts, and the tasks solved within 1, 2, … attempts, and in all of so many (pass^k), are shown below.\nBroken episodes are counted separately and excluded from all rates. A result card is written beside the\nepisodes (card.json, card.md): task list with its hash, protocol, results, versions, command and machine.\nWith --compare A B nothing is played: two cards of the same task list are compared task by task.",
   takesAgent: true,
+  // To compare, nothing is played: settings of an evaluation would be ignored, so they are refused.
   options: (peek) =>
-    z.strictObject({
-      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
-      agent: agentOption,
-      policy: policyConfig.optional(),
-      ...checkpointOptions,
-      split: z.string().default("valid_seen").describe("split to take tasks from"),
-      tasks: count.optional().describe("number of tasks, the first of the split (default: all)"),
-      trials: count
-        .default(1)
-        .describe(
-          "attempts at each task; with several, tasks solved within 1, 2, … (as Reflexion is scored) and in all of 1, 2, … (pass^k) are shown too",
-        ),
-      prompt: promptOptions.prefault({}),
-      stepLimit: count
-        .optional()
-        .describe("maximum steps per episode (default: the environment's limit)"),
-      concurrency: count
-        .optional()
-        .describe("episodes played concurrently (default: 1; policy.concurrency for chat models)"),
-      seed: z.int().min(0).default(0).describe("random seed"),
-      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
-      json: z.boolean().default(false).describe("print the results as one line of JSON"),
-    }),
+    peek("compare") === undefined ? evaluateOptions(peek) : (compareOptions as never),
   base: (given) => settingsOfCheckpoint(given) ?? agentBase(given),
   examples: [
     ["pawl eval --checkpoint runs/…", "the trained agent on all tasks of valid_seen"],
@@ -70,9 +81,20 @@ export const evaluate = defineCommand({
       "tasks that a chat model solves within one, two and three attempts",
     ],
     ["pawl eval --policy expert --json", "one line of JSON, for other programs"],
+    ["pawl eval --compare runs/A runs/B", "do two evaluations of the same tasks differ?"],
   ],
-  async run({ config, io, signal }) {
-    const { out, json, agent, ...settings } = config;
+  check({ env, split, tasks, trials }) {
+    const environment = openEnvironment({ ...env, name: String(env.name) });
+    const { length } = evaluationTasks(environment, split, tasks);
+    return `pawl eval would play ${length} tasks of ${split} in ${environment.name}, each ${trials} times`;
+  },
+  async run({ config, positionals, line, io, signal }) {
+    const { out, json, agent, compare, ...settings } = config;
+    if (compare !== undefined) return compareEvaluations([...compare, ...positionals], json, io);
+    if (positionals.length > 0)
+      throw new ConfigError(
+        `pawl eval: unexpected "${positionals[0]}": a model is given with --checkpoint, and two evaluations with --compare A B`,
+      );
     refuseAgentInFile(agent);
     const { split, stepLimit, checkpoint } = settings;
     if (checkpoint !== undefined && settings.policy !== undefined)
@@ -91,6 +113,9 @@ export const evaluate = defineCommand({
       checkAgentPrompt(settings.prompt);
     }
     const tasks = evaluationTasks(environment, split, settings.tasks);
+    const env = { ...settings.env, name: environment.name };
+    const list = taskListOf(env, split, tasks, environment.tasks(split).length);
+    const collected = collectOutcomes();
     const folder = out ?? defaultRunFolder("eval", environment.name);
     const asker = checkpoint === undefined && chosen.name === "human" ? createAsker(io) : undefined;
     const model =
@@ -122,15 +147,27 @@ export const evaluate = defineCommand({
           onProblem: (message) => warn(io, message),
           ...(stepLimit !== undefined && { stepLimit }),
           ...progress,
+          onEpisode(episode) {
+            collected.add(episode);
+            progress?.onEpisode(episode);
+          },
         },
         { folder, config: settings, kind: "eval" },
       );
       progress?.end();
-      if (json) print(io, JSON.stringify({ split, ...evaluationJson(tally), folder }));
+      const player = checkpoint ?? chosen.name;
+      const protocol = protocolOf(settings, chosen, environment);
+      const facts = { list, environment: environment.name, split, player, protocol, command: line };
+      writeCard(folder, makeCard(facts, tally, collected.outcomes(tasks)));
+      if (json)
+        print(io, JSON.stringify({ split, taskList: list, ...evaluationJson(tally), folder }));
       else {
-        print(io);
-        for (const line of evaluationTable(tally)) print(io, line);
-        print(io, `\nrecorded to ${folder}; pawl show ${folder} shows it`);
+        print(io, `\n${list.name}: ${list.tasks} tasks, sha256 ${shortHash(list.sha256)}…\n`);
+        for (const row of evaluationTable(tally)) print(io, row);
+        print(
+          io,
+          `\nrecorded to ${folder}, with a result card in card.md; pawl show ${folder} shows the episodes`,
+        );
       }
     } catch (error) {
       progress?.end();
@@ -143,3 +180,23 @@ export const evaluate = defineCommand({
     return exitCodes.done;
   },
 });
+
+/** What decides what the numbers mean: how was played, besides the list of tasks. */
+function protocolOf(
+  settings: Omit<z.output<ReturnType<typeof evaluateOptions>>, "json">,
+  policy: PolicyConfig,
+  environment: Environment,
+): Readonly<Record<string, unknown>> {
+  const { checkpoint, temperature, maxTokens, engine, env, prompt, trials, seed } = settings;
+  const { name: _, limits: __, ...options } = env;
+  return {
+    ...(checkpoint === undefined
+      ? { policy }
+      : { checkpoint, temperature, maxTokens, engine: engine.address }),
+    stepLimit: settings.stepLimit ?? environment.stepLimit,
+    trials,
+    prompt,
+    env: options,
+    seed,
+  };
+}

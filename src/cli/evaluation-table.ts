@@ -1,6 +1,6 @@
 /** The results of an evaluation, for people and for programs. */
 import { type Counts, rates, type Tally } from "../rollout/tally.js";
-import { successInterval } from "../train/evaluate.js";
+import { successInterval } from "../success-interval.js";
 import { attemptLines } from "./attempt-lines.js";
 import { brokenLines } from "./broken-lines.js";
 import { number, percent, table } from "./format.js";

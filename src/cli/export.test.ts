@@ -63,8 +63,8 @@ it("fetches weights from a server, and leaves nothing behind there", async () =>
 });
 
 it.each([
-  [[], "pawl export needs a model and an output folder"],
-  [[trained], "pawl export needs a model and an output folder"],
+  [[], "pawl export needs a run or a model and an output"],
+  [[trained], "pawl export needs a run or a model and an output"],
   [["nowhere", "--out", "x"], "nowhere holds no model"],
   [[trained, "--out", "src"], "--out: src is not empty; name a new folder"],
 ])("refuses %j", async (args, message) => {

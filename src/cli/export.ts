@@ -1,24 +1,44 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
+import {
+  exportEpisodes,
+  type FormatName,
+  formatLines,
+  formatNames,
+} from "../exports/export-run.js";
+import { sourceOf } from "../exports/source.js";
+import { openRun } from "../runs/run-folder.js";
 import { exportModel } from "../train/export.js";
 import { findSavedModel } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { print } from "./io.js";
+import { number } from "./format.js";
+import { type Io, print, warn } from "./io.js";
 
-/** `pawl export`: a trained model for other programs. */
+/** `pawl export`: a trained model, or a run's episodes, for other programs. */
 export const exportCommand = defineCommand({
   name: "export",
-  summary: "write a trained model as a plain checkpoint for other programs",
-  positionals: "MODEL",
+  summary: "write a trained model or recorded episodes for other programs",
+  positionals: "RUN",
   details: [
-    "MODEL is a run folder (its latest checkpoint), a folder inside a run, or a model folder. Writes config.json,",
-    "model.safetensors in 32 bits and the tokenizer, as read by transformers, vLLM and SGLang: an adapter",
-    "(engine.loraRank) is merged into the weights, a critic is left out, and weights on an engine server are",
-    "fetched from it.",
+    "By default the model: RUN is a run folder (its latest checkpoint), a folder inside a run, or a model folder.",
+    "Writes config.json, model.safetensors in 32 bits and the tokenizer, as read by transformers, vLLM and SGLang:",
+    "an adapter (engine.loraRank) is merged into the weights, a critic is left out, and weights on an engine server",
+    "are fetched from it. With --to, the recorded episodes of a run, in one pass:",
+    ...formatLines.map((line) => `  ${line}`),
+    "What is written appears when it is complete: a full disk leaves nothing half-done.",
   ].join("\n"),
   options: () =>
     z.strictObject({
-      out: z.string().min(1).optional().describe("output folder, new or empty"),
+      to: z
+        .enum(["model", ...formatNames])
+        .default("model")
+        .describe("what to write"),
+      out: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("output: a new or empty folder, or a new file where the format is one file"),
+      solved: z.boolean().default(false).describe("only episodes that reached their goal"),
       engine: z
         .url({ protocol: /^https?$/ })
         .optional()
@@ -28,17 +48,46 @@ export const exportCommand = defineCommand({
     ["pawl export runs/… --out agent", "the trained agent, for vllm serve agent"],
     ["pawl export runs/…/checkpoints/000050 --out agent", "the agent after 50 updates"],
     ["pawl export runs/… --out agent --engine http://gpu:8001", "from a server that moved"],
+    ["pawl export runs/… --to parquet --out episodes.parquet", "its episodes, for pandas"],
+    ["pawl export runs/… --to inspect --out logs/run.eval", "for inspect view --log-dir logs"],
+    ["pawl export runs/… --to sharegpt --solved --out sft.jsonl", "to fine-tune on what worked"],
   ],
+  // Records are read without anybody's code; a model's settings may need it.
+  plugins: (args) => (args.some((arg) => /^--to(=|$)/.test(arg)) ? "none" : "load"),
   async run({ config, positionals, io }) {
     const [folder] = positionals;
-    if (folder === undefined || config.out === undefined)
+    const { to, out, solved, engine } = config;
+    if (folder === undefined || out === undefined)
       throw new ConfigError(
-        "pawl export needs a model and an output folder: pawl export MODEL --out FOLDER",
+        "pawl export needs a run or a model and an output: pawl export RUN --out FOLDER, or pawl export RUN --to FORMAT --out FILE",
       );
+    if (to !== "model") {
+      if (engine !== undefined)
+        throw new ConfigError(`--engine: it has weights, and --to ${to} writes episodes`);
+      return writeEpisodes(folder, to, out, solved, io);
+    }
+    if (solved)
+      throw new ConfigError("--solved: it chooses episodes, and a model is written: name --to");
     const model = findSavedModel(folder);
-    const engine = config.engine === undefined ? {} : { address: config.engine };
-    await exportModel(model, config.out, engine);
-    print(io, `${model.weights} is now a plain model in ${config.out}`);
+    await exportModel(model, out, engine === undefined ? {} : { address: engine });
+    print(io, `${model.weights} is now a plain model in ${out}`);
     return exitCodes.done;
   },
 });
+
+async function writeEpisodes(
+  folder: string,
+  format: FormatName,
+  out: string,
+  solved: boolean,
+  io: Io,
+): Promise<number> {
+  const run = openRun(folder, (message) => warn(io, message));
+  if (run.active) warn(io, `${folder} is being written: what is recorded so far is exported`);
+  const source = sourceOf(run, (episode) => !solved || episode.success);
+  const count = await exportEpisodes(source, format, out);
+  if (count === 0)
+    warn(io, `${folder} has no ${solved ? "solved " : ""}episodes: ${out} holds none`);
+  print(io, `${number(count)} episodes of ${folder} are in ${out}, for ${format}`);
+  return exitCodes.done;
+}

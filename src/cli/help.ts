@@ -1,12 +1,30 @@
 /** The text of `--help`, generated from the commands and their schemas. */
+import type { ConfigLayer } from "../config/resolve.js";
 import { type Setting, SHORT_KEY, settingsOf } from "../config/settings.js";
+import { valueAt } from "../config/settings-tree.js";
 import type { Command, Peek } from "./command.js";
 import type { Io } from "./io.js";
+import { widthOf, wrap, wrapParagraphs } from "./wrap.js";
+
+/** Commands with more options than this show the common ones first. */
+const LONG_LIST = 20;
+/** The column in which descriptions begin, at most. */
+const DESCRIPTIONS_AT = 34;
+
+/** What of a command's options to show: `all`, those that mention a word, or the common ones. */
+export interface HelpOptions {
+  readonly topic?: string | undefined;
+  /** Settings beneath the given ones, such as a recipe's: the values that really hold. */
+  readonly layers?: readonly ConfigLayer[];
+}
 
 /** Help for the whole program. */
 export function programHelp(commands: readonly Command[], io: Io): string {
   const { bold, dim } = io.colors;
-  const width = Math.max(...commands.map((command) => command.name.length));
+  const columns = columnsOf(
+    commands.map(({ name, summary }) => [name, summary]),
+    io,
+  );
   return [
     `${bold("pawl")} trains language agents that know what their actions do.`,
     "",
@@ -14,13 +32,21 @@ export function programHelp(commands: readonly Command[], io: Io): string {
     "  pawl COMMAND [OPTIONS]",
     "",
     bold("Commands"),
-    ...commands.map((command) => `  ${command.name.padEnd(width)}  ${dim(command.summary)}`),
+    ...columns,
     "",
     bold("Start here"),
-    "  pawl train               watch an agent learn, in ten minutes on two cores (--quick: in one and a half)",
-    "  pawl play                play a household task yourself",
-    "  pawl rollout             watch the expert play and record it to a run folder",
-    "  pawl COMMAND --help      everything about one command",
+    ...columnsOf(
+      [
+        [
+          "pawl train",
+          "watch an agent learn, in ten minutes on two cores (--quick: in one and a half)",
+        ],
+        ["pawl play", "play a household task yourself"],
+        ["pawl rollout", "watch the expert play and record it to a run folder"],
+        ["pawl COMMAND --help", "one command; --help all shows every option, --help WORD searches"],
+      ],
+      io,
+    ),
     "",
     dim("Exit codes: 0 done, 1 failed or differences found, 2 wrong usage, 130 interrupted."),
   ].join("\n");
@@ -29,60 +55,64 @@ export function programHelp(commands: readonly Command[], io: Io): string {
 /** Help for a family of commands, such as `pawl wm`. */
 export function familyHelp(words: readonly string[], commands: readonly Command[], io: Io): string {
   const { bold, dim } = io.colors;
-  const width = Math.max(...commands.map((command) => command.name.length));
   const name = `pawl ${words.join(" ")}`;
   return [
     bold("Usage"),
     `  ${name} COMMAND [OPTIONS]`,
     "",
     bold("Commands"),
-    ...commands.map((command) => `  pawl ${command.name.padEnd(width)}  ${dim(command.summary)}`),
+    ...columnsOf(
+      commands.map((command) => [`pawl ${command.name}`, command.summary]),
+      io,
+    ),
     "",
     bold("Examples"),
-    ...commands.flatMap(({ examples }) => {
-      const [line, does] = examples[0]!;
-      return [`  ${line}`, `      ${dim(does)}`];
-    }),
+    ...commands.flatMap(({ examples }) => exampleLines(examples.slice(0, 1), io)),
     "",
     dim(`${name} COMMAND --help describes one of them.`),
   ].join("\n");
 }
 
 /** Help for one command. */
-export function commandHelp(command: Command, peek: Peek, io: Io): string {
+export function commandHelp(
+  command: Command,
+  peek: Peek,
+  io: Io,
+  { topic, layers = [] }: HelpOptions = {},
+): string {
   const { bold, dim } = io.colors;
-  // The name comes before the options that depend on it.
-  const settings = settingsOf(command.options(peek));
-  const family = (setting: Setting): number =>
-    settings.findIndex((other) => other.path[0] === setting.path[0]);
-  const isName = (setting: Setting): boolean => SHORT_KEY.test(setting.path.at(-1)!);
-  settings.sort((a, b) => family(a) - family(b) || Number(isName(b)) - Number(isName(a)));
-  const rows = [
-    ...settings.map((setting) => [usageOf(setting), describe(setting)] as const),
-    ["--config FILE", "read settings from a .json, .yaml or .ts file; flags override it"] as const,
-    [
-      "--plugin FILE",
-      "load a module with environments, losses, … of your own; repeatable",
-    ] as const,
-    ["--help", "show this text"] as const,
-  ];
-  const width = Math.min(34, Math.max(...rows.map(([usage]) => usage.length)));
+  const settings = sorted(settingsOf(command.options(peek)));
+  const usage = `pawl ${command.name}${command.positionals === undefined ? "" : ` ${command.positionals}`} [OPTIONS]`;
+  const rowOf = (setting: Setting): Row => [usageOf(setting), describe(setting, layers)];
+  if (topic !== undefined && topic !== "all") {
+    const mention = (row: Row): boolean =>
+      row.some((text) => text.toLowerCase().includes(topic.toLowerCase()));
+    const found = [...settings.map(rowOf), ...globalsBeside(settings)].filter(mention);
+    return [
+      bold(`Options of pawl ${command.name} that mention "${topic}"`),
+      ...(found.length === 0 ? ["  none; --help all shows every option"] : columnsOf(found, io)),
+    ].join("\n");
+  }
+  const short = topic === undefined && settings.length > LONG_LIST;
+  const shown = short ? commonOf(command, settings) : settings;
+  const hidden = settings.length - shown.length;
   return [
     `${bold(`pawl ${command.name}`)}: ${command.summary}`,
-    ...(command.details === undefined ? [] : ["", command.details]),
-    "",
-    bold("Usage"),
-    `  pawl ${command.name}${command.positionals === undefined ? "" : ` ${command.positionals}`} [OPTIONS]`,
-    "",
-    bold("Options"),
-    ...rows.map(([usage, text]) =>
-      usage.length > width
-        ? `  ${usage}\n  ${" ".repeat(width)}  ${dim(text)}`
-        : `  ${usage.padEnd(width)}  ${dim(text)}`,
-    ),
-    "",
-    bold("Examples"),
-    ...command.examples.flatMap(([line, does]) => [`  ${line}`, `      ${dim(does)}`]),
+    ...(command.details === undefined
+      ? []
+      : ["", ...wrapParagraphs(command.details, widthOf(io.stdout.columns))]),
+    ...["", bold("Usage"), `  ${usage}`],
+    ...optionLines(shown, rowOf, io),
+    ...(hidden === 0
+      ? []
+      : [
+          "",
+          ...wrap(
+            `${hidden} more options: pawl ${command.name} --help all. Those that mention a word: --help WORD, such as --help KL.`,
+            widthOf(io.stdout.columns),
+          ).map(dim),
+        ]),
+    ...["", bold("Examples"), ...exampleLines(command.examples, io)],
   ].join("\n");
 }
 
@@ -91,12 +121,114 @@ export function usageOf(setting: Setting): string {
   return `${setting.flag.replace(/\.name$/, "")} ${setting.placeholder}`.trimEnd();
 }
 
-function describe(setting: Setting): string {
-  const value = setting.default;
-  const extra = setting.required
-    ? " (needed)"
-    : value === undefined || typeof value === "object" || (setting.isSwitch && value === false)
-      ? ""
-      : ` (default: ${setting.isSwitch ? `on; --no-${setting.flag.slice(2)} turns it off` : value})`;
-  return `${setting.description}${extra}`;
+type Row = readonly [usage: string, text: string];
+
+/** What every command takes. */
+const GLOBAL: readonly Row[] = [
+  ["--config FILE", "read settings from a .json, .yaml or .ts file; flags override it"],
+  ["--plugin FILE", "load a module with environments, losses, … of your own; repeatable"],
+  ["--print-config", "print all settings as a file for --config, and do nothing else"],
+  ["--dry-run", "check the settings, say what would be done, and do nothing else"],
+  ["--quiet", "show no progress; results, warnings and errors remain"],
+  ["--help [all|WORD]", "show this text, every option, or the options that mention a word"],
+];
+
+/** Those that the command has no setting of its own for. */
+const globalsBeside = (settings: readonly Setting[]): readonly Row[] =>
+  GLOBAL.filter(([usage]) => !settings.some(({ flag }) => flag === usage));
+
+/** The name comes before the options that depend on it. */
+function sorted(settings: Setting[]): readonly Setting[] {
+  const family = (setting: Setting): number =>
+    settings.findIndex((other) => other.path[0] === setting.path[0]);
+  const isName = (setting: Setting): boolean => SHORT_KEY.test(setting.path.at(-1)!);
+  return settings.toSorted(
+    (a, b) => family(a) - family(b) || Number(isName(b)) - Number(isName(a)),
+  );
+}
+
+/** The options that the command calls common, or else those without a family of their own. */
+function commonOf({ common }: Command, settings: readonly Setting[]): readonly Setting[] {
+  if (common === undefined)
+    return settings.filter(({ path }) => path.length === 1 || SHORT_KEY.test(path.at(-1)!));
+  return common.flatMap((path) => settings.filter((setting) => setting.path.join(".") === path));
+}
+
+/** Options under the headings of their families, those of every command last. */
+function optionLines(
+  settings: readonly Setting[],
+  rowOf: (setting: Setting) => Row,
+  io: Io,
+): string[] {
+  const { bold } = io.colors;
+  const families = new Map<string, Setting[]>();
+  for (const setting of settings) {
+    const family = settings.length > LONG_LIST && setting.path.length > 1 ? setting.path[0]! : "";
+    families.set(family, [...(families.get(family) ?? []), setting]);
+  }
+  const { "": own = [], ...others } = Object.fromEntries(families);
+  const globals = globalsBeside(settings);
+  const width = flagWidth([...settings.map(rowOf), ...globals]);
+  return [
+    ...["", bold("Options"), ...columnsOf([...own.map(rowOf), ...globals], io, width)],
+    ...Object.entries(others).flatMap(([family, some]) => [
+      ...["", bold(`--${family}.…`), ...columnsOf(some.map(rowOf), io, width)],
+    ]),
+  ];
+}
+
+const flagWidth = (rows: readonly Row[]): number =>
+  Math.min(DESCRIPTIONS_AT, Math.max(...rows.map(([usage]) => usage.length)));
+
+/** Two columns, the second wrapped at the terminal's width. */
+function columnsOf(rows: readonly Row[], io: Io, first = flagWidth(rows)): string[] {
+  const { dim } = io.colors;
+  const room = widthOf(io.stdout.columns) - first - 4;
+  const indent = " ".repeat(first + 4);
+  return rows.flatMap(([usage, text]) => {
+    const [line = "", ...rest] = wrap(text, room);
+    const start =
+      usage.length > first
+        ? [...wrapChoices(usage, widthOf(io.stdout.columns) - 2), `${indent}${dim(line)}`]
+        : [`  ${usage.padEnd(first)}  ${dim(line)}`];
+    return [...start, ...rest.map((more) => `${indent}${dim(more)}`)];
+  });
+}
+
+/** A long list of choices is broken after a bar. */
+function wrapChoices(usage: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "  ";
+  for (const part of usage.split(/(?<=\|)/)) {
+    if (line.length + part.length > width && line.trim() !== "") {
+      lines.push(line);
+      line = "      ";
+    }
+    line += part;
+  }
+  return [...lines, line];
+}
+
+function exampleLines(examples: Command["examples"], io: Io): string[] {
+  const room = widthOf(io.stdout.columns) - 6;
+  return examples.flatMap(([line, does]) => [
+    `  ${line}`,
+    ...wrap(does, room).map((part) => `      ${io.colors.dim(part)}`),
+  ]);
+}
+
+function describe(setting: Setting, layers: readonly ConfigLayer[]): string {
+  const given = layers.map(({ content }) => valueAt(content, setting.path));
+  const value = shownValue(given.findLast((one) => one !== undefined) ?? setting.default);
+  if (setting.required && value === undefined) return `${setting.description} (needed)`;
+  if (value === undefined || value === "off") return setting.description;
+  const on = `on; --no-${setting.flag.slice(2)} turns it off`;
+  return `${setting.description} (default: ${setting.isSwitch ? on : value})`;
+}
+
+/** A value as a flag has it; undefined for what is absent, empty or a whole object. */
+function shownValue(value: unknown): string | undefined {
+  if (typeof value === "boolean") return value ? "on" : "off";
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.join(",");
+  return value === undefined || typeof value === "object" ? undefined : String(value);
 }

@@ -1,6 +1,8 @@
 /** Where a command reads and writes: the terminal, or a test's substitute. */
 import type { Readable } from "node:stream";
 import picocolors from "picocolors";
+import { colouredText, plainText } from "../plain-text.js";
+import { withoutSecrets } from "../secrets.js";
 
 /** The streams of a command and what it knows about the terminal. */
 export interface Io {
@@ -19,6 +21,8 @@ export interface Io {
   };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly colors: Colors;
+  /** Show no progress. */
+  readonly quiet?: boolean;
 }
 
 /** Functions that colour a text, or leave it unchanged if colours are off. */
@@ -39,10 +43,27 @@ export function processIo(): Io {
 
 /** Writes a line of results. */
 export function print(io: Io, text = ""): void {
-  io.stdout.write(`${text}\n`);
+  write(io, `${text}\n`);
+}
+
+/** Writes results as they come, without a line's end. */
+export function write(io: Io, text: string): void {
+  io.stdout.write(colouredText(text, io.colors.isColorSupported));
+}
+
+/** Writes a line about the work; above the live view, if there is one. */
+export function note(io: Io, text: string): void {
+  const clean = withoutSecrets(text, io.env);
+  const line = `${colouredText(clean, io.colors.isColorSupported)}\n`;
+  const above = liveViews.get(io.stderr);
+  if (above === undefined) io.stderr.write(line);
+  else above(line);
 }
 
 /** Writes a warning. */
 export function warn(io: Io, text: string): void {
-  io.stderr.write(`${io.colors.yellow("warning:")} ${text}\n`);
+  note(io, `${io.colors.yellow("warning:")} ${plainText(text)}`);
 }
+
+/** The live views of terminals: how to write above them. */
+export const liveViews = new WeakMap<Io["stderr"], (text: string) => void>();

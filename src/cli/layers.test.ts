@@ -90,11 +90,36 @@ describe("pawl eval --checkpoint RUN --config FILE", () => {
   });
 });
 
+describe("pawl train --model.start RUN", () => {
+  const settings = async (...args: string[]) =>
+    JSON.parse((await runCli(["train", "--model.start", run, ...args, "--print-config"])).stdout);
+
+  it("has the run's environment, prompt and limits, and no warm start; flags change them", async () => {
+    expect(await settings("--env.objects", "2")).toMatchObject({
+      env: { ...env, objects: 2 },
+      prompt: { style: "compact", history: "all" },
+      maxTokens: 6,
+      evaluation: { temperature: 0.7 },
+      warmStart: { episodes: 0 },
+      model: { start: run },
+      // What the run does not say comes from the environment's recipe.
+      advantage: { name: "gigpo" },
+    });
+    expect(await settings("--warm-start.episodes", "9")).toMatchObject({
+      warmStart: { episodes: 9 },
+    });
+  });
+
+  it("is trained elsewhere with that environment's recipe", async () => {
+    expect(await settings("--env", "desk")).toMatchObject({ env: { name: "desk" }, maxTokens: 24 });
+  });
+});
+
 describe("a file for pawl train", () => {
   it("is a complete description: nothing of the default recipe is left", async () => {
     const path = file("whole.json", {
       env: { name: "household", rooms: 1, receptacles: 4, objects: 3 },
-      model: { maxContext: 512 },
+      model: { maxContext: 1024 },
       engine: { threads: 1 },
       updates: 0,
       evaluation: { every: 0 },

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { streamAnswer } from "../engine/stream.js";
+import { plainText } from "../plain-text.js";
 import { mixSeed } from "../random.js";
 import type { ChatMessage, Tokenizer } from "../text/tokenizer.js";
 import { engineChoice } from "../train/engine-choice.js";
 import type { OpenModel } from "../train/open-model.js";
 import { createAsker } from "./asker.js";
 import { type Call, defineCommand, exitCodes } from "./command.js";
-import { print } from "./io.js";
+import { note, print, write } from "./io.js";
 import { MODEL_NAMES, requireModel } from "./model-name.js";
 import { openByName } from "./open-by-name.js";
 
@@ -80,8 +81,7 @@ async function talk(
     throw new ConfigError(
       "--system: without a chat template there is no system prompt; leave it out",
     );
-  if (plain && !config.plain)
-    io.stderr.write(`${name} has no chat template: it continues the text\n`);
+  if (plain && !config.plain) note(io, `${name} has no chat template: it continues the text`);
   const messages: ChatMessage[] = system === undefined ? [] : [{ role: "system", content: system }];
   const asker = createAsker(io);
   try {
@@ -102,7 +102,7 @@ async function talk(
       });
       for await (const piece of pieces) {
         answer += piece;
-        io.stdout.write(piece);
+        write(io, plainText(piece));
       }
       print(io);
       messages.push({ role: "assistant", content: answer });

@@ -3,7 +3,7 @@ import { ConfigError } from "../config/config-error.js";
 import { fetchModel } from "../models/fetch-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { fetchingOf } from "./fetching.js";
-import { print } from "./io.js";
+import { note, print } from "./io.js";
 import { requireModel } from "./model-name.js";
 
 /** `pawl model pull`: a model of the hub, here. */
@@ -26,7 +26,7 @@ export const modelPull = defineCommand({
         `${name} is not a model of the hub: expected OWNER/NAME, OWNER/NAME@REVISION or OWNER/NAME/FILE.gguf`,
       );
     const { revision } = fetched.origin;
-    if (revision !== undefined) io.stderr.write(`${name} is here, commit ${revision}\n`);
+    if (revision !== undefined) note(io, `${name} is here, commit ${revision}`);
     print(io, fetched.folder);
     return exitCodes.done;
   },

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { checkStep } from "../envs/answers.js";
 import type { Env, Environment } from "../envs/env.js";
+import { refuseIsolated } from "../envs/isolated-environment.js";
 import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { openEnvironment } from "../envs/open.js";
 import { createRandom } from "../random.js";
@@ -48,6 +49,7 @@ export const play = defineCommand({
       config.task === undefined
         ? createRandom(seed).pick(environment.tasks(config.split ?? environment.splits[0]!))
         : environment.task(config.task);
+    refuseIsolated(environment, "pawl play");
     const env = environment.create();
     if ("close" in env)
       throw new ConfigError(

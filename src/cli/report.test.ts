@@ -1,9 +1,10 @@
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { chromium } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { EVIL, episode, risingMetrics } from "../report/testing.js";
+import type { ReportView } from "../report/views.js";
 import { createRun } from "../runs/run-folder.js";
 import { trainRun } from "../train/run.js";
 import { tinyConfig } from "../train/testing.js";
@@ -43,45 +44,60 @@ beforeAll(() => {
   ];
 });
 
+/** The data inside a report. */
+function viewIn(file: string): ReportView {
+  const [, data] = /id="data">(.*?)<\/script>/s.exec(readFileSync(file, "utf8"))!;
+  return JSON.parse(data!) as ReportView;
+}
+
 describe("pawl report", () => {
-  it("writes one file that says how to get predictions", async () => {
+  it("writes one file with the data of all runs", async () => {
     const out = join(folder, "report.html");
     const { code, stdout } = await runCli(["report", ...runs, "--out", out]);
     expect(stdout).toBe(`wrote ${out}\n`);
     expect(code).toBe(0);
-    const page = readFileSync(out, "utf8");
-    expect(page).toContain("3 runs in 2 groups");
-    expect(page).toContain("66.0 ± 8.5 %");
-    expect(page).toContain("<code>--predictions</code>");
+    const view = viewIn(out);
+    expect(view.lead).toContain("3 runs in 2 groups");
+    expect(view.groups.map(({ label, runs: of }) => [label, of.map(({ seed }) => seed)])).toEqual([
+      ["paw.loss cmae", [1, 2]],
+      ["paw.loss off", [1]],
+    ]);
+    expect(view.groups[0]!.episodes.map(({ goal }) => goal)).toContain(EVIL);
+    expect(view.groups[0]).not.toHaveProperty("predictions");
+    expect(view.groups[0]!.unpredicted).toMatch(/^Its checkpoint cannot be asked: /);
+    expect(view.groups[0]!.runs[0]).toMatchObject({ ended: "done", updates: 6 });
   });
 
   it.each([
     ["wm-train", { data: ["data/house"] }, { update: 0, "wm.loss": 2, "wm.exactMatch": 0.5 }],
     ["rwml", { env: { name: "household" } }, { update: 0, "heldOut.reward": 0.25 }],
-  ])("draws the curves of %s", async (kind, config, line) => {
+  ])("has the metrics of %s", async (kind, config, line) => {
     const run = createRun({ folder: join(folder, kind), kind, seed: 0, config }, fail);
     run.recordMetrics(line);
     run.recordMetrics({ ...line, update: 1 });
     run.finish("done");
     const out = join(folder, `${kind}.html`);
     expect((await runCli(["report", run.folder, "--predictions", "--out", out])).code).toBe(0);
-    const page = readFileSync(out, "utf8");
-    const drawn = Object.keys(line).length - 1;
-    expect(page.match(/<figure class="chart"/g)).toHaveLength(drawn);
-    expect(page).toContain(kind === "rwml" ? "household" : "data/house");
-    expect(page).not.toContain("What the model expects to see");
+    const view = viewIn(out);
+    const { update: _, ...metrics } = line;
+    expect(Object.keys(view.groups[0]!.tables[0]!.columns)).toEqual(Object.keys(metrics));
+    expect(view.title).toContain(kind === "rwml" ? "household" : "data/house");
+    expect(view.plays).toBe(false);
   });
 
   it("asks a trained run for predictions", async () => {
     const run = join(folder, "trained");
     await trainRun(tinyConfig({ updates: 1, evaluation: { every: 0 } }), { folder: run });
     const out = join(folder, "predictions.html");
-    const { code } = await runCli(["report", run, "--predictions", "--out", out]);
+    const { code } = await runCli(["report", run, "--out", out]);
     expect(code).toBe(0);
-    const page = readFileSync(out, "utf8");
-    expect(page).toMatch(/<span class="weights">before RL<\/span>/);
-    expect(page).toMatch(/<span class="weights">latest<\/span>/);
-    expect(page.match(/title="p /g)!.length).toBeGreaterThan(10);
+    const { predictions, settings, recipe } = viewIn(out).groups[0]!;
+    const { steps } = predictions!;
+    expect(recipe).toBe("recipes/laptop.ts");
+    expect(settings).toContainEqual({ path: "updates", value: "1", recipe: "105" });
+    for (const { rows } of steps)
+      expect(rows.map(({ weights }) => weights)).toEqual(["before RL", "latest"]);
+    expect(steps.flatMap(({ rows }) => rows[0]!.tokens).length).toBeGreaterThan(5);
   }, 240_000);
 
   it("rejects what it cannot report", async () => {
@@ -100,58 +116,38 @@ const browser = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/goo
 );
 
 describe.skipIf(browser === undefined)("the report in Chromium (skipped if there is none)", () => {
-  /** The page after its scripts have run, and what was written to the console. */
-  function open(file: string): { dom: string; console: readonly string[] } {
-    const flags = [
-      "--headless",
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-background-networking",
-    ];
-    const { stdout, stderr } = spawnSync(
-      browser!,
-      [
-        ...flags,
-        "--enable-logging=stderr",
-        `--user-data-dir=${mkdtempSync(join(tmpdir(), "pawl-chromium-"))}`,
-        "--dump-dom",
-        `file://${file}`,
-      ],
-      { encoding: "utf8", timeout: 50_000, maxBuffer: 2 ** 26 },
-    );
-    return { dom: stdout, console: stderr.split("\n").filter((line) => /CONSOLE/.test(line)) };
-  }
-
-  it("shows charts, tables and the read-out, without an error", async () => {
+  it("shows charts, tables and the read-out, and allows no script of others", async () => {
     const out = join(folder, "browser.html");
     await runCli(["report", ...runs, "--out", out]);
-    // What a pointer over the first chart would do, from a script of the test itself.
-    const probe = `<script>
-      const svg = document.querySelector("svg"), area = svg.getBoundingClientRect();
-      svg.dispatchEvent(new PointerEvent("pointermove", { clientX: area.right, clientY: area.top }));
-      console.log("width " + document.documentElement.scrollWidth + " of " + innerWidth);
-    </script>`;
-    writeFileSync(
-      out,
-      readFileSync(out, "utf8").replace("</body>", () => `${probe}</body>`),
-    );
-    const page = open(out);
-    expect(page.dom.match(/<figure class="chart"/g)).toHaveLength(3);
-    expect(page.dom.match(/<table>/g)).toHaveLength(3);
-    const readout = /<div class="readout"[^>]*>(.*?)<\/div><\/div>/.exec(page.dom)![1]!;
-    expect(readout).toContain("after update 6");
-    expect(readout).toContain("66 % ± 8.5 % (n 2)");
-    expect(readout).toContain("30 %");
-    expect(page.dom).toContain("&lt;/script&gt;&lt;script&gt;throw");
-    // Only the probe's own line: no error, and no injected text that became a script.
-    expect(page.console).toHaveLength(1);
-    const [, width, window] = /width (\d+) of (\d+)/.exec(page.console[0]!)!;
-    expect(Number(width)).toBeLessThanOrEqual(Number(window));
-  }, 240_000);
-
-  it("would notice an error", () => {
-    const file = join(folder, "error.html");
-    writeFileSync(file, "<script>throw new Error('seen')</script>");
-    expect(open(file).console.join()).toContain("seen");
+    const started = await chromium.launch({ executablePath: browser!, args: ["--no-sandbox"] });
+    try {
+      const page = await started.newPage();
+      const errors: string[] = [];
+      page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+      page.on("pageerror", (error) => errors.push(error.message));
+      await page.goto(`file://${out}`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      expect(await page.title()).toBe("Training report: household");
+      expect(await page.locator("figure.chart").count()).toBe(3);
+      expect(await page.locator("#results").textContent()).toContain("66.0 ± 8.5 %");
+      await page.locator(".plot").first().press("End");
+      const readout = await page.locator(".readout").first().textContent();
+      expect(readout).toMatch(/^update 6.*66 % ± 8\.5 % \(n 2\).*30 %/);
+      expect(await page.locator("#episodes").textContent()).toContain("</script><script>throw");
+      expect(await page.locator("#predictions").textContent()).toContain("cannot be asked");
+      const [wide, window] = await page.evaluate<[number, number]>(
+        "[document.documentElement.scrollWidth, innerWidth]",
+      );
+      expect(wide).toBeLessThanOrEqual(window);
+      expect(errors).toEqual([]);
+      // What others put into the file does not run.
+      writeFileSync(out, `${readFileSync(out, "utf8")}<script>document.title = "taken"</script>`);
+      await page.goto(`file://${out}`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      expect(await page.title()).toBe("Training report: household");
+      expect(errors.join()).toMatch(/Content Security Policy/);
+    } finally {
+      await started.close();
+    }
   }, 240_000);
 });

@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
+import { UserError } from "../errors.js";
 import { type ReportGroup, reportPage } from "../report/page.js";
 import { predictObservations } from "../report/predictions.js";
-import { groupRuns, type ReportRun, type RunGroup } from "../report/run-groups.js";
+import { groupRuns, type ReportRun, type RunGroup, reportRun } from "../report/run-groups.js";
 import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.js";
 import { RunError } from "../runs/run-error.js";
 import { openRun } from "../runs/run-folder.js";
@@ -14,6 +15,8 @@ import { findSavedModel, REFERENCE } from "../train/saved-model.js";
 import { WORLD_RUN } from "../worldmodel/saved.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { type Io, print, warn } from "./io.js";
+import { openFile } from "./open-file.js";
+import { runRecipe } from "./run-recipe.js";
 
 /** `pawl report`: training runs as one HTML file. */
 export const report = defineCommand({
@@ -21,19 +24,22 @@ export const report = defineCommand({
   summary: "write an HTML report that compares training runs",
   positionals: "RUN…",
   details:
-    "Curves with several runs overlaid (mean and spread over seeds). For pawl train also a table of the last\nevaluations, episodes to read, and with --predictions what the model expects to see, token by token.\nThe file needs no network.",
+    "Curves with several runs overlaid (mean and spread over seeds). For pawl train also a table of the last\nevaluations, episodes to read, and what the model expects to see, token by token, before and after RL.\nLong runs are thinned: means over updates, with their range. The file needs no network.",
   options: () =>
     z.strictObject({
       out: z.string().default("report.html").describe("output file"),
+      open: z.boolean().default(false).describe("open the file in the browser"),
       predictions: z
         .boolean()
-        .default(false)
-        .describe("let the first run of each group predict observation tokens"),
+        .optional()
+        .describe(
+          "let the first run of each group predict observation tokens (default: if its engine is the embedded one)",
+        ),
     }),
   examples: [
     ["pawl report runs/…", "one run"],
     ["pawl report runs/a-* runs/b-* --out compare.html", "two settings, several seeds each"],
-    ["pawl report runs/… --predictions", "with observation predictions of its checkpoint"],
+    ["pawl report runs/… --no-predictions --open", "without asking its checkpoint, in the browser"],
   ],
   async run({ config, positionals, io, signal }) {
     if (positionals.length === 0)
@@ -46,20 +52,20 @@ export const report = defineCommand({
       signal.throwIfAborted();
       const { folder } = group.runs[0]!;
       const recorded = openRun(folder, (message) => warn(io, message));
+      const recipe = runRecipe(recorded.manifest);
       // Other kinds of training have no groups of episodes to read or predict.
       if (recorded.manifest.kind !== "train") {
         groups.push({ ...group, episodes: [] });
         continue;
       }
       const episodes = sampleEpisodes(recorded.episodes(), trainConfigOf(folder).groups);
-      groups.push({
-        ...group,
-        episodes,
-        ...(config.predictions && { predictions: await predict(group, episodes) }),
-      });
+      const asked = await predicted(group, episodes, config.predictions);
+      groups.push({ ...group, recipe, episodes, ...asked });
     }
     writeSmallFile(config.out, reportPage(groups));
     print(io, `wrote ${config.out}`);
+    if (config.open && !(await openFile(config.out, io.env)))
+      warn(io, `there is no browser to open ${config.out} with here`);
     return exitCodes.done;
   },
 });
@@ -74,9 +80,30 @@ function readRun(folder: string, io: Io): ReportRun {
     throw new RunError(
       `${folder} was made by pawl ${kind}: expected a run of pawl train, pawl wm train or pawl rwml`,
     );
-  const metrics = run.metrics();
-  if (metrics.length === 0) warn(io, `${folder} has no metrics yet`);
-  return { folder, manifest: run.manifest, metrics };
+  const read = reportRun(run);
+  if (read.metrics.length === 0) warn(io, `${folder} has no metrics yet`);
+  return read;
+}
+
+/** The predictions of a group's first run, or why there are none. */
+async function predicted(
+  group: RunGroup,
+  episodes: readonly SampledEpisode[],
+  wanted: boolean | undefined,
+): Promise<Pick<ReportGroup, "predictions" | "unpredicted">> {
+  if (wanted === true) return { predictions: await predict(group, episodes) };
+  if (wanted === false) return { unpredicted: "They were left out with --no-predictions." };
+  const { engine } = trainConfigOf(group.runs[0]!.folder);
+  if (engine.address !== "embedded")
+    return {
+      unpredicted: `The run computes on ${engine.address}: --predictions asks the server.`,
+    };
+  try {
+    return { predictions: await predict(group, episodes) };
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    return { unpredicted: `Its checkpoint cannot be asked: ${error.message}` };
+  }
 }
 
 async function predict(

@@ -3,6 +3,7 @@ import { ConfigError } from "../config/config-error.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import { EngineError } from "../engine/engine.js";
 import { hasManifest } from "../runs/manifest.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
 import { RunError } from "../runs/run-error.js";
 import { copyRun } from "../train/copy-run.js";
 import type { EngineOptions } from "../train/engines.js";
@@ -60,10 +61,18 @@ function asUsage<T>(read: () => T): T {
 
 /** Does the work with a live view; says how to resume if it is interrupted. */
 export async function recordRun(
-  { command, folder, io, signal }: RecordedCommand,
-  progress: { end(): void },
+  { command, folder, json, io, signal }: RecordedCommand,
+  progress: { doing?(): string; end(): void },
   work: (onProblem: (message: string) => void) => Promise<void>,
 ): Promise<void> {
+  const stopping = (): void => {
+    const now = progress.doing?.() ?? "";
+    warn(
+      io,
+      `stopping as soon as what is being computed is done${now === "" ? "" : ` (${now})`}; Ctrl-C again ends at once`,
+    );
+  };
+  signal.addEventListener("abort", stopping, { once: true });
   try {
     await work((message) => warn(io, message));
   } catch (error) {
@@ -73,15 +82,32 @@ export async function recordRun(
       warn(io, `the engine failed; when it works again, ${goesOn} from the last checkpoint`);
     throw error;
   } finally {
+    signal.removeEventListener("abort", stopping);
     progress.end();
   }
-  print(io, `recorded to ${folder}; pawl report ${folder} draws it`);
+  print(
+    io,
+    json ? JSON.stringify({ folder }) : `recorded to ${folder}; pawl report ${folder} draws it`,
+  );
+}
+
+/** A progress whose metrics are also printed, each line as JSON. */
+export function withJson<P extends { onMetrics(line: MetricsLine): void }>(io: Io, progress: P): P {
+  return {
+    ...progress,
+    onMetrics(line: MetricsLine) {
+      print(io, JSON.stringify(line));
+      progress.onMetrics(line);
+    },
+  };
 }
 
 interface RecordedCommand {
   /** Its words after `pawl`. */
   readonly command: string;
   readonly folder: string;
+  /** Print where it was recorded as JSON. */
+  readonly json?: boolean;
   readonly io: Io;
   readonly signal: AbortSignal;
 }

@@ -5,7 +5,7 @@ import type { Episode } from "../rollout/episode.js";
 import type { EpisodePlan } from "../rollout/episode-plan.js";
 import { createTally, rates } from "../rollout/tally.js";
 import { duration, number, percent } from "./format.js";
-import type { Io } from "./io.js";
+import { type Io, note } from "./io.js";
 import { createLive } from "./live.js";
 
 /** Without a terminal, lines of totals are at least this far apart. */
@@ -54,7 +54,7 @@ export function rolloutProgress(io: Io, groups: number, groupSize: number): Roll
   };
 
   const lines = (): readonly string[] => {
-    const room = Math.max(1, (io.stderr.rows ?? 24) - 3);
+    const room = Math.max(1, (io.stderr.rows || 24) - 3);
     // Running groups come last, so if there is no room for all, the oldest rows go.
     const rows = [...marks.entries()].sort(([a], [b]) => a - b).slice(-room);
     return [...rows.map(([group, row]) => groupLine(group, row.title, row.marks, io)), totals()];
@@ -73,9 +73,9 @@ export function rolloutProgress(io: Io, groups: number, groupSize: number): Roll
       const value = stop === "broken" ? "broken" : success ? "solved" : "failed";
       mark(group, attempt, value, `${task.type} ${task.id}`);
       if (io.stderr.isTTY) return live.draw(lines);
-      if (performance.now() - plainLineAt < PLAIN_LINE_MS) return;
+      if (io.quiet || performance.now() - plainLineAt < PLAIN_LINE_MS) return;
       plainLineAt = performance.now();
-      io.stderr.write(`${totals()}\n`);
+      note(io, totals());
     },
     end: () => live.end(io.stderr.isTTY ? lines() : [totals()]),
   };

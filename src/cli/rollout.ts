@@ -43,6 +43,11 @@ export const rollout = defineCommand({
     ["pawl rollout --policy human --groups 1 --group-size 1", "play yourself, recorded"],
     ["pawl rollout --config run.yaml --seed 7", "settings from a file, one of them changed"],
   ],
+  check({ env, groupSize, ...settings }) {
+    const environment = openEnvironment({ ...env, name: String(env.name) });
+    const { length } = chooseTasks(environment, settings);
+    return `pawl rollout would play ${length} tasks of ${environment.name}, each ${groupSize} times`;
+  },
   async run({ config, io, signal }) {
     const { out, ...settings } = config;
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });

@@ -1,40 +1,58 @@
 import { z } from "zod";
 import { listRuns } from "../runs/run-folder.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { number, percent, table } from "./format.js";
+import { duration, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
+import { factsOf } from "./run-facts.js";
 
 /** `pawl runs`: the runs in a folder. */
 export const runs = defineCommand({
   name: "runs",
   summary: "list the runs",
+  positionals: "[FOLDER]",
+  details:
+    "FOLDER holds the runs (default: runs). Success is that of the latest evaluation, the mean over its splits, and best\nthat of the best one; of a rollout or an evaluation it is its own.",
   plugins: "none",
   options: () =>
     z.strictObject({
-      dir: z.string().default("runs").describe("folder that contains the run folders"),
       json: z.boolean().default(false).describe("print the manifests as JSON, one per line"),
     }),
-  examples: [["pawl runs", "what was run when, how it ended and how well"]],
-  async run({ config, io }) {
-    const found = listRuns(config.dir, (message) => warn(io, message));
+  examples: [
+    ["pawl runs", "what was run when, how it ended and how well"],
+    ["pawl runs experiments", "the runs below another folder"],
+  ],
+  async run({ config, positionals, io }) {
+    const [folder = "runs"] = positionals;
+    const found = listRuns(folder, (message) => warn(io, message));
     if (config.json) {
-      for (const { folder, manifest } of found) print(io, JSON.stringify({ folder, ...manifest }));
+      for (const run of found) print(io, JSON.stringify({ folder: run.folder, ...run.manifest }));
       return exitCodes.done;
     }
     if (found.length === 0) {
-      print(io, `No runs in ${config.dir}. pawl rollout creates one.`);
+      print(io, `No runs in ${folder}. pawl rollout creates one.`);
       return exitCodes.done;
     }
-    const rows = found.map(({ folder, manifest, active }) => [
-      folder,
-      manifest.kind,
-      // A run marked as running that no process is writing to was killed.
-      manifest.status === "running" && !active ? "killed" : manifest.status,
-      manifest.createdAt.slice(0, 16).replace("T", " "),
-      number(manifest.summary?.episodes ?? Number.NaN),
-      percent(manifest.summary?.success ?? Number.NaN),
-    ]);
-    const header = ["run", "kind", "status", "started (UTC)", "episodes", "success"];
+    const rows = found.map((run) => {
+      const { manifest } = run;
+      const { environment, model, updates, evaluation, seconds, ended } = factsOf(run);
+      return [
+        run.folder,
+        manifest.kind,
+        ended,
+        manifest.createdAt.slice(0, 16).replace("T", " "),
+        duration(seconds ?? Number.NaN),
+        environment ?? "–",
+        model ?? "–",
+        updates === undefined ? "–" : `${updates.done}/${updates.all}`,
+        // A rollout has no evaluations: its own success.
+        percent(evaluation?.last ?? manifest.summary?.success ?? Number.NaN),
+        percent(evaluation?.best.success ?? Number.NaN),
+      ];
+    });
+    const header = [
+      ...["run", "kind", "ended", "started (UTC)", "took", "environment", "model"],
+      ...["updates", "success", "best"],
+    ];
     for (const line of table(header, rows)) print(io, line);
     return exitCodes.done;
   },

@@ -1,14 +1,16 @@
 /** The live view of RWML: how often predictions are correct, and the estimated time. */
 import type { MetricsLine } from "../runs/metrics-file.js";
+import type { SeenAlarm } from "../train/watch.js";
 import { duration, number, percent } from "./format.js";
-import type { Io } from "./io.js";
+import { type Io, note } from "./io.js";
 import { createLive } from "./live.js";
-import { sparkline } from "./train-progress.js";
+import { alarmLine, sparkline } from "./train-progress.js";
 
 /** Shows the progress of RWML; its methods fit the callbacks of `rwmlRun`. */
 export interface RwmlProgress {
   onPhase(phase: string): void;
   onMetrics(line: MetricsLine): void;
+  onAlarm(alarm: SeenAlarm): void;
   end(): void;
 }
 
@@ -30,7 +32,7 @@ export function rwmlProgress(io: Io, updates: number): RwmlProgress {
     return done === 0 ? "–" : duration((seconds / done) * (updates - done));
   };
   const plain = (text: string): void => {
-    if (!io.stderr.isTTY) io.stderr.write(`${duration(elapsed())}  ${text}\n`);
+    if (!io.stderr.isTTY && !io.quiet) note(io, `${duration(elapsed())}  ${text}`);
   };
   const lines = (): readonly string[] => [
     `${bold(phase)} ${detail}  ${dim(`${duration(elapsed())} so far, ${timeLeft()} left`)}`,
@@ -78,6 +80,7 @@ export function rwmlProgress(io: Io, updates: number): RwmlProgress {
       plain(parts.join(" · "));
       live.draw(lines);
     },
+    onAlarm: (alarm) => note(io, alarmLine(io, alarm)),
     end: () => live.end(io.stderr.isTTY ? lines() : []),
   };
 }

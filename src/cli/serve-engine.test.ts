@@ -3,10 +3,9 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import picocolors from "picocolors";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { main } from "./main.js";
+import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-serve-engine-"));
@@ -95,10 +94,10 @@ describe("pawl serve engine", () => {
     const [started, over] = [join(folder, "started"), join(folder, "over")];
     // The stand-in watches its standard input as the real server does.
     const listens = `echo '{"listening": "http://127.0.0.1:1"}'; touch ${started}; cat; touch ${over}`;
-    const module = JSON.stringify(fileURLToPath(new URL("torch-server.ts", import.meta.url)));
+    const module = JSON.stringify(new URL("../../dist/src/cli/torch-server.js", import.meta.url));
     const options = { checkpoints: folder, host: "127.0.0.1", port: 0, nproc: 1 };
     const start = `m.startTorchServer({ command: process.argv[1], torch: "2" }, ${JSON.stringify(options)}, process.env, () => undefined)`;
-    const load = `require("jiti").createJiti(${module}).import(${module}).then((m) => ${start})`;
+    const load = `import(${module}).then((m) => ${start})`;
     const args = ["-e", load, python("watches", listens)];
     const parent = spawn(process.execPath, args, { stdio: "ignore" });
     const ended = new Promise((resolve) => parent.once("exit", (_, signal) => resolve(signal)));

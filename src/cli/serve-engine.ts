@@ -6,7 +6,7 @@ import { UserError } from "../errors.js";
 import { fetchModel } from "../models/fetch-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { fetchingOf } from "./fetching.js";
-import { print } from "./io.js";
+import { note, print } from "./io.js";
 import { findTorchPython, startTorchServer } from "./torch-server.js";
 
 const count = z.int().min(1);
@@ -95,7 +95,7 @@ export const serveEngine = defineCommand({
       );
     const python = await findTorchPython(io.env, named);
     if (model !== undefined && !hasWeights(model))
-      io.stderr.write(`there are no weights in ${model} (*.safetensors): serving random ones\n`);
+      note(io, `there are no weights in ${model} (*.safetensors): serving random ones`);
     const server = await startTorchServer(
       python,
       {
@@ -105,7 +105,7 @@ export const serveEngine = defineCommand({
         ...(name !== undefined && { name }),
       },
       io.env,
-      (line) => io.stderr.write(`${line}\n`),
+      (line) => note(io, line),
     );
     print(
       io,

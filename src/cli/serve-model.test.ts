@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hermes } from "../agents/testing.js";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
-import { main } from "./main.js";
+import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-serve-model-"));

@@ -1,9 +1,8 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { createBatcher } from "../agents/batcher.js";
-import { isLoopback } from "../agents/endpoint/access.js";
 import { createEndpoint } from "../agents/endpoint/server.js";
 import type { SessionRecord } from "../agents/endpoint/session-record.js";
 import { createSession } from "../agents/session.js";
@@ -16,14 +15,12 @@ import { type Io, print, warn } from "./io.js";
 import { aborted, close, listen } from "./listen.js";
 import { MODEL_NAMES, requireModel } from "./model-name.js";
 import { openByName } from "./open-by-name.js";
-
-/** The variable that holds the key; unlike the engine's, agents are given this one. */
-const KEY_VARIABLE = "PAWL_SERVE_KEY";
+import { host, KEY_VARIABLE, keyFile, port, serveKey } from "./serve-key.js";
 
 const count = z.int().min(1);
 const options = z.strictObject({
-  host: z.string().default("127.0.0.1").describe("address to listen on"),
-  port: z.int().min(0).max(65_535).default(8000).describe("port to listen on (0: any free port)"),
+  host,
+  port,
   name: z.string().min(1).optional().describe("model name that clients give (default: of MODEL)"),
   maxTokens: count.default(512).describe("maximum length of an answer in tokens"),
   temperature: z
@@ -32,10 +29,7 @@ const options = z.strictObject({
     .default(1)
     .describe("sampling temperature if a request does not say (0: greedy)"),
   seed: z.int().min(0).default(0).describe("random seed"),
-  keyFile: z
-    .string()
-    .optional()
-    .describe(`file with the key that clients must send (default: $${KEY_VARIABLE}, or no key)`),
+  keyFile,
   out: z.string().optional().describe("JSONL file to which sessions are appended when they end"),
   maxSessions: count.default(1024).describe("maximum number of open sessions"),
   maxRequests: count.default(512).describe("maximum number of calls answered at once"),
@@ -69,11 +63,7 @@ export const serveModel = defineCommand({
   async run(call) {
     const { config, positionals, io, signal } = call;
     const name = requireModel("serve model", positionals);
-    const key = keyOf(config, io);
-    if (!isLoopback(config.host) && key === undefined)
-      throw new ConfigError(
-        `--host: ${config.host} can be reached from other machines: set ${KEY_VARIABLE} to a secret first, or name a file that holds one with --key-file`,
-      );
+    const key = serveKey(config, io);
     const folder = mkdtempSync(join(tmpdir(), "pawl-serve-"));
     try {
       const model = await openByName(name, folder, config.engine, { io, signal });
@@ -88,18 +78,6 @@ export const serveModel = defineCommand({
     return exitCodes.done;
   },
 });
-
-function keyOf({ keyFile }: ServeOptions, { env }: Io): string | undefined {
-  if (keyFile === undefined) return env[KEY_VARIABLE] || undefined;
-  let key: string;
-  try {
-    key = readFileSync(keyFile, "utf8").trim();
-  } catch (error) {
-    throw new ConfigError(`--key-file: ${(error as Error).message}`);
-  }
-  if (key === "") throw new ConfigError(`--key-file: ${keyFile} is empty; expected a secret`);
-  return key;
-}
 
 async function serve(
   { engine, tokenizer }: OpenModel,

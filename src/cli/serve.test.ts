@@ -6,7 +6,7 @@ import { PassThrough, Readable } from "node:stream";
 import picocolors from "picocolors";
 import { afterAll, describe, expect, it } from "vitest";
 import { httpRetriever } from "../search/retriever-http.js";
-import { main } from "./main.js";
+import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-serve-"));

@@ -5,6 +5,7 @@ import { createRetrieverServer } from "../search/retriever-server.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
 import { aborted, close, listen } from "./listen.js";
+import { host, port } from "./serve-key.js";
 
 const { encoder, encoderModel, prefixes, cache } = searchOptions.shape;
 
@@ -27,13 +28,8 @@ export const serveRetriever = defineCommand({
       encoder,
       encoderModel,
       prefixes,
-      host: z.string().default("127.0.0.1").describe("address to listen on"),
-      port: z
-        .int()
-        .min(0)
-        .max(65_535)
-        .default(8000)
-        .describe("port to listen on (0: any free port)"),
+      host,
+      port,
       topk: z
         .int()
         .min(1)

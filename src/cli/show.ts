@@ -5,7 +5,9 @@ import { createTally } from "../rollout/tally.js";
 import { openRun, type RecordedRun } from "../runs/run-folder.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { episodeLine, episodeText, outcome } from "./episode-view.js";
+import { duration, percent } from "./format.js";
 import { type Io, print, warn } from "./io.js";
+import { changedSettings, factsOf, type RunFacts } from "./run-facts.js";
 import { tallyTable } from "./tally-table.js";
 
 const LISTED = 20;
@@ -49,23 +51,54 @@ function showRun(run: RecordedRun, options: { json: boolean; all: boolean }, io:
   }
   const { bold, dim } = io.colors;
   const { manifest } = run;
-  const episodes = [...run.episodes()].sort((a, b) => a.group - b.group || a.attempt - b.attempt);
   const tally = createTally();
-  for (const episode of episodes) tally.add(episode);
-  print(io, `${bold(run.folder)}  ${manifest.kind}, ${manifest.status}${run.active ? " now" : ""}`);
+  // One pass that keeps no episode: a long run does not fit into memory.
+  const lines: { readonly group: number; readonly attempt: number; readonly line: string }[] = [];
+  for (const episode of run.episodes()) {
+    tally.add(episode);
+    const { group, attempt } = episode;
+    lines.push({ group, attempt, line: episodeLine(episode, io.colors) });
+  }
+  lines.sort((a, b) => a.group - b.group || a.attempt - b.attempt);
+  const facts = factsOf(run);
+  print(io, `${bold(run.folder)}  ${manifest.kind}, ${facts.ended}`);
+  const took = facts.seconds === undefined ? "" : `, took ${duration(facts.seconds)}`;
   print(
     io,
-    dim(`started ${manifest.createdAt}, seed ${manifest.seed}, pawl ${manifest.versions.pawl}`),
+    dim(
+      `started ${manifest.createdAt}${took}, seed ${manifest.seed}, pawl ${manifest.versions.pawl}`,
+    ),
   );
+  for (const line of factLines(facts)) print(io, line);
+  const changed = changedSettings(run);
+  if (changed.length > 0) print(io, `settings     ${changed.join("\n             ")}`);
   if (manifest.error !== undefined) print(io, io.colors.red(manifest.error));
+  const { stoppedBy } = manifest;
+  if (stoppedBy !== undefined)
+    print(io, io.colors.yellow(`stopped by the alarm ${stoppedBy.alarm}: ${stoppedBy.text}`));
   print(io);
   for (const line of tallyTable(tally)) print(io, line);
   print(io);
-  const listed = options.all ? episodes : episodes.slice(0, LISTED);
-  for (const episode of listed) print(io, episodeLine(episode, io.colors));
-  if (listed.length < episodes.length)
-    print(io, dim(`… ${episodes.length - listed.length} more: --all`));
+  const listed = options.all ? lines : lines.slice(0, LISTED);
+  for (const { line } of listed) print(io, line);
+  if (listed.length < lines.length) print(io, dim(`… ${lines.length - listed.length} more: --all`));
   return exitCodes.done;
+}
+
+function factLines({ environment, model, updates, evaluation }: RunFacts): string[] {
+  const lines = [
+    ...(environment === undefined ? [] : [`environment  ${environment}`]),
+    ...(model === undefined ? [] : [`model        ${model}`]),
+    ...(updates === undefined ? [] : [`updates      ${updates.done} of ${updates.all}`]),
+  ];
+  if (evaluation === undefined) return lines;
+  const { last, best } = evaluation;
+  const when = best.update < 0 ? "before the first update" : `after update ${best.update + 1}`;
+  const where = best.folder === undefined ? "" : `: ${best.folder}`;
+  return [
+    ...lines,
+    `evaluation   ${percent(last)} at last, ${percent(best.success)} at best, ${when}${where}`,
+  ];
 }
 
 function find(run: RecordedRun, which: string): Episode {

@@ -1,8 +1,8 @@
 /** A command line for tests: memory instead of the terminal. */
 import { PassThrough, Readable } from "node:stream";
 import picocolors from "picocolors";
+import { main } from "./dispatch.js";
 import type { Io } from "./io.js";
-import { main } from "./main.js";
 
 /** What a command wrote, and how it ended. */
 export interface Outcome {

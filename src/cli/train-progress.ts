@@ -1,42 +1,69 @@
 /** The live view of training: progress, metrics so far, and the estimated time. */
 import type { MetricsLine } from "../runs/metrics-file.js";
+import type { Activity } from "../train/activity.js";
 import type { SftStep } from "../train/sft.js";
+import type { SeenAlarm } from "../train/watch.js";
 import { duration, number, percent } from "./format.js";
-import type { Io } from "./io.js";
+import { type Io, note } from "./io.js";
 import { createLive } from "./live.js";
 
 const BARS = "▁▂▃▄▅▆▇█";
 const SPARKLINE_WIDTH = 48;
 const LABEL = 13;
+/** More evaluations than this are drawn as a curve. */
+const FEW = 4;
 
 /** Shows the progress of training; its methods fit the callbacks of `trainRun`. */
 export interface TrainProgress {
   onPhase(phase: string): void;
   onWarmStart(step: SftStep): void;
   onMetrics(line: MetricsLine): void;
+  onAlarm(alarm: SeenAlarm): void;
+  onActivity(activity: Activity): void;
+  /** What is being done now, in words. */
+  doing(): string;
   end(): void;
 }
 
-/** Starts a live view for this many updates. */
-export function trainProgress(io: Io, updates: number): TrainProgress {
-  const live = createLive(io);
+/** Starts a live view for this many updates; `header` says what is trained where. */
+export function trainProgress(io: Io, updates: number, header?: string): TrainProgress {
+  const live = createLive(io, () => `${duration(elapsed())}  ${doing()}`);
   const { bold, cyan, dim, green } = io.colors;
   const startedAt = performance.now();
   const returns: number[] = [];
   const evaluations = new Map<string, number[]>();
   let phase = "";
   let detail = "";
+  let activity: (Activity & { readonly since: number }) | undefined;
+  let warmStartedAt: number | undefined;
+  let warmShare = 0;
   let last: MetricsLine = {};
   let updatesDone = 0;
   let updatesBefore: number | undefined;
   let rlStartedAt = startedAt;
 
   const plain = (text: string): void => {
-    if (!io.stderr.isTTY) io.stderr.write(`${duration(elapsed())}  ${text}\n`);
+    if (!io.stderr.isTTY && !io.quiet) note(io, `${duration(elapsed())}  ${text}`);
   };
   const elapsed = (): number => (performance.now() - startedAt) / 1000;
 
+  /** What is being done now, and how far it is. */
+  const doing = (): string => {
+    const parts = [phase, detail].filter((part) => part !== "").join(" ");
+    if (activity === undefined) return parts;
+    const { what, done, total, unit } = activity;
+    return `${parts} · ${what}: ${number(done)}/${number(total)} ${unit}`;
+  };
+
   const timeLeft = (): string => {
+    if (phase === "warm start" && warmStartedAt !== undefined && warmShare > 0) {
+      const seconds = (performance.now() - warmStartedAt) / 1000;
+      return duration((seconds / warmShare) * (1 - warmShare));
+    }
+    if (phase !== "rl" && activity !== undefined && activity.done > 0) {
+      const seconds = (performance.now() - activity.since) / 1000;
+      return duration((seconds / activity.done) * (activity.total - activity.done));
+    }
     // A resumed run has already done some of its updates.
     const done = updatesDone - (updatesBefore ?? 0);
     const seconds = (performance.now() - rlStartedAt) / 1000;
@@ -44,7 +71,8 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
   };
 
   const lines = (): readonly string[] => [
-    `${bold(phase)} ${detail}  ${dim(`${duration(elapsed())} so far, ${timeLeft()} left`)}`,
+    ...(header === undefined ? [] : [dim(header)]),
+    `${bold(phase)} ${doing().slice(phase.length).trimStart()}  ${dim(`${duration(elapsed())} so far, ${timeLeft()} left${phase === "rl" ? "" : " of this"}`)}`,
     ...(updatesDone === 0
       ? []
       : [
@@ -60,8 +88,7 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
           ].join(dim(" · ")),
         ]),
     ...[...evaluations].map(
-      ([split, values]) =>
-        `${dim(split.padEnd(LABEL))}  ${green(values.map((value) => percent(value)).join(" → "))}`,
+      ([split, values]) => `${dim(split.padEnd(LABEL))}  ${green(evaluationCurve(values))}`,
     ),
   ];
 
@@ -69,17 +96,22 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
     onPhase(next) {
       phase = next;
       detail = "";
+      activity = undefined;
       if (next === "rl") rlStartedAt = performance.now();
       plain(next);
       live.draw(lines);
     },
     onWarmStart({ step, steps, loss }) {
+      activity = undefined;
+      warmStartedAt ??= performance.now();
+      warmShare = (step + 1) / steps;
       detail = `step ${step + 1}/${steps}, loss ${number(loss, 3)}`;
       if ((step + 1) % 25 === 0 || step + 1 === steps) plain(detail);
       live.draw(lines);
     },
     onMetrics(line) {
       const update = line.update ?? -1;
+      activity = undefined;
       // An update with only broken episodes has no success and no return, but still counts as an
       // update.
       if (update >= 0) {
@@ -111,8 +143,26 @@ export function trainProgress(io: Io, updates: number): TrainProgress {
       plain(parts.join(" · "));
       live.draw(lines);
     },
+    onAlarm: (alarm) => note(io, alarmLine(io, alarm)),
+    onActivity(next) {
+      const same = activity?.what === next.what && next.done > 0;
+      activity = { ...next, since: same ? activity!.since : performance.now() };
+      live.draw(lines);
+    },
+    doing,
     end: () => live.end(io.stderr.isTTY ? lines() : []),
   };
+}
+
+/** An alarm as a line of the terminal. */
+export function alarmLine(io: Io, { alarm, update, text }: SeenAlarm): string {
+  return `${io.colors.yellow(`alarm ${alarm}:`)} update ${update + 1}: ${text}`;
+}
+
+/** The values of an evaluation over time: all of a few, the first and last with a curve of many. */
+function evaluationCurve(values: readonly number[]): string {
+  if (values.length <= FEW) return values.map((value) => percent(value)).join(" → ");
+  return `${percent(values[0]!)} ${sparkline(values)} ${percent(values.at(-1)!)}`;
 }
 
 /** Values from 0 to their maximum as a row of bars; long series show means of neighbours. */

@@ -1,14 +1,15 @@
+import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { resumeChanges } from "../train/resume.js";
-import { trainRun } from "../train/run.js";
+import { checkTraining, trainRun } from "../train/run.js";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { defaultRecipe, quickRecipe } from "./default-recipe.js";
-import { recordRun, runFolderOf, settingsOfRun } from "./resumable.js";
+import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
+import { recordRun, runFolderOf, settingsOfRun, withJson } from "./resumable.js";
 import { trainProgress } from "./train-progress.js";
 
 /** `pawl train`: RL with world-model co-training, recorded to a run folder. */
@@ -16,14 +17,19 @@ export const train = defineCommand({
   name: "train",
   summary: "train an agent by RL with world-model co-training",
   details:
-    "Without --config, uses the environment's default recipe (recipes/): for the household world a small model\nfrom scratch on two cores; with --quick an easier world and a shorter run. A --config file is a complete\ndescription and replaces the recipe. Flags change single settings.\n\n--resume resumes a run. Then updates (more of them), evaluation.…, checkpointEvery and where it is computed\n(engine.…, except the adapters' rank) can change, by flags or a file; anything else is refused.",
+    "Without --config, uses the environment's default recipe (recipes/): for the household world a small model\nfrom scratch on two cores; with --quick an easier world and a shorter run. A --config file is a complete\ndescription and replaces the recipe. Flags change single settings.\n\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are those of that run, and there is no\nwarm start; --env NAME trains it elsewhere, with that environment's recipe.\n\n--resume resumes a run. Then updates (more of them), evaluation.…, checkpointEvery, alarms.…, stopOn, track.… and\nwhere it is computed (engine.…, except the adapters' rank) can change, by flags or a file; anything else is\nrefused.",
   takesAgent: true,
+  common: [
+    ...["env.name", "quick", "model.start", "engine.address", "updates", "groups", "groupSize"],
+    ...["optimizer.learningRate", "advantage.name", "paw.loss", "evaluation.every", "seed"],
+    ...["out", "resume", "json"],
+  ],
   base(given) {
     const { peek } = given;
     if (peek("quick") === "true") return quickRecipe(given);
     const resume = peek("resume");
     if (resume !== undefined) return settingsOfRun(resume, trainConfigOf, given);
-    return defaultRecipe(given);
+    return recipeOfStart(given) ?? defaultRecipe(given);
   },
   options: (peek) =>
     trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
@@ -33,6 +39,10 @@ export const train = defineCommand({
         .boolean()
         .default(false)
         .describe("a smaller world, to watch an agent learn in a minute and a half"),
+      json: z
+        .boolean()
+        .default(false)
+        .describe("print the metrics of every update as a line of JSON"),
       resume: z
         .string()
         .optional()
@@ -48,11 +58,30 @@ export const train = defineCommand({
       "train your own agent's model (docs/tutorials/own-agent.md)",
     ],
     ["pawl train --resume runs/…", "resume an interrupted run"],
+    [
+      "pawl train --stop-on groups,reward",
+      "end the run when such an alarm is raised (docs/alarms.md)",
+    ],
+    ["pawl train --track trackio=http://127.0.0.1:7860", "watch it there (docs/trackers.md)"],
     ["pawl train --resume runs/… --updates 300", "make a run longer, finished or not"],
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
+  check(config) {
+    const {
+      out = "a new folder in runs/",
+      resume,
+      quick: _,
+      agent: __,
+      json: ___,
+      ...given
+    } = config;
+    const settings = given as TrainConfig;
+    const { env, model, updates, groups, groupSize } = settings;
+    checkTraining(settings);
+    return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${resume ?? out}`;
+  },
   async run({ config, placeOf, io, signal }) {
-    const { out, resume, quick: _, agent, ...given } = config;
+    const { out, resume, quick: _, agent, json, ...given } = config;
     refuseAgentInFile(agent);
     const settings = given as TrainConfig;
     const folder = runFolderOf(
@@ -63,11 +92,31 @@ export const train = defineCommand({
           resumeChanges(trainConfigOf(run), settings, { folder: run, length: "updates", placeOf }),
       },
     );
-    const progress = trainProgress(io, settings.updates);
+    const progress = trainProgress(io, settings.updates, headerOf(folder, settings));
     const resumed = resume !== undefined;
-    await recordRun({ command: "train", folder, io, signal }, progress, (onProblem) =>
-      trainRun(settings, { folder, resume: resumed, placeOf, signal, onProblem, ...progress }),
+    await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
+      trainRun(settings, {
+        ...{ folder, resume: resumed, placeOf, signal, onProblem },
+        ...(json ? withJson(io, progress) : progress),
+      }),
     );
     return exitCodes.done;
   },
 });
+
+/** What is trained where, in a line: the run folder, the world, the model, the engine. */
+function headerOf(folder: string, { env, model, engine }: TrainConfig): string {
+  const {
+    address = "embedded",
+    threads,
+    model: served,
+  } = engine as {
+    readonly address?: string;
+    readonly threads?: number;
+    readonly model?: string;
+  };
+  const cores = threads ?? availableParallelism();
+  const where =
+    address === "embedded" ? `this machine's CPU, ${cores} threads` : `${address} ${served ?? ""}`;
+  return [folder, String(env.name), model.start, where.trim()].join(" · ");
+}

@@ -1,10 +1,12 @@
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { z } from "zod";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { ConfigError } from "../config/config-error.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { isTranscriptFile, readTranscripts } from "../imports/read-transcripts.js";
+import { transcriptEpisode } from "../imports/transcript.js";
 import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { engineChoice } from "../train/engine-choice.js";
@@ -24,12 +26,14 @@ import {
   withinBudgets,
   writeDataSet,
 } from "../worldmodel/dataset.js";
+import { chatPlayerOptions, checkPlayers } from "../worldmodel/players.js";
 import { createProblems, type Problems } from "../worldmodel/problems.js";
 import { protocolOptions } from "../worldmodel/protocol.js";
 import { datasetInfo, exportChat } from "../worldmodel/sharegpt.js";
 import { statisticsOf } from "../worldmodel/statistics.js";
 import { type Trajectory, trajectoryOf } from "../worldmodel/trajectory.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { type Io, print, warn } from "./io.js";
 import { problemLines } from "./wm-problems.js";
@@ -50,12 +54,15 @@ export const wmData = defineCommand({
         .array(z.string())
         .default([])
         .describe(
-          "policies and numbers of episodes, such as expert:500,random:200,epsilon=0.3:200,runs/…:100",
+          "policies and numbers of episodes, such as expert:500,random:200,epsilon=0.3:200,runs/…:100,chat:50 (--player.…)",
         ),
+      player: chatPlayerOptions(),
       from: z
         .array(z.string())
         .default([])
-        .describe("run folders, data sets, and chat JSON in the ShareGPT / LLaMA-Factory layout"),
+        .describe(
+          "run folders, data sets, chat JSON in the ShareGPT / LLaMA-Factory layout or with tools, and verifiers' traces.jsonl",
+        ),
       split: z.string().default("train").describe("split whose tasks are played"),
       stepLimit: count
         .optional()
@@ -106,9 +113,11 @@ export const wmData = defineCommand({
     const problems = createProblems((message) => warn(io, message));
     const played = mix.length === 0 ? [] : await playMixture(config, problems, io, signal);
     const recorded = from.filter(hasManifest).flatMap((run) => ofRun(run, problems));
-    const files = from.filter((path) => !hasManifest(path));
+    const isImported = (path: string): boolean => !hasManifest(path) && isTranscriptFile(path);
+    const imported = from.filter(isImported).flatMap((path) => ofTranscripts(path, problems));
+    const files = from.filter((path) => !hasManifest(path) && !isImported(path));
     const read: DataSet = files.length === 0 ? NOTHING : readDataSets(files, problems);
-    const fresh = divideByTask([...played, ...recorded], config.test, config.seed);
+    const fresh = divideByTask([...played, ...recorded, ...imported], config.test, config.seed);
     // A data set that was split before stays so; a file without a test part is split now.
     const divided =
       read.test.length > 0 ? read : divideByTask(read.train, config.test, config.seed);
@@ -148,7 +157,10 @@ export const wmData = defineCommand({
 const NOTHING: DataSet = { train: [], test: [] };
 
 async function playMixture(
-  config: Pick<BehaviourOptions, "split" | "stepLimit" | "temperature" | "engine" | "seed"> & {
+  config: Pick<
+    BehaviourOptions,
+    "split" | "stepLimit" | "temperature" | "engine" | "seed" | "player"
+  > & {
     readonly env: Readonly<Record<string, unknown>>;
     readonly mix: readonly string[];
   },
@@ -157,12 +169,15 @@ async function playMixture(
   signal: AbortSignal,
 ): Promise<readonly Trajectory[]> {
   const behaviours = parseBehaviours(config.mix);
+  const players = behaviours.map(({ player }) => player);
+  checkPlayers(players, config);
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   const total = behaviours.reduce((sum, { episodes }) => sum + episodes, 0);
   const progress = countProgress(io, "episodes", total);
   try {
     const onTrajectory = progress.onCount;
-    const options = { ...config, environment, behaviours, signal, onTrajectory };
+    const fetching = fetchingOf(io, signal);
+    const options = { ...config, environment, behaviours, fetching, signal, onTrajectory };
     return await playBehaviours(options, problems);
   } finally {
     progress.end();
@@ -174,11 +189,23 @@ function ofRun(folder: string, problems: Problems): readonly Trajectory[] {
   const run = openRun(folder, (message) => problems.add(message, folder));
   const { env } = run.manifest.config as { env?: { name?: unknown } };
   const name = typeof env?.name === "string" ? env.name : "unknown";
-  const episodes = [...run.episodes()];
-  if (episodes.length === 0) problems.add("the run recorded no episodes", folder);
-  return episodes.flatMap(
-    (episode, at) => trajectoryOf(episode, name, `${folder}, episode ${at}`, problems) ?? [],
-  );
+  const trajectories: Trajectory[] = [];
+  let count = 0;
+  for (const episode of run.episodes()) {
+    const place = `${folder}, episode ${count++}`;
+    trajectories.push(...[trajectoryOf(episode, name, place, problems) ?? []].flat());
+  }
+  if (count === 0) problems.add("the run recorded no episodes", folder);
+  return trajectories;
+}
+
+/** The trajectories of other programs' agents: conversations with tools, and verifiers' traces. */
+function ofTranscripts(path: string, problems: Problems): readonly Trajectory[] {
+  const name = /^[a-z]+/.exec(basename(path))?.[0] ?? "imported";
+  return readTranscripts(path, problems.add).flatMap((transcript, at) => {
+    const { env = name, where } = transcript;
+    return trajectoryOf(transcriptEpisode(transcript, at), env, where, problems) ?? [];
+  });
 }
 
 function statisticsTable(data: DataSet): readonly string[] {

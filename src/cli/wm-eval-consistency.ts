@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
-import { engineChoice } from "../train/engine-choice.js";
-import { evaluationTasks, successInterval } from "../train/evaluate.js";
-import { maxTokensOption } from "../worldmodel/config.js";
+import { successInterval } from "../success-interval.js";
+import { evaluationTasks } from "../train/evaluate.js";
+import { anchorOptions } from "../worldmodel/config.js";
 import {
   type ConsistencyResult,
   consistencyRates,
@@ -11,13 +11,14 @@ import {
   measureConsistency,
   ratioInterval,
 } from "../worldmodel/consistency.js";
-import { openPlayer } from "../worldmodel/players.js";
-import { loadWorldModel } from "../worldmodel/saved.js";
+import { chatPlayerOptions, checkPlayers, openPlayer } from "../worldmodel/players.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { countProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
+import { openWorld, warnOfLists, worldOptions } from "./wm-world.js";
 
 const count = z.int().min(1);
 
@@ -30,39 +31,31 @@ export const wmEvalConsistency = defineCommand({
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
-      model: z.string().min(1).describe("a run of pawl wm train or pawl train, or a model folder"),
+      model: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("a run of pawl wm train or pawl train, or a model folder (or --chat.…)"),
       policies: z
         .array(z.string())
         .min(1)
         .default(["expert", "epsilon=0.3"])
-        .describe("who plays: expert, seeker, random, epsilon=PROBABILITY, or runs of pawl train"),
+        .describe(
+          "who plays: expert, seeker, random, epsilon=PROBABILITY, chat (--player.…), or runs of pawl train and other models",
+        ),
+      player: chatPlayerOptions(),
       split: z.string().default("valid_seen").describe("split to take tasks from"),
       tasks: count.default(64).describe("number of tasks, the first of the split"),
       stepLimit: count
         .optional()
         .describe("maximum steps per episode (default: the environment's limit)"),
-      anchor: z
-        .strictObject({
-          every: z
-            .int()
-            .min(0)
-            .default(0)
-            .describe("insert the real observation every this many steps"),
-          actions: z
-            .array(z.string())
-            .default([])
-            .describe(
-              "insert the real observation after actions with this prefix, such as search[",
-            ),
-        })
-        .prefault({}),
+      anchor: anchorOptions,
       temperature: z
         .number()
         .min(0)
         .optional()
         .describe("sampling temperature of trained agents (default: their own)"),
-      maxTokens: maxTokensOption,
-      engine: engineChoice,
+      ...worldOptions,
       seed: z.int().min(0).default(0).describe("random seed"),
       out: z.string().optional().describe("write the results to this JSON file"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
@@ -76,17 +69,28 @@ export const wmEvalConsistency = defineCommand({
       "pawl wm eval consistency --model runs/… --env webshop --anchor.actions 'search['",
       "with real search results",
     ],
+    [
+      "pawl wm eval consistency --model runs/… --policies chat --player.base-url http://localhost:8000/v1 --player.model NAME",
+      "a chat model as the agent",
+    ],
+    [
+      "pawl wm eval consistency --chat.base-url http://localhost:8000/v1 --chat.model NAME --examples data/household",
+      "a chat model as the world model, shown three trajectories",
+    ],
   ],
   async run({ config, io, signal }) {
     const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
     const tasks = evaluationTasks(environment, config.split, config.tasks);
     const { every, actions } = config.anchor;
     const anchor = every > 0 || actions.length > 0 ? config.anchor : undefined;
-    const world = await loadWorldModel(config.model, config);
+    checkPlayers(config.policies, config);
+    const world = await openWorld(config, { environment: environment.name, flag: "--model", io });
     const results: ConsistencyResult[] = [];
     try {
       for (const text of config.policies) {
-        const player = await openPlayer(text, environment, config);
+        const fetching = fetchingOf(io, signal);
+        const player = await openPlayer(text, environment, { ...config, fetching });
+        warnOfLists(player, io);
         try {
           const { model } = world;
           const { seed, stepLimit } = config;
@@ -103,7 +107,7 @@ export const wmEvalConsistency = defineCommand({
       await world.dispose();
     }
     const result = {
-      model: config.model,
+      model: world.model.name,
       env: environment.name,
       split: config.split,
       tasks: tasks.length,

@@ -1,11 +1,9 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { createRandom, mixSeed } from "../random.js";
-import { chatClientOptions, createChatClient } from "../rollout/policies/chat-client.js";
 import { engineChoice } from "../train/engine-choice.js";
 import { dataOptions, maxTokensOption } from "../worldmodel/config.js";
 import { readDataSets } from "../worldmodel/dataset.js";
-import { fewShotModel } from "../worldmodel/few-shot.js";
 import {
   type FidelityReport,
   type FidelityScore,
@@ -16,7 +14,6 @@ import {
 } from "../worldmodel/fidelity.js";
 import type { WorldModel } from "../worldmodel/model.js";
 import { createProblems } from "../worldmodel/problems.js";
-import { protocolOptions } from "../worldmodel/protocol.js";
 import { loadWorldModel } from "../worldmodel/saved.js";
 import type { Outcome } from "../worldmodel/trajectory.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -24,6 +21,7 @@ import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { countProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
+import { chatWorld, chatWorldOptions } from "./wm-world.js";
 
 const count = z.int().min(1);
 
@@ -54,12 +52,7 @@ export const wmEvalFidelity = defineCommand({
         .describe("number of wrong predictions to show next to the truth"),
       maxTokens: maxTokensOption,
       engine: engineChoice,
-      chat: z
-        .strictObject({ ...chatClientOptions.shape, temperature: z.number().min(0).default(0) })
-        .optional(),
-      shots: z.int().min(0).default(3).describe("few-shot training trajectories for a chat model"),
-      shotTurns: count.default(20).describe("turns per few-shot trajectory"),
-      protocol: protocolOptions,
+      ...chatWorldOptions,
       seed: z.int().min(0).default(0).describe("random seed for choosing trajectories"),
       out: z.string().optional().describe("write the scores to this JSON file"),
       json: z.boolean().default(false).describe("print the scores as one line of JSON"),
@@ -89,16 +82,7 @@ export const wmEvalFidelity = defineCommand({
     const loaded =
       folder === undefined ? undefined : await loadWorldModel(folder, { engine, maxTokens });
     try {
-      const model: WorldModel =
-        loaded?.model ??
-        fewShotModel(createChatClient(chat!), {
-          name: chat!.model,
-          examples: createRandom(mixSeed(seed, "shots"))
-            .shuffle([...data.train])
-            .slice(0, config.shots),
-          turns: config.shotTurns,
-          protocol: config.protocol,
-        });
+      const model: WorldModel = loaded?.model ?? chatWorld(config, data.train);
       const started = performance.now();
       const total = chosen.reduce((sum, one) => sum + one.turns.length, 0);
       const progress = countProgress(io, "turns", total);

@@ -1,13 +1,17 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
+import { refuseIsolated } from "../envs/isolated-environment.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { type Counts, rates } from "../rollout/tally.js";
-import { engineChoice } from "../train/engine-choice.js";
-import { evaluate, successInterval } from "../train/evaluate.js";
-import { maxTokensOption } from "../worldmodel/config.js";
-import { openPlayer } from "../worldmodel/players.js";
-import { loadWorldModel } from "../worldmodel/saved.js";
+import { successInterval } from "../success-interval.js";
+import { evaluate } from "../train/evaluate.js";
+import {
+  chatPlayerOptions,
+  checkPlayers,
+  concurrencyOf,
+  openPlayer,
+} from "../worldmodel/players.js";
 import {
   exactPredictor,
   modelPredictor,
@@ -15,9 +19,11 @@ import {
   verifiedPolicy,
 } from "../worldmodel/verifier.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { finiteJson, writeResult } from "./wm-result.js";
+import { openWorld, worldOptions } from "./wm-world.js";
 
 const count = z.int().min(1);
 
@@ -34,11 +40,14 @@ export const wmEvalVerifier = defineCommand({
         .string()
         .min(1)
         .default("exact")
-        .describe("exact, a run of pawl wm train or pawl train, or a model folder"),
+        .describe("exact, a run of pawl wm train or pawl train, or a model folder (or --chat.…)"),
       policy: z
         .string()
         .default("epsilon=0.3")
-        .describe("who plays: expert, seeker, random, epsilon=PROBABILITY, or a run of pawl train"),
+        .describe(
+          "who plays: expert, seeker, random, epsilon=PROBABILITY, chat (--player.…), or a run of pawl train or another model",
+        ),
+      player: chatPlayerOptions(),
       budgets: z
         .array(z.int().min(0))
         .min(1)
@@ -54,8 +63,7 @@ export const wmEvalVerifier = defineCommand({
         .min(0)
         .optional()
         .describe("sampling temperature of a trained agent (default: its own)"),
-      maxTokens: maxTokensOption,
-      engine: engineChoice,
+      ...worldOptions,
       seed: z.int().min(0).default(0).describe("random seed"),
       out: z.string().optional().describe("write the results to this JSON file"),
       json: z.boolean().default(false).describe("print the results as one line of JSON"),
@@ -63,15 +71,28 @@ export const wmEvalVerifier = defineCommand({
   examples: [
     ["pawl wm eval verifier --policy random --tasks 200", "the upper bound, on WebShop"],
     ["pawl wm eval verifier --model runs/… --policy runs/agent", "a trained verifier and agent"],
+    [
+      "pawl wm eval verifier --policy chat --player.base-url http://localhost:8000/v1 --player.model NAME",
+      "a chat model as the agent",
+    ],
   ],
   async run({ config, io, signal }) {
     const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+    refuseIsolated(environment, "the verifier");
     const split = config.split ?? environment.splits.at(-1)!;
     const { tasks, seed, stepLimit } = config;
     if (config.model !== "exact" && config.model === config.policy)
       throw new ConfigError("--model: a policy cannot be its own verifier; give a world model");
-    const world = config.model === "exact" ? undefined : await loadWorldModel(config.model, config);
-    const player = await openPlayer(config.policy, environment, config);
+    checkPlayers([config.policy], config);
+    const { chat, examples } = config;
+    const exact = config.model === "exact";
+    const given = { ...config, model: exact ? undefined : config.model };
+    const world =
+      exact && chat === undefined && examples.length === 0
+        ? undefined
+        : await openWorld(given, { environment: environment.name, flag: "--model", io });
+    const fetching = fetchingOf(io, signal);
+    const player = await openPlayer(config.policy, environment, { ...config, fetching });
     const rows: { budget: number; tally: Counts; counts: VerifierCounts }[] = [];
     try {
       const predictor = world === undefined ? exactPredictor : modelPredictor(world.model);
@@ -86,6 +107,7 @@ export const wmEvalVerifier = defineCommand({
           tasks,
           seed,
           signal,
+          concurrency: concurrencyOf(player.policy),
           ...(stepLimit !== undefined && { stepLimit }),
         });
         rows.push({ budget, tally: tally.all, counts });
@@ -97,7 +119,7 @@ export const wmEvalVerifier = defineCommand({
     if (rows.every(({ counts }) => counts.irreversible === 0))
       warn(io, `${environment.name}: no irreversible action was taken, so nothing was verified`);
     const result = {
-      model: config.model,
+      model: world?.model.name ?? config.model,
       policy: config.policy,
       env: environment.name,
       split,

@@ -2,7 +2,7 @@
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { WorldTrainStep } from "../worldmodel/train.js";
 import { duration, number, percent } from "./format.js";
-import type { Io } from "./io.js";
+import { type Io, note } from "./io.js";
 import { createLive } from "./live.js";
 
 /** Shows the progress of training; its methods fit the callbacks of `trainWorldModel`. */
@@ -35,9 +35,9 @@ export function worldProgress(io: Io, title = "world model"): WorldProgress {
     onMetrics(line) {
       const match = line["wm.exactMatch"];
       if (match !== undefined) matches += `${matches === "" ? "" : " → "}${percent(match)}`;
-      if (!io.stderr.isTTY) {
+      if (!io.stderr.isTTY && !io.quiet) {
         const score = match === undefined ? "" : `, exact match ${percent(match)}`;
-        io.stderr.write(`${title}: ${shown}${score}\n`);
+        note(io, `${title}: ${shown}${score}`);
       }
       live.draw(lines);
     },

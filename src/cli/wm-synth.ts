@@ -1,16 +1,16 @@
 import { z } from "zod";
+import { ConfigError } from "../config/config-error.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import { chooseTasks } from "../rollout/config.js";
 import { type Counts, rates } from "../rollout/tally.js";
+import { successInterval } from "../success-interval.js";
 import { modelOptions } from "../train/config.js";
 import { engineOptions } from "../train/engines.js";
-import { successInterval } from "../train/evaluate.js";
 import { startOf } from "../train/open-model.js";
 import { sftOptions } from "../train/sft.js";
 import { maxTokensOption } from "../worldmodel/config.js";
-import { openPlayer } from "../worldmodel/players.js";
-import { loadWorldModel } from "../worldmodel/saved.js";
+import { chatPlayerOptions, checkPlayers, openPlayer } from "../worldmodel/players.js";
 import {
   synthesise,
   trainAndTest,
@@ -23,6 +23,7 @@ import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { finiteJson, writeResult } from "./wm-result.js";
+import { openWorld, warnOfLists, worldOptions } from "./wm-world.js";
 
 const count = z.int().min(1);
 
@@ -36,11 +37,23 @@ export const wmSynth = defineCommand({
   options: (peek) =>
     z.strictObject({
       env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
-      world: z.string().min(1).describe("world model: a run of pawl wm train, or a model folder"),
+      world: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("world model: a run of pawl wm train, or a model folder (or --chat.…)"),
+      chat: worldOptions.chat,
+      examples: worldOptions.examples,
+      shots: worldOptions.shots,
+      shotTurns: worldOptions.shotTurns,
+      protocol: worldOptions.protocol,
       policy: z
         .string()
         .default("expert")
-        .describe("who plays: a run of pawl train, expert, seeker, random, or epsilon=PROBABILITY"),
+        .describe(
+          "who plays: a run of pawl train or another model, chat (--player.…), expert, seeker, random, or epsilon=PROBABILITY",
+        ),
+      player: chatPlayerOptions(),
       split: z.string().default("train").describe("split whose tasks are played"),
       episodes: count.default(200).describe("tasks to attempt in each of the two worlds"),
       most: count
@@ -88,12 +101,27 @@ export const wmSynth = defineCommand({
     const reading = { engine: { address, threads, model } };
     const start = await startOf(config, fetchingOf(io, signal));
     const environment = openEnvironment({ ...env, name: String(env.name) });
-    const world = await loadWorldModel(config.world, { ...reading, maxTokens });
+    checkPlayers([config.policy], config);
+    const { chat, examples, shots, shotTurns, protocol } = config;
+    if (chat !== undefined && "preset" in start)
+      throw new ConfigError(
+        `--model.start ${config.model.start}: a model from scratch takes its words from a trained world model; with --chat.… give a trained --model.start`,
+      );
+    const world = await openWorld(
+      {
+        ...reading,
+        ...{ model: config.world, chat, examples, shots, shotTurns, protocol, maxTokens },
+        seed: config.seeds[0]!,
+      },
+      { environment: environment.name, flag: "--world", io },
+    );
     const results: { seed: number; variant: Variant; counts: Readonly<Record<string, Counts>> }[] =
       [];
     const made: object[] = [];
     try {
-      const player = await openPlayer(config.policy, environment, reading);
+      const players = { ...reading, player: config.player, fetching: fetchingOf(io, signal) };
+      const player = await openPlayer(config.policy, environment, players);
+      warnOfLists(player, io);
       if (player.looksInside)
         warn(io, `${config.policy} sees the real world: only the model's judgement is tested`);
       try {
@@ -148,7 +176,7 @@ export const wmSynth = defineCommand({
         return { variant, split: name, success: successes / played, interval, bySeed };
       }),
     );
-    const result = { world: config.world, policy: config.policy, made, variants: summary };
+    const result = { world: world.model.name, policy: config.policy, made, variants: summary };
     writeResult(config.out, result);
     if (config.json) {
       print(io, finiteJson(result));

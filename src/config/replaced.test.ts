@@ -12,3 +12,13 @@ it("otherwise names the nearest, and knows no setting by the names that every ob
   expect(hintFor("--env.nam", ["--env.name"])).toContain("--env.name");
   expect(hintFor("constructor", [])).toBe("");
 });
+
+it("suggests flags by their last part and by what people call them elsewhere", () => {
+  const known = ["--optimizer.learning-rate", "--model.start", "--groups", "--group-size", "--env"];
+  expect(hintFor("--learning-rate", known)).toBe(' Did you mean "--optimizer.learning-rate"?');
+  expect(hintFor("--lr", known)).toBe(' Did you mean "--optimizer.learning-rate"?');
+  expect(hintFor("--model", known)).toBe(' Did you mean "--model.start"?');
+  expect(hintFor("--batch-size", known)).toBe(' Did you mean "--groups" or "--group-size"?');
+  expect(hintFor("--train.env", known)).toBe(' Did you mean "--env"?');
+  expect(hintFor("--grups", known)).toBe(' Did you mean "--groups"?');
+});

@@ -14,12 +14,81 @@ const REPLACED: ReadonlyMap<string, string> = new Map(
   }),
 );
 
+/** What people call settings elsewhere. The keys are the last part of a flag, without dashes. */
+const SYNONYMS: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    lr: ["learning-rate"],
+    model: ["model.start", "checkpoint", "policy.model"],
+    modelname: ["model.start", "checkpoint", "policy.model"],
+    checkpoint: ["model.start", "resume"],
+    episodes: ["groups", "group-size", "tasks"],
+    batch: ["groups", "group-size", "minibatch"],
+    batchsize: ["groups", "group-size", "minibatch"],
+    minibatchsize: ["minibatch"],
+    n: ["group-size"],
+    numgenerations: ["group-size"],
+    rollouts: ["group-size", "groups"],
+    steps: ["updates", "step-limit"],
+    maxsteps: ["step-limit", "updates"],
+    epochs: ["updates"],
+    iterations: ["updates"],
+    maxnewtokens: ["max-tokens"],
+    maxlength: ["model.max-context", "max-tokens"],
+    contextlength: ["model.max-context"],
+    klcoef: ["objective.kl"],
+    beta: ["objective.kl"],
+    clip: ["objective.clip-low", "objective.clip-high"],
+    clipratio: ["objective.clip-low", "objective.clip-high"],
+    epsilon: ["objective.clip-low", "policy.epsilon"],
+    entropycoef: ["objective.entropy"],
+    gaelambda: ["advantage.lambda"],
+    discount: ["advantage.gamma"],
+    gradnorm: ["optimizer.grad-clip-norm"],
+    maxgradnorm: ["optimizer.grad-clip-norm"],
+    wd: ["weight-decay"],
+    algorithm: ["advantage"],
+    algo: ["advantage"],
+    device: ["engine"],
+    gpu: ["engine"],
+    server: ["engine"],
+    lora: ["engine.lora-rank"],
+    evalevery: ["evaluation.every"],
+    output: ["out"],
+    outputdir: ["out"],
+    outdir: ["out"],
+    dir: ["out"],
+    environment: ["env"],
+    world: ["env"],
+    verbose: ["full"],
+    threads: ["engine.threads"],
+  }),
+);
+/** More suggestions than this would not help. */
+const SUGGESTED = 4;
+
+/** Flags that end like this one, or that have another name for what it says. */
+function alike(flag: string, known: readonly string[]): readonly string[] {
+  const last = flag.split(".").at(-1)!.replace(/^--/, "");
+  const depth = (one: string) => one.split(".").length;
+  const endsWith = (ending: string) =>
+    known
+      .filter((one) => one === `--${ending}` || one.endsWith(`.${ending}`))
+      .sort((a, b) => depth(a) - depth(b));
+  const synonyms = SYNONYMS.get(last.replaceAll("-", "").toLowerCase()) ?? [];
+  return [...new Set([...synonyms.flatMap(endsWith), ...endsWith(last)])].slice(0, SUGGESTED);
+}
+
 /**
- * The hint for an unknown setting or flag, with a leading space: its replacement, or the nearest
- * name.
+ * The hint for an unknown setting or flag, with a leading space: its replacement, what others call
+ * it, or the nearest name.
  */
 export function hintFor(name: string, known: Iterable<string>): string {
   const path = name.replace(/^--/, "").replace(/-([a-z])/g, (_, letter) => letter.toUpperCase());
   const replaced = REPLACED.get(path) ?? REPLACED.get(path.split(".").at(-1)!);
-  return replaced === undefined ? didYouMean(name, known) : ` ${replaced}`;
+  if (replaced !== undefined) return ` ${replaced}`;
+  const all = [...known];
+  const others = name.startsWith("--") ? alike(name, all) : [];
+  if (others.length === 0) return didYouMean(name, all);
+  const quoted = others.map((one) => `"${one}"`);
+  return ` Did you mean ${quoted.join(quoted.length > 2 ? ", " : " or ")}?`;
 }

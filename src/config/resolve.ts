@@ -1,5 +1,6 @@
 /** Merges defaults, layers of settings and flags into one configuration, checked by its schema. */
 import type { z } from "zod";
+import { hasCredentials } from "../secrets.js";
 import { ConfigError } from "./config-error.js";
 import type { GivenFlag } from "./flags.js";
 import { hintFor } from "./replaced.js";
@@ -36,11 +37,24 @@ export function resolveConfig<S extends z.ZodObject>(
   schema: S,
   sources: ConfigSources,
 ): z.output<S> {
-  const parsed = schema.safeParse(mergeSources(schema, sources), { reportInput: true });
+  const merged = mergeSources(schema, sources);
+  refuseCredentials(merged, [], sources);
+  const parsed = schema.safeParse(merged, { reportInput: true });
   if (parsed.success) return parsed.data;
   const known = settingsOf(schema);
   const lines = parsed.error.issues.flatMap((issue) => explain(issue, sources, known));
   throw new ConfigError(lines.join("\n"));
+}
+
+/** Settings are recorded, so they must not hold passwords; the value is not repeated. */
+function refuseCredentials(value: unknown, path: readonly string[], sources: ConfigSources): void {
+  if (typeof value === "string" && hasCredentials(value))
+    throw new ConfigError(
+      `${placeOf(path, sources)}: an address must not contain a user name or password, because settings are recorded with the run. Put the key into the environment variable that the help of this setting names.`,
+    );
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, inner] of Object.entries(value))
+    refuseCredentials(inner, [...path, key], sources);
 }
 
 /** `env: household` is short for `env: { name: household }` wherever the schema has such a name. */

@@ -82,8 +82,8 @@ function settingOf(
   };
 }
 
-/** `--env household` is short for `--env.name household`, `--engine URL` for `--engine.address URL`. */
-export const SHORT_KEY = /^(name|address)$/;
+/** `--env household` is short for `--env.name household`; so are an engine's address, and where to track. */
+export const SHORT_KEY = /^(name|address|to)$/;
 
 /** A dotted path or flag without a last key that may be left out. */
 export const shortOf = (path: string): string => {

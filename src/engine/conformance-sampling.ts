@@ -121,6 +121,26 @@ export const samplingChecks: readonly ConformanceCheck[] = [
       }),
   },
   {
+    name: "an actor keeps the weights it was made with while others are learnt, if it has one",
+    run: (create) =>
+      using(create, async (engine) => {
+        if (engine.capabilities.actor === undefined) {
+          await assert.rejects(engine.snapshotActor());
+          return;
+        }
+        await learn(engine, toy, 2);
+        const requests = [1, 2, 3].map((seed) => ({ prompt: [3, 4, 5], maxTokens: 6, seed }));
+        const before = await engine.sample(requests);
+        await engine.snapshotActor();
+        await learn(engine, toy, 8);
+        assert.deepEqual(await engine.sample(requests, { weights: "actor" }), before);
+        await engine.snapshotActor();
+        const after = await engine.sample(requests, { weights: "actor" });
+        assert.notDeepEqual(after, before);
+        assert.deepEqual(await engine.sample(requests), after);
+      }),
+  },
+  {
     name: "draws follow the probabilities of forward, at temperatures 1 and 0.6",
     run: (create) =>
       using(create, async (engine) => {

@@ -32,6 +32,11 @@ export interface Capabilities {
   /** Another program samples: its log-probabilities differ slightly from those of `forward`. */
   readonly otherSampler?: boolean;
   /**
+   * It can keep the weights that act while it learns (`snapshotActor`): another program samples with
+   * them meanwhile, or the engine itself does between two calls that learn.
+   */
+  readonly actor?: "meanwhile" | "in turns";
+  /**
    * It computes in 16 bits, or may do so: two computations of the same number agree only roughly.
    */
   readonly sixteenBits?: boolean;
@@ -62,6 +67,12 @@ export interface SampleRequest extends SamplingOptions {
   readonly continued?: boolean | "apart";
   /** The same seed, request and weights give the same tokens, whatever else is in the batch. */
   readonly seed: number;
+}
+
+/** With which weights to sample. */
+export interface SampleOptions {
+  /** `actor` is the frozen copy made by `snapshotActor`. Default `policy`. */
+  readonly weights?: "policy" | "actor";
 }
 
 /** One continuation. */
@@ -147,7 +158,10 @@ export interface SaveOptions {
 /** A language model that samples, scores and learns. Gradients accumulate until `optimStep`. */
 export interface Engine {
   readonly capabilities: Capabilities;
-  sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+  sample(
+    requests: readonly SampleRequest[],
+    options?: SampleOptions,
+  ): Promise<readonly (readonly Sample[])[]>;
   forward(
     sequences: readonly TargetSequence[],
     options?: ForwardOptions,
@@ -165,12 +179,17 @@ export interface Engine {
   discardGradients(): Promise<OptimResult>;
   /** Freezes a copy of the current weights as the reference. */
   snapshotReference(): Promise<void>;
+  /** Freezes a copy of the current weights to act with, in place of an earlier one. */
+  snapshotActor(): Promise<void>;
   /** Writes weights (Hugging Face layout) and, unless disabled, the optimiser's state. */
   save(folder: string, options?: SaveOptions): Promise<void>;
   /** Reads what `save` wrote, or any checkpoint of a supported architecture. */
   load(folder: string): Promise<void>;
   dispose(): Promise<void>;
 }
+
+/** What acting needs of an engine. */
+export type ActingEngine = Pick<Engine, "capabilities" | "sample">;
 
 /**
  * A problem that is shown to the user as it is: bad token ids, overflow, NaN, a checkpoint that

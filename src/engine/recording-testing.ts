@@ -33,9 +33,9 @@ export function recording(engine: Engine): { readonly engine: Engine; readonly a
       get capabilities() {
         return engine.capabilities;
       },
-      sample(requests) {
+      sample(requests, options) {
         asked.samples.push(...requests);
-        return engine.sample(requests);
+        return engine.sample(requests, options);
       },
       forward(sequences, options = {}) {
         asked.forwards.push({ sequences, options });

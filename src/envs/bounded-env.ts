@@ -53,7 +53,8 @@ export function boundedEnv(
   return {
     reset(task, seed) {
       spent = 0;
-      return bounded("reset", (stop) => env.reset(task, seed, stop));
+      const start = () => bounded("reset", (stop) => env.reset(task, seed, stop));
+      return "close" in env && env.prepare ? env.prepare().then(start) : start();
     },
     step: (action) => bounded("a step", (stop) => env.step(action, stop)),
     async close() {

@@ -34,6 +34,8 @@ export type { EnvCheckOptions } from "./conformance-play.js";
 /** One property of the contract; `run` throws with the details if it does not hold. */
 export interface EnvCheck {
   readonly name: string;
+  /** The checks after it say nothing if it fails. */
+  readonly essential?: boolean;
   run(): Promise<void>;
 }
 
@@ -92,7 +94,11 @@ export function envChecks(given: Environment, options: EnvCheckOptions = {}): re
       checks.push(["lets its expert solve every task", expertSolves]);
     }
   }
-  return checks.map(([name, run]) => ({ name, run: () => run(setup) }));
+  return checks.map(([name, run]) => ({
+    name,
+    essential: run === listsTasks || run === answersWell,
+    run: () => run(setup),
+  }));
 }
 
 async function listsTasks({ environment }: Setup): Promise<void> {

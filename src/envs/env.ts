@@ -78,6 +78,8 @@ export interface Env extends EnvFacts {
  * more.
  */
 export interface RemoteEnv extends EnvFacts {
+  /** Starts what the world runs in, if that takes time that is not the world's own. */
+  prepare?(): Promise<void>;
   reset(task: Task, seed?: number, signal?: AbortSignal): Promise<string>;
   step(action: string, signal?: AbortSignal): Promise<StepResult>;
   /** An exact, independent copy in the current state, if one can be made; it may be slow. */
@@ -124,6 +126,8 @@ export interface Environment {
   /** The task with this id; an unknown id is an `EnvError`. */
   task(id: string): Task;
   create(): Env | RemoteEnv;
+  /** Frees what its episodes share, such as a model; it can be used again afterwards. */
+  close?(): Promise<void>;
   /** A teacher: it may look at the true state of the world that `create` gives. */
   readonly expert?: Teacher;
   /**
@@ -152,6 +156,12 @@ export interface EnvKind<Options extends z.ZodObject = z.ZodObject> {
   open(options: z.output<Options>): Environment;
   /** Which data there is, and how to get what is missing, for `pawl env info`. */
   describe?(options: z.output<Options>): readonly string[];
+}
+
+/** An environment's name with its options, as in configurations and manifests. */
+export interface EnvConfig {
+  readonly name: string;
+  readonly [option: string]: unknown;
 }
 
 /** A problem with an environment, its data or its tasks, shown to the user as it is. */

@@ -1,4 +1,4 @@
-/** Limits that hold in every environment: time, and the length of observations. */
+/** Limits that hold in every environment: time, the length of observations, isolation. */
 import { z } from "zod";
 
 /** Settings of the limits: types, defaults, help and errors come from here. */
@@ -23,6 +23,12 @@ export const limitOptions = z
       .enum(["cut", "break"])
       .default("cut")
       .describe("what happens to a longer one: it is cut, with a notice, or breaks the episode"),
+    isolate: z
+      .boolean()
+      .default(false)
+      .describe(
+        "play each world in a thread of its own, which is ended when it takes too long: for worlds that may loop for ever",
+      ),
   })
   .prefault({});
 

@@ -1,14 +1,12 @@
 /** Opens an environment by its name and plain options. */
 import { z } from "zod";
-import { EnvError, type Environment, type EnvKind } from "./env.js";
+import { checkPrompt } from "./check-prompt.js";
+import { type EnvConfig, EnvError, type Environment, type EnvKind } from "./env.js";
+import { isolatedEnvironment } from "./isolated-environment.js";
 import { type EnvLimits, limitOptions } from "./limits.js";
 import { envKinds, findEnvKind } from "./registry.js";
 
-/** An environment's name with its options, as in configurations and manifests. */
-export interface EnvConfig {
-  readonly name: string;
-  readonly [option: string]: unknown;
-}
+export type { EnvConfig } from "./env.js";
 
 /** The schema of an environment's configuration: its name, and the options of that kind. */
 export function envConfig(kind: EnvKind): z.ZodObject {
@@ -29,8 +27,12 @@ export function openEnvironment(config: EnvConfig): Environment {
   if (!parsed.success) {
     throw new EnvError(`environment ${name}: ${z.prettifyError(parsed.error)}`);
   }
+  const opened = kind.open(parsed.data);
+  checkPrompt(opened.prompt, name);
+  const parsedLimits = parseLimits(limits, name);
+  if (parsedLimits.isolate) return isolatedEnvironment(opened, config, parsedLimits);
   // Set on the object itself, which may be an instance of a user's class.
-  return Object.assign(kind.open(parsed.data), { limits: parseLimits(limits, name) });
+  return Object.assign(opened, { limits: parsedLimits });
 }
 
 function parseLimits(limits: unknown, name: string): EnvLimits {

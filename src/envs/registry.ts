@@ -1,10 +1,12 @@
 /** The kinds of environments that can be opened by name: the built-in ones and users' own. */
 import { didYouMean } from "../text/nearest.js";
+import { agentgym } from "./agentgym/agentgym.js";
 import { alfworld } from "./alfworld/alfworld.js";
 import { desk } from "./desk/desk.js";
 import { EnvError, type EnvKind } from "./env.js";
 import { household } from "./household/household.js";
 import { mcp } from "./mcp/mcp.js";
+import { openenv } from "./openenv/openenv.js";
 import { scienceworld } from "./scienceworld/scienceworld.js";
 import { search } from "./search/search.js";
 import { tasks } from "./tasks/tasks.js";
@@ -21,6 +23,11 @@ const RESERVED = ["name", "limits"];
 /** All known kinds of environments, sorted by name. */
 export function envKinds(): readonly EnvKind[] {
   return [...kinds.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Whether a kind comes with this package, so that every thread knows it. */
+export function isBuiltIn(name: string): boolean {
+  return builtIn.has(name);
 }
 
 /**
@@ -72,5 +79,9 @@ registerEnv(scienceworld);
 registerEnv(tasks);
 registerEnv(desk);
 registerEnv(mcp);
+registerEnv(openenv);
+registerEnv(agentgym);
 registerEnv(tau);
 registerEnv(toolbench);
+
+const builtIn: ReadonlySet<string> = new Set(kinds.keys());

@@ -19,18 +19,8 @@ export async function loadPlugin(file: string): Promise<LoadedPlugin> {
   const path = resolve(file);
   const known = loadedPlugins().find((one) => one.path === path);
   if (known !== undefined) return known;
-  if (!existsSync(path))
-    throw new ConfigError(
-      `plugin ${file}: there is no such file; expected a module, such as ./guess.ts`,
-    );
-  if (!MODULE_ENDINGS.includes(extname(path)))
-    throw new ConfigError(
-      `plugin ${file}: expected a file that ends in ${MODULE_ENDINGS.join(", ")}`,
-    );
-  const sha256 = hashPlugin(path);
+  const { sha256, given } = await loadDefault(file, "plugin");
   try {
-    const module = await importModule(path, { [SELF]: await import(SELF), zod });
-    const given: unknown = module.default;
     const parts: unknown = isAgent(given) ? asPlugin(given, path) : given;
     registerPlugin(parts);
     const environments = (parts.environments ?? []).map(({ name }) => name);
@@ -38,10 +28,37 @@ export async function loadPlugin(file: string): Promise<LoadedPlugin> {
     addLoadedPlugin(plugin);
     return plugin;
   } catch (error) {
-    const why =
-      error instanceof UserError ? error.message : `it failed while loading: ${reason(error)}`;
-    throw new ConfigError(`plugin ${file}: ${why}`, { cause: error });
+    throw badModule(file, "plugin", error);
   }
+}
+
+/** The default export of a user's module, and its hash; `what` it is, for errors. */
+export async function loadDefault(
+  file: string,
+  what: string,
+): Promise<{ readonly sha256: string; readonly given: unknown }> {
+  const path = resolve(file);
+  if (!existsSync(path))
+    throw new ConfigError(
+      `${what} ${file}: there is no such file; expected a module, such as ./guess.ts`,
+    );
+  if (!MODULE_ENDINGS.includes(extname(path)))
+    throw new ConfigError(
+      `${what} ${file}: expected a file that ends in ${MODULE_ENDINGS.join(", ")}`,
+    );
+  const sha256 = hashPlugin(path);
+  try {
+    const module = await importModule(path, { [SELF]: await import(SELF), zod });
+    return { sha256, given: module.default };
+  } catch (error) {
+    throw badModule(file, what, error);
+  }
+}
+
+function badModule(file: string, what: string, error: unknown): ConfigError {
+  const why =
+    error instanceof UserError ? error.message : `it failed while loading: ${reason(error)}`;
+  return new ConfigError(`${what} ${file}: ${why}`, { cause: error });
 }
 
 /** An agent adds an environment with its name, or that of its file. */

@@ -64,8 +64,8 @@ describe("a plugin", () => {
     const info = await runCli(["env", "info", path]);
     expect(info.stdout).toContain("--env.sides");
     expect(info.stdout).toContain("A coin with 2 sides.");
-    const help = await runCli(["rollout", `--plugin=${path}`, "--env", name, "--help"]);
-    expect(help.stdout).toMatch(/--env\.sides NUMBER +sides of the coin/);
+    const help = await runCli(["rollout", `--plugin=${path}`, "--env", name, "--help", "all"]);
+    expect(help.stdout).toMatch(/--env\.sides NUMBER\s+sides of the coin/);
     expect(help.stdout).toContain("--plugin FILE");
     const checked = await runCli(["env", "check", path]);
     expect(checked.stdout).toContain("✓ lists its tasks");
@@ -122,7 +122,7 @@ describe("a plugin", () => {
           token: ({ plainScale }) => e.mul(plainScale, e.neg(e.mul(e.input("advantage"), e.logprob))) } },
         worldLosses: { squared: { title: "squares", settings: {}, token: () => e.mul(e.logprob, e.logprob) } },
       });`);
-    const { stdout } = await runCli(["train", "--plugin", path, "--help"]);
+    const { stdout } = await runCli(["train", "--plugin", path, "--help", "all"]);
     expect(stdout).toContain("--advantage grpo|rloo|gigpo|ppo|flat");
     expect(stdout).toContain("--advantage.height");
     expect(stdout).toContain("--objective.loss clip|plain");
@@ -164,7 +164,7 @@ describe("a plugin's prompt style", () => {
            continuation: (observation) => [{ origin: "observation", text: observation }] }`,
       ),
     );
-    const help = await runCli(["rollout", "--plugin", path, "--help"]);
+    const help = await runCli(["rollout", "--plugin", path, "--help", "all"]);
     expect(help.stdout).toMatch(
       /--prompt\.style full\|compact\|chat\|terse[\s\S]*terse: few words/,
     );

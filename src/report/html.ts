@@ -1,31 +1,9 @@
-/** HTML in which everything from elsewhere is escaped: a tagged template whose values are text. */
+/** Text inside markup that a program writes. */
+import { plainText } from "../plain-text.js";
 
-/** Markup that is safe to put into a page. */
-export interface Html {
-  readonly markup: string;
-}
-
-/** What a template accepts: markup, text, nothing, or a list of these. */
-export type Content = Html | string | number | undefined | false | readonly Content[];
-
-/**
- * Markup from a template; strings and numbers in it are escaped, for elements and for quoted
- * attributes.
- */
-export function html(parts: TemplateStringsArray, ...values: readonly Content[]): Html {
-  return {
-    markup: parts.reduce((all, part, i) => `${all}${render(values[i - 1])}${part}`),
-  };
-}
-
-/** Trusted markup from elsewhere: our own style sheet and script. */
-export function trusted(markup: string): Html {
-  return { markup };
-}
-
-/** The text with HTML's special characters escaped. */
+/** The text with HTML's special characters escaped, and control characters made visible. */
 export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+  return plainText(text).replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -35,9 +13,3 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': "&quot;",
   "'": "&#39;",
 };
-
-function render(value: Content): string {
-  if (value === undefined || value === false) return "";
-  if (typeof value === "string" || typeof value === "number") return escapeHtml(String(value));
-  return "markup" in value ? value.markup : value.map(render).join("");
-}

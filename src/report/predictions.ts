@@ -12,9 +12,7 @@ import type { PawOptions } from "../objectives/paw-options.js";
 import { worldObjective } from "../objectives/world.js";
 import type { Step } from "../rollout/episode.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import { type Html, html } from "./html.js";
 import type { SampledEpisode } from "./sampled-episodes.js";
-import { shortPercent } from "./scale.js";
 
 /** One token of an observation. */
 export interface PredictedToken {
@@ -101,7 +99,8 @@ function targetsOf({ sequence }: Step) {
   return { ids: shown, start, targets: Uint8Array.from(shown, (_, i) => (i >= start ? 1 : 0)) };
 }
 
-function maskOf(logprob: number, paw: PawOptions): { kept?: boolean } {
+/** Whether the mask keeps a token of this log-probability; nothing if no world model is trained. */
+export function maskOf(logprob: number, paw: PawOptions): { kept?: boolean } {
   const { loss } = paw;
   if (loss === "off") return {};
   const { metrics } = worldObjective({ ...paw, loss });
@@ -111,41 +110,4 @@ function maskOf(logprob: number, paw: PawOptions): { kept?: boolean } {
     inputs: { worldWeight: [1] },
   });
   return { kept: clipped![0] === 0 };
-}
-
-/** The steps, with tokens coloured by p and marked by the mask. */
-export function predictionList(steps: readonly PredictedStep[]): Html {
-  if (steps.length === 0) return html`<p class="hint">No step has recorded observation tokens.</p>`;
-  return html`${steps.map(
-    ({ goal, action, update, rows }) => html`<div class="prediction">
-<p><code>${action || "(no action)"}</code> <span class="quiet">update ${update + 1} · ${goal}</span></p>
-${rows.map(
-  ({
-    weights,
-    tokens,
-  }) => html`<div class="row"><span class="weights">${weights}</span><span class="tokens">${tokens.map(tokenSpan)}</span>
-<span class="number quiet">mean p ${shortPercent(tokens.reduce((sum, { p }) => sum + p, 0) / tokens.length)}</span></div>`,
-)}
-</div>`,
-  )}`;
-}
-
-/** What the colours mean. */
-export function predictionLegend(paw: PawOptions): Html {
-  const shades = [1, 0.75, 0.5, 0.25, 0.05].map(
-    (p) => html`<span class="token" style="--q:${(1 - p).toFixed(2)}">${shortPercent(p)}</span>`,
-  );
-  const mask =
-    paw.loss === "off"
-      ? "This run trains no world model, so no token is marked."
-      : paw.loss === "cmae"
-        ? `the world model learns from it (mask ${paw.mask}, ρ = ${paw.rho})`
-        : `the world model learns from it (${paw.loss} has no mask)`;
-  return html`<p class="legend">Probability of each token: <span class="tokens">${shades}</span>
-${paw.loss !== "off" && html`<span class="token kept" style="--q:0">underlined</span>`} ${mask}</p>`;
-}
-
-function tokenSpan({ text, p, kept }: PredictedToken): Html {
-  const shown = text.replaceAll("\n", "⏎");
-  return html`<span class="token${kept === true ? " kept" : ""}" style="--q:${(1 - p).toFixed(2)}" title="p ${p.toPrecision(2)}">${shown}</span>`;
 }

@@ -2,13 +2,13 @@ import { describe, expect, it } from "vitest";
 import type { Engine } from "../engine/engine.js";
 import { pawOptions } from "../objectives/paw-options.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import { chart } from "./chart.js";
-import { evaluationTable } from "./comparison.js";
-import { reportPage } from "./page.js";
-import { predictionList, predictObservations } from "./predictions.js";
+import { BUNDLE, readBundle } from "./bundle.js";
+import { curveSections } from "./curve-list.js";
+import { reportPage, reportView } from "./page.js";
+import { predictObservations } from "./predictions.js";
 import { groupRuns } from "./run-groups.js";
 import { sampleEpisodes } from "./sampled-episodes.js";
-import { seriesOf, spreadOf } from "./series.js";
+import { spreadOf } from "./series.js";
 import { EVIL, episode, reportRun, risingMetrics } from "./testing.js";
 
 describe("groups of runs", () => {
@@ -41,58 +41,39 @@ describe("groups of runs", () => {
     ]);
   });
 
-  it("have series of means and spreads, over the runs that got that far", () => {
-    const [both] = seriesOf(groupRuns(runs), "train.success");
-    expect(both!.points.map(({ x, count }) => [x, count])).toEqual([
-      [1, 2],
-      [2, 2],
-      [3, 1],
-      [4, 1],
+  it("have their metrics as columns, and a spread", () => {
+    const { groups } = reportView(groupRuns(runs).map((group) => ({ ...group, episodes: [] })));
+    expect(groups[1]!.tables[0]).toEqual({
+      update: [-1, 0, 1, 2, 3],
+      columns: {
+        "train.success": [null, 0.05, 0.1, 0.15, 0.2],
+        "world.lambda": [null, 0.95, 0.9, 0.85, 0.8],
+        "seconds.rollout": [null, 2, 2, 2, 2],
+        "seconds.learn": [null, 3, 3, 3, 3],
+        "eval.valid_seen.success": [0, null, 0.1, null, 0.2],
+      },
+    });
+    expect(groups.map((group) => group.runs.map(({ updates, seed }) => [updates, seed]))).toEqual([
+      [
+        [4, 1],
+        [2, 2],
+      ],
+      [[4, 1]],
     ]);
-    expect(both!.points[1]!.mean).toBeCloseTo(0.3, 12);
-    expect(both!.points[1]!.deviation).toBeCloseTo(Math.SQRT2 * 0.1, 12);
+    expect(spreadOf([0.2, 0.4]).deviation).toBeCloseTo(Math.SQRT2 * 0.1, 12);
     expect(spreadOf([2]).deviation).toBeNaN();
-  });
-
-  it("are compared at their first and last evaluation", () => {
-    const { markup } = evaluationTable(groupRuns(runs));
-    expect(markup).toContain("40.0 ± 0.0 %");
-    expect(markup).toContain("20 %");
-    expect(evaluationTable(groupRuns([reportRun(1, "off", [])])).markup).toContain(
-      "No evaluation was recorded",
-    );
   });
 });
 
-describe("a chart", () => {
-  const series = seriesOf(
-    groupRuns([
-      reportRun(1, "cmae", risingMetrics(4, 0.1)),
-      reportRun(2, "cmae", risingMetrics(4, 0.2)),
-    ]),
-    "train.success",
-  );
-
-  it("has a line, a band and the numbers of a read-out", () => {
-    const { markup } = chart({ title: "Success", note: "share", series, percent: true })!;
-    expect(markup).toMatch(/class="line" d="M60 171\.8L208\.7 143\.6L/);
-    expect(markup).toMatch(/class="band" d="M[^"]+Z"/);
-    const data = JSON.parse(/data-chart="([^"]+)"/.exec(markup)![1]!.replaceAll("&quot;", '"')) as {
-      x: number[];
-      series: { values: string[] }[];
-    };
-    expect(data.x).toEqual([1, 2, 3, 4]);
-    expect(data.series[0]!.values[3]).toBe("60 % ± 28.3 % (n 2)");
-    expect(markup).toContain('aria-label="Success. grpo + cmae: 15 % at 1, 60 % at 4"');
-  });
-
-  it("is omitted if nothing was recorded, and shows a single point as a dot", () => {
-    expect(chart({ title: "x", note: "", series: [{ label: "a", points: [] }] })).toBeUndefined();
-    const points = [{ x: 1, mean: 5, deviation: Number.NaN, count: 1 }];
-    const { markup } = chart({ title: "x", note: "", series: [{ label: "a", points }] })!;
-    expect(markup).toContain("<circle");
-    expect(markup).not.toContain("NaN");
-  });
+it("puts curves under headings; unknown metrics come last, parts of tables not at all", () => {
+  const names = ["zebra", "seconds.learn", "train.success.pick", "train.success", "eval.b.success"];
+  expect(
+    curveSections(names).map(({ heading, curves }) => [heading, curves.map((c) => c.metric)]),
+  ).toEqual([
+    ["Evaluation", ["eval.b.success"]],
+    ["Training episodes", ["train.success"]],
+    ["Other metrics", ["zebra"]],
+  ]);
 });
 
 it("samples the first and last solved and failed episodes, and no broken ones", () => {
@@ -151,9 +132,6 @@ it("asks for the probability of each observation token and marks what the mask k
     ["t4\n", false],
   ]);
   expect(tokens[0]!.p).toBeCloseTo(0.1, 6);
-  const { markup } = predictionList([step!]);
-  expect(markup).toContain('<span class="token kept" style="--q:0.90" title="p 0.10">t3⏎</span>');
-  expect(markup).toContain("mean p 50 %");
   expect((await predict("off"))[0]!.rows[0]!.tokens[0]).not.toHaveProperty("kept");
 });
 
@@ -180,10 +158,17 @@ it("makes a self-contained page in which foreign text stays text", () => {
       predictions: { steps, paw: pawOptions.parse({}) },
     },
   ]);
-  expect(page).not.toContain("<img");
-  expect(page.match(/<script/g)).toHaveLength(1);
-  expect(page).not.toMatch(/\b(src|href)="(?!data:,)/);
-  expect(page).not.toContain("https:");
-  expect(page).not.toContain("undefined");
-  expect(page).not.toContain("NaN");
+  expect(page).not.toContain("<img src=x");
+  expect(page.match(/<script/g)!.length).toBe(2 + inBundle(/<script/g));
+  const [, data] = /id="data">(.*?)<\/script>/s.exec(page)!;
+  const view = JSON.parse(data!) as ReturnType<typeof reportView>;
+  expect(view.groups[0]!.episodes[0]!.goal).toBe(EVIL);
+  expect(view.groups[0]!.predictions!.steps[0]!.rows[0]!.tokens[0]!.text).toBe(EVIL);
+  expect(page.slice(0, page.indexOf("<style>"))).toMatch(
+    /content="default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:;/,
+  );
+  expect(page).not.toMatch(/\b(src|href)="(?!data:,|\$)/);
+  expect(data).not.toContain("NaN");
 });
+
+const inBundle = (pattern: RegExp): number => readBundle(BUNDLE.script).match(pattern)?.length ?? 0;

@@ -1,12 +1,23 @@
 /** Runs that differ only by their seed form a group: they are shown as their mean and spread. */
 import type { Manifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
+import { endOf, secondsOf } from "../runs/run-end.js";
+import type { RecordedRun } from "../runs/run-folder.js";
 
 /** What a report needs of a run. */
 export interface ReportRun {
   readonly folder: string;
   readonly manifest: Manifest;
   readonly metrics: readonly MetricsLine[];
+  /** How it ended, and how long it took. */
+  readonly ended: string;
+  readonly seconds?: number | undefined;
+}
+
+/** What a report needs of a recorded run. */
+export function reportRun(run: RecordedRun): ReportRun {
+  const { folder, manifest } = run;
+  return { folder, manifest, metrics: run.metrics(), ended: endOf(run), seconds: secondsOf(run) };
 }
 
 /** Runs of the same settings. */
@@ -18,7 +29,7 @@ export interface RunGroup {
 /**
  * Settings that do not make runs different: the seed, and where and how often things are written.
  */
-const INCIDENTAL = /^(seed|checkpointEvery|engine\.threads)$/;
+const INCIDENTAL = /^(seed|checkpointEvery|keep|engine\.threads)$/;
 
 /** The runs in groups, each named by the settings in which the groups differ. */
 export function groupRuns(runs: readonly ReportRun[]): readonly RunGroup[] {
@@ -57,8 +68,8 @@ function labelOf(settings: Settings, differing: readonly string[]): string {
   return differing.map((path) => `${path} ${settings.get(path) ?? "–"}`).join(" · ");
 }
 
-/** Nested settings by path; lists as they are. */
-function flatten(config: object, path = ""): Map<string, string> {
+/** Nested settings by path, without incidental ones; lists as they are. */
+export function flatten(config: object, path = ""): Map<string, string> {
   const flat = new Map<string, string>();
   for (const [key, value] of Object.entries(config) as [string, unknown][]) {
     const place = path === "" ? key : `${path}.${key}`;

@@ -1,6 +1,6 @@
 /** Episodes to read: the first and last solved, and the first and last failed, of each run. */
 import type { Episode, Step } from "../rollout/episode.js";
-import { type Html, html } from "./html.js";
+import type { ExchangeView, ReportEpisode } from "./views.js";
 
 /** An episode with its place in the run. */
 export interface SampledEpisode {
@@ -28,33 +28,31 @@ export function sampleEpisodes(
     .map((episode) => ({ update: Math.floor(episode.group / groupsPerUpdate), episode }));
 }
 
-/** The episodes, collapsed. */
-export function episodeList(sampled: readonly SampledEpisode[]): Html {
-  if (sampled.length === 0) return html`<p class="hint">No complete episode was recorded.</p>`;
-  return html`${sampled.map(
-    ({ update, episode }, index) => html`<details class="episode"${index === 0 && html` open`}>
-<summary><span class="badge ${episode.success ? "solved" : "failed"}">${episode.success ? "solved" : "failed"}</span>
-<span class="goal">${episode.goal}</span>
-<span class="quiet">update ${update + 1} · ${episode.task.type} · ${episode.steps.length} steps · return ${episode.return}</span></summary>
-<p class="sees">${episode.firstObservation}</p>
-<ol class="steps">${episode.steps.map(stepItem)}</ol>
-${episode.stop === "done" ? "" : html`<p class="quiet">Stopped: ${episode.stop.replace("-", " ")}.</p>`}
-</details>`,
-  )}`;
+/** A sampled episode as a report shows it. */
+export function viewSampled({ update, episode }: SampledEpisode): ReportEpisode {
+  const { goal, task, success, stop, firstObservation, steps } = episode;
+  return {
+    update,
+    goal,
+    type: task.type,
+    return: episode.return,
+    success,
+    stop,
+    firstObservation,
+    steps: steps.map(viewExchange),
+  };
 }
 
-function stepItem(step: Step): Html {
-  const written = step.response.trim();
-  const remark = step.valid
-    ? ""
-    : step.wellFormed
-      ? "refused"
-      : step.cut
-        ? "truncated"
-        : "malformed";
-  return html`<li><div class="action"><code>${step.action || "(no action)"}</code>
-${remark !== "" && html`<span class="badge failed">${remark}</span>`}
-${step.reward !== 0 && html`<span class="badge solved">reward ${step.reward}</span>`}</div>
-${written !== step.action && html`<div class="response">${written}</div>`}
-<div class="observation">${step.observation}</div></li>`;
+function viewExchange(step: Step): ExchangeView {
+  const whole = (text: string) => ({ text, length: text.length });
+  return {
+    response: whole(step.response),
+    action: whole(step.action),
+    observation: whole(step.observation),
+    wellFormed: step.wellFormed,
+    valid: step.valid,
+    cut: step.cut === true,
+    strayed: step.strayed === true,
+    reward: step.reward,
+  };
 }

@@ -22,11 +22,6 @@ export function ticks([low, high]: Range, count: number): readonly number[] {
   );
 }
 
-/** The ticks inside the range. */
-export function innerTicks(range: Range, count: number): readonly number[] {
-  return ticks(range, count).filter((mark) => mark >= range[0] && mark <= range[1]);
-}
-
 /** The integer ticks inside the range, for counts. */
 export function wholeTicks(range: Range, count: number): readonly number[] {
   const marks = ticks(range, Math.min(count, Math.max(1, range[1] - range[0])));

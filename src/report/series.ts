@@ -1,41 +1,10 @@
-/** A metric over the training of a group of runs. */
-import type { RunGroup } from "./run-groups.js";
+/** Means with their spread. */
 
 /** Mean, spread (standard deviation over runs, NaN for one) and number of runs. */
 export interface Spread {
   readonly mean: number;
   readonly deviation: number;
   readonly count: number;
-}
-
-/** A point of a curve, after `x` updates. */
-export interface Point extends Spread {
-  readonly x: number;
-}
-
-/** A named curve. */
-export interface Series {
-  readonly label: string;
-  readonly points: readonly Point[];
-}
-
-/** One metric in each group; x is the number of updates, so the start is 0. */
-export function seriesOf(groups: readonly RunGroup[], metric: string): readonly Series[] {
-  return groups.map(({ label, runs }) => {
-    const values = new Map<number, number[]>();
-    for (const { metrics } of runs) {
-      for (const line of metrics) {
-        const value = line[metric];
-        if (value === undefined || !Number.isFinite(value)) continue;
-        const x = (line.update ?? 0) + 1;
-        values.set(x, [...(values.get(x) ?? []), value]);
-      }
-    }
-    const points = [...values]
-      .sort(([a], [b]) => a - b)
-      .map(([x, all]) => ({ x, ...spreadOf(all) }));
-    return { label, points };
-  });
 }
 
 /** Mean and sample standard deviation. */

@@ -35,6 +35,7 @@ export function reportRun(
       versions: {},
     },
     metrics,
+    ended: "done",
   };
 }
 

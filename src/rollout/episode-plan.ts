@@ -15,4 +15,6 @@ export interface EpisodePlan {
   readonly policy: string;
   /** Interrupts a world that answers later. */
   readonly signal?: AbortSignal | undefined;
+  /** Breaks the episode, with its reason: it has taken too long. */
+  readonly late?: AbortSignal | undefined;
 }

@@ -73,7 +73,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
 
   try {
     env = plan.environment.create();
-    world = boundedEnv(env, limits, plan.signal);
+    world = boundedEnv(env, limits, interruptOf(plan));
     const first = await world.reset(task, plan.seed);
     firstObservation = checkText(first, "the first observation", limits);
     goal = checkText(env.goal, "the goal", limits);
@@ -164,6 +164,13 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       await left?.close();
     },
   };
+}
+
+/** Whatever ends the waiting for a world. */
+function interruptOf({ signal, late }: EpisodePlan): AbortSignal | undefined {
+  return signal === undefined || late === undefined
+    ? (signal ?? late)
+    : AbortSignal.any([signal, late]);
 }
 
 /** What answers a tool call that cannot be read: nothing happens in the world. */

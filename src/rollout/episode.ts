@@ -1,5 +1,6 @@
 /** The record of what happened: steps, episodes, groups. Plain data, as written to a run folder. */
 import type { Task } from "../envs/env.js";
+import { withoutSecrets } from "../secrets.js";
 import type { PromptPiece } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
 
@@ -47,6 +48,11 @@ export interface Episode {
   /** What a world model may know about the initial state. */
   readonly initialContext?: string;
   readonly steps: readonly Step[];
+  /**
+   * How many updates the weights had learnt that drew it, or began to; recorded where the update
+   * that learns from it may be a later one.
+   */
+  readonly weights?: number;
   /** Sum of the rewards, without penalties. */
   readonly return: number;
   readonly success: boolean;
@@ -68,6 +74,6 @@ const LONGEST_REASON = 2000;
 
 /** Why an episode broke, in words. */
 export function reasonOf(error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = withoutSecrets(error instanceof Error ? error.message : String(error));
   return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
 }

@@ -30,6 +30,12 @@ const YIELD_EVERY_MS = 20;
  */
 const BROKEN_IN_A_ROW = 8;
 
+/** Where batches wait until they may start. */
+export interface Admission {
+  enter(): Promise<void>;
+  leave(): void;
+}
+
 /** What to play, and callbacks. */
 export interface RolloutOptions {
   readonly environment: Environment;
@@ -46,6 +52,10 @@ export interface RolloutOptions {
   readonly invalidActionLimit?: number;
   /** Batches played concurrently (default: 1). More helps if the policy or the world waits. */
   readonly concurrency?: number;
+  /** Lets an episode start when there is room for it (default: at once). */
+  readonly admission?: Admission;
+  /** Breaks the episodes that are still in progress, with its reason. */
+  readonly late?: AbortSignal;
   /** Stops the rollout: episodes in progress are dropped, finished ones have been reported. */
   readonly signal?: AbortSignal;
   readonly onStart?: (plan: EpisodePlan) => void;
@@ -72,7 +82,8 @@ export async function rollout(options: RolloutOptions): Promise<readonly Group[]
 /** Plays all groups and keeps nothing: each episode is passed to `onEpisode` when it ends. */
 export async function play(options: RolloutOptions): Promise<void> {
   // Every world that answers later listens to it: many at once are no leak.
-  if (options.signal !== undefined) setMaxListeners(0, options.signal);
+  for (const signal of [options.signal, options.late])
+    if (signal !== undefined) setMaxListeners(0, signal);
   const waiting = planBatches(options);
   const yieldNow = createYielder();
   const firstBroken: Episode[] = [];
@@ -95,8 +106,14 @@ export async function play(options: RolloutOptions): Promise<void> {
       `${what}. The first error, of task ${firstBroken[0]!.task.id}: ${firstBroken[0]!.error}`,
     );
   const worker = async (): Promise<void> => {
-    for (let queue = waiting.shift(); queue !== undefined; queue = waiting.shift()) {
-      await playQueue(queue, options, report);
+    while (waiting.length > 0) {
+      await options.admission?.enter();
+      try {
+        const queue = waiting.shift();
+        if (queue !== undefined) await playQueue(queue, options, report);
+      } finally {
+        options.admission?.leave();
+      }
       giveUpIfHopeless();
       await yieldNow();
     }
@@ -143,6 +160,7 @@ function planBatches(options: RolloutOptions): BatchQueue[] {
         invalidActionLimit: options.invalidActionLimit ?? Number.POSITIVE_INFINITY,
         policy: policy.name,
         signal: options.signal,
+        late: options.late,
       }),
     ),
   );
@@ -215,6 +233,8 @@ async function playBatch(
   let live = await settle(runs, options, report);
   while (live.length > 0) {
     options.signal?.throwIfAborted();
+    if (options.late?.aborted) for (const run of live) run.breakOff(options.late.reason);
+    live = await settle(live, options, report);
     const situations = live.flatMap((run) => situationOf(run));
     live = await settle(live, options, report);
     if (live.length === 0) return;

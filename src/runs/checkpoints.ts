@@ -1,10 +1,11 @@
-/** Checkpoints of a run: folders that are complete or absent; only the newest few are kept. */
+/** Checkpoints of a run: folders that are complete or absent; the newest few and the best are kept. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { requireSeals, sealFolder } from "./checksums.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
-/** Two, so that one is complete while the next is being written. */
+/** How many of the newest to keep: two, so that one is complete while the next is being written. */
 const KEPT = 2;
 
 /** The state of training when a checkpoint was written. */
@@ -14,6 +15,10 @@ export interface CheckpointState {
   readonly optimizerSteps: number;
   /** The running mean of the policy's gradient norm, if world modelling is capped by it. */
   readonly policyGradient?: number;
+  /** The episodes of the next update are in the record already: weights before these drew them. */
+  readonly ahead?: true;
+  /** Mean success of the evaluation of these weights, if they were evaluated. */
+  readonly success?: number;
 }
 
 /** A checkpoint on disk. */
@@ -27,27 +32,59 @@ export async function saveCheckpoint(
   run: string,
   state: CheckpointState,
   write: (folder: string) => Promise<void>,
+  keep = KEPT,
 ): Promise<string> {
   const parent = join(run, "checkpoints");
   const folder = join(parent, nameOf(state.updates));
   const temporary = `${folder}.tmp`;
   rmSync(temporary, { recursive: true, force: true });
   mkdirSync(temporary, { recursive: true });
-  await write(temporary);
-  writeSmallFile(join(temporary, "state.json"), `${JSON.stringify(state)}\n`);
+  try {
+    await write(temporary);
+    writeSmallFile(join(temporary, "state.json"), `${JSON.stringify(state)}\n`);
+    sealFolder(temporary);
+  } catch (error) {
+    // On a full disk its room is needed, to write how the run ended.
+    rmSync(temporary, { recursive: true, force: true });
+    throw error;
+  }
   rmSync(folder, { recursive: true, force: true });
   renameSync(temporary, folder);
-  for (const old of wholeNames(parent).slice(0, -KEPT)) {
-    rmSync(join(parent, old), { recursive: true });
-  }
+  const best = bestCheckpoint(run)?.folder;
+  for (const old of wholeNames(parent)
+    .slice(0, -keep)
+    .map((name) => join(parent, name)))
+    if (old !== best) rmSync(old, { recursive: true });
   return folder;
+}
+
+/** The checkpoint that did best in its evaluation, the newest of equals; undefined if none was evaluated. */
+export function bestCheckpoint(run: string): Checkpoint | undefined {
+  const parent = join(run, "checkpoints");
+  let best: Checkpoint | undefined;
+  for (const name of existsSync(parent) ? wholeNames(parent) : []) {
+    const checkpoint = readCheckpoint(join(parent, name));
+    const { success } = checkpoint.state;
+    if (success !== undefined && success >= (best?.state.success ?? 0)) best = checkpoint;
+  }
+  return best;
 }
 
 /** The newest complete checkpoint of a run, if there is one. */
 export function latestCheckpoint(run: string): Checkpoint | undefined {
+  const folder = checkpointFolders(run).at(-1);
+  return folder === undefined ? undefined : readCheckpoint(folder);
+}
+
+/** Refuses a checkpoint whose files were lost or changed since it was written. */
+export function requireWhole({ folder }: Checkpoint): void {
+  requireSeals(folder, `Remove ${folder} to resume from the checkpoint before it.`);
+}
+
+/** All complete checkpoints of a run, oldest first. */
+export function checkpointFolders(run: string): readonly string[] {
   const parent = join(run, "checkpoints");
-  const name = existsSync(parent) ? wholeNames(parent).at(-1) : undefined;
-  return name === undefined ? undefined : readCheckpoint(join(parent, name));
+  return existsSync(parent) ? wholeNames(parent).map((name) => join(parent, name)) : [];
 }
 
 /** The checkpoint written after this many updates, if it still exists. */
@@ -56,7 +93,8 @@ export function checkpointAfter(run: string, updates: number): Checkpoint | unde
   return existsSync(folder) ? readCheckpoint(folder) : undefined;
 }
 
-function readCheckpoint(folder: string): Checkpoint {
+/** Reads a checkpoint's state. */
+export function readCheckpoint(folder: string): Checkpoint {
   const path = join(folder, "state.json");
   try {
     return { folder, state: JSON.parse(readFileSync(path, "utf8")) as CheckpointState };

@@ -1,14 +1,16 @@
 /** The manifest of a run: what created it, its settings and versions, and how it ended. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import { z } from "zod";
-import { explainIo, RunError } from "./run-error.js";
+import { explainIo } from "../io-error.js";
+import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
 /** Version of the run folder's layout; readers reject unknown versions. */
 export const RUN_SCHEMA = 1;
 
-const runStatus = z.enum(["running", "done", "interrupted", "failed"]);
+const runStatus = z.enum(["running", "done", "interrupted", "failed", "stopped"]);
 
 const settingChanges = z
   .record(z.string(), z.object({ from: z.unknown().optional(), to: z.unknown().optional() }))
@@ -24,6 +26,7 @@ const resumeSchema = z.object({
   update: z.int().min(0).describe("first update with the changed settings"),
   pawl: z.string(),
   changed: settingChanges,
+  cores: z.int().min(1).optional().describe("processor cores that it could use from then on"),
   plugins: z.array(pluginSchema).optional().describe("the plugins from then on"),
 });
 
@@ -34,6 +37,10 @@ const manifestSchema = z.object({
   createdAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
   error: z.string().optional(),
+  stoppedBy: z
+    .object({ alarm: z.string(), update: z.number(), text: z.string() })
+    .optional()
+    .describe("alarm that ended the run (status `stopped`), as asked for by --stop-on"),
   seed: z.number(),
   config: z
     .record(z.string(), z.unknown())
@@ -50,7 +57,15 @@ const manifestSchema = z.object({
   plugins: z.array(pluginSchema).optional().describe("the plugins that it runs with now"),
   copiedFrom: z.string().optional().describe("run that this one was copied from"),
   versions: z.record(z.string(), z.string()),
+  cores: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      "processor cores that it could use: how sums are split, and so rounded, depends on them",
+    ),
   summary: z.record(z.string(), z.number()).optional(),
+  checksum: z.string().optional().describe("of all the rest, to notice edits"),
 });
 
 /** How a run ended, or that it has not. */
@@ -69,9 +84,21 @@ export function hasManifest(folder: string): boolean {
   return existsSync(manifestPath(folder));
 }
 
-/** Writes the manifest atomically. */
-export function writeManifest(folder: string, manifest: Manifest): void {
-  writeSmallFile(manifestPath(folder), `${JSON.stringify(manifest, undefined, 2)}\n`);
+/** Writes the manifest atomically, with its checksum. */
+export function writeManifest(folder: string, { checksum: _, ...manifest }: Manifest): void {
+  const whole = { ...manifest, checksum: checksumOf(manifest) };
+  writeSmallFile(manifestPath(folder), `${JSON.stringify(whole, undefined, 2)}\n`);
+}
+
+const checksumOf = (content: object): string =>
+  crc32(JSON.stringify(content)).toString(16).padStart(8, "0");
+
+/** Says so if a manifest was changed since we wrote it; older ones have no checksum. */
+export function editedManifest(folder: string): string | undefined {
+  const path = manifestPath(folder);
+  const { checksum, ...content } = JSON.parse(readFileSync(path, "utf8")) as Manifest;
+  if (checksum === undefined || checksum === checksumOf(content)) return undefined;
+  return `${path} was changed since pawl wrote it, by hand or by a fault of the disk, so the records may not fit it. Restore it; settings that may change are given as flags with --resume. If the change is meant, remove the line "checksum".`;
 }
 
 /** Reads and checks a manifest. */

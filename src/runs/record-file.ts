@@ -1,37 +1,37 @@
 /**
- * Append-only compressed records: gzip-compressed JSON lines that survive truncation anywhere.
+ * Append-only compressed records: gzip-compressed JSON lines that survive truncation and damage
+ * anywhere.
  *
- * Each append writes one whole gzip member with one or more lines. A member's header carries its
- * own length in gzip's "extra field" (RFC 1952, 2.3.1.1), so a reader can walk from member to
- * member and tell an incomplete one from a complete one without unpacking what came before. `zcat`
- * reads the file as it is.
+ * Each append writes one whole gzip member with one or more lines (record-member.ts), so a reader
+ * can tell whole ones from others and find the next one after damage (record-walk.ts). Only the end
+ * of a file that was being written is ever cut off; what is damaged elsewhere is skipped, and kept
+ * in a file beside it when the file is written to again. `zcat` reads the file as it is.
  */
 import {
   closeSync,
+  existsSync,
   fdatasyncSync,
   fstatSync,
+  fsyncSync,
   ftruncateSync,
   openSync,
   readSync,
+  renameSync,
   writeSync,
 } from "node:fs";
-import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
-import { explainIo, RunError } from "./run-error.js";
+import { explainIo } from "../io-error.js";
+import { packMember } from "./record-member.js";
+import { type Stretch, walkRecords } from "./record-walk.js";
+import { RunError } from "./run-error.js";
 
-const HEADER_BYTES = 20;
-const TRAILER_BYTES = 8;
-/** Recording must not slow down training: level 3 is twice as fast as the default 6. */
-const COMPRESSION_LEVEL = 3;
-/** Longer than any member we write: a larger length is garbage, not an incomplete record. */
-const MAX_MEMBER_BYTES = 2 ** 30;
 /** A power cut may lose this much; a killed process loses nothing that was appended. */
 const SYNC_EVERY_MS = 1_000;
 
 /** Something unreadable in a record file; the records around it are still read. */
 export interface RecordProblem {
   readonly path: string;
-  /** `torn`: the last append was cut off. `damaged`: bytes were changed. */
-  readonly kind: "torn" | "damaged";
+  /** `torn`: the last append was cut off. `damaged`: bytes were changed. `mended`: nothing is lost. */
+  readonly kind: "torn" | "damaged" | "mended";
   readonly offset: number;
   readonly message: string;
 }
@@ -43,25 +43,32 @@ export interface RecordWriter {
   close(): void;
 }
 
-/** Opens a record file for appending; an incomplete last append is cut off and reported. */
+/**
+ * Opens a record file for appending. An incomplete last append is cut off, and so is everything
+ * from the first append whose records are not to be kept. Damaged stretches before that are moved
+ * into files beside it. All of it is reported.
+ */
 export function openRecordWriter(
   path: string,
   onProblem: (problem: RecordProblem) => void,
+  keep: (record: unknown) => boolean = () => true,
 ): RecordWriter {
-  const file = openForAppend(path);
-  let end = 0;
-  for (const member of members(file, path, onProblem)) end = member.offset + member.bytes.length;
-  // Whatever follows the last complete member is the incomplete append that was just reported.
-  if (fstatSync(file).size > end) ftruncateSync(file, end);
+  let file = openForAppend(path);
+  const { end: kept, bad } = surveyed(file, path, onProblem, keep);
+  let end = kept;
+  if (bad.length > 0) {
+    end = rewrite(file, path, bad, kept, onProblem);
+    closeSync(file);
+    file = openForAppend(path);
+  } else if (fstatSync(file).size > end) ftruncateSync(file, end);
   let lastSync = Date.now();
   return {
     append(records) {
       if (records.length === 0) return;
-      const member = pack(records.map((record) => `${JSON.stringify(record)}\n`).join(""));
+      requirePresent(file, path);
+      const member = packMember(records.map((record) => `${JSON.stringify(record)}\n`).join(""));
       try {
-        for (let done = 0; done < member.length; ) {
-          done += writeSync(file, member, done, member.length - done, end + done);
-        }
+        writeAll(file, member, end);
       } catch (error) {
         ftruncateSync(file, end);
         throw new RunError(
@@ -76,10 +83,22 @@ export function openRecordWriter(
       }
     },
     close() {
-      fdatasyncSync(file);
-      closeSync(file);
+      try {
+        fdatasyncSync(file);
+        requirePresent(file, path);
+      } finally {
+        closeSync(file);
+      }
     },
   };
+}
+
+/** A deleted file can still be written to, but nobody will ever read it. */
+function requirePresent(file: number, path: string): void {
+  if (fstatSync(file).nlink === 0 || !existsSync(path))
+    throw new RunError(
+      `${path} was deleted while it was being written: nothing is recorded any more. Start again in another folder.`,
+    );
 }
 
 function openForAppend(path: string): number {
@@ -92,23 +111,102 @@ function openForAppend(path: string): number {
   }
 }
 
-/** Truncates a record file before the first append that holds a record that is not to be kept. */
-export function cutRecords(path: string, keep: (record: unknown) => boolean): void {
-  const file = openForAppend(path);
-  try {
-    let end = 0;
-    for (const { offset, bytes } of members(file, path, () => undefined)) {
-      const lines = unpack(bytes)?.split("\n").filter(Boolean) ?? [];
-      if (!lines.every((line) => keep(JSON.parse(line)))) break;
-      end = offset + bytes.length;
+function writeAll(file: number, bytes: Buffer, at: number): void {
+  for (let done = 0; done < bytes.length; )
+    done += writeSync(file, bytes, done, bytes.length - done, at + done);
+}
+
+/** Where the part to keep ends, and what in it cannot stay as it is. */
+function surveyed(
+  file: number,
+  path: string,
+  onProblem: (problem: RecordProblem) => void,
+  keep: (record: unknown) => boolean,
+): { readonly end: number; readonly bad: readonly Stretch[] } {
+  const bad: Stretch[] = [];
+  let end = 0;
+  for (const stretch of walkRecords(file, path)) {
+    if (stretch.state === "torn") {
+      onProblem(problemOf(path, stretch));
+      break;
     }
-    ftruncateSync(file, end);
+    if ("text" in stretch) {
+      const verdicts = linesOf(path, stretch).map(keep);
+      if (verdicts.includes(false)) {
+        // An append is an update's: a border inside it means that updates are counted wrongly.
+        if (verdicts.includes(true))
+          throw new RunError(
+            `${path}: the settings in manifest.json do not fit these records: the ones to keep end in the middle of an update, at byte ${stretch.offset}. Nothing was changed. Restore the manifest as it was.`,
+          );
+        break;
+      }
+    }
+    if (stretch.state !== "whole") bad.push(stretch);
+    end = stretch.end;
+  }
+  return { end, bad };
+}
+
+/** Writes the file anew without its bad stretches, which are kept in files beside it. */
+function rewrite(
+  file: number,
+  path: string,
+  bad: readonly Stretch[],
+  end: number,
+  onProblem: (problem: RecordProblem) => void,
+): number {
+  const draft = `${path}.mending`;
+  const into = openSync(draft, "w");
+  let written = 0;
+  const add = (bytes: Buffer): void => {
+    writeAll(into, bytes, written);
+    written += bytes.length;
+  };
+  try {
+    let from = 0;
+    for (const stretch of bad) {
+      copy(file, from, stretch.offset, add);
+      from = stretch.end;
+      if (stretch.state === "mended") {
+        onProblem(problemOf(path, stretch));
+        add(stretch.member);
+        continue;
+      }
+      const aside = `${path}.damaged-${stretch.offset}`;
+      const kept = openSync(aside, "w");
+      let at = 0;
+      copy(file, stretch.offset, stretch.end, (bytes) => {
+        writeAll(kept, bytes, at);
+        at += bytes.length;
+      });
+      fsyncSync(kept);
+      closeSync(kept);
+      onProblem(problemOf(path, stretch, `moved to ${aside}`));
+    }
+    copy(file, from, end, add);
+    fsyncSync(into);
+  } catch (error) {
+    throw new RunError(`could not mend ${explainIo(error, path)}. It was left as it was.`, {
+      cause: error,
+    });
   } finally {
-    closeSync(file);
+    closeSync(into);
+  }
+  renameSync(draft, path);
+  return written;
+}
+
+function copy(file: number, from: number, to: number, into: (bytes: Buffer) => void): void {
+  const buffer = Buffer.alloc(2 ** 20);
+  for (let at = from; at < to; ) {
+    const read = readSync(file, buffer, 0, Math.min(buffer.length, to - at), at);
+    if (read === 0) return;
+    into(buffer.subarray(0, read));
+    at += read;
   }
 }
 
-/** Reads every complete record, oldest first, and reports what could not be read. */
+/** Reads every whole record, oldest first, and reports what could not be read. */
 export function* readRecords(
   path: string,
   onProblem: (problem: RecordProblem) => void,
@@ -120,92 +218,40 @@ export function* readRecords(
     throw new RunError(`could not read ${explainIo(error, path)}`, { cause: error });
   }
   try {
-    for (const { offset, bytes } of members(file, path, onProblem)) {
-      const text = unpack(bytes);
-      if (text === undefined) {
-        onProblem({
-          path,
-          kind: "damaged",
-          offset,
-          message: `${path}: the record at byte ${offset} is damaged (checksum mismatch); left out`,
-        });
-        continue;
-      }
-      for (const line of text.split("\n")) if (line !== "") yield JSON.parse(line);
+    for (const stretch of walkRecords(file, path)) {
+      if (stretch.state !== "whole") onProblem(problemOf(path, stretch));
+      if ("text" in stretch) yield* linesOf(path, stretch);
     }
   } finally {
     closeSync(file);
   }
 }
 
-/** The complete members of a file, in order; stops at the first incomplete one and reports it. */
-function* members(
-  file: number,
-  path: string,
-  onProblem: (problem: RecordProblem) => void,
-): Generator<{ offset: number; bytes: Buffer }> {
-  const size = fstatSync(file).size;
-  const header = Buffer.alloc(HEADER_BYTES);
-  for (let offset = 0; offset < size; ) {
-    const length =
-      readSync(file, header, 0, HEADER_BYTES, offset) === HEADER_BYTES ? memberLength(header) : 0;
-    if (length === undefined) {
-      throw new RunError(
-        `${path}: expected a record of this project at byte ${offset}, found other bytes. ` +
-          "The file was written by something else or damaged; everything before that byte is intact.",
-      );
-    }
-    if (length === 0 || offset + length > size) {
-      onProblem({
-        path,
-        kind: "torn",
-        offset,
-        message: `${path}: the last record was cut off at byte ${offset} (${size - offset} bytes); left out`,
-      });
-      return;
-    }
-    const bytes = Buffer.alloc(length);
-    readSync(file, bytes, 0, length, offset);
-    yield { offset, bytes };
-    offset += length;
-  }
-}
-
-/** The member's length from its header, or undefined if this is not one of our headers. */
-function memberLength(header: Buffer): number | undefined {
-  const ours = header.readUInt32BE(0) === 0x1f8b0804 && header.toString("latin1", 12, 14) === "PW";
-  const length = header.readUInt32LE(16);
-  return ours && length > HEADER_BYTES + TRAILER_BYTES && length < MAX_MEMBER_BYTES
-    ? length
-    : undefined;
-}
-
-function pack(text: string): Buffer {
-  const content = Buffer.from(text);
-  const body = deflateRawSync(content, { level: COMPRESSION_LEVEL });
-  const header = Buffer.alloc(HEADER_BYTES);
-  header.writeUInt32BE(0x1f8b0804, 0); // gzip, deflate, with an extra field
-  header.writeUInt8(255, 9); // made by no particular operating system
-  header.writeUInt16LE(8, 10); // length of the extra field
-  header.write("PW", 12, "latin1");
-  header.writeUInt16LE(4, 14);
-  header.writeUInt32LE(HEADER_BYTES + body.length + TRAILER_BYTES, 16);
-  const trailer = Buffer.alloc(TRAILER_BYTES);
-  trailer.writeUInt32LE(crc32(content), 0);
-  trailer.writeUInt32LE(content.length % 2 ** 32, 4);
-  return Buffer.concat([header, body, trailer]);
-}
-
-/** The member's text, or undefined if it does not match its checksum. */
-function unpack(member: Buffer): string | undefined {
-  const body = member.subarray(HEADER_BYTES, member.length - TRAILER_BYTES);
-  let content: Buffer;
+function linesOf(path: string, { offset, text }: Extract<Stretch, { text: string }>): unknown[] {
   try {
-    content = inflateRawSync(body);
-  } catch {
-    return undefined;
+    return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
+  } catch (error) {
+    throw new RunError(
+      `${path}: the record at byte ${offset} is not JSON, though its checksum is right: another program wrote it`,
+      { cause: error },
+    );
   }
-  return crc32(content) === member.readUInt32LE(member.length - TRAILER_BYTES)
-    ? content.toString("utf8")
-    : undefined;
+}
+
+function problemOf(
+  path: string,
+  { state, offset, end }: Stretch,
+  done = "left out",
+): RecordProblem {
+  const size = `${(end - offset).toLocaleString("en-GB")} bytes`;
+  if (state === "mended") {
+    const message = `${path}: the header of the record at byte ${offset} is damaged; its content is whole and was read`;
+    return { path, kind: "mended", offset, message };
+  }
+  if (state === "torn") {
+    const message = `${path}: the last record was cut off at byte ${offset} (${size}); left out`;
+    return { path, kind: "torn", offset, message };
+  }
+  const message = `${path}: the records from byte ${offset} on (${size}) are damaged (checksum mismatch); ${done}`;
+  return { path, kind: "damaged", offset, message };
 }

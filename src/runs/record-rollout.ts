@@ -52,6 +52,8 @@ export async function recordRollout(
   } catch (error) {
     finishFailed(run, error, { ...options, summary: summary() });
     throw error;
+  } finally {
+    await options.environment.close?.();
   }
   run.finish("done", { summary: summary() });
   return tally;

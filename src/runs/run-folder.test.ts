@@ -64,3 +64,19 @@ describe("a resumed run", () => {
     expect(openRun(run.folder, fail).active).toBe(false);
   });
 });
+
+describe("a folder with a run that failed", () => {
+  it("is used again if nothing was recorded, and left alone otherwise", () => {
+    finishFailed(start("again"), new Error("no server"), {});
+    const second = start("again");
+    second.recordMetrics({ update: 0 });
+    finishFailed(second, new Error("later"), {});
+    expect(() => start("again")).toThrow(/already holds a run/);
+    start("ended").finish("done");
+    expect(() => start("ended")).toThrow(/already holds a run/);
+    const weights = start("weights");
+    mkdirSync(join(weights.folder, "reference"));
+    finishFailed(weights, new Error("later"), {});
+    expect(() => start("weights")).toThrow(/already holds a run/);
+  });
+});

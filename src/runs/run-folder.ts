@@ -3,18 +3,23 @@
  *
  *   manifest.json      what created it, resolved configuration, versions, seeds, how it ended
  *   episodes.jsonl.gz  every finished episode, append-only
- *   metrics.jsonl      named numbers over time
+ *   metrics.jsonl      named numbers over time; metrics.crc32 has the checksum of each line
+ *   alarms.jsonl       what went wrong, in words; only if something did
  *   tensorboard/       the same numbers for TensorBoard
  *   checkpoints/       weights, optimiser state and training state; complete or absent
  *   lock, lock.1 …     the process that is writing (run-lock.ts)
  */
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { explainIo } from "../io-error.js";
 import { loadedPlugins } from "../loaded-plugins.js";
 import type { Episode } from "../rollout/episode.js";
+import { hasCredentials, withoutSecrets } from "../secrets.js";
 import { packageVersion } from "../version.js";
 import { type EpisodeRecord, packEpisode, unpackEpisode } from "./episode-record.js";
 import {
+  editedManifest,
   hasManifest,
   type Manifest,
   RUN_SCHEMA,
@@ -24,8 +29,8 @@ import {
   writeManifest,
 } from "./manifest.js";
 import { cutMetrics, type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
-import { cutRecords, openRecordWriter, readRecords } from "./record-file.js";
-import { explainIo, RunError } from "./run-error.js";
+import { openRecordWriter, type RecordWriter, readRecords } from "./record-file.js";
+import { RunError } from "./run-error.js";
 import { findLock, type RunLock, takeLock } from "./run-lock.js";
 import { type EventWriter, openEventWriter, stepOf } from "./tensorboard.js";
 
@@ -48,7 +53,7 @@ export interface Run {
   /** Writes how the run ended and releases the folder. */
   finish(
     status: Exclude<RunStatus, "running">,
-    details?: { summary?: MetricsLine; error?: string },
+    details?: { summary?: MetricsLine; error?: string; stoppedBy?: Manifest["stoppedBy"] },
   ): void;
 }
 
@@ -71,12 +76,18 @@ export function defaultRunFolder(kind: string, subject: string, now = new Date()
   return folder;
 }
 
-/** Starts a run in a new or empty folder. */
+/** Starts a run in a new or empty folder, or in that of a run that failed before it recorded anything. */
 export function createRun(run: NewRun, onProblem: (message: string) => void): Run {
   const { folder } = run;
+  if (hasCredentials(JSON.stringify(run.config)))
+    throw new RunError(
+      "a setting holds an address with a user name or password, which would be recorded with the run: leave it out, and put the key into an environment variable",
+    );
   let lock: RunLock;
   try {
     mkdirSync(folder, { recursive: true });
+    if (failedAtStart(folder))
+      for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
     const found = readdirSync(folder);
     if (found.length > 0) {
       throw new RunError(
@@ -101,6 +112,7 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     config: run.config,
     ...(run.start !== undefined && { start: run.start }),
     ...pluginsNow(),
+    cores: availableParallelism(),
     versions: {
       pawl: packageVersion(),
       node: process.version,
@@ -108,17 +120,43 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     },
   };
   try {
-    return writeRun(folder, manifest, openEventWriter(eventsPath(folder)), lock, onProblem);
+    const episodes = openRecordWriter(episodesPath(folder), ({ message }) => onProblem(message));
+    return writeRun(
+      folder,
+      manifest,
+      { episodes, events: openEventWriter(eventsPath(folder)) },
+      lock,
+    );
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
+/** Whether a folder holds a run that ended before it had anything to keep. */
+function failedAtStart(folder: string): boolean {
+  if (!hasManifest(folder) || findLock(folder).owner !== undefined) return false;
+  const { status, resumes } = readManifest(folder);
+  const isEmpty = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
+  return (
+    (status === "failed" || status === "interrupted") &&
+    resumes === undefined &&
+    isEmpty(episodesPath(folder)) &&
+    isEmpty(metricsPath(folder)) &&
+    // Nor weights.
+    readdirSync(folder, { withFileTypes: true }).every(
+      (entry) => !entry.isDirectory() || entry.name === "tensorboard",
+    )
+  );
+}
+
 /** What to keep of a resumed run, and what changes. */
 export interface ResumedRun {
   /** Which records to keep. */
-  readonly keep: { episode(episode: Episode): boolean; metrics(line: MetricsLine): boolean };
+  readonly keep: {
+    episode(episode: Pick<Episode, "group">): boolean;
+    metrics(line: MetricsLine): boolean;
+  };
   /** The number of updates to keep. */
   readonly updates: number;
   /** The settings from now on (default: unchanged). */
@@ -137,11 +175,21 @@ export function resumeRun(
   readManifest(folder);
   const lock = takeLock(folder);
   try {
-    const { finishedAt: _, error: __, summary: ___, ...manifest } = readManifest(folder);
-    cutRecords(episodesPath(folder), (record) =>
-      keep.episode(unpackEpisode(record as EpisodeRecord)),
+    const {
+      finishedAt: _,
+      error: __,
+      summary: ___,
+      stoppedBy: ____,
+      ...manifest
+    } = readManifest(folder);
+    const edited = editedManifest(folder);
+    if (edited !== undefined) throw new RunError(edited);
+    const episodes = openRecordWriter(
+      episodesPath(folder),
+      ({ message }) => onProblem(message),
+      (record) => keep.episode(record as EpisodeRecord),
     );
-    cutMetrics(metricsPath(folder), keep.metrics);
+    cutMetrics(metricsPath(folder), keep.metrics, onProblem);
     const last = readMetrics(metricsPath(folder), onProblem).at(-1);
     const events = openEventWriter(eventsPath(folder), last === undefined ? 0 : stepOf(last) + 1);
     // What an earlier resume changed holds from here at the latest: later updates are repeated.
@@ -154,6 +202,7 @@ export function resumeRun(
       update: updates,
       pawl: packageVersion(),
       changed,
+      cores: availableParallelism(),
       ...pluginsNow(),
     };
     const next: Manifest = {
@@ -163,7 +212,7 @@ export function resumeRun(
       resumes: [...earlier, now],
       status: "running",
     };
-    return writeRun(folder, next, events, lock, onProblem);
+    return writeRun(folder, next, { episodes, events }, lock);
   } catch (error) {
     lock.release();
     throw error;
@@ -181,12 +230,10 @@ function pluginsNow(): Pick<Manifest, "plugins"> {
 function writeRun(
   folder: string,
   manifest: Manifest,
-  events: EventWriter,
+  { episodes, events }: { readonly episodes: RecordWriter; readonly events: EventWriter },
   lock: RunLock,
-  onProblem: (message: string) => void,
 ): Run {
   writeManifest(folder, manifest);
-  const episodes = openRecordWriter(episodesPath(folder), (problem) => onProblem(problem.message));
   const metrics = openMetricsWriter(metricsPath(folder));
   return {
     folder,
@@ -236,7 +283,7 @@ export function finishFailed(
   },
 ): void {
   const aborted = options.signal?.aborted === true;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = withoutSecrets(error instanceof Error ? error.message : String(error));
   try {
     run.finish(aborted ? "interrupted" : "failed", {
       ...(options.summary !== undefined && { summary: options.summary }),
@@ -259,12 +306,21 @@ export function openRun(folder: string, onProblem: (message: string) => void): R
     *episodes() {
       const path = episodesPath(folder);
       if (!existsSync(path)) return;
-      for (const record of readRecords(path, (problem) => onProblem(problem.message))) {
-        yield unpackEpisode(record as EpisodeRecord);
-      }
+      for (const record of readRecords(path, (problem) => onProblem(problem.message)))
+        yield episodeOf(record, path);
     },
     metrics: () => readMetrics(metricsPath(folder), onProblem),
   };
+}
+
+function episodeOf(record: unknown, path: string): Episode {
+  try {
+    return unpackEpisode(record as EpisodeRecord);
+  } catch (error) {
+    throw new RunError(`${path}: a record is not an episode: another program wrote it`, {
+      cause: error,
+    });
+  }
 }
 
 /** The run folders directly inside a folder, oldest first; unreadable ones are reported. */
@@ -283,6 +339,8 @@ export function listRuns(parent: string, onProblem: (message: string) => void): 
   return runs.sort((a, b) => a.manifest.createdAt.localeCompare(b.manifest.createdAt));
 }
 
-const episodesPath = (folder: string): string => join(folder, "episodes.jsonl.gz");
-const metricsPath = (folder: string): string => join(folder, "metrics.jsonl");
+/** The record of a run's episodes. */
+export const episodesPath = (folder: string): string => join(folder, "episodes.jsonl.gz");
+/** The metrics of a run. */
+export const metricsPath = (folder: string): string => join(folder, "metrics.jsonl");
 const eventsPath = (folder: string): string => join(folder, "tensorboard");

@@ -1,9 +1,10 @@
-import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, expect, it } from "vitest";
+import { pathToFileURL } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { ownIdentity } from "../process-alive.js";
 import { findLock, takeLock } from "./run-lock.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-lock-"));
@@ -11,13 +12,16 @@ afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
 const folder = (): string => mkdtempSync(join(parent, "run-"));
 
+/** The compiled module, for other processes. */
+const built = pathToFileURL("dist/src/runs/run-lock.js").href;
+
 /** No process has this id: it is beyond what systems assign. */
 const DEAD = "4194999";
 
 it("is refused while its process lives, and free after release", () => {
   const run = folder();
   const lock = takeLock(run);
-  expect(findLock(run).owner).toBe(process.pid);
+  expect(findLock(run).owner).toBe(`process ${process.pid}`);
   expect(() => takeLock(run)).toThrow(`is being written by process ${process.pid}`);
   lock.release();
   expect(readdirSync(run)).toEqual([]);
@@ -40,23 +44,81 @@ it("is not taken by one who looked before others came and went", () => {
   takeLock(run).release();
   const now = takeLock(run);
   expect(() => takeLock(run, late)).toThrow("is being written by");
-  expect(findLock(run).owner).toBe(process.pid);
+  expect(findLock(run).owner).toBe(`process ${process.pid}`);
   now.release();
+});
+
+describe("a lock that names our own process id", () => {
+  const own = ownIdentity();
+  const before = new Date(Date.now() - 3_600_000);
+
+  function lockOf(content: object | number, touched = new Date()): string {
+    const run = folder();
+    writeFileSync(join(run, "lock"), JSON.stringify(content));
+    utimesSync(join(run, "lock"), touched, touched);
+    return run;
+  }
+
+  it("is free if it is of an older version, or of a process before us", () => {
+    takeLock(lockOf(process.pid)).release();
+    // Without /proc there is no start time, and a process with this id counts as the same.
+    if (own.started === undefined) return;
+    takeLock(lockOf({ ...own, started: "17" })).release();
+    takeLock(lockOf({ ...own, boot: "an-earlier-one" })).release();
+    expect(() => takeLock(lockOf(own))).toThrow(`written by process ${process.pid}`);
+  });
+
+  it("of another container or machine counts while it is touched", () => {
+    const others = [
+      { ...own, host: "elsewhere", boot: own.boot === undefined ? undefined : "another" },
+      ...(own.space === undefined ? [] : [{ ...own, space: "pid:[1]", host: "box" }]),
+    ];
+    for (const other of others) {
+      expect(() => takeLock(lockOf(other))).toThrow(
+        `process ${process.pid} of ${other.host} (another machine or container; last seen`,
+      );
+      takeLock(lockOf(other, before)).release();
+    }
+  });
+
+  const inContainer = (program: string, run: string) =>
+    spawnSync("unshare", ["-rpf", "--mount-proc", process.execPath, "-e", program, run], {
+      encoding: "utf8",
+    });
+  const isPossible = inContainer("", "").status === 0;
+
+  it.skipIf(!isPossible)("is taken in a new container, where all are process 1", () => {
+    const run = folder();
+    const take = `import(${JSON.stringify(built)}).then(({ takeLock }) => {
+      try { takeLock(process.argv[1]); console.log("taken by " + process.pid); }
+      catch (error) { console.log(error.message); }
+      process.kill(process.pid, "SIGKILL");
+      process.exit(9);
+    });`;
+    expect(inContainer(take, run).stdout).toBe("taken by 1\n");
+    // The number of a namespace that has ended may be given to the next one.
+    const lock = join(run, "lock");
+    const first = JSON.parse(readFileSync(lock, "utf8"));
+    writeFileSync(lock, JSON.stringify({ ...first, space: "pid:[1]" }));
+    expect(inContainer(take, run).stdout).toMatch(/written by process 1 of .* last seen/);
+    utimesSync(lock, before, before);
+    expect(inContainer(take, run).stdout).toBe("taken by 1\n");
+    expect(readdirSync(run).sort()).toEqual(["lock", "lock.1"]);
+  });
 });
 
 it("of a dead process goes to one of many processes that want it at once", async () => {
   const run = folder();
   writeFileSync(join(run, "lock"), DEAD);
-  const path = JSON.stringify(fileURLToPath(new URL("run-lock.ts", import.meta.url)));
   const program = `
-    require("jiti").createJiti(${path}).import(${path}).then(({ takeLock }) => {
+    import(${JSON.stringify(built)}).then(({ takeLock }) => {
       process.stdout.write("ready\\n");
       process.stdin.once("data", () => {
         try { takeLock(process.argv[1]); process.stdout.write("taken\\n"); }
         catch (error) { process.stdout.write(error.message.includes("being written") ? "refused\\n" : error.stack); }
       });
     });`;
-  const takers = Array.from({ length: 4 }, () =>
+  const takers = Array.from({ length: 10 }, () =>
     spawn(process.execPath, ["-e", program, run], { stdio: ["pipe", "pipe", "inherit"] }),
   );
   const said = (taker: (typeof takers)[number]) =>
@@ -67,5 +129,5 @@ it("of a dead process goes to one of many processes that want it at once", async
   // All stay alive until all have answered, so that no lock is dead by then.
   const outcome = (await Promise.all(answers)).map((answer) => answer.trim()).sort();
   for (const taker of takers) taker.stdin.end();
-  expect(outcome).toEqual([...new Array<string>(3).fill("refused"), "taken"]);
+  expect(outcome).toEqual([...new Array<string>(9).fill("refused"), "taken"]);
 }, 60_000);

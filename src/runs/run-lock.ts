@@ -6,18 +6,35 @@
  * created only once. So of several processes that see the same dead lock at the same moment, one
  * gets the folder. Removing the dead lock and creating a new one would be two operations, and a
  * late remover could remove the new one.
+ *
+ * A lock names its process such that another one with the same id is not mistaken for it. A process
+ * on another machine or in another container cannot be seen; it counts as alive as long as it
+ * touches its lock.
  */
-import { linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import {
+  linkSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
-import { isAlive } from "../process-alive.js";
+import { isAlive, ownIdentity, type ProcessIdentity, stateOf } from "../process-alive.js";
 import { RunError } from "./run-error.js";
+
+/** How often a process touches its lock, and for how long an untouched one still counts. */
+const TOUCH_MS = 2_000;
+const UNTOUCHED_MS = 60_000;
 
 /** The current lock, as it was found. */
 export interface FoundLock {
   /** Its number; −1 if there is none. */
   readonly number: number;
-  /** The live process that created it; undefined if it is free or its process is dead. */
-  readonly owner: number | undefined;
+  /** The live process that created it, in words; undefined if it is free or its process is dead. */
+  readonly owner: string | undefined;
 }
 
 /** A lock that was taken. */
@@ -46,8 +63,10 @@ export function takeLock(folder: string, found = findLock(folder)): RunLock {
     rmSync(path, { force: true });
     throw takenBy(folder, other);
   }
+  const touching = setInterval(() => touch(path), TOUCH_MS).unref();
   return {
     release() {
+      clearInterval(touching);
       rmSync(path, { force: true });
       for (const old of numbersIn(folder))
         if (old < number) rmSync(join(folder, nameOf(old)), { force: true });
@@ -58,7 +77,7 @@ export function takeLock(folder: string, found = findLock(folder)): RunLock {
 const nameOf = (number: number): string => (number === 0 ? "lock" : `lock.${number}`);
 
 function numbersIn(folder: string): number[] {
-  return readdirSync(folder)
+  return names(folder)
     .flatMap((name) => {
       const parts = /^lock(?:\.(\d+))?$/.exec(name);
       return parts === null ? [] : [Number(parts[1] ?? 0)];
@@ -66,20 +85,39 @@ function numbersIn(folder: string): number[] {
     .sort((a, b) => a - b);
 }
 
+/** A folder that somebody deleted has no locks; whoever records to it says so. */
+function names(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return [];
+    throw error;
+  }
+}
+
+/** A folder that was deleted, or a disk that went away, is noticed by whoever records to it. */
+function touch(path: string): void {
+  const now = new Date();
+  try {
+    utimesSync(path, now, now);
+  } catch {}
+}
+
 /**
- * Creates the file with this process's id; false if it exists. It is never visible without the id.
+ * Creates the file that names this process; false if it exists. It is never visible without the
+ * name.
  */
 function makeOnce(path: string): boolean {
-  const draft = `${path}.${process.pid}.draft`;
-  const pid = String(process.pid);
+  const draft = `${path}.${randomBytes(6).toString("hex")}.draft`;
+  const content = `${JSON.stringify(ownIdentity())}\n`;
   try {
-    writeFileSync(draft, pid);
+    writeFileSync(draft, content);
     try {
       linkSync(draft, path);
     } catch (error) {
       // Some file systems have no hard links.
       if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(codeOf(error))) throw error;
-      writeFileSync(path, pid, { flag: "wx" });
+      writeFileSync(path, content, { flag: "wx" });
     }
     return true;
   } catch (error) {
@@ -92,21 +130,44 @@ function makeOnce(path: string): boolean {
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-/** The process that created a lock, if it is alive. */
-function ownerOf(path: string): number | undefined {
-  let pid: number;
+/** The process that created a lock, in words, if it is alive or may be. */
+function ownerOf(path: string): string | undefined {
+  let text: string;
+  let touchedAt: number;
   try {
-    pid = Number(readFileSync(path, "utf8"));
+    text = readFileSync(path, "utf8");
+    touchedAt = statSync(path).mtimeMs;
   } catch (error) {
     // Released since it was listed.
     if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
-  if (!Number.isInteger(pid) || pid <= 0) return undefined;
-  return isAlive(pid) ? pid : undefined;
+  const identity = identityIn(text);
+  if (identity === undefined) return undefined;
+  const { pid, host } = identity;
+  // Older versions wrote only the id. Our own is then that of a process before us.
+  if (host === undefined) return pid !== process.pid && isAlive(pid) ? `process ${pid}` : undefined;
+  const state = stateOf({ ...identity, host });
+  if (state !== "unknown") return state === "alive" ? `process ${pid}` : undefined;
+  // Clocks of machines differ: both directions count.
+  const ago = Math.abs(Date.now() - touchedAt);
+  if (ago > UNTOUCHED_MS) return undefined;
+  const seconds = Math.round(ago / 1000);
+  return `process ${pid} of ${host} (another machine or container; last seen ${seconds} s ago, and forgotten after ${UNTOUCHED_MS / 1000} s)`;
 }
 
-function takenBy(folder: string, owner: number | undefined): RunError {
-  const who = owner === undefined ? "another process" : `process ${owner}`;
-  return new RunError(`${folder} is being written by ${who}: wait for it, or end it first`);
+function identityIn(
+  text: string,
+): (Partial<ProcessIdentity> & { readonly pid: number }) | undefined {
+  try {
+    const found: unknown = JSON.parse(text);
+    const identity = typeof found === "number" ? { pid: found } : (found as ProcessIdentity | null);
+    return Number.isInteger(identity?.pid) && identity!.pid > 0 ? identity! : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function takenBy(folder: string, owner = "another process"): RunError {
+  return new RunError(`${folder} is being written by ${owner}: wait for it, or end it first`);
 }

@@ -1,6 +1,7 @@
 /** Small files of a run, written atomically, with readable errors. */
 import { writeFileAtomicallySync } from "../atomic-file.js";
-import { explainIo, RunError } from "./run-error.js";
+import { explainIo } from "../io-error.js";
+import { RunError } from "./run-error.js";
 
 /**
  * Writes a text so that a reader, or a crash at any moment, sees either the old content or the new.

@@ -1,8 +1,9 @@
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type RequestListener, request, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { memoryCorpus } from "./corpus.js";
+import type { Retriever } from "./retriever.js";
 import { bm25Retriever } from "./retriever-bm25.js";
 import { httpRetriever } from "./retriever-http.js";
 import { createRetrieverServer } from "./retriever-server.js";
@@ -33,6 +34,7 @@ describe("the server", () => {
   const post = async (body: unknown, path = "/retrieve") => {
     const response = await fetch(url + path, {
       method: "POST",
+      headers: { "content-type": "application/json" },
       body: typeof body === "string" ? body : JSON.stringify(body),
     });
     return [response.status, await response.json()];
@@ -75,9 +77,29 @@ describe("the server", () => {
     [{ queries: ["a"], topk: 1e9 }, 400, /topk/],
     [{ queries: Array(5000).fill("a") }, 400, /queries/],
     [{ queries: ["a".repeat(2 ** 20 + 1)] }, 400, /queries\[0\]/],
-    ["a".repeat(2 ** 24 + 1), 413, /at most 16777216 bytes/],
+    ["a".repeat(2 ** 23 + 1), 413, /at most 8388608 bytes/],
+    [{ queries: Array(4096).fill("a"), topk: 1000 }, 400, /4096000 passages; at most 16384/],
   ])("refuses a request that cannot be meant: %.40j", async (body, status, message) => {
     expect(await post(body)).toEqual([status, { error: expect.stringMatching(message) }]);
+  });
+
+  it("refuses what a web page could send", async () => {
+    const ask = (headers: Record<string, string>) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const body = JSON.stringify({ queries: ["oak"] });
+        request(`${url}/retrieve`, { method: "POST", headers }, (reply) =>
+          resolve(reply.resume().statusCode),
+        )
+          .on("error", reject)
+          .end(body);
+      });
+    const json = { "content-type": "application/json" };
+    expect(await ask({ "content-type": "text/plain" })).toBe(415);
+    expect(await ask({ ...json, origin: "https://evil.example" })).toBe(403);
+    expect(await ask({ ...json, origin: "null" })).toBe(403);
+    expect(await ask({ ...json, host: "rebound.example:8000" })).toBe(403);
+    expect(await ask({ ...json, origin: "http://localhost:3000" })).toBe(200);
+    expect(await ask(json)).toBe(200);
   });
 
   it("answers any body with JSON", async () => {
@@ -166,4 +188,41 @@ describe("the client of a server that misbehaves", () => {
       { passage: { id: "4", contents: "y" }, score: Number.NaN },
     ]);
   });
+});
+
+it("keeps within its memory however many ask at once, and answers again afterwards", async () => {
+  const contents = "x".repeat(10_000);
+  const passages = Array.from({ length: 1000 }, (_, i) => ({
+    id: `${i}`,
+    contents: `oak ${contents}`,
+  }));
+  const found = passages.map((passage) => ({ passage, score: 1 }));
+  const retriever: Retriever = {
+    local: true,
+    name: "large",
+    count: 1000,
+    search: (_, limit) => found.slice(0, limit),
+  };
+  const server = createRetrieverServer({ retriever });
+  const url = await start(server);
+  const ask = (queries: number, topk: number) =>
+    fetch(`${url}/retrieve`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ queries: Array(queries).fill("oak"), topk }),
+    });
+  try {
+    expect((await ask(16, 1000)).status).toBe(400);
+    // Twenty answers of 20 MB each would be 400 MB.
+    const many = await Promise.all(Array.from({ length: 20 }, () => ask(1, 1000)));
+    const statuses = many.map(({ status }) => status);
+    expect(statuses).toContain(200);
+    expect(statuses).toContain(503);
+    expect(new Set(statuses).size).toBe(2);
+    await Promise.all(many.map((reply) => reply.arrayBuffer()));
+    expect((await ask(1, 3)).status).toBe(200);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 });

@@ -10,13 +10,28 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
-import { HttpError, parseJson, readBody, sendJson } from "../http-server.js";
+import {
+  createBudget,
+  HttpError,
+  parseJson,
+  readBody,
+  refuseWebPages,
+  requireJson,
+  sendJson,
+} from "../http-server.js";
 import type { Retriever } from "./retriever.js";
 
-const MOST_BYTES = 2 ** 24;
+const MOST_BYTES = 2 ** 23;
 const MOST_QUERIES = 4096;
 const MOST_QUERY = 2 ** 20;
 const MOST_TOPK = 1000;
+/** Passages that one request may ask for, and the bytes that its answer may have. */
+const MOST_PASSAGES = 2 ** 14;
+const MOST_ANSWER = 2 ** 25;
+/** Bytes of all requests and answers that are in memory at once. */
+const MOST_MEMORY = 2 ** 27;
+/** A client that neither sends nor reads for this long is disconnected. */
+const IDLE_MS = 120_000;
 /** A local search never yields, so other clients get a turn after this long. */
 const BREATHE_EVERY_MS = 20;
 
@@ -35,10 +50,11 @@ export interface RetrieverServerOptions {
 
 /** A server that is not listening yet. */
 export function createRetrieverServer(options: RetrieverServerOptions): Server {
+  const budget = createBudget(MOST_MEMORY);
   const server = createServer(
     { requestTimeout: 60_000, headersTimeout: 20_000 },
     (asked, reply) => {
-      answer(asked, reply, options).catch((error: unknown) => {
+      answer(asked, reply, options, budget.lease(reply)).catch((error: unknown) => {
         if (reply.headersSent || reply.destroyed) {
           reply.destroy();
           return;
@@ -46,11 +62,13 @@ export function createRetrieverServer(options: RetrieverServerOptions): Server {
         const status = error instanceof HttpError ? error.status : 500;
         // Do not wait for the rest of a rejected body.
         if (!asked.complete) reply.setHeader("connection", "close");
-        sendJson(reply, status, { error: error instanceof Error ? error.message : String(error) });
+        const message = error instanceof Error ? error.message : String(error);
+        sendJson(reply, status, { error: message }, status === 503 ? { "retry-after": "1" } : {});
       });
     },
   );
   server.maxConnections = 1024;
+  server.timeout = IDLE_MS;
   return server;
 }
 
@@ -58,7 +76,9 @@ async function answer(
   asked: IncomingMessage,
   reply: ServerResponse,
   { retriever, topk: usual = 3 }: RetrieverServerOptions,
+  take: (bytes: number) => void,
 ): Promise<void> {
+  refuseWebPages(asked);
   const path = (asked.url ?? "/").split("?", 1)[0]!.replace(/(.)\/+$/, "$1");
   if (path === "/health" && asked.method === "GET") {
     return sendJson(reply, 200, {
@@ -69,14 +89,30 @@ async function answer(
   }
   if (path !== "/retrieve") throw new HttpError(404, "available: POST /retrieve and GET /health");
   if (asked.method !== "POST") throw new HttpError(405, "/retrieve requires POST");
-  const parsed = request.safeParse(parseJson(await readBody(asked, MOST_BYTES)));
+  requireJson(asked);
+  const parsed = request.safeParse(parseJson(await readBody(asked, MOST_BYTES, take)));
   if (!parsed.success) throw new HttpError(400, z.prettifyError(parsed.error));
   const { queries, topk, return_scores } = parsed.data;
+  const passages = queries.length * (topk ?? usual);
+  if (passages > MOST_PASSAGES)
+    throw new HttpError(
+      400,
+      `${queries.length} queries with topk ${topk ?? usual} ask for ${passages} passages; at most ${MOST_PASSAGES} per request`,
+    );
   const result = [];
+  let size = 0;
   let last = performance.now();
   for (const query of queries) {
     if (reply.destroyed) return;
     const found = await retriever.search(query, topk ?? usual);
+    const bytes = found.reduce((sum, { passage }) => sum + 2 * passage.contents.length + 100, 0);
+    size += bytes;
+    if (size > MOST_ANSWER)
+      throw new HttpError(
+        400,
+        `the answer has more than ${MOST_ANSWER} bytes: send fewer queries at once`,
+      );
+    take(bytes);
     result.push(
       found.map(({ passage, score }) => (return_scores ? { document: passage, score } : passage)),
     );

@@ -115,7 +115,10 @@ describe("answers that are the action itself", () => {
 
   it.each([
     ["<search>who</search><|see|>", "<search>who</search>", true],
+    ["<search> who wrote it </search><|see|>", "<search> who wrote it </search>", true],
+    ["<search>  who wrote it </search><|see|>", "<search>who wrote it</search>", false],
     ["well <search>who</search>", "<search>who</search>", false],
+    ["<search>who</search> well", "<search>who</search>", false],
     ["<search>who</search><answer>me</answer>", "<search>who</search>", false],
     ["who", "who", false],
   ])("search: %j", (response, expected, wellFormed) => {

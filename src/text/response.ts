@@ -75,7 +75,12 @@ function parseTagged(response: string, own: readonly string[] | undefined): Pars
 function parseLine(text: string, own: readonly string[] | undefined): ParsedResponse {
   if (own !== undefined) {
     const parsed = parseTagged(`<think></think>${text}`, own);
-    return { ...parsed, wellFormed: parsed.wellFormed && parsed.action === text.trim() };
+    // Spaces beside the tags, as in `<answer> Lisbon </answer>`, are kept: the history shows the
+    // action with the tokens that were written, so that an episode stays one sequence.
+    const written = text.trim();
+    const bare = written.replace(/^(<\w+>) /, "$1").replace(/ (<\/\w+>)$/, "$1");
+    if (!parsed.wellFormed || parsed.action !== bare) return { ...parsed, wellFormed: false };
+    return { action: written, wellFormed: true };
   }
   const action = firstLine(text);
   return { action, wellFormed: action !== "" && action === oneLine(text) };

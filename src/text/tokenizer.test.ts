@@ -148,6 +148,12 @@ describe("broken files", () => {
     await expect(loadTokenizer(empty)).rejects.toThrow(/this library can build: .*Riddle/);
     await write({ model: { ...model, vocab: {} } });
     await expect(loadTokenizer(empty)).rejects.toThrow(/empty vocabulary/);
+    const digits = join(empty, "tokenizer.json");
+    await writeFile(
+      digits,
+      JSON.stringify({ model }).replace(/("vocab":\{"[^"]+":)\d+/, "$11e999"),
+    );
+    await expect(loadTokenizer(empty)).rejects.toThrow(/whole numbers as token ids, got Infinity/);
     await writeFile(join(empty, "tokenizer.json"), files({}).tokenizer);
     await writeFile(join(empty, "tokenizer_config.json"), '{"eos_token": 7}');
     await expect(loadTokenizer(empty)).rejects.toThrow(/tokenizer_config.json is not as expected/);

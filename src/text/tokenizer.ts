@@ -143,6 +143,7 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const json = parseFile(files.tokenizer, tokenizerSchema, `${where}/${fileNames.tokenizer}`);
   const config = parseFile(files.config ?? "{}", configSchema, `${where}/${fileNames.config}`);
   const added = json.added_tokens ?? [];
+  checkIds(json.model.vocab, `${where}/${fileNames.tokenizer}`);
   const library = build(json, added, config, `${where}/${fileNames.tokenizer}`);
 
   let vocabularySize = 0;
@@ -274,6 +275,16 @@ function parseFile<Schema extends z.ZodType>(
     throw new TokenizerError(`${where} is not as expected:\n${z.prettifyError(result.error)}`);
   }
   return result.data;
+}
+
+/** The library takes what it finds as an id, and fails later. */
+function checkIds(vocabulary: unknown, where: string): void {
+  if (typeof vocabulary !== "object" || vocabulary === null || Array.isArray(vocabulary)) return;
+  for (const [token, id] of Object.entries(vocabulary))
+    if (!Number.isSafeInteger(id) || id < 0)
+      throw new TokenizerError(
+        `${where}: expected whole numbers as token ids, got ${String(id)} for ${JSON.stringify(token)}.`,
+      );
 }
 
 function defaultTemplate(

@@ -19,7 +19,8 @@ export function checkAgentConfig(config: TrainConfig): void {
   checkAgentPrompt(config.prompt);
   const { warmStart, corrections, invalidActionLimit } = config;
   const teacher = "an agent has no teacher to imitate; set it to 0";
-  if (warmStart.episodes > 0) throw new ConfigError(`warmStart.episodes: ${teacher}`);
+  if (warmStart.episodes > 0 && warmStart.data.length === 0)
+    throw new ConfigError(`warmStart.episodes: ${teacher}`);
   if (corrections.episodes > 0) throw new ConfigError(`corrections.episodes: ${teacher}`);
   if (invalidActionLimit !== undefined)
     throw new ConfigError(

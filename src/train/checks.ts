@@ -1,15 +1,20 @@
 /** Configurations that cannot work are refused before the run starts, not after its warm start. */
 import { isAgentEnvironment } from "../agents/agent-environment.js";
+import { checkStopOn } from "../alarms/alarms.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { updateObjective } from "../objectives/objective.js";
+import { checkPace } from "../rollout/pace.js";
 import { promptStyle } from "../text/prompt.js";
 import { checkAgentConfig } from "./agent-checks.js";
 import type { TrainConfig } from "./config.js";
+import { checkContext } from "./context-limit.js";
 import { checkCorrections } from "./corrections.js";
 import { checkCritic } from "./critic.js";
 import { evaluationTasks } from "./evaluate.js";
 import { checkGradientCap } from "./gradient-cap.js";
 import { checkGradientLength } from "./gradient-length.js";
+import { checkStaleness } from "./staleness.js";
+import { checkWarmStart } from "./transcript-samples.js";
 
 /**
  * Throws if a configuration asks for tasks that do not exist, or gradients that cannot be computed.
@@ -18,7 +23,14 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   if (isAgentEnvironment(environment)) checkAgentConfig(config);
   // The settings of prompts are checked when a style is made of them.
   promptStyle(environment.prompt, config.prompt);
+  checkContext(config);
+  checkPace(config.rollout);
+  checkStaleness(config);
+  checkWarmStart(config);
   checkGradientCap(config);
+  checkStopOn(config, {
+    ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),
+  });
   checkCorrections(config.corrections, environment);
   checkCritic(config);
   // A plugin's loss may be no expression: say so now.

@@ -1,11 +1,15 @@
 /** The configuration of training. */
 import { z } from "zod";
 import { advantageOptions } from "../advantages/advantages.js";
+import { stopOnOption } from "../alarms/alarms.js";
+import { alarmOptions } from "../alarms/options.js";
 import type { EnvKind } from "../envs/env.js";
 import { envConfig } from "../envs/open.js";
 import { objectiveOptions } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
+import { paceOptions } from "../rollout/pace.js";
 import { promptOptions } from "../text/prompt.js";
+import { trackOptions } from "../trackers/options.js";
 import { correctionOptions } from "./corrections.js";
 import { criticOptions } from "./critic.js";
 import { engineOptions } from "./engines.js";
@@ -25,7 +29,7 @@ export const modelOptions = z
       .describe(
         "tiny, small or base: from scratch; served: the engine server's model; otherwise a run, a model folder, a .gguf file, or a hub id (OWNER/NAME or OWNER/NAME@REVISION)",
       ),
-    maxContext: count.default(512).describe("context length of a model from scratch, in tokens"),
+    maxContext: count.default(2048).describe("context length of a model from scratch, in tokens"),
   })
   .prefault({});
 
@@ -58,6 +62,12 @@ const warmStartOptions = z
       .array(z.string())
       .default([])
       .describe("imitate the episodes of these recorded runs instead of new ones"),
+    data: z
+      .array(z.string())
+      .default([])
+      .describe(
+        "imitate the conversations of these files instead: chat messages as JSON Lines, or verifiers' traces.jsonl",
+      ),
     sft: sftOptions,
   })
   .prefault({});
@@ -107,6 +117,15 @@ export function trainConfig(kind: EnvKind) {
       .gt(0)
       .default(1)
       .describe("sampling temperature of training; log-probabilities are computed at it too"),
+    rollout: paceOptions,
+    overlap: z
+      .int()
+      .min(0)
+      .max(1)
+      .default(0)
+      .describe(
+        "1: play the next update while this one is learnt, with the weights before it; importance-corrected",
+      ),
     minibatch: count.default(256).describe("mini-batch size in steps"),
     corrections: correctionOptions,
     advantage: advantageOptions,
@@ -123,7 +142,15 @@ export function trainConfig(kind: EnvKind) {
       .describe(
         "stop if mismatch.mean exceeds this (default: 0.001 in float32, 0.1 in 16 bits or with a sampling server)",
       ),
+    track: trackOptions,
+    alarms: alarmOptions,
+    stopOn: stopOnOption,
     checkpointEvery: count.default(1).describe("save a checkpoint every this many updates"),
+    keep: count
+      .default(2)
+      .describe(
+        "newest checkpoints to keep; the best by evaluation is kept too (on a server: with engine.copy)",
+      ),
     seed: z.int().min(0).default(0).describe("random seed for weights, tasks and sampling"),
   });
 }

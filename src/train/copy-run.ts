@@ -2,8 +2,9 @@
 import { cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { explainIo } from "../io-error.js";
 import { readManifest, writeManifest } from "../runs/manifest.js";
-import { explainIo, RunError } from "../runs/run-error.js";
+import { RunError } from "../runs/run-error.js";
 import { findLock } from "../runs/run-lock.js";
 
 /** Copies a run that no process is writing to into a new or empty folder. */
@@ -12,7 +13,7 @@ export function copyRun(from: string, to: string): void {
   const { owner } = findLock(from);
   if (owner !== undefined)
     throw new RunError(
-      `${from} is being written by process ${owner}: wait for it to finish, or stop it first`,
+      `${from} is being written by ${owner}: wait for it to finish, or stop it first`,
     );
   if (existsSync(to) && readdirSync(to).length > 0)
     throw new RunError(`${to} is not empty: a copy of ${from} needs a folder of its own`);

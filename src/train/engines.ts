@@ -107,6 +107,7 @@ export interface EngineNeeds {
   readonly entropies: boolean;
   readonly discardGradients: boolean;
   readonly temperatures: boolean;
+  readonly actor: boolean;
 }
 
 /** Rejects, before a run starts, what the engine cannot do. */
@@ -116,6 +117,7 @@ export function refuseMissing(needs: Partial<EngineNeeds>, capabilities: Capabil
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
     discardGradients:
       "it cannot measure gradients: set gradients.every to 0, and leave paw.gradientLength out",
+    actor: "it keeps no weights to act with while it learns: set overlap to 0",
     temperatures: "it computes log-probabilities at temperature 1 only: set temperature to 1",
   };
   const missing = (Object.keys(remedies) as (keyof EngineNeeds)[]).filter(

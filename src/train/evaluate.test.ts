@@ -2,8 +2,9 @@ import { expect, it } from "vitest";
 import { housePrompt } from "../envs/household/prompt.js";
 import { openEnvironment } from "../envs/open.js";
 import { expertPolicy } from "../rollout/policies/expert.js";
+import { successInterval } from "../success-interval.js";
 import { promptStyle } from "../text/prompt.js";
-import { evaluate, successInterval } from "./evaluate.js";
+import { evaluate } from "./evaluate.js";
 
 const environment = openEnvironment({ name: "household" });
 const base = {

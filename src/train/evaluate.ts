@@ -4,10 +4,11 @@ import { EnvError, type Environment, type Task } from "../envs/env.js";
 import type { Episode } from "../rollout/episode.js";
 import type { Policy } from "../rollout/policy.js";
 import { play } from "../rollout/rollout.js";
-import { type Counts, createTally, type Tally } from "../rollout/tally.js";
+import { createTally, type Tally } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
+import { countingEpisodes, type OnActivity } from "./activity.js";
 import type { TrainConfig } from "./config.js";
 import { evaluationMetrics } from "./metrics.js";
 import { modelPolicy } from "./model-policy.js";
@@ -54,6 +55,7 @@ export interface EvaluatedModel {
 /** How to stop the evaluation of several splits, and a callback for what was played. */
 export interface SplitsOptions {
   readonly signal?: AbortSignal;
+  readonly onActivity?: OnActivity | undefined;
   readonly onSplit?: (split: string, episodes: readonly Episode[]) => void;
 }
 
@@ -64,7 +66,7 @@ export async function evaluateSplits(
   model: EvaluatedModel,
   config: Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit">,
   seed: number,
-  { signal, onSplit }: SplitsOptions = {},
+  { signal, onActivity, onSplit }: SplitsOptions = {},
 ): Promise<MetricsLine> {
   const { every, splits, tasks, temperature } = config.evaluation;
   if (every === 0) return {};
@@ -72,6 +74,12 @@ export async function evaluateSplits(
   const { environment, style } = model;
   const policy = modelPolicy({ ...model, sampling: { maxTokens, temperature } });
   const lines: MetricsLine[] = [];
+  const all = splits.map((split) => evaluationTasks(environment, split, tasks).length);
+  const { onEpisode } = countingEpisodes(
+    "evaluating",
+    all.reduce((total, some) => total + some, 0),
+    onActivity,
+  );
   for (const split of splits) {
     const played: Episode[] = [];
     const tally = await evaluate({
@@ -83,7 +91,10 @@ export async function evaluateSplits(
       seed,
       ...(stepLimit !== undefined && { stepLimit }),
       ...(signal !== undefined && { signal }),
-      onEpisode: (episode) => void played.push(episode),
+      onEpisode(episode) {
+        played.push(episode);
+        onEpisode?.();
+      },
     });
     onSplit?.(split, played);
     lines.push(evaluationMetrics(split, tally));
@@ -107,19 +118,4 @@ export function evaluationTasks(
     );
   }
   return tasks;
-}
-
-/** The success rate with its 95 % interval (Wilson 1927), which is also valid at 0 and 1. */
-export function successInterval({
-  successes,
-  episodes,
-}: Pick<Counts, "successes" | "episodes">): readonly [low: number, high: number] {
-  if (episodes === 0) return [0, 1];
-  const z = 1.959964;
-  const share = successes / episodes;
-  const middle = (share + z ** 2 / (2 * episodes)) / (1 + z ** 2 / episodes);
-  const reach =
-    (z * Math.sqrt((share * (1 - share)) / episodes + z ** 2 / (4 * episodes ** 2))) /
-    (1 + z ** 2 / episodes);
-  return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
 }

@@ -6,6 +6,7 @@ import { ConfigError } from "../config/config-error.js";
 import { openCheckpoint, writeCheckpoint } from "../engine/weights/checkpoint.js";
 import { weightFiles } from "../engine/weights/shards.js";
 import { VALUE_HEAD } from "../engine/weights/tensor-names.js";
+import { requireSeals } from "../runs/checksums.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { type EngineChoice, engineFor } from "./engine-choice.js";
 import type { EngineOptions } from "./engine-kind.js";
@@ -20,6 +21,7 @@ export async function exportModel(
 ): Promise<void> {
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new ConfigError(`--out: ${folder} is not empty; name a new folder`);
+  requireSeals(model.weights, "Restore it, or name another model.");
   const tokenizer = await loadTokenizer(model.tokenizer);
   if (weightFiles(model.weights).length > 0 && engine.address === undefined)
     await exportHere(model.weights, folder);

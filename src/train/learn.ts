@@ -30,6 +30,13 @@ export interface LearnOptions {
    * Learn nothing if sampling and learning differ by more than this on average (default: no limit).
    */
   readonly mismatchLimit?: number;
+  /**
+   * Weights of an earlier update may have sampled the actions: how far their log-probabilities are
+   * from those of the weights that learn says how far the policy has moved, and is no mismatch.
+   */
+  readonly stale?: boolean;
+  /** Called after every mini-batch with the tokens learnt so far, and all of the update's. */
+  readonly onBatch?: (tokens: number, all: number) => void;
 }
 
 /** What was learnt from an update, as means over its tokens and mini-batches. */
@@ -55,7 +62,12 @@ export async function learn(
   let gradNorm = 0;
   const imitation: number[] = [];
   let rate = 0;
-  let mismatch = samplerMismatch(update.sequences);
+  const drawn = samplerMismatch(update.sequences);
+  let mismatch = options.stale === true ? undefined : drawn;
+  const lengthOf = (batch: (typeof batches)[number]): number =>
+    batch.reduce((total, { ids }) => total + ids.length, 0);
+  const allTokens = batches.reduce((total, batch) => total + lengthOf(batch), 0);
+  options.onBatch?.(0, allTokens);
   for (const [index, batch] of batches.entries()) {
     const pass = await engine.forwardBackward(batch, options.objective);
     add(sums, pass);
@@ -73,7 +85,8 @@ export async function learn(
     rate = learningRate(options.optimizer, step, options.stepsInAll);
     const result = await engine.optimStep({ ...options.optimizer, learningRate: rate });
     gradNorm += result.gradNorm / batches.length;
-    tokens += batch.reduce((total, { ids }) => total + ids.length, 0);
+    tokens += lengthOf(batch);
+    options.onBatch?.(tokens, allTokens);
   }
   // Each mini-batch's loss is an unbiased estimate of the update's, so the update's is their mean.
   const metrics = meanMetrics(sums);
@@ -84,6 +97,7 @@ export async function learn(
     metrics: {
       ...metrics,
       ...mismatch,
+      ...(options.stale === true && { "policy.drift": drawn?.["mismatch.mean"] ?? 0 }),
       gradNorm,
       // From the last optimiser step.
       learningRate: rate,

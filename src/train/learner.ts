@@ -39,6 +39,8 @@ export interface LearnerContext {
   readonly style: PromptStyle;
   /** Whether another program sampled the actions; default: what the engine reports. */
   readonly sampler?: boolean;
+  /** Whether weights of an earlier update may have sampled the actions. */
+  readonly stale?: boolean;
 }
 
 /** How to learn. */
@@ -70,6 +72,7 @@ export interface UpdatePlace {
   readonly stepsInAll: number;
   readonly seed: number;
   readonly corrections?: Corrections | undefined;
+  readonly onBatch?: (tokens: number, all: number) => void;
 }
 
 /** What policy and critic learnt. */
@@ -96,11 +99,13 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
   const { objective, paw, minibatch, optimizer } = options;
   const { aggregation } = objective;
   const values = usesCritic(options.advantage);
-  const { sampler = engine.capabilities.otherSampler === true } = context;
-  const terms = { critic: values && critic === undefined, sampler };
+  const { sampler = engine.capabilities.otherSampler === true, stale = false } = context;
+  // Either way the actions come from other probabilities than those that learn.
+  const corrected = sampler || stale;
+  const terms = { critic: values && critic === undefined, sampler: corrected };
   const loss = updateObjective(objective, paw, terms);
   const wanted = {
-    old: sampler,
+    old: corrected,
     reference: objective.kl > 0,
     entropies: paw.loss !== "off" && paw.entropy === "full",
     values,
@@ -147,6 +152,7 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
         objective: loss,
         optimizer,
         ...(corrections !== undefined && { corrections }),
+        stale,
         mismatchLimit: mismatchLimit(engine.capabilities, options.mismatchLimit),
       });
       return { learnt, critic: await critic?.learn(update, how) };

@@ -6,27 +6,39 @@
  * its checkpoint, and repeats the rest. However a run ends, its engines are disposed of and its
  * folder says how it ended.
  */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { SettingsTree } from "../config/settings-tree.js";
 import type { Engine } from "../engine/engine.js";
+import { POINTER_FILE } from "../engine/remote/checkpoints.js";
+import { OPTIMIZER_FILE } from "../engine/weights/checkpoint.js";
+import { isDiskFull } from "../io-error.js";
 import type { ModelOrigin } from "../models/model-origin.js";
 import { mixSeed } from "../random.js";
 import type { Episode, Group } from "../rollout/episode.js";
+import { cutAlarms } from "../runs/alarms-file.js";
 import {
   type Checkpoint,
   type CheckpointState,
   latestCheckpoint,
+  requireWhole,
   saveCheckpoint,
 } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
+import { RunError } from "../runs/run-error.js";
 import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder.js";
+import { type LiveTracking, trackLive } from "../trackers/live.js";
+import type { TrackOptions } from "../trackers/options.js";
+import type { OnActivity } from "./activity.js";
 import type { TrainConfig } from "./config.js";
+import { watchContext } from "./context-limit.js";
 import { type EvaluatedModel, evaluateSplits } from "./evaluate.js";
 import { describeLeftOut } from "./left-out.js";
 import { olderNamesNotice } from "./recorded-config.js";
-import { refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
+import { coresNotice, refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
 import { REFERENCE } from "./saved-model.js";
 import type { OptimizerOptions } from "./schedule.js";
+import { createWatch, type SeenAlarm, StoppedByAlarm, type WatchOptions } from "./watch.js";
 
 /** Where to train, and callbacks. */
 export interface RunOptions {
@@ -38,6 +50,8 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onProblem?: (message: string) => void;
   readonly onMetrics?: (line: MetricsLine) => void;
+  readonly onAlarm?: (alarm: SeenAlarm) => void;
+  readonly onActivity?: OnActivity;
 }
 
 /** Settings that every kind of training has. */
@@ -66,9 +80,23 @@ export interface RunKind<C extends RunConfig> {
 const NOTHING_DONE: CheckpointState = { updates: 0, optimizerSteps: 0 };
 const ignore = (): void => undefined;
 
-/** The checkpoint to resume from, if a run is resumed and has one. */
+/** The checkpoint to resume from, if a run is resumed and has one; a damaged one is refused. */
 export function resumedCheckpoint({ folder, resume }: RunOptions): Checkpoint | undefined {
-  return resume === true ? latestCheckpoint(folder) : undefined;
+  const checkpoint = resume === true ? latestCheckpoint(folder) : undefined;
+  if (checkpoint !== undefined) {
+    requireWhole(checkpoint);
+    requireOptimizer(checkpoint);
+  }
+  return checkpoint;
+}
+
+/** Without its optimiser's state a run would go on with other numbers, and without a word. */
+function requireOptimizer({ folder }: Checkpoint): void {
+  const files = [OPTIMIZER_FILE, POINTER_FILE];
+  if (!files.some((file) => existsSync(join(folder, file))))
+    throw new RunError(
+      `${join(folder, OPTIMIZER_FILE)} is missing, and a fresh optimiser would give other numbers. Restore it, or remove ${folder} to resume from the checkpoint before it.`,
+    );
 }
 
 /**
@@ -97,14 +125,19 @@ export function openTrainingRun<C extends RunConfig>(
     steps: kind.stepsInAll(one, state),
   });
   const schedule = { optimizer: config.optimizer, unit: kind.length, step: state.optimizerSteps };
+  const cores = coresNotice(folder, config);
+  if (cores !== undefined) onProblem(cores);
   const notice = scheduleNotice(schedule, lengthOf(recorded), lengthOf(config));
   if (notice !== undefined) onProblem(notice);
+  const drawn = state.updates + (state.ahead ? 1 : 0);
   const keep = {
-    episode: (episode: Episode) => episode.group < state.updates * kind.groupsPerUpdate,
+    episode: (episode: Pick<Episode, "group">) => episode.group < drawn * kind.groupsPerUpdate,
     // Without a checkpoint the line before the first update is repeated too.
     metrics: (line: MetricsLine) => checkpoint !== undefined && line.update! < state.updates,
   };
-  return resumeRun(folder, { keep, updates: state.updates, config, changed }, onProblem);
+  const run = resumeRun(folder, { keep, updates: state.updates, config, changed }, onProblem);
+  cutAlarms(folder, state.updates);
+  return run;
 }
 
 /** The settings of a run's evaluations. */
@@ -121,8 +154,12 @@ export interface RunningRun {
   readonly run: Run;
   /** Disposes of it when the run ends, however it ends. */
   own<T extends { dispose(): Promise<void> }>(opened: T): T;
-  /** Records metrics and reports them. */
+  /** Records metrics and reports them, with the alarms that they raise. */
   report(line: MetricsLine): void;
+  /** Ends the run if an alarm that was just raised is to end it; call it after the checkpoint. */
+  stopIfAlarmed(): void;
+  /** Whether such an alarm was raised, so that a checkpoint is due now. */
+  isStopping(): boolean;
   /**
    * Records the groups of an update, numbered through the whole run, and reports broken episodes.
    */
@@ -131,13 +168,58 @@ export interface RunningRun {
   evaluate(model: EvaluatedModel, config: EvaluatedConfig, index: number): Promise<MetricsLine>;
 }
 
+/** How a run is watched while it goes on. */
+export interface ConductOptions extends RunOptions {
+  /** The command that resumes it. */
+  readonly kind: string;
+  /** Groups of episodes that an update records. */
+  readonly groupsPerUpdate: number;
+  readonly track: TrackOptions;
+  /** Absent: nothing is an alarm. */
+  readonly watch?: WatchOptions;
+}
+
+type Work = (running: RunningRun) => Promise<MetricsLine | undefined>;
+
 /** Runs the work until its end; what the work returns is the run's summary. */
-export async function conductRun(
+export async function conductRun(run: Run, options: ConductOptions, work: Work): Promise<void> {
+  const tracking = trackLive(run.folder, options.track, options);
+  try {
+    await conduct(run, options, tracking, work);
+  } finally {
+    await tracking.end();
+  }
+}
+
+async function conduct(
   run: Run,
-  options: RunOptions,
-  work: (running: RunningRun) => Promise<MetricsLine | undefined>,
+  options: ConductOptions,
+  tracking: LiveTracking,
+  work: Work,
 ): Promise<void> {
+  const watch = createWatch(run, options.watch);
+  let stop: SeenAlarm | undefined;
+  const record = (line: MetricsLine, raised: readonly SeenAlarm[]) => {
+    run.recordMetrics(line);
+    tracking.line(line);
+    for (const alarm of raised) {
+      tracking.alarm(alarm);
+      options.onAlarm?.(alarm);
+    }
+    stop ??= raised.find(({ stops }) => stops);
+  };
+  /** The end by an alarm that an error is, or that it becomes if NaN is to stop the run. */
+  const stoppedBy = (error: unknown): StoppedByAlarm | undefined => {
+    if (error instanceof StoppedByAlarm) return error;
+    const failed = watch.failed(error);
+    if (failed === undefined) return undefined;
+    record(failed.line, [failed.raised]);
+    return failed.raised.stops
+      ? new StoppedByAlarm(failed.raised, run.folder, options.kind)
+      : undefined;
+  };
   const owned: { dispose(): Promise<void> }[] = [];
+  const seeContext = watchContext();
   const tellLeftOut = (where: string, episodes: readonly Episode[]) => {
     const message = describeLeftOut(where, episodes);
     if (message !== undefined) options.onProblem?.(message);
@@ -150,9 +232,14 @@ export async function conductRun(
         owned.push(opened);
         return opened;
       },
-      report(line) {
-        run.recordMetrics(line);
+      report(given) {
+        const { line, raised } = watch.see(given);
+        record(line, raised);
         options.onMetrics?.(line);
+      },
+      isStopping: () => stop !== undefined,
+      stopIfAlarmed() {
+        if (stop !== undefined) throw new StoppedByAlarm(stop, run.folder, options.kind);
       },
       recordEpisodes(where, ...parts) {
         const episodes = parts.flatMap(({ groups, first }) =>
@@ -161,21 +248,42 @@ export async function conductRun(
             .map((episode) => ({ ...episode, group: first + episode.group })),
         );
         run.recordEpisodes(episodes);
+        tracking.episodes(episodes);
         tellLeftOut(where, episodes);
+        const full = seeContext(where, episodes);
+        if (full !== undefined) options.onProblem?.(full);
       },
       evaluate: (model, config, index) =>
         evaluateSplits(model, config, mixSeed(config.seed, "evaluation", index), {
           ...(options.signal !== undefined && { signal: options.signal }),
+          onActivity: options.onActivity,
           onSplit: (split, played) => tellLeftOut(`evaluation on ${split}`, played),
         }),
     });
-  } catch (error) {
-    finishFailed(run, error, options);
-    throw error;
+  } catch (cause) {
+    const ended = stoppedBy(cause);
+    if (ended === undefined) {
+      const error = isDiskFull(cause) ? diskFull(run.folder, cause as Error) : cause;
+      finishFailed(run, error, options);
+      throw error;
+    }
+    const { alarm, update, text } = ended.raised;
+    run.finish("stopped", { stoppedBy: { alarm, update, text } });
+    throw ended;
   } finally {
     for (const opened of owned) await opened.dispose();
   }
   run.finish("done", summary === undefined ? {} : { summary });
+}
+
+/** What was kept when the disk became full, and how to go on. */
+function diskFull(folder: string, cause: Error): RunError {
+  const { updates } = latestCheckpoint(folder)?.state ?? NOTHING_DONE;
+  const kept = updates > 0 ? `Everything up to update ${updates} is kept` : "Its settings are kept";
+  return new RunError(
+    `${cause.message}. ${kept} in ${folder}. When there is room again, --resume ${folder} goes on from there.`,
+    { cause },
+  );
 }
 
 /** Whether something that happens every `every` updates, and at the end, is due now; 0 is never. */
@@ -188,10 +296,12 @@ export async function checkpointRun(
   { folder }: Run,
   state: CheckpointState,
   parts: readonly ({ save(folder: string): Promise<void> } | undefined)[],
+  keep?: number,
 ): Promise<void> {
-  await saveCheckpoint(folder, state, async (into) => {
+  const write = async (into: string): Promise<void> => {
     for (const part of parts) await part?.save(into);
-  });
+  };
+  await saveCheckpoint(folder, state, write, keep);
 }
 
 /**

@@ -1,6 +1,8 @@
 /** The metrics of an update that a run records, by name. */
+import { markNotFinite } from "../alarms/nan.js";
 import { createTally, rates, type Tally } from "../rollout/tally.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
+import { paceMetrics } from "./pace-load.js";
 import type { FinishedUpdate } from "./rl-types.js";
 
 /** Everything the paper plots, and timings. */
@@ -18,19 +20,31 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     "train.invalid": invalid,
     "train.responseTokens": summary.actionTokens / tally.all.steps,
     "train.broken": summary.brokenEpisodes,
+    "train.staleness": meanStaleness(done),
+    "train.equalGroups": done.equalGroups,
     ...byType("train", tally),
     "world.lambda": summary.meanLambda,
     "world.scale": done.gradientCap.scale ?? Number.NaN,
     "world.selectedShare": summary.selectedShare,
     "world.targets": summary.observationTokens,
     "policy.actionEntropy": summary.meanActionEntropy,
-    ...done.learnt?.metrics,
+    ...learntMetrics(done.learnt?.metrics),
     ...done.critic,
     ...done.gradients,
     "train.tokens": done.learnt?.tokens ?? 0,
+    ...paceMetrics(done.pace),
+    "pace.overlapped": done.overlapped ?? Number.NaN,
     ...Object.fromEntries(seconds.map(([phase, time]) => [`seconds.${phase}`, time])),
     "memory.mib": process.resourceUsage().maxRSS / 1024,
   });
+}
+
+/** Updates between the weights that drew the episodes and those that learn; NaN if always none. */
+function meanStaleness({ groups, index }: FinishedUpdate): number {
+  const ages = groups.flatMap(({ episodes }) =>
+    episodes.map(({ weights = Number.NaN }) => index - weights),
+  );
+  return ages.reduce((sum, age) => sum + age, 0) / ages.length;
 }
 
 /** The metrics of an evaluation on one split. */
@@ -53,6 +67,13 @@ function byType(prefix: string, tally: Tally): MetricsLine {
   return Object.fromEntries(
     [...tally.byType].map(([type, counts]) => [`${prefix}.success.${type}`, rates(counts).success]),
   );
+}
+
+/** What was learnt, with a mark for each number that is not finite. */
+export function learntMetrics(metrics: MetricsLine = {}): MetricsLine {
+  // A server that does not report the gradient's norm leaves NaN there.
+  const { gradNorm: _, ...computed } = metrics;
+  return { ...metrics, ...markNotFinite(computed) };
 }
 
 /** JSON has no NaN: what was not measured is left out. */

@@ -1,7 +1,7 @@
 /** The model that is trained as a policy: in a world, or asked by an agent's program. */
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { agentPolicy } from "../agents/agent-policy.js";
-import type { Engine } from "../engine/engine.js";
+import type { ActingEngine } from "../engine/engine.js";
 import type { Environment } from "../envs/env.js";
 import { enginePolicy } from "../rollout/policies/engine.js";
 import type { Policy } from "../rollout/policy.js";
@@ -11,7 +11,7 @@ import type { Tokenizer } from "../text/tokenizer.js";
 /** The model, where it acts, and how it samples. */
 export interface ModelPolicyOptions {
   readonly environment: Environment;
-  readonly engine: Engine;
+  readonly engine: ActingEngine;
   readonly tokenizer: Tokenizer;
   readonly style: PromptStyle;
   readonly sampling: { readonly maxTokens: number; readonly temperature: number };

@@ -12,6 +12,7 @@ import type { Engine } from "../engine/engine.js";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { fetchModel } from "../models/fetch-model.js";
 import type { FetchOptions, ModelOrigin } from "../models/model-origin.js";
+import { requireSeals } from "../runs/checksums.js";
 import { hasManifest } from "../runs/manifest.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "./config.js";
@@ -109,6 +110,9 @@ export interface OpenModel {
 /** Opens a model; the caller disposes of its engine. */
 export async function openModel(what: ModelToOpen): Promise<OpenModel> {
   const { start, seed, valueHead, onNotice } = what;
+  if ("folder" in start)
+    for (const folder of new Set([start.folder, start.tokenizer]))
+      requireSeals(folder, "Restore it, or name another model.");
   what.onPhase?.("tokenizer");
   const read = await tokenizerOf(what);
   what.onPhase?.("model");

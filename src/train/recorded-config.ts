@@ -3,7 +3,12 @@
  * with a message.
  */
 import type { z } from "zod";
-import { olderNames, parseRecorded, type SettingHistory } from "../config/recorded.js";
+import {
+  olderNames,
+  parseRecorded,
+  type SettingHistory,
+  type Unreadable,
+} from "../config/recorded.js";
 import { type SettingsTree, withValueAt } from "../config/settings-tree.js";
 import { findEnvKind } from "../envs/registry.js";
 import { type Manifest, readManifest } from "../runs/manifest.js";
@@ -87,6 +92,13 @@ export function olderNamesNotice(run: string): string | undefined {
 /** The settings of a run of `pawl train`, under their current names. */
 export function trainConfigOf(run: string): TrainConfig {
   return recordedConfig(run, readManifest(run), TRAIN);
+}
+
+/** Settings of `pawl train` that were recorded elsewhere than in a run. */
+export function readTrainConfig(
+  recorded: SettingsTree,
+): { readonly config: TrainConfig } | Unreadable {
+  return parseRecorded(TRAIN.schema(recorded), recorded, TRAIN.history);
 }
 
 /** The settings of a run of `pawl rwml`, under their current names. */

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { advantageOptions, computeAdvantages } from "../advantages/advantages.js";
+import { advantageOptions, computeAdvantages, equalGroups } from "../advantages/advantages.js";
 import { evaluateObjective } from "../objectives/expression-evaluate.js";
 import { objectiveOptions, updateObjective } from "../objectives/objective.js";
 import { pawOptions } from "../objectives/paw-options.js";
@@ -83,7 +83,9 @@ describe("a recount", () => {
           });
           const line = updateMetrics({
             ...{ index: 0, groups, prepared, gradients: undefined, gradientCap: {} },
+            equalGroups: equalGroups(table),
             learnt: undefined,
+            isAhead: false,
             optimizerSteps: 0,
             seconds: { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 },
           });

@@ -73,6 +73,7 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
     ...ofEpisodes(groups),
     ...(rows.length > 0 && { "train.responseTokens": actions / rows.length }),
     ...(options.scale !== undefined && { "world.scale": options.scale }),
+    ...equalShare(options.advantages),
     "world.lambda":
       paw.loss === "off" ? 0 : (options.scale ?? 1) * mean(taught.map((unit) => lambdas[unit]!)),
     "world.selectedShare": selected.rows.size / Math.max(selected.pool, 1),
@@ -92,6 +93,15 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
     }),
     ...policyLoss(rows, options),
   };
+}
+
+/** The share of groups whose advantages are all 0 but for rounding. */
+function equalShare(table: Advantages | undefined): MetricsLine {
+  const groups = (table?.advantages ?? []).map((group) => group.flat(2));
+  const played = groups.filter((numbers) => numbers.length > 0);
+  if (played.length === 0) return {};
+  const largest = played.map((numbers) => Math.max(...numbers.map(Math.abs)));
+  return { "train.equalGroups": largest.filter((most) => most < 1e-9).length / played.length };
 }
 
 /** Success and related metrics: over unbroken episodes, and for each task type. */
@@ -258,4 +268,15 @@ function policyLoss(
     return -total / share;
   });
   return { "policy.loss": sum(losses) };
+}
+
+/** The mean number of updates by which the weights that drew the episodes are older than this one. */
+export function recountStaleness(groups: readonly Group[], update: number): number {
+  let [sum, count] = [0, 0];
+  for (const { episodes } of groups)
+    for (const { weights = update } of episodes) {
+      sum += update - weights;
+      count += 1;
+    }
+  return sum / count;
 }

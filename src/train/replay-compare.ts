@@ -32,10 +32,10 @@ export interface Recomputed {
 const EXACT = 1e-9;
 
 /**
- * Whether a number belongs to the update, rather than being a time, a memory size or an evaluation.
+ * Whether a number belongs to the update, rather than being a time, a load, a memory size, an evaluation or an alarm.
  */
 export const isComparable = (name: string): boolean =>
-  !/^(seconds\.|memory\.|eval\.|update$)/.test(name);
+  !/^(seconds\.|pace\.|memory\.|eval\.|alarm\.|notFinite\.|update$)/.test(name);
 
 /** The differences between the record and the recomputed numbers. */
 export function compare(

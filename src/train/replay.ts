@@ -22,11 +22,11 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { computeAdvantages, type TokenNumbers } from "../advantages/advantages.js";
+import { computeAdvantages, equalGroups, type TokenNumbers } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
 import { parseModelConfig } from "../engine/weights/model-config.js";
 import { openEnvironment } from "../envs/open.js";
-import type { Episode, Group } from "../rollout/episode.js";
+import type { Group } from "../rollout/episode.js";
 import { checkpointAfter, latestCheckpoint } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { RecordedRun } from "../runs/run-folder.js";
@@ -44,11 +44,13 @@ import { createLearner } from "./learner.js";
 import { updateMetrics } from "./metrics.js";
 import { openSavedModel } from "./open-model.js";
 import { trainConfigOf, trainConfigsOf } from "./recorded-config.js";
-import { recount } from "./recount.js";
+import { updatesOf } from "./recorded-updates.js";
+import { recount, recountStaleness } from "./recount.js";
 import { recountAdvantages } from "./recount-advantages.js";
 import { compare, isComparable, type Recomputed, type ReplayedUpdate } from "./replay-compare.js";
 import { expectedSteps } from "./rl.js";
 import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
+import { mayBeStale } from "./staleness.js";
 
 /** How to replay. */
 export interface ReplayOptions {
@@ -118,30 +120,6 @@ function withoutEpisodes(update: number): ReplayedUpdate {
   return { update, compared: [], left: [], learnt: false, divergences: [divergence] };
 }
 
-/** The episodes of each update in their groups; groups are numbered through the whole run. */
-function* updatesOf(
-  episodes: Iterable<Episode>,
-  groupsPerUpdate: number,
-): Generator<{ readonly update: number; readonly groups: readonly Group[] }> {
-  let current = new Map<number, Episode[]>();
-  let update = 0;
-  const groups = (): readonly Group[] =>
-    [...current.entries()]
-      .sort(([a], [b]) => a - b)
-      .map(([index, members]) => ({ index, task: members[0]!.task, episodes: members }));
-  for (const episode of episodes) {
-    const at = Math.floor(episode.group / groupsPerUpdate);
-    if (at !== update && current.size > 0) {
-      yield { update, groups: groups() };
-      current = new Map();
-    }
-    update = at;
-    const index = episode.group % groupsPerUpdate;
-    current.set(index, [...(current.get(index) ?? []), episode]);
-  }
-  if (current.size > 0) yield { update, groups: groups() };
-}
-
 interface Replayer {
   recompute(update: number, groups: readonly Group[]): Promise<Recomputed>;
   close(): Promise<void>;
@@ -177,9 +155,10 @@ async function createReplayer(
 
   /** Without weights: only what the record determines. */
   const recounted = (index: number, groups: readonly Group[]): MetricsLine => {
-    // The record does not say how a sampler's tokens were weighted.
-    const atRatioOne = !valued && !usesSampler(index) && hasSampledLogprobs(groups);
-    return recount(groups, {
+    // The record does not say how the tokens of a sampler, or of older weights, were weighted.
+    const isOwn = !usesSampler(index) && !mayBeStale(configAt(index));
+    const atRatioOne = !valued && isOwn && hasSampledLogprobs(groups);
+    const counted = recount(groups, {
       config,
       maxReturn,
       maxTokens,
@@ -187,6 +166,8 @@ async function createReplayer(
       scale: capAt(index).scale,
       advantages: atRatioOne ? advantagesOf(groups) : undefined,
     });
+    if (!mayBeStale(configAt(index))) return counted;
+    return { ...counted, "train.staleness": recountStaleness(groups, index) };
   };
 
   /** With the engine at the weights before the update: everything. */
@@ -201,11 +182,13 @@ async function createReplayer(
     await engine.load(weights);
     await (weights === reference ? critic?.start(reference) : critic?.load(weights));
     const sampler = usesSampler(index);
+    const stale = mayBeStale(configAt(index));
     const tokenizer = await loadTokenizer(join(folder, TOKENIZER));
     const context = {
       engine,
       critic,
       sampler,
+      stale,
       environment,
       tokenizer,
       style: promptStyle(environment.prompt, config.prompt, tokenizer),
@@ -216,14 +199,14 @@ async function createReplayer(
     const scored = await learner.score(groups);
     const advantages = advantagesOf(groups, scored.valueTable);
     const unscaled = learner.prepare(groups, advantages, scored);
-    const terms = { critic: valued && !own, sampler };
+    const terms = { critic: valued && !own, sampler: sampler || stale };
     const gradients = await measureGradients(engine, unscaled, config, terms, index);
     const gradientCap = capAt(index);
     const { scale } = gradientCap;
     const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
     // A separate sampler and 16 bits give other probabilities, and full entropies are the engine's
     // anyway.
-    const isAsSampled = !sampler && engine.capabilities.sixteenBits !== true && !full;
+    const isAsSampled = !sampler && !stale && engine.capabilities.sixteenBits !== true && !full;
     const passes = isAsSampled ? await engine.forward(actionSequences(unscaled.transitions)) : [];
     const seed = updateSeed(config, index);
     const taught = await learner.learn(prepared, {
@@ -236,7 +219,8 @@ async function createReplayer(
     const computed = { ...learnt?.metrics, ...taught?.critic };
     const done = { index, groups, prepared, learnt, critic: taught?.critic };
     const line = updateMetrics({
-      ...{ ...done, gradients, gradientCap, optimizerSteps: 0 },
+      ...{ equalGroups: equalGroups(advantages) },
+      ...{ ...done, gradients, gradientCap, optimizerSteps: 0, isAhead: false },
       seconds: { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 },
     });
     const entropy = entropyOf(prepared.transitions, passes);

@@ -1,10 +1,11 @@
 /**
  * What may change when a run is resumed: its length, how it is watched, and where it is computed.
  */
+import { availableParallelism } from "node:os";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree } from "../config/settings-tree.js";
-import type { SettingChanges } from "../runs/manifest.js";
+import { readManifest, type SettingChanges } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
 
@@ -12,7 +13,10 @@ import { learningRate, type OptimizerOptions } from "./schedule.js";
 const FREE: readonly RegExp[] = [
   /^evaluation\./,
   /^checkpointEvery$/,
+  /^keep$/,
   /^mismatchLimit$/,
+  /^rollout\./,
+  /^(alarms\.|track\.|stopOn$)/,
   /^engine\.(address|threads|model|copy|sampler|samplerModel|samplerFolder)$/,
 ];
 
@@ -77,4 +81,18 @@ export function scheduleNotice(
   const rate = ({ steps }: RunLength): string =>
     Number(learningRate(optimizer, step, steps).toPrecision(3)).toString();
   return `the learning rate now falls over ${now.length} ${unit} instead of ${before.length} (optimizer.schedule ${optimizer.schedule}): it resumes at ${rate(now)}, where it would have been ${rate(before)}`;
+}
+
+/** Says so if a run goes on with another number of cores, on which the rounding of sums depends. */
+export function coresNotice(
+  folder: string,
+  config: SettingsTree,
+  cores = availableParallelism(),
+): string | undefined {
+  const { cores: first, resumes = [] } = readManifest(folder);
+  const before = resumes.at(-1)?.cores ?? first;
+  const { address, threads } = (config.engine ?? {}) as { address?: string; threads?: number };
+  if (before === undefined || before === cores || threads !== undefined) return undefined;
+  if (address !== undefined && address !== "embedded") return undefined;
+  return `${folder} was computed on ${before} cores until now, and goes on with ${cores}: sums are split differently, so the last digits of its numbers differ. --engine.threads ${before} keeps them.`;
 }

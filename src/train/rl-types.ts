@@ -3,12 +3,15 @@ import type { AdvantageOptions } from "../advantages/advantages.js";
 import type { ObjectiveOptions } from "../objectives/objective.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
+import type { PaceOptions } from "../rollout/pace.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Update } from "../update/update.js";
+import type { OnActivity } from "./activity.js";
 import type { CorrectionOptions } from "./corrections.js";
 import type { GradientCap } from "./gradient-cap.js";
 import type { GradientRelation } from "./gradients.js";
 import type { Learnt } from "./learn.js";
+import type { PaceLoad } from "./pace-load.js";
 import type { OptimizerOptions } from "./schedule.js";
 
 /** Settings of the loop. */
@@ -21,6 +24,10 @@ export interface RlOptions {
   readonly invalidActionLimit?: number | undefined;
   readonly maxTokens: number;
   readonly temperature: number;
+  /** How fast episodes advance. */
+  readonly rollout: PaceOptions;
+  /** Updates that are played while an earlier one is learnt: 0 or 1. */
+  readonly overlap: number;
   readonly minibatch: number;
   readonly corrections: CorrectionOptions;
   readonly advantage: AdvantageOptions;
@@ -42,12 +49,15 @@ export interface RlProgress {
   readonly optimizerSteps: number;
   /** The state of the cap on the world model's gradient. */
   readonly gradientCap: GradientCap;
+  /** The first update's groups, if they were drawn before the run was interrupted. */
+  readonly ahead?: readonly Group[] | undefined;
   readonly signal?: AbortSignal;
   /**
-   * Called with the episodes of an update while the engine learns from them: the time to record
-   * them.
+   * Called with the episodes of an update, when the time has come to record them: while the engine
+   * learns from them or, with overlap, when they have been drawn.
    */
   onEpisodes(groups: readonly Group[], index: number): Promise<void>;
+  readonly onActivity?: OnActivity | undefined;
   /** Called after every update; the next one waits for it. */
   onUpdate(done: FinishedUpdate): Promise<void>;
 }
@@ -57,6 +67,8 @@ export interface FinishedUpdate {
   readonly index: number;
   readonly groups: readonly Group[];
   readonly prepared: Update;
+  /** Fraction of the groups in which no action was better or worse than expected. */
+  readonly equalGroups: number;
   readonly learnt: Learnt | undefined;
   /** Metrics of a separate critic. */
   readonly critic?: MetricsLine | undefined;
@@ -67,6 +79,12 @@ export interface FinishedUpdate {
   readonly gradients: GradientRelation | undefined;
   readonly gradientCap: GradientCap;
   readonly optimizerSteps: number;
+  /** How the engine was used, if episodes have their own pace. */
+  readonly pace?: PaceLoad | undefined;
+  /** Seconds of its rollout in which the update before it learnt. */
+  readonly overlapped?: number | undefined;
+  /** Whether the next update has been drawn already, and recorded. */
+  readonly isAhead: boolean;
   /** Seconds each phase took. */
   readonly seconds: Readonly<Record<RlPhase, number>>;
 }

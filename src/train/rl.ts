@@ -4,41 +4,44 @@
  *
  * Differences from the textbook: there is one epoch per update, as in the reference implementation,
  * and the old log-probabilities are those recorded when the actions were sampled, not recomputed,
- * unless another program sampled them. Log-probabilities, ratios, entropies and KL are those at the
+ * unless another program or older weights sampled them. Log-probabilities, ratios, entropies and KL are those at the
  * sampling temperature.
  */
-import { computeAdvantages } from "../advantages/advantages.js";
-import { rollout } from "../rollout/rollout.js";
+import { computeAdvantages, equalGroups } from "../advantages/advantages.js";
+import { type Actor, createActor } from "./actor.js";
 import { createClock } from "./clock.js";
-import { drawTasks, updateSeed } from "./draws.js";
+import { updateSeed } from "./draws.js";
 import { createLearner, type LearnerContext } from "./learner.js";
-import { modelPolicy } from "./model-policy.js";
 import { RL_PHASES, type RlOptions, type RlProgress } from "./rl-types.js";
+import { mayBeStale } from "./staleness.js";
 
 /** What the loop works with. */
 export interface RlContext extends LearnerContext, RlProgress {}
 
 /** Trains the engine's model by acting in the environment. */
 export async function trainRl(context: RlContext, options: RlOptions): Promise<void> {
-  const { environment, style, signal } = context;
-  const { groupSize, stepLimit, invalidActionLimit, maxTokens, temperature } = options;
-  const policy = modelPolicy({ ...context, sampling: { maxTokens, temperature } });
-  const limits = {
-    ...(stepLimit !== undefined && { stepLimit }),
-    ...(invalidActionLimit !== undefined && { invalidActionLimit }),
-    ...(signal !== undefined && { signal }),
-  };
-  const learner = createLearner(context, options);
+  const actor = createActor(context, options);
+  try {
+    await learnUpdates(context, options, actor);
+  } finally {
+    await actor.end();
+  }
+}
+
+async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor): Promise<void> {
+  const learner = createLearner({ ...context, stale: mayBeStale(options) }, options);
   let { optimizerSteps, gradientCap } = context;
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
-    const { laps: seconds, lap } = createClock(RL_PHASES);
+    const { laps, lap } = createClock(RL_PHASES);
     const seed = updateSeed(options, index);
 
     // Sample tasks and collect groups of episodes with π_θ (line 2).
-    const tasks = drawTasks(environment, options, seed);
-    const groups = await rollout({ environment, policy, style, tasks, groupSize, seed, ...limits });
+    const { groups, ...drawn } = await actor.draw(index);
     lap("rollout");
+
+    // Beyond the paper: with overlap, these weights play the next update while it learns this one.
+    await actor.begin(index + 1, index);
 
     // Credit for every action, by the chosen estimator: what L_RL is made of (line 7, PaW eq. 1).
     const scored = await learner.score(groups);
@@ -59,11 +62,15 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
 
     // Optimise L_RL + λ_g·L_WM (lines 8 and 11, PaW eq. 9 and 11) while the episodes are recorded.
     const stepsInAll = expectedSteps(optimizerSteps, index, options);
-    const place = { stepsBefore: optimizerSteps, stepsInAll, seed, corrections };
-    const [taught] = await Promise.all([
-      learner.learn(measured.update, place),
-      context.onEpisodes(groups, index),
-    ]);
+    const onBatch = (done: number, total: number): void =>
+      context.onActivity?.({ what: "learning", done, total, unit: "tokens" });
+    const place = { stepsBefore: optimizerSteps, stepsInAll, seed, corrections, onBatch };
+    const learning = learner.learn(measured.update, place);
+    const recording = drawn.isRecorded ? undefined : context.onEpisodes(groups, index);
+    // If recording fails, the engine is not disposed of in the middle of its work.
+    await Promise.allSettled([learning, recording]);
+    await recording;
+    const taught = await learning;
     lap("learn");
 
     const { update, gradients } = measured;
@@ -71,7 +78,14 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
     gradientCap = measured.gradientCap;
     optimizerSteps += learnt?.optimizerSteps ?? 0;
     const outcome = { learnt, critic, gradients, gradientCap, optimizerSteps };
-    await context.onUpdate({ index, groups, prepared: update, ...outcome, seconds });
+    const equal = equalGroups(advantages);
+    // What was played ahead belongs to a checkpoint.
+    const isAhead = await actor.settle();
+    await context.onUpdate({
+      ...{ index, groups, prepared: update, equalGroups: equal },
+      ...{ ...outcome, pace: drawn.pace, overlapped: drawn.overlapped, isAhead },
+      seconds: { ...laps, rollout: laps.rollout + drawn.waited },
+    });
   }
 }
 

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import type { Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import type { Checkpoint } from "../runs/checkpoints.js";
+import { sealFolder } from "../runs/checksums.js";
+import type { MetricsLine } from "../runs/metrics-file.js";
 import { conversationNotice } from "../text/conversation.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
@@ -25,11 +27,13 @@ import {
 import { updateMetrics } from "./metrics.js";
 import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
 import { trainConfigOf } from "./recorded-config.js";
+import { groupsAhead } from "./recorded-updates.js";
 import { expectedSteps, trainRl } from "./rl.js";
 import type { FinishedUpdate } from "./rl-types.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
-import { type SftStep, sft } from "./sft.js";
+import { fitSamples, type SftStep, sft } from "./sft.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
+import { transcriptSamples } from "./transcript-samples.js";
 import { worldTexts } from "./world-text.js";
 
 /** Where to train, and callbacks. */
@@ -47,15 +51,17 @@ interface Setup extends EvaluatedModel {
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
   const { folder, signal } = options;
   // Whatever cannot work is refused before the run starts.
-  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
-  checkConfig(config, environment);
+  const environment = checkTraining(config);
   const checkpoint = resumedCheckpoint(options);
   const start =
     checkpoint === undefined
       ? await startOf(config, { onNotice: options.onProblem, signal: options.signal })
       : resumedStart(folder);
   const run = openTrainingRun(kindOf(config), config, checkpoint, options, originOf(start));
-  await conductRun(run, options, async (running) => {
+  const { groups: groupsPerUpdate, track } = config;
+  const watched = { ...options, kind: "train", groupsPerUpdate, track, watch: config };
+  await conductRun(run, watched, async (running) => {
+    running.own({ dispose: async () => environment.close?.() });
     const setup = await openSetup(config, environment, start, checkpoint, running, options);
     if (checkpoint === undefined) await warmStart(setup, start, config, running, options);
     options.onPhase?.("rl");
@@ -70,7 +76,9 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         firstUpdate: checkpoint?.state.updates ?? 0,
         optimizerSteps: checkpoint?.state.optimizerSteps ?? 0,
         gradientCap: capOf(checkpoint),
+        ahead: checkpoint?.state.ahead && groupsAhead(folder, checkpoint, config.groups),
         ...(signal !== undefined && { signal }),
+        onActivity: options.onActivity,
         onEpisodes: async (groups, index) =>
           running.recordEpisodes(`update ${index + 1}`, { groups, first: index * config.groups }),
         onUpdate: (done) => finishUpdate(done, setup, config, running),
@@ -79,6 +87,13 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
     );
     return undefined;
   });
+}
+
+/** Opens the environment, and refuses a configuration that cannot work. */
+export function checkTraining(config: TrainConfig): Environment {
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  checkConfig(config, environment);
+  return environment;
 }
 
 const kindOf = ({ groups }: TrainConfig): RunKind<TrainConfig> => ({
@@ -129,8 +144,13 @@ async function openSetup(
   const style = promptStyle(environment.prompt, config.prompt, tokenizer);
   const notice = conversationNotice(tokenizer, style);
   if (notice !== undefined) options.onProblem?.(notice);
+  if (config.overlap > 0 && engine.capabilities.actor === "in turns")
+    options.onProblem?.(
+      `overlap: ${engine.capabilities.name} samples and learns in turns, so what is overlapped is the waiting for worlds and agents, not the computing`,
+    );
   const model = { environment, style, engine: own(engine), tokenizer };
   await tokenizer.save(join(run.folder, TOKENIZER));
+  sealFolder(join(run.folder, TOKENIZER));
   if (!ownCritic) return model;
   const critic = await openCritic(config, source, environment.maxReturn, {
     seed: config.seed,
@@ -139,12 +159,13 @@ async function openSetup(
   return { ...model, critic: own(critic) };
 }
 
-function needsOf({ objective, paw, gradients, temperature }: TrainConfig) {
+function needsOf({ objective, paw, gradients, temperature, overlap }: TrainConfig) {
   return {
     entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
     discardGradients:
       paw.loss !== "off" && (gradients.every > 0 || paw.gradientLength !== undefined),
     temperatures: temperature !== 1,
+    actor: overlap > 0,
   };
 }
 
@@ -160,17 +181,29 @@ async function warmStart(
   const { episodes, sft: sftOptions } = config.warmStart;
   options.onPhase?.("warm start");
   if (episodes > 0) {
-    await sft(engine, await teacherEpisodes(setup, config, options), setup, {
+    const fitting = {
       ...sftOptions,
       seed: config.seed,
       ...(options.onWarmStart !== undefined && { onStep: options.onWarmStart }),
       ...(options.signal !== undefined && { signal: options.signal }),
-    });
+    };
+    if (config.warmStart.data.length > 0)
+      await fitSamples(engine, transcriptSamples(setup, config.warmStart, options), fitting);
+    else await sft(engine, await teacherEpisodes(setup, config, options), setup, fitting);
   }
   // A server's own model was already saved for its tokenizer, and has not changed.
   const isSaved = episodes === 0 && "served" in start;
-  if (!isSaved) await engine.save(join(running.run.folder, REFERENCE), { optimizer: false });
+  const reference = join(running.run.folder, REFERENCE);
+  if (!isSaved) await engine.save(reference, { optimizer: false });
+  sealFolder(reference);
   running.report({ update: -1, ...(await running.evaluate(setup, config, -1)) });
+}
+
+/** The mean success over the evaluated splits. */
+function successOf(evaluation: MetricsLine): { readonly success?: number } {
+  const all = Object.entries(evaluation).filter(([name]) => /^eval\.\w+\.success$/.test(name));
+  if (all.length === 0) return {};
+  return { success: all.reduce((sum, [, value]) => sum + value, 0) / all.length };
 }
 
 /**
@@ -188,12 +221,18 @@ async function finishUpdate(
     ? await running.evaluate(setup, config, index)
     : {};
   running.report({ ...updateMetrics(done), ...evaluation });
-  if (!isDue(config.checkpointEvery, updates, config.updates)) return;
-  const { running: policyGradient } = gradientCap;
-  const state = {
-    updates,
-    optimizerSteps,
-    ...(policyGradient !== undefined && { policyGradient }),
-  };
-  await checkpointRun(running.run, state, [setup.engine, setup.critic, setup.tokenizer]);
+  if (isDue(config.checkpointEvery, updates, config.updates) || running.isStopping()) {
+    const { running: policyGradient } = gradientCap;
+    const state = {
+      updates,
+      optimizerSteps,
+      ...(policyGradient !== undefined && { policyGradient }),
+      ...(done.isAhead && { ahead: true as const }),
+      // What a server keeps is not ours to keep longer.
+      ...((config.engine.address === "embedded" || config.engine.copy) && successOf(evaluation)),
+    };
+    const parts = [setup.engine, setup.critic, setup.tokenizer];
+    await checkpointRun(running.run, state, parts, config.keep);
+  }
+  running.stopIfAlarmed();
 }

@@ -92,6 +92,9 @@ export function rwmlConfig(kind: EnvKind) {
     heldOut: heldOutOptions,
     evaluation: shared.evaluation,
     mismatchLimit: shared.mismatchLimit,
+    track: shared.track,
+    alarms: shared.alarms,
+    stopOn: shared.stopOn,
     checkpointEvery: shared.checkpointEvery,
     seed: shared.seed,
   });

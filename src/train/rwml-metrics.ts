@@ -11,7 +11,7 @@ import type { StateReward } from "../rwml/reward.js";
 import type { Triplet } from "../rwml/triplet.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import { finite } from "./metrics.js";
+import { finite, learntMetrics } from "./metrics.js";
 import type { FinishedRwmlUpdate } from "./rwml.js";
 import type { RwmlConfig } from "./rwml-config.js";
 
@@ -30,7 +30,7 @@ export function rwmlUpdateMetrics(done: FinishedRwmlUpdate): MetricsLine {
     "rwml.equalGroups": done.equalGroups,
     "rwml.skipped": done.learnt === undefined ? 1 : 0,
     "train.success": rates(tally.all).success,
-    ...done.learnt?.metrics,
+    ...learntMetrics(done.learnt?.metrics),
     "train.tokens": done.learnt?.tokens ?? 0,
     ...Object.fromEntries(seconds.map(([phase, time]) => [`seconds.${phase}`, time])),
     "memory.mib": process.resourceUsage().maxRSS / 1024,

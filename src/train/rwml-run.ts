@@ -1,6 +1,8 @@
 /** An RWML run from its configuration to its run folder: triplets, training, what was forgotten. */
 import { join } from "node:path";
+import { checkStopOn } from "../alarms/alarms.js";
 import { openEnvironment } from "../envs/open.js";
+import { sealFolder } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { RunError } from "../runs/run-error.js";
 import type { Run } from "../runs/run-folder.js";
@@ -40,6 +42,10 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
   const { folder, signal, onProblem = ignore } = options;
   // Whatever cannot work is refused before the run starts.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  checkStopOn(config, {
+    ...(config.objective.entropy === 0 && { entropy: "it needs objective.entropy above 0" }),
+    ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),
+  });
   const checkpoint = resumedCheckpoint(options);
   const start =
     checkpoint === undefined
@@ -48,7 +54,10 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
   options.onPhase?.("reward");
   const reward = options.reward ?? (await openReward(config.reward, onProblem));
   const run = openTrainingRun(kindOf(config), config, checkpoint, options, originOf(start));
-  await conductRun(run, options, async (running) => {
+  const { track } = config;
+  const groups = { groupsPerUpdate: groupsPerUpdate(config) };
+  const watched = { ...options, kind: "rwml", ...groups, track, watch: config };
+  await conductRun(run, watched, async (running) => {
     options.onPhase?.("model");
     const model = await openModel({
       start,
@@ -65,6 +74,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
       // A server's own model was already saved for its tokenizer.
       if (!("served" in start)) await engine.save(join(folder, REFERENCE), { optimizer: false });
       await model.tokenizer.save(join(folder, TOKENIZER));
+      for (const saved of [REFERENCE, TOKENIZER]) sealFolder(join(folder, saved));
     }
     const unmeasured = unmeasuredWeights(folder, config.engine);
     if (unmeasured !== undefined) onProblem(`weights.moved will not be measured: ${unmeasured}`);
@@ -147,7 +157,7 @@ async function finishUpdate(
   { engine, tokenizer }: TripletSetup,
   measure: (index: number) => Promise<MetricsLine>,
   config: RwmlConfig,
-  { run, report, recordEpisodes }: RunningRun,
+  { run, report, recordEpisodes, isStopping, stopIfAlarmed }: RunningRun,
 ): Promise<void> {
   const { index, optimizerSteps } = done;
   const updates = index + 1;
@@ -161,6 +171,7 @@ async function finishUpdate(
     ? await measure(index)
     : {};
   report({ ...rwmlUpdateMetrics(done), ...measured });
-  if (isDue(config.checkpointEvery, updates, config.updates))
+  if (isDue(config.checkpointEvery, updates, config.updates) || isStopping())
     await checkpointRun(run, { updates, optimizerSteps }, [engine, tokenizer]);
+  stopIfAlarmed();
 }

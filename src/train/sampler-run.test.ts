@@ -68,6 +68,25 @@ describe("a run with a separate sampler", () => {
       expect(a.metrics[1]).not.toHaveProperty("policy.importance");
     });
 
+  it("acts while the engine learns, with the same episodes as the engine's own actor", async () => {
+    const folder = join(parent, "ahead");
+    const own = join(parent, "ahead-here");
+    const overlap = { overlap: 1, updates: 3, evaluation: { every: 1, tasks: 1 } };
+    await trainRun(config({}, overlap), { folder: own });
+    const { url } = await start("vllm");
+    const problems: string[] = [];
+    const onProblem = (problem: string): void => void problems.push(problem);
+    await trainRun(config({ sampler: url }, overlap), { folder, onProblem });
+    const drawn = (run: string) =>
+      recorded(run).episodes.map(({ weights, steps }) => [
+        weights,
+        steps.map(({ action }) => action),
+      ]);
+    expect(drawn(folder)).toEqual(drawn(own));
+    // Only the embedded engine takes turns.
+    expect(problems.join("\n")).not.toMatch(/in turns/);
+  });
+
   it("works with an engine server, whose weights are copied for it", async () => {
     const folder = join(parent, "both");
     const { url } = await start("vllm");

@@ -28,6 +28,11 @@ export async function findModel(name: string, fetching: FetchOptions = {}): Prom
   return { weights: fetched.folder, tokenizer: fetched.folder };
 }
 
+/** Whether a text can name a model: something on disk, or what is fetched. */
+export function isModelName(name: string): boolean {
+  return existsSync(name) || isFetched(name);
+}
+
 /** The settings a model acts with; a model that is fetched has none. */
 export function settingsOfModel(name: string): ActingConfig | undefined {
   return isFetched(name) ? undefined : findSavedModel(name).config;

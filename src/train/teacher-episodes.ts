@@ -9,6 +9,7 @@ import { rollout } from "../rollout/rollout.js";
 import { openRun } from "../runs/run-folder.js";
 import { didYouMean } from "../text/nearest.js";
 import type { PromptStyle } from "../text/prompt.js";
+import { countingEpisodes, type OnActivity } from "./activity.js";
 import type { TrainConfig } from "./config.js";
 
 /** Where the teacher plays, and how its episodes are rendered. */
@@ -17,11 +18,16 @@ export interface TeacherSetup {
   readonly style: PromptStyle;
 }
 
+interface TeacherCallbacks {
+  readonly onProblem?: (message: string) => void;
+  readonly onActivity?: OnActivity;
+}
+
 /** As many episodes as configured; tasks are repeated, with other seeds, if there are fewer. */
 export async function teacherEpisodes(
   { environment, style }: TeacherSetup,
   config: Pick<TrainConfig, "warmStart" | "split" | "seed" | "stepLimit" | "env" | "prompt">,
-  { onProblem = () => undefined }: { readonly onProblem?: (message: string) => void } = {},
+  { onProblem = () => undefined, onActivity }: TeacherCallbacks = {},
 ): Promise<readonly Episode[]> {
   const { episodes, teacher, epsilon, emphasis, runs } = config.warmStart;
   if (runs.length > 0) {
@@ -44,6 +50,7 @@ export async function teacherEpisodes(
     tasks: shownTasks(environment.tasks(config.split), episodes, emphasis, onProblem),
     groupSize: 1,
     seed: mixSeed(config.seed, "warm start"),
+    ...countingEpisodes("the teacher plays", episodes, onActivity),
     ...(config.stepLimit !== undefined && { stepLimit: config.stepLimit }),
   });
   return groups.flatMap((group) => group.episodes).filter(isWhole);

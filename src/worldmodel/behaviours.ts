@@ -3,7 +3,7 @@ import { ConfigError } from "../config/config-error.js";
 import type { Environment, Task } from "../envs/env.js";
 import { createRandom, mixSeed } from "../random.js";
 import { play } from "../rollout/rollout.js";
-import { openPlayer, type PlayerOptions } from "./players.js";
+import { concurrencyOf, openPlayer, type PlayerOptions } from "./players.js";
 import type { Problems } from "./problems.js";
 import { type Trajectory, trajectoryOf } from "./trajectory.js";
 
@@ -55,6 +55,8 @@ export async function playBehaviours(
         tasks: drawTasks(environment.tasks(split), episodes, seed),
         groupSize: 1,
         seed,
+        // Scripted players wait for nothing, and one after another their order is always the same.
+        concurrency: player.looksInside ? 1 : concurrencyOf(player.policy),
         ...(stepLimit !== undefined && { stepLimit }),
         ...(signal !== undefined && { signal }),
         onEpisode(episode) {

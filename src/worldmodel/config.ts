@@ -1,5 +1,6 @@
 /** The configuration of world-model training. */
 import { z } from "zod";
+import { trackOptions } from "../trackers/options.js";
 import { modelOptions } from "../train/config.js";
 import { engineOptions } from "../train/engines.js";
 import { optimizerOptions } from "../train/schedule.js";
@@ -23,6 +24,21 @@ export const budgetOptions = z
 export const maxTokensOption = count
   .default(256)
   .describe("maximum length of a response in tokens");
+
+/** When the real answer replaces the model's. */
+export const anchorOptions = z
+  .strictObject({
+    every: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe("insert the real observation every this many steps (0: never)"),
+    actions: z
+      .array(z.string())
+      .default([])
+      .describe("insert the real observation after actions with this prefix, such as search["),
+  })
+  .prefault({});
 
 // The settings of agent training, with defaults for a model from scratch.
 const model = modelOptions.unwrap();
@@ -71,6 +87,7 @@ export const worldTrainConfig = z.strictObject({
     })
     .prefault({}),
   maxTokens: maxTokensOption,
+  track: trackOptions,
   checkpointEvery: count.default(250).describe("save a checkpoint every this many optimiser steps"),
   seed: z.int().min(0).default(0).describe("random seed for weights and sampling"),
 });

@@ -16,7 +16,7 @@ import type { Episode } from "../rollout/episode.js";
 import { play } from "../rollout/rollout.js";
 import { sameOutcome } from "./fidelity.js";
 import type { WorldModel } from "./model.js";
-import type { Player } from "./players.js";
+import { concurrencyOf, type Player } from "./players.js";
 import { type Anchor, createSimulator, throughShadow } from "./simulator.js";
 
 /** What to compare. */
@@ -59,12 +59,6 @@ export interface ConsistencyResult {
   readonly endings: Readonly<Record<string, number>>;
   readonly anchored: number;
 }
-
-/**
- * Parallel episodes, for policies that answer one at a time: their questions go to the model
- * together.
- */
-const CONCURRENCY = 64;
 
 /** Plays the tasks in the world and in the model, and replays the model's episodes in the world. */
 export async function measureConsistency(options: ConsistencyOptions): Promise<ConsistencyResult> {
@@ -130,7 +124,7 @@ async function episodesOf(
     tasks,
     groupSize: 1,
     seed,
-    concurrency: policy.batch === 1 ? CONCURRENCY : 1,
+    concurrency: concurrencyOf(policy),
     ...(stepLimit !== undefined && { stepLimit }),
     ...(signal !== undefined && { signal }),
     onEpisode(episode) {

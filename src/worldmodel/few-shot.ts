@@ -1,4 +1,5 @@
 /** A chat model as a world model, prompted with some trajectories and not trained: the baseline. */
+import { setMaxListeners } from "node:events";
 import { mixSeed } from "../random.js";
 import type { ChatClient } from "../rollout/policies/chat-client.js";
 import type { ChatMessage } from "../text/tokenizer.js";
@@ -34,8 +35,10 @@ export function fewShotModel(client: ChatClient, options: FewShotOptions): World
   };
   return {
     name: options.name,
-    predict: (queries, signal) =>
-      Promise.all(
+    predict(queries, signal) {
+      // Every question listens to it: many at once are no leak.
+      if (signal !== undefined) setMaxListeners(0, signal);
+      return Promise.all(
         queries.map(async (query) => {
           const seed = mixSeed(query.goal, query.turns.length, query.action);
           const answer = await client(messagesOf(query), seed, signal);
@@ -43,7 +46,8 @@ export function fewShotModel(client: ChatClient, options: FewShotOptions): World
           const isEmpty = outcome.observation === "" && !outcome.success;
           return { ...outcome, ...(isEmpty && { degeneration: "empty" as const }) };
         }),
-      ),
+      );
+    },
   };
 }
 

@@ -31,6 +31,11 @@ export interface SimulatorOptions {
   readonly anchor?: Anchor;
   /** Keep the real world alongside the simulated one, for policies that look inside. */
   readonly shadow?: boolean;
+  /**
+   * Break an episode whose model gives no answer, as that of a failing world, instead of ending it as
+   * a failure: nobody is to learn from that.
+   */
+  readonly breakOnNoAnswer?: boolean;
 }
 
 /** A running simulation. */
@@ -72,7 +77,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 }
 
 function createEnv(
-  { environment, model, anchor, shadow = false }: SimulatorOptions,
+  { environment, model, anchor, shadow = false, breakOnNoAnswer = false }: SimulatorOptions,
   endings: Map<Ending, number>,
   onAnchor: () => void,
 ): SimulatorEnv {
@@ -96,7 +101,7 @@ function createEnv(
     }
     return real;
   };
-  return {
+  const env: SimulatorEnv = {
     get goal() {
       started();
       return opening.goal;
@@ -112,6 +117,8 @@ function createEnv(
       real = environment.create();
       const firstObservation = await real.reset(task, seed);
       opening = { goal: real.goal, firstObservation, context: real.initialContext?.() };
+      const tools = real.tools?.();
+      if (tools !== undefined) env.tools = () => tools;
       turns = [];
       realOver = false;
       over = false;
@@ -137,6 +144,10 @@ function createEnv(
       }
       const [prediction] = await model.predict([{ ...opening, turns, action, continued: true }]);
       const { observation, done, success, degeneration } = prediction!;
+      if (breakOnNoAnswer && degeneration !== undefined && !success) {
+        end(degeneration);
+        throw new EnvError(`the world model gave no answer (${degeneration}) to "${action}"`);
+      }
       turns = [...turns, { action, observation }];
       const ended = done || degeneration !== undefined;
       if (ended) end(success ? "success" : (degeneration ?? "over"));
@@ -149,6 +160,7 @@ function createEnv(
     },
     close,
   };
+  return env;
 }
 
 /**

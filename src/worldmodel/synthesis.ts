@@ -21,7 +21,7 @@ import { type ModelStart, openModel } from "../train/open-model.js";
 import { type SftOptions, sft } from "../train/sft.js";
 import { replay } from "./consistency.js";
 import type { WorldModel } from "./model.js";
-import type { Player } from "./players.js";
+import { concurrencyOf, type Player } from "./players.js";
 import { createSimulator, throughShadow } from "./simulator.js";
 
 /** The four sets of episodes. */
@@ -38,9 +38,6 @@ export interface SynthesisData {
   readonly precision: number;
   readonly endings: Readonly<Record<string, number>>;
 }
-
-/** Parallel episodes, for policies that answer one at a time. */
-const CONCURRENCY = 64;
 
 /** Plays in both worlds, each on its own tasks, and keeps the successes. */
 export async function synthesise(options: {
@@ -68,7 +65,7 @@ export async function synthesise(options: {
       tasks,
       groupSize: 1,
       seed: options.seed,
-      concurrency: policy.batch === 1 ? CONCURRENCY : 1,
+      concurrency: concurrencyOf(policy),
       ...(options.stepLimit !== undefined && { stepLimit: options.stepLimit }),
       ...(options.signal !== undefined && { signal: options.signal }),
       onEpisode: (episode) => {
@@ -126,7 +123,7 @@ export interface TraineeOptions {
   readonly start: ModelStart;
   readonly maxContext: number;
   /** For models from scratch: the world model's, which knows the words of its training. */
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: Tokenizer | undefined;
   readonly sft: SftOptions;
   readonly splits: readonly string[];
   readonly tasks: number;
@@ -144,10 +141,11 @@ export async function trainAndTest(
   options: TraineeOptions,
 ): Promise<Readonly<Record<string, Counts>>> {
   const { environment, style, start, maxContext, seed, signal, stepLimit } = options;
+  const words = options.tokenizer;
   const { engine, tokenizer } = await openModel({
     start,
     engine: options.engine,
-    scratch: { maxContext, tokenizer: () => options.tokenizer },
+    ...(words !== undefined && { scratch: { maxContext, tokenizer: () => words } }),
     seed,
   });
   try {

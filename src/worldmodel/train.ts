@@ -10,6 +10,7 @@ import type { Engine, TrainSequence } from "../engine/engine.js";
 import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom, mixSeed } from "../random.js";
 import type { Checkpoint } from "../runs/checkpoints.js";
+import { sealFolder } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
@@ -79,7 +80,9 @@ export async function trainWorldModel(
   }
   const kind = kindOf(Math.ceil(train.length / config.batch));
   const run = openTrainingRun(kind, config, checkpoint, options, originOf(start));
-  await conductRun(run, options, async (running) => {
+  const { track } = config;
+  const watched = { ...options, kind: "wm train", groupsPerUpdate: 0, track };
+  await conductRun(run, watched, async (running) => {
     const model = await openModel({
       start,
       engine: config.engine,
@@ -93,8 +96,10 @@ export async function trainWorldModel(
     });
     const { tokenizer } = model;
     const engine = running.own(model.engine);
-    if (checkpoint === undefined) await tokenizer.save(join(folder, TOKENIZER));
-    else await engine.load(checkpoint.folder);
+    if (checkpoint === undefined) {
+      await tokenizer.save(join(folder, TOKENIZER));
+      sealFolder(join(folder, TOKENIZER));
+    } else await engine.load(checkpoint.folder);
     const sequences = toSequences(train, tokenizer, config.protocol, engine, problems);
     await learn(
       { engine, tokenizer, sequences, test: data.test, running, checkpoint },
@@ -104,6 +109,7 @@ export async function trainWorldModel(
     // Without the optimiser's state: what starts from here learns something else.
     await engine.save(join(folder, MODEL), { optimizer: false });
     await tokenizer.save(join(folder, MODEL));
+    sealFolder(join(folder, MODEL));
     return undefined;
   });
 }

@@ -5,6 +5,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Callable, Mapping, Optional
 
 from .config_file import read_config
@@ -12,11 +13,13 @@ from .errors import RequestError
 from .folders import Folders
 from .futures import Future, Futures
 from .messages import PARSERS, Limits, parse
+from .say import say
 from .service import limits_of
 
 Json = dict[str, Any]
 # How long a request for a result may wait; after that the client asks again.
 LONG_POLL_S = 20.0
+MAX_SESSIONS, MAX_MODELS = 1024, 64
 # The models of a session that has been silent for this long are freed.
 SILENT_S = 120.0
 
@@ -25,6 +28,8 @@ SILENT_S = 120.0
 class KnownModel:
     session: Optional[str]
     limits: Limits
+    # The folder it was created from, which saving reads again.
+    base: Path
 
 
 @dataclass
@@ -38,9 +43,11 @@ class Api:
     # When each session was last active.
     sessions: dict[str, float] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    # Whether requests are sent on to other ranks; otherwise only what they say is kept, not their text.
+    ranks: int = 1
 
-    def post(self, operation: str, body: Json) -> tuple[int, Json]:
-        """Answers one call with a status and a JSON object."""
+    def post(self, operation: str, body: Json, size: int = 0) -> tuple[int, Json]:
+        """Answers one call with a status and a JSON object; `size` is that of the request in bytes."""
         if operation in IMMEDIATE:
             return 200, IMMEDIATE[operation](self, body)
         if operation == "retrieve_future":
@@ -54,7 +61,8 @@ class Api:
         model = self._model(model_id)
         work = parse(operation, body, model.limits)
         once = None if body.get("seq_id") is None else (model_id, str(body["seq_id"]))
-        future = self.futures.add(Future(operation, body, work), once)
+        kept = body if self.ranks > 1 else {name: body[name] for name in ("model_id", "sampling_session_id") if name in body}
+        future = self.futures.add(Future(operation, kept, work, size), once)
         return 200, {"request_id": future.id, "model_id": model_id}
 
     def _model(self, model_id: object) -> KnownModel:
@@ -69,30 +77,41 @@ class Api:
         self._heard_of(session)
         work = parse("create_model", body, Limits(0, 0))
         try:
-            limits = limits_of(read_config(self.folders.base(work.base_model)))
-        except (ValueError, KeyError, OSError) as error:
-            raise RequestError(f"cannot create the model: {error}") from error
+            base = self.folders.base(work.base_model)
+            limits = limits_of(read_config(base))
+        except RequestError:
+            raise
+        except Exception as error:
+            # Whatever is in a client's config.json, the client is told.
+            raise RequestError(f"cannot create the model: its config.json is not understood ({type(error).__name__}: {str(error)[:300]})") from error
+        with self.lock:
+            if len(self.models) >= MAX_MODELS:
+                raise RequestError(f"this server has {MAX_MODELS} models already; unload one first", 503)
         assigned = f"model-{secrets.token_hex(8)}"
         key = body.get("request_key")
         once = None if key is None else (session, "create_model", str(key))
         future = self.futures.add(Future("create_model", {**body, "assigned_id": assigned}, work), once)
         model_id = future.body["assigned_id"]
         with self.lock:
-            self.models.setdefault(model_id, KnownModel(session, limits))
+            self.models.setdefault(model_id, KnownModel(session, limits, base))
         return {"request_id": future.id, "model_id": model_id}
 
     def _heard_of(self, session: object) -> None:
         if session is None:
             return
         with self.lock:
-            if session not in self.sessions:
+            if not isinstance(session, str) or session not in self.sessions:
                 raise RequestError(f"unknown session_id {str(session)[:80]!r}; call create_session first", 404)
             self.sessions[session] = time.monotonic()
 
     def create_session(self, body: Json) -> Json:
         session = f"session-{secrets.token_hex(8)}"
         with self.lock:
+            if len(self.sessions) >= MAX_SESSIONS:
+                raise RequestError(f"this server has {MAX_SESSIONS} sessions already; try again later", 503)
             self.sessions[session] = time.monotonic()
+            here = len(self.sessions)
+        say(f"a run came ({session}); {here} here")
         return {"session_id": session, "type": "create_session"}
 
     def heartbeat(self, body: Json) -> Json:
@@ -115,9 +134,16 @@ class Api:
             gone = {id for id, heard in self.sessions.items() if time.monotonic() - heard > SILENT_S}
             for session in gone:
                 del self.sessions[session]
+            here = len(self.sessions)
             models = [id for id, model in self.models.items() if model.session in gone]
+            # Results and uploads that nobody needs any more go too.
+            used = {model.base for id, model in self.models.items() if id not in models}
+        for session in sorted(gone):
+            say(f"a run went ({session}): nothing was heard of it for {SILENT_S:g} s; {here} here")
         for model_id in models:
             self.unload({"model_id": model_id})
+        self.futures.forget_old()
+        self.folders.forget_uploads(used)
 
     def live_sampler(self, body: Json) -> Json:
         """Sampling always uses the current weights, so the model itself is the sampling session."""
@@ -133,6 +159,7 @@ class Api:
             return 408, {"type": "try_again", "request_id": future.id, "queue_state": "active"}
         if future.error is not None:
             raise future.error
+        future.sent_at = future.sent_at or time.monotonic()
         assert future.result is not None
         return 200, future.result
 

@@ -35,15 +35,26 @@ def open_tensors(folder: Path) -> dict[str, SafetensorsFile]:
     """Each tensor of a folder with the file that holds it; empty if there is no weights file."""
     if (folder / WEIGHTS).is_file():
         file = SafetensorsFile(folder / WEIGHTS)
+        if not file.shapes:
+            raise ValueError(f"{folder / WEIGHTS}: damaged: it holds no tensors")
         return dict.fromkeys(file.shapes, file)
     if not (folder / INDEX).is_file():
         return {}
-    names = json.loads((folder / INDEX).read_text())["weight_map"]
+    try:
+        names = dict(json.loads((folder / INDEX).read_text())["weight_map"])
+        plain = bool(names) and all(isinstance(name, str) for name in names.values())
+    except (ValueError, KeyError, TypeError):
+        plain = False
+    if not plain:
+        raise ValueError(f"{folder / INDEX}: damaged: expected a weight_map from tensors to files")
     for name in set(names.values()):
         # Plain names only, so that an index cannot point outside its folder.
         if not re.fullmatch(r"[\w.-]+\.safetensors", name):
             raise ValueError(f"{folder / INDEX}: {name!r} is not the name of a .safetensors file in the same folder")
     files = {name: SafetensorsFile(folder / name) for name in set(names.values())}
+    for tensor, name in names.items():
+        if tensor not in files[name].shapes:
+            raise ValueError(f"{folder / INDEX}: tensor {tensor} should be in {name}, but is not")
     return {tensor: files[file] for tensor, file in names.items()}
 
 

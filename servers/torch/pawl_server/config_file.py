@@ -24,6 +24,11 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # Architectures that have a sliding window in some layers only if `use_sliding_window` is set.
 OPTIONAL_WINDOWS = ("Qwen2ForCausalLM", "Qwen3ForCausalLM", "SmolLM3ForCausalLM")
+# The sizes of a model, with the largest that are accepted.
+SIZES = {
+    "vocab_size": 2**23, "hidden_size": 2**17, "num_hidden_layers": 2**10, "num_attention_heads": 2**12,
+    "num_key_value_heads": 2**12, "head_dim": 2**13, "intermediate_size": 2**19, "max_position_embeddings": 2**25,
+}  # fmt: skip
 FULL, SLIDING = "full_attention", "sliding_attention"
 GELU = "gelu_pytorch_tanh"
 # Their own values of what may be missing in config.json.
@@ -43,6 +48,8 @@ def read_config(folder: Path) -> ModelConfig:
     if not file.is_file():
         raise ValueError(f"{file}: no such file; expected a checkpoint folder in Hugging Face layout")
     fields = json.loads(file.read_text())
+    if not isinstance(fields, dict):
+        raise ValueError(f"{file}: expected a JSON object")
     if fields.get("architectures") and not set(fields["architectures"]) & set(ARCHITECTURES):
         return read_other_config(folder)
     return parse_config(fields, str(file))
@@ -76,6 +83,11 @@ def parse_config(fields: dict[str, Any], origin: str) -> ModelConfig:
     for what, present in refused.items():
         if present:
             raise ValueError(f"{origin}: not supported: {what}")
+    for field, most in SIZES.items():
+        value = fields.get(field, 1 if field == "num_key_value_heads" else None)
+        if value is not None or field not in ("head_dim", "num_key_value_heads"):
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                raise ValueError(f"{origin}: {field}: expected a whole number from 1 to {most}, found {str(value)[:40]}")
     heads = fields["num_attention_heads"]
     unrotated = _read_unrotated(fields, origin) if name == "SmolLM3ForCausalLM" else ()
     config = ModelConfig(

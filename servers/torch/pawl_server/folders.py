@@ -1,15 +1,19 @@
 """The folder that saving, loading and uploading are restricted to."""
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import Container, Optional
 
 from .errors import RequestError
 
 PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+# Where clients put the weights that they start from, each under a name made from its content.
+UPLOADS, UPLOAD_KEPT_S = "uploads", 24 * 3600.0
 # Weights in several files: any plain name, as the index beside them lists it.
 SHARD = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*\.safetensors")
 # The other files of a checkpoint; no others are accepted or served.
@@ -67,6 +71,7 @@ class Folders:
         folder = self.confined(path)
         if not folder.is_dir():
             raise RequestError(f"path: there is no checkpoint {path!r} on this server")
+        os.utime(folder)
         return folder
 
     def file(self, path: str) -> Path:
@@ -76,6 +81,15 @@ class Folders:
             raise RequestError(f"expected one of {', '.join(FILES)} or another .safetensors file after the checkpoint's path, found {name[:80]!r}")
         return self.confined(folder) / name
 
+    def forget_uploads(self, used: Container[Path]) -> None:
+        """Removes uploads that no model uses and nobody asked for in a day; clients upload them again
+        when they need them.
+        """
+        uploads = self.checkpoints.resolve() / UPLOADS
+        for folder in uploads.iterdir() if uploads.is_dir() else ():
+            if folder not in used and time.time() - _last_change(folder) > UPLOAD_KEPT_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
     def delete(self, path: str) -> bool:
         """Removes a checkpoint; returns whether there was one."""
         folder = self.confined(path)
@@ -83,3 +97,11 @@ class Folders:
             return False
         shutil.rmtree(folder)
         return True
+
+
+def _last_change(folder: Path) -> float:
+    try:
+        return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    except OSError:
+        # It is being written or removed at this moment.
+        return time.time()

@@ -9,10 +9,13 @@ import os
 import secrets
 import shutil
 import socket
+import sys
+import threading
 import time
+import traceback
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 from torch import Tensor
 
@@ -27,6 +30,12 @@ IDLE_S = 120.0
 # How long to keep reading a rejected body, so that its sender can read the answer.
 DRAIN_S = 30.0
 PIECE = 2**20
+# How long a request may take to arrive: for its headers, and per byte of its body.
+HEADER_S = 30.0
+SLOWEST = 100_000.0
+MAX_CONNECTIONS = 512
+# The body of a call that only asks for a result.
+MAX_SMALL = 2**16
 
 
 @dataclass(frozen=True)
@@ -45,25 +54,90 @@ def create_http_server(api: Api, options: HttpOptions) -> ThreadingHTTPServer:
     class Handler(_Handler):
         pass
 
+    class Server(_Server):
+        address_family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+
     Handler.api, Handler.options = api, options
-    return _Server((options.host, options.port), Handler)
+    return Server((options.host, options.port), Handler)
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        # When each connection must have sent what it is sending.
+        self.deadlines: dict[socket.socket, float] = {}
+        # Bytes of bodies that are being read or understood.
+        self.reading = 0
+        self.lock = threading.Lock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.lock:
+            full = len(self.deadlines) >= MAX_CONNECTIONS
+            if not full:
+                self.deadlines[request] = time.monotonic() + IDLE_S + HEADER_S
+        if full:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self.lock:
+            self.deadlines.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Called twice a second: disconnects clients that are too slow."""
+        now = time.monotonic()
+        with self.lock:
+            late = [connection for connection, end in self.deadlines.items() if now > end]
+        for connection in late:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def expect(self, connection: socket.socket, seconds: float) -> None:
+        """Gives a connection this long for what comes next."""
+        with self.lock:
+            if connection in self.deadlines:
+                self.deadlines[connection] = time.monotonic() + seconds
+
+    @contextlib.contextmanager
+    def holding(self, size: int, most: int) -> Iterator[None]:
+        """Counts a body as long as it is in memory; refuses it if there are too many."""
+        with self.lock:
+            if self.reading and self.reading + size > most:
+                raise RequestError("the server is reading other requests; try again later", 503)
+            self.reading += size
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.reading -= size
+
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that disconnects is not a server error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
+    server: _Server
     api: Api
     options: HttpOptions
     protocol_version = "HTTP/1.1"
     timeout = IDLE_S
     disable_nagle_algorithm = True
     wbufsize = -1
+
+    def handle_one_request(self) -> None:
+        self.server.expect(self.connection, IDLE_S + HEADER_S)
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        parsed = super().parse_request()
+        # From here on the server works, and the body has a limit of its own.
+        self.server.expect(self.connection, float("inf"))
+        return parsed
 
     def do_GET(self) -> None:
         if self.path.startswith(FILES):
@@ -87,6 +161,13 @@ class _Handler(BaseHTTPRequestHandler):
             status, result = answer()
         except RequestError as error:
             status, result = error.status, {"error": str(error)}
+        except OSError:
+            # The client is gone.
+            raise
+        except Exception as error:
+            traceback.print_exc(file=sys.stderr)
+            status, result = 500, {"error": f"the server failed: {type(error).__name__}"}
+        self.server.expect(self.connection, float("inf"))
         self.close_connection = self.close_connection or self.unread
         binary = self.headers.get("X-Pawl-Binary") == "1"
         data = json.dumps(result, default=lambda value: encode(value, binary)).encode()
@@ -126,10 +207,15 @@ class _Handler(BaseHTTPRequestHandler):
         # server.
         if self.headers.get_content_type() != "application/json":
             raise RequestError("expected Content-Type: application/json", 415)
-        body = self._body()
         if not self.path.startswith(PREFIX):
             raise RequestError(f"there is nothing at {self.path[:80]!r}; calls are under {PREFIX}")
-        return self.api.post(self.path[len(PREFIX) :], body)
+        operation = self.path[len(PREFIX) :]
+        if operation == "retrieve_future":
+            # It waits, and holds nothing.
+            return self.api.post(operation, self._body(self._length(MAX_SMALL)))
+        length = self._length(self.options.max_request_bytes)
+        with self.server.holding(length, 2 * self.options.max_request_bytes):
+            return self.api.post(operation, self._body(length), length)
 
     def _put(self) -> tuple[int, Json]:
         self._check_key()
@@ -142,6 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
             file.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, "xb") as target:
                 left = length
+                self._expect_body(length)
                 while left:
                     piece = self.rfile.read(min(left, PIECE))
                     if not piece:
@@ -189,8 +276,13 @@ class _Handler(BaseHTTPRequestHandler):
             raise RequestError(f"a body of {length} bytes; at most {most} are accepted: send less at once", 413)
         return int(length)
 
-    def _body(self) -> Json:
-        data = self.rfile.read(self._length(self.options.max_request_bytes))
+    def _expect_body(self, length: int) -> None:
+        self.server.expect(self.connection, HEADER_S + length / SLOWEST)
+
+    def _body(self, length: int) -> Json:
+        self._expect_body(length)
+        data = self.rfile.read(length)
+        self.server.expect(self.connection, float("inf"))
         self.unread = False
         try:
             body = json.loads(data, parse_constant=_refuse_constant)

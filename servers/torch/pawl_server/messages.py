@@ -24,6 +24,8 @@ from .weights import AdamParams
 Json = dict[str, Any]
 # What loss_fn_inputs contain besides the inputs of an objective.
 RESERVED = {"target_tokens", "mask", "temperatures"}
+# New tokens of one call, which are all kept until they are fetched.
+MAX_NEW_TOKENS = 2**25
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "int32": torch.int32}
 
 
@@ -123,11 +125,18 @@ def _adam(body: Json, limits: Limits) -> AdamParams:
 
 def _sample_batch(body: Json, limits: Limits) -> SampleBatch:
     requests = _required(body, "requests", list)
-    return SampleBatch(tuple(_sample(request, f"request {i}", limits) for i, request in enumerate(requests)))
+    return _bounded(SampleBatch(tuple(_sample(request, f"request {i}", limits) for i, request in enumerate(requests))))
 
 
 def _asample(body: Json, limits: Limits) -> SampleBatch:
-    return SampleBatch((_sample(body, "request 0", limits),), bool(body.get("prompt_logprobs")))
+    return _bounded(SampleBatch((_sample(body, "request 0", limits),), bool(body.get("prompt_logprobs"))))
+
+
+def _bounded(work: SampleBatch) -> SampleBatch:
+    tokens = sum(request.count * request.max_tokens for request in work.requests)
+    if tokens > MAX_NEW_TOKENS:
+        raise RequestError(f"up to {tokens} new tokens were requested at once; at most {MAX_NEW_TOKENS}: send fewer requests, or lower num_samples or maxTokens")
+    return work
 
 
 def _sample(request: object, where: str, limits: Limits) -> SampleRequest:
@@ -320,7 +329,8 @@ def _check_ids(ids: Tensor, where: str, limits: Limits, first: int = 0) -> None:
 
 
 def _number(value: object, where: Union[str, tuple[str, str]], low: float, high: float, whole: bool = False) -> float:
-    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
+    # Compared before it is converted: whole numbers may have hundreds of digits.
+    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high and math.isfinite(value)
     if not ok or (whole and value != int(value)):
         kind = "a whole number" if whole else "a number"
         place = where if isinstance(where, str) else ": ".join(where)

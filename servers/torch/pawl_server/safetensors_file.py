@@ -27,14 +27,17 @@ class SafetensorsFile:
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(MAX_HEADER, size - 8):
                 raise ValueError(f"{path}: damaged: its header of {length} bytes does not fit a file of {size}")
-            header = json.loads(file.read(length))
-            self.metadata: Mapping[str, str] = header.pop("__metadata__", {})
-            self.shapes = {name: tuple(entry["shape"]) for name, entry in header.items()}
-            self._entries = header
-            self._start = 8 + length
+            try:
+                header = json.loads(file.read(length))
+                self.metadata: Mapping[str, str] = header.pop("__metadata__", {})
+                self.shapes = {name: tuple(_whole(n) for n in entry["shape"]) for name, entry in header.items()}
+                self._entries = header
+                self._start = 8 + length
+                for name in header:
+                    self._check(name, size)
+            except (KeyError, TypeError, AttributeError, RecursionError) as error:
+                raise ValueError(f"{path}: damaged: its header is not one of safetensors ({type(error).__name__}: {error})") from error
             self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            for name in header:
-                self._check(name, size)
 
     def read(self, name: str) -> Tensor:
         """One tensor as 32-bit floats; NaN or infinity is an error."""
@@ -54,13 +57,19 @@ class SafetensorsFile:
         dtype = DTYPES.get(entry["dtype"])
         if dtype is None:
             raise ValueError(f"{self.path}: {name} has dtype {entry['dtype']}; expected F32, F16 or BF16")
-        begin, end = entry["data_offsets"]
+        begin, end = (_whole(n) for n in entry["data_offsets"])
         numbers = 1
         for length in entry["shape"]:
             numbers *= length
         width = torch.empty(0, dtype=dtype).element_size()
         if not 0 <= begin <= end <= size - self._start or end - begin != numbers * width:
             raise ValueError(f"{self.path}: damaged: {name} is not inside the file")
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**60:
+        raise TypeError(f"expected a size, found {str(value)[:40]}")
+    return value
 
 
 def write_safetensors(

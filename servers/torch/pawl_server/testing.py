@@ -1,6 +1,7 @@
 """Shared by tests: a tiny model, an engine for it, and sequences."""
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 from pathlib import Path
@@ -12,6 +13,9 @@ from .engine import Engine
 from .engine_types import EngineOptions
 from .ranks import Ranks
 from .sequences import Sequences
+
+# As serve.py does: engines release memory often.
+gc.freeze()
 
 CONFIG = {
     "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 40, "hidden_size": 16,

@@ -26,7 +26,8 @@ export class Refusal extends HttpError {
 /** The refusal that an error stands for; undefined if it is a fault of the server. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
-  if (error instanceof HttpError) return new Refusal(error.status, error.message);
+  if (error instanceof HttpError)
+    return new Refusal(error.status, error.message, { code: error.code });
   // What the session or the chat template does not accept, the client sent.
   if (error instanceof SessionError || error instanceof TokenizerError)
     return new Refusal(400, error.message);

@@ -13,10 +13,10 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
+import { createAccess } from "../../http-access.js";
 import { parseJson, readBody, sendJson } from "../../http-server.js";
 import type { Tokenizer } from "../../text/tokenizer.js";
 import type { RecordedSession } from "../session.js";
-import { createAccess } from "./access.js";
 import { chunksOf, completionOf } from "./completion.js";
 import { type CompletionRequest, parseCompletionRequest } from "./completion-request.js";
 import { errorBody, Refusal, refusalOf } from "./refusal.js";

@@ -3,7 +3,7 @@ import { copyFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Capabilities, type Engine, EngineError } from "../engine.js";
 import { readAdapter, writeAdapter } from "../weights/adapter.js";
-import { openCheckpoint, writeCheckpoint } from "../weights/checkpoint.js";
+import { OPTIMIZER_FILE, openCheckpoint, writeCheckpoint } from "../weights/checkpoint.js";
 import { initialAdapter, type LoraOptions, modelSpecs, trainedSpecs } from "../weights/lora.js";
 import { checkModelConfig, type ModelConfig } from "../weights/model-config.js";
 import { openSafetensors, readTensor, writeSafetensors } from "../weights/safetensors.js";
@@ -39,7 +39,6 @@ export interface EmbeddedOptions {
 /** An engine whose capabilities can change with the checkpoint it loads. */
 export type Core = Omit<Engine, "capabilities"> & { capabilities(): Capabilities };
 
-const OPTIMIZER_FILE = "optimizer.safetensors";
 /** Other files that belong to a checkpoint: they are copied along. */
 const COMPANIONS = [
   "tokenizer.json",
@@ -61,6 +60,8 @@ interface Model {
   /** Where it was loaded from. */
   readonly folder: string | undefined;
   reference: Snapshot | undefined;
+  /** Samples with the weights that act while others learn. */
+  actor: Router | undefined;
   /** A folder of an adapter on these frozen weights, whose file of them checkpoints can share. */
   sharedBase: string | undefined;
 }
@@ -91,8 +92,14 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       lora: lora !== undefined,
       discardGradients: true,
       temperatures: true,
+      actor: "in turns",
     }),
-    sample: (requests) => model.router.sample(requests),
+    sample: async (requests, { weights = "policy" } = {}) => {
+      const router = weights === "policy" ? model.router : model.actor;
+      if (router === undefined)
+        throw new EngineError("there is no actor yet; call snapshotActor first");
+      return router.sample(requests);
+    },
     forward: async (sequences, { weights = "policy", ...wanted } = {}) => {
       const { reference } = model;
       if (weights === "reference" && reference === undefined)
@@ -100,7 +107,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       const chosen =
         weights === "policy"
           ? model.weights.policy(model.moments.optimSteps)
-          : model.weights.reference(reference!);
+          : model.weights.frozen("reference", reference!);
       return model.learner.forward(sequences, await chosen, wanted);
     },
     forwardBackward: (sequences, objective) => model.learner.forwardBackward(sequences, objective),
@@ -112,6 +119,13 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
     snapshotReference: async () => {
       snapshots += 1;
       model.reference = model.weights.snapshot(snapshots);
+    },
+    snapshotActor: async () => {
+      snapshots += 1;
+      const { config, replicas, weights } = model;
+      const taken = weights.snapshot(snapshots);
+      // Its prefix cache is its own: what happens meanwhile to the policy's changes nothing.
+      model.actor = createRouter(config, replicas, () => weights.frozen("actor", taken));
     },
     save: (folder, { optimizer = true, merged = false } = {}) => {
       // A run that resumes from here has an empty prefix cache, and prefilling rounds differently
@@ -197,6 +211,7 @@ function assemble(
     router: createRouter(config, replicas, () => weights.policy(moments.optimSteps)),
     folder,
     reference: undefined,
+    actor: undefined,
     sharedBase: undefined,
   };
 }

@@ -1,13 +1,13 @@
 /** The embedded engine as callers see it: an `Engine` that works in a worker thread. */
 import { availableParallelism } from "node:os";
 import type { Capabilities, Engine, SampleRequest, TargetSequence } from "../engine.js";
-import { startCaller } from "./calls.js";
 import type { Core, EmbeddedOptions } from "./core.js";
+import { startEngineThread } from "./engine-thread.js";
 
 /** Starts an engine in its own thread and waits until its model is ready. */
 export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<Engine> {
   const threads = options.threads ?? availableParallelism();
-  const caller = startCaller("worker", { options, threads });
+  const caller = startEngineThread("worker", { options, threads });
   let capabilities: Capabilities | undefined;
   const typed = async <T>(method: keyof Core, ...args: readonly unknown[]) => {
     const answer = (await caller.call(method, args)) as {
@@ -27,7 +27,7 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
     get capabilities() {
       return capabilities!;
     },
-    sample: (requests) => typed("sample", requests.map(plainRequest)),
+    sample: (requests, options) => typed("sample", requests.map(plainRequest), options),
     forward: (sequences, options) => typed("forward", sequences.map(plainSequence), options),
     forwardBackward: (sequences, objective) =>
       typed(
@@ -43,6 +43,7 @@ export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<En
     optimStep: (params) => typed("optimStep", params),
     discardGradients: () => typed("discardGradients"),
     snapshotReference: () => typed("snapshotReference"),
+    snapshotActor: () => typed("snapshotActor"),
     save: (folder, options) => typed("save", folder, options),
     load: (folder) => typed("load", folder),
     dispose: async () => {

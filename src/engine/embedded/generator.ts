@@ -85,12 +85,13 @@ export function createGenerator(
 ): Generator {
   const specs = tensorSpecs(config).filter((spec) => spec.name !== VALUE_HEAD);
   const programs = { prefill: prefillProgram, extend: extendProgram, decode: decodeProgram };
-  const compiledWith = ({ arrays, version }: WeightSet): CompiledModel => {
+  const compiledWith = ({ name: whose, arrays, version }: WeightSet): CompiledModel => {
     const bytes = specs.reduce((sum, { name }) => sum + arrays.get(name)!.byteLength, 0);
     if (bytes <= maxStoredBytes)
       return {
         config,
-        compile: (name) => sessions.get(name, () => programs[name](config, arrays), { version }),
+        compile: (name) =>
+          sessions.get(`${whose} ${name}`, () => programs[name](config, arrays), { version }),
         weights: {},
       };
     const inputs = specs.map(({ name, shape }) => [name, floats(arrays.get(name)!, shape)]);

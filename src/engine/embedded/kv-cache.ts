@@ -54,7 +54,7 @@ export function copyRows(config: ModelConfig, rows: readonly KvRow[], capacity: 
 
 /**
  * Some rows of a KV cache as a KV cache of their own, with at least the given capacity. It uses the
- * same memory if that is enough; the other rows are then lost. Rows keep their places, except that
+ * same memory if that is enough and not far more; the other rows are then lost. Rows keep their places, except that
  * rows at the end fill the gaps; `order` says which row is now in which place.
  */
 export function compactRows(
@@ -68,7 +68,10 @@ export function compactRows(
   const width = rows.length * kvHeads * headSize;
   const size = kvHeads * headSize * kv.capacity;
   const grown = Math.max(capacity, kv.capacity);
-  if (width * grown * BYTES > kv.keys[0]!.buffer.byteLength)
+  const [{ byteLength, buffer }] = kv.keys as readonly [Float32Array];
+  const needed = width * grown * BYTES;
+  // A few rows must not keep the memory of many.
+  if (needed > buffer.byteLength || needed < byteLength / 2)
     return { kv: copyRows(config, order, capacity), order };
   const moved = (blocks: number, blockWidth: number) => (array: Float32Array) => {
     order.forEach(({ row }, place) => {

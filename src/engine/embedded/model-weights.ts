@@ -4,7 +4,7 @@
  * With adapters (LoRA) the base is frozen: it has no gradients and no moments. Graphs read merged
  * weights, W + scale · B A, for sampling, scoring and learning alike, so there is nothing to pay for
  * adapters in a forward pass. There is one merged copy of the adapted projections; it holds the
- * policy or the reference, whichever was read last. Adapters that have not learnt anything yet, B =
+ * policy, the reference or the actor, whichever was read last. Adapters that have not learnt anything yet, B =
  * 0, need none: a reference at the start of training is the base itself.
  */
 import { adaptedTensors, type LoraOptions, loraScale } from "../weights/lora.js";
@@ -28,7 +28,7 @@ export interface ModelWeights {
   readonly base: Parameters;
   /** The weights being trained, as they are after this number of optimiser steps. */
   policy(optimSteps: number): Promise<WeightSet>;
-  reference(snapshot: Snapshot): Promise<WeightSet>;
+  frozen(name: "reference" | "actor", snapshot: Snapshot): Promise<WeightSet>;
   /** A copy of what may change. */
   snapshot(version: number): Snapshot;
 }
@@ -51,7 +51,7 @@ export function createModelWeights(
     trained,
     base,
     policy: (version) => read("policy", { version, base, trained: trained.tensors }),
-    reference: (snapshot) => read("reference", snapshot),
+    frozen: (name, snapshot) => read(name, snapshot),
     snapshot: (version) => ({
       version,
       base,

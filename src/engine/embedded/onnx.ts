@@ -153,7 +153,12 @@ function floatField(field: number, value: number): Bytes {
   return [varint(field * 8 + 5), bytes];
 }
 
+/** Nearly all numbers of a graph are small: field numbers and lengths. */
+const SMALL = Array.from({ length: 128 }, (_, value) => Uint8Array.of(value));
+
 function varint(value: number): Uint8Array {
+  const small = SMALL[value];
+  if (small !== undefined) return small;
   const bytes: number[] = [];
   // Negative numbers are written as 64-bit two's complement, as protobuf's int64 requires.
   let rest = BigInt.asUintN(64, BigInt(value));

@@ -26,3 +26,16 @@ it("returns rows once, and evicts the oldest cache when it is full", () => {
   prefixes.clear();
   expect(prefixes.take(6)).toBeUndefined();
 });
+
+it("counts the memory that a cache may grow into", () => {
+  const room = () => [new Float32Array(40).subarray(0, 5)];
+  const wide = (): KvCache => ({
+    ...{ keys: room(), values: room(), capacity: 5, tokens: new Int32Array(1) },
+  });
+  const prefixes = createPrefixCache(400);
+  const [one, two] = [wide(), wide()];
+  prefixes.put(1, { kv: one, row: 0, tokens: 3 });
+  prefixes.put(2, { kv: two, row: 0, tokens: 3 });
+  expect(prefixes.take(1)).toBeUndefined();
+  expect(prefixes.take(2)?.kv).toBe(two);
+});

@@ -55,7 +55,8 @@ export function createPrefixCache(maxBytes: number): PrefixCache {
   };
 }
 
-/** Bytes taken by its rows; memory to grow into costs nothing until it is used. */
+/** The memory it holds, including what it may grow into: allocators touch all of it. */
 function sizeOf({ keys, values }: KvCache): number {
-  return [...keys, ...values].reduce((sum, array) => sum + array.byteLength, 0);
+  const buffers = new Set([...keys, ...values].map(({ buffer }) => buffer));
+  return [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

@@ -1,7 +1,7 @@
 /** The worker thread of a replica, with weights copied from shared memory. */
 import { parentPort, workerData } from "node:worker_threads";
+import { serve } from "../../thread-calls.js";
 import type { SampleTask } from "./batching.js";
-import { serve } from "./calls.js";
 import { createReplica, type Job, type ReplicaStart } from "./replica.js";
 import { createSessions } from "./sessions.js";
 import { createCopies, type WeightSet } from "./weight-set.js";

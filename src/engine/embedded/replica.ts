@@ -62,7 +62,7 @@ export interface ReplicaStart {
   readonly lora?: LoraOptions | undefined;
 }
 
-/** Maximum bytes of keys and values kept by all replicas together. */
+/** Maximum bytes of keys and values kept by all replicas together, for policy and actor each. */
 const MAX_CACHED_BYTES = 2 ** 29;
 
 /** A replica in the calling thread, one of `replicas`. */
@@ -71,13 +71,15 @@ export function createReplica(
   sessions: Sessions,
 ): Replica {
   const shapes = new Map(modelSpecs(config, lora).map((spec) => [spec.name, spec.shape]));
-  const generator = createGenerator(config, sessions, {
-    maxCachedBytes: MAX_CACHED_BYTES / replicas,
-  });
+  const maxCachedBytes = MAX_CACHED_BYTES / replicas;
+  const generators = {
+    policy: createGenerator(config, sessions, { maxCachedBytes }),
+    actor: createGenerator(config, sessions, { maxCachedBytes }),
+  };
   return {
     run: async ({ microBatches, weights, weightNames, trained }) => {
       // Learning needs the memory, and the cached prefixes are no longer useful.
-      if (weights.name === "policy") generator.evictOlder(weights.version);
+      if (weights.name === "policy") generators.policy.evictOlder(weights.version);
       const feed = (name: string, data: Float32Array) => floats(data, shapes.get(name)!);
       const given: Feeds = {};
       for (const name of weightNames) given[name] = feed(name, weights.arrays.get(name)!);
@@ -99,7 +101,8 @@ export function createReplica(
       }
       return { results, gradients: gradients?.data };
     },
-    sample: (tasks, weights) => generator.sample(tasks, weights),
+    sample: (tasks, weights) =>
+      generators[weights.name === "actor" ? "actor" : "policy"].sample(tasks, weights),
     dispose: () => sessions.dispose(),
   };
 }

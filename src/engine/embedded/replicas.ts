@@ -1,5 +1,6 @@
 /** The replicas of an engine, and how work is shared among them. */
-import { startCaller } from "./calls.js";
+import type { Caller } from "../../thread-calls.js";
+import { startEngineThread } from "./engine-thread.js";
 import { createReplica, type JobResult, type Replica, type ReplicaStart } from "./replica.js";
 import type { Sessions } from "./sessions.js";
 import { createMirror, type Mirror } from "./weight-set.js";
@@ -30,9 +31,9 @@ export function createReplicas(
 }
 
 function threadReplica(start: ReplicaStart, mirror: Mirror): Replica {
-  let caller: ReturnType<typeof startCaller> | undefined;
+  let caller: Caller | undefined;
   const started = () => {
-    caller ??= startCaller("replica-worker", start);
+    caller ??= startEngineThread("replica-worker", start);
     return caller;
   };
   return {

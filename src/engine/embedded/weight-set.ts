@@ -5,7 +5,7 @@ export type Parameters = ReadonlyMap<string, Float32Array>;
 
 /** The weights used by a call. */
 export interface WeightSet {
-  readonly name: "policy" | "reference";
+  readonly name: "policy" | "reference" | "actor";
   /** A different number means different weights. */
   readonly version: number;
   readonly arrays: Parameters;

@@ -1,6 +1,6 @@
 /** The worker thread of an embedded engine: executes one call after another. */
 import { parentPort, workerData } from "node:worker_threads";
-import { serve } from "./calls.js";
+import { serve } from "../../thread-calls.js";
 import { type Core, createCore, type EmbeddedOptions } from "./core.js";
 
 const port = parentPort;

@@ -12,8 +12,10 @@ import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
+import { readReply } from "../../http-client.js";
 import { EngineError } from "../engine.js";
 import { ADAPTER_FILES } from "../weights/adapter.js";
+import { OPTIMIZER_FILE } from "../weights/checkpoint.js";
 import { WEIGHTS_FILE, weightFiles } from "../weights/shards.js";
 import type { Transport } from "./transport.js";
 
@@ -26,6 +28,8 @@ const pointerSchema = z.object({
   path: z.string().min(1),
   /** Paths that pointers of this run held when this one was saved, including its own. */
   live: z.array(z.string()),
+  /** Whether the optimiser's state belongs to it; true in pointers written before this was kept. */
+  optimizer: z.boolean().default(true),
 });
 
 /** The content of a pointer file. */
@@ -36,7 +40,7 @@ export const CONFIG_FILE = "config.json";
 /** The files of a checkpoint; the last one marks it as complete. */
 const FILES = [
   WEIGHTS_FILE,
-  "optimizer.safetensors",
+  OPTIMIZER_FILE,
   ...ADAPTER_FILES,
   "tokenizer.json",
   "tokenizer_config.json",
@@ -45,6 +49,10 @@ const FILES = [
   "generation_config.json",
   CONFIG_FILE,
 ] as const;
+
+/** A server must not fill a client's disk or memory: the largest files that are taken from it. */
+const MAX_WEIGHTS_BYTES = 2 ** 41;
+const MAX_SMALL_BYTES = 2 ** 27;
 
 /** Those that hold weights, or belong to them. */
 const WEIGHTS = /\.safetensors$|^adapter_/;
@@ -123,7 +131,8 @@ async function pointerIfAny(folder: string): Promise<Pointer | undefined> {
 /** Writes the pointer to a checkpoint that is on the server. */
 export async function writePointer(folder: string, pointer: Omit<Pointer, "version">) {
   await mkdir(folder, { recursive: true });
-  const content = { version: 1, path: pointer.path, live: pointer.live };
+  const { path, live, optimizer } = pointer;
+  const content = { version: 1, path, live, optimizer };
   writeFileAtomicallySync(join(folder, POINTER_FILE), `${JSON.stringify(content)}\n`);
 }
 
@@ -156,8 +165,15 @@ export async function downloadCheckpoint(
     if (which === "all but weights" && WEIGHTS.test(name)) continue;
     await transport.download(`files/${path}/${name}`, async ({ body }) => {
       const source = body === null ? [] : (body as AsyncIterable<Uint8Array>);
+      const most = WEIGHTS.test(name) ? MAX_WEIGHTS_BYTES : MAX_SMALL_BYTES;
+      let size = 0;
       await writeFileAtomically(join(folder, name), async (handle) => {
-        for await (const chunk of source) await writeFully(handle, chunk);
+        for await (const chunk of source) {
+          size += chunk.length;
+          if (size > most)
+            throw new EngineError(`the engine server sent more than ${most} bytes as ${name}`);
+          await writeFully(handle, chunk);
+        }
       });
     });
   }
@@ -200,6 +216,6 @@ async function fingerprint(
 
 async function exists(transport: Transport, file: string): Promise<boolean> {
   return transport.download(`files/${file}`, async (response) => {
-    await response.arrayBuffer();
+    await readReply(response, MAX_SMALL_BYTES);
   });
 }

@@ -52,7 +52,7 @@ export async function createPawlModel(
   const calls = callsTo(session, modelId);
   const { change, ask } = calls;
   // Our server may lack any of its extensions; then the plain calls are used.
-  const copy = copySampling(session, calls);
+  const copy = copySampling(session, () => calls);
   const reference = secondModel(session, request);
   const saveMerged = async (into: string): Promise<void> => {
     if (!pawl.files)
@@ -78,7 +78,7 @@ export async function createPawlModel(
       read: async (path, body, weights) =>
         weights === "policy" || pawl.reference
           ? ask(path, body)
-          : ask(path, { ...body, model_id: reference.id() }),
+          : reference.calls().ask(path, body),
     },
     capabilities: () => capabilities,
     sample: (requests) =>
@@ -88,7 +88,9 @@ export async function createPawlModel(
       if (pawl.reference) await change("snapshot_reference");
       else
         await reference.become(
-          await saveWeights(calls, `reference-${modelId}-${calls.changes()}`, { optimizer: false }),
+          await saveWeights(calls, `reference-${modelId}-${calls.numbered()}`, {
+            optimizer: false,
+          }),
         );
     },
     async save(into, { optimizer, merged }) {
@@ -98,6 +100,7 @@ export async function createPawlModel(
       await writePointer(into, {
         path,
         live: plan.live.map((other) => (other === plan.path ? path : other)),
+        optimizer,
       });
       // A model that is handed on needs its tokenizer; intermediate checkpoints do not.
       if (pawl.files && options.copy === true)

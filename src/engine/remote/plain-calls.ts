@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { EngineError, type Sample, type SampleRequest } from "../engine.js";
-import type { ModelCalls } from "./remote-model.js";
+import { callsTo, type ModelCalls } from "./remote-model.js";
 import { sampleEach } from "./sampling.js";
 import { parse, type Session } from "./server.js";
 
@@ -16,14 +16,19 @@ export interface CopySampling {
 }
 
 /** Sampling with one call per prompt. */
-export function copySampling(session: Session, calls: ModelCalls): CopySampling {
+export function copySampling(session: Session, calls: () => ModelCalls): CopySampling {
   let source: object | undefined;
+  let asked = 0;
   return {
     async sample(requests) {
-      source ??= await copyForSampling(calls);
-      return sampleEach(requests, source, (path, body) =>
-        session.call(path, body, { repeatable: true }),
-      );
+      const from = source ?? (await copyForSampling(calls()));
+      source = from;
+      return sampleEach(requests, from, (path, body) => {
+        // The number makes the request's id, so every request needs another one.
+        asked += 1;
+        const numbered = "sampling_session_id" in from ? { ...body, seq_id: asked } : body;
+        return session.call(path, numbered, { repeatable: true });
+      });
     },
     weightsChanged() {
       source = undefined;
@@ -43,38 +48,55 @@ async function copyForSampling({ change }: ModelCalls): Promise<object> {
     type: "save_weights_for_sampler",
   });
   const { path, sampling_session_id } = parse(samplingCopy, result, "save_weights_for_sampler");
-  if (typeof sampling_session_id === "string") return { sampling_session_id, seq_id: 1 };
+  if (typeof sampling_session_id === "string") return { sampling_session_id };
   if (typeof path === "string") return { model_path: path };
   throw new EngineError(
     "the engine server answered save_weights_for_sampler with neither a path nor a sampling session",
   );
 }
 
+/**
+ * A new model with weights that were saved at a path. A plain server loads weights only as a
+ * model's first call, so other weights mean another model.
+ */
+export async function modelFrom(
+  session: Session,
+  request: object,
+  saved: { readonly path: string; readonly optimizer: boolean } | undefined,
+): Promise<ModelCalls> {
+  const { modelId } = await session.createModel(request);
+  const calls = callsTo(session, modelId);
+  if (saved !== undefined) await calls.change("load_weights", { ...saved, type: "load_weights" });
+  return calls;
+}
+
 /** The reference as a second model, for a server that does not keep one. */
 export interface SecondModel {
-  /** Its id; throws if there is none yet. */
-  id(): string;
-  /** Loads weights that were saved at a path. */
+  /** Calls to it; throws if there is none yet. */
+  calls(): ModelCalls;
+  /** Takes the weights that were saved at a path. */
   become(path: string): Promise<void>;
   unload(): Promise<void>;
 }
 
 /** No second model yet; it is created when first needed. */
 export function secondModel(session: Session, request: object): SecondModel {
-  let made: string | undefined;
+  let made: ModelCalls | undefined;
+  const unload = async () => {
+    if (made !== undefined) await session.unloadModel(made.id);
+    made = undefined;
+  };
   return {
-    id() {
+    calls() {
       if (made === undefined)
         throw new EngineError("there is no reference yet; call snapshotReference first");
       return made;
     },
     async become(path) {
-      made ??= (await session.createModel(request)).modelId;
-      await session.call("load_weights", { model_id: made, seq_id: 0, path });
+      await unload();
+      made = await modelFrom(session, request, { path, optimizer: false });
     },
-    async unload() {
-      if (made !== undefined) await session.unloadModel(made);
-    },
+    unload,
   };
 }
 

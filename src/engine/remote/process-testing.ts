@@ -1,7 +1,6 @@
 /** A protocol server in its own process, so that tests can kill it. It needs only Node. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { startTestServer, type TestServerOptions } from "./server-testing.js";
 
 /** Options of such a process, as JSON. */
@@ -18,8 +17,8 @@ export interface ServerProcess {
 
 /** Starts a server process and waits until it listens. */
 export async function startServerProcess(options: ProcessOptions): Promise<ServerProcess> {
-  const path = JSON.stringify(fileURLToPath(import.meta.url));
-  const load = `require("jiti").createJiti(${path}).import(${path}).then((m) => m.runServer())`;
+  const compiled = new URL("../../../dist/src/engine/remote/process-testing.js", import.meta.url);
+  const load = `import(${JSON.stringify(compiled)}).then((m) => m.runServer())`;
   const child = spawn(process.execPath, ["-e", load, JSON.stringify(options)], {
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -49,6 +49,65 @@ describe("a remote engine on a plain server conforms, as far as such a server ca
     });
 });
 
+describe("a plain server", () => {
+  const serve = (options: object) =>
+    startTestServer({ model, folder: join(folder, "rules"), extensions: false, ...options });
+
+  it("is never asked to load into a model that has been used, and no number is used twice", async () => {
+    for (const options of [{}, { without: "forward" }, { samplingSessions: true }]) {
+      const server = await serve(options);
+      const engine = await connectRemoteEngine({ url: server.url, folder: start });
+      const prompt = Array.from(toy[0]!.ids).slice(0, 3);
+      const before = await scores(engine, prompt);
+      const checkpoint = join(folder, `rules-${Object.keys(options)[0] ?? "plain"}`);
+      await engine.save(checkpoint);
+      await engine.snapshotReference();
+      const learnOnce = async () => {
+        await engine.forwardBackward(toy, crossEntropy);
+        await engine.optimStep({ learningRate: 1e-2 });
+      };
+      await learnOnce();
+      await learnOnce();
+      const draw = { prompt, maxTokens: 2, seed: 1 };
+      await engine.sample([draw, { ...draw, seed: 2 }]);
+      expect(await scores(engine, prompt)).not.toEqual(before);
+      await engine.load(checkpoint);
+      expect(await scores(engine, prompt)).toEqual(before);
+      await engine.snapshotReference();
+      // The models of the probe, of the policy before and after loading, and of two references.
+      expect(server.counts.get("create_model")).toBe(5);
+      expect(server.counts.get("unload_model")).toBe(3);
+      await learnOnce();
+      const [reference] = await engine.forward([{ ids: prompt }], { weights: "reference" });
+      close(Array.from(reference!.logprobs), before, 1e-6);
+      await engine.dispose();
+      await server.close();
+    }
+  });
+
+  it("that collects gradients in a forward pass is rejected", async () => {
+    const server = await serve({ without: "forward", ignoresForwardOnly: true });
+    await expect(connectRemoteEngine({ url: server.url, folder: start })).rejects.toThrow(
+      /has no call for a forward pass.* collects gradients although forward_only is set/,
+    );
+    await server.close();
+  });
+
+  it("that loads with or without the optimiser is told which", async () => {
+    const server = await serve({});
+    const engine = await connectRemoteEngine({ url: server.url, folder: start });
+    for (const optimizer of [true, false]) {
+      const into = join(folder, `optimizer-${optimizer}`);
+      await engine.save(into, { optimizer });
+      await engine.load(into);
+      const { body } = server.requests.filter(({ path }) => path === "load_weights").at(-1)!;
+      expect(JSON.parse(body)).toMatchObject({ seq_id: 1, optimizer });
+    }
+    await engine.dispose();
+    await server.close();
+  });
+});
+
 /** A few updates with an objective that has kinks; returns scores of the resulting weights. */
 async function learnt(engine: Engine) {
   const sequences = toy.map(({ ids }, i) => ({
@@ -155,7 +214,7 @@ describe("an objective gives the same update", () => {
       const { losses, after } = await learnt(engine);
       close(losses, expected.losses, 1e-4);
       close(after, expected.after, 1e-4);
-      expect(server.counts.get("forward") ?? 0).toBe(extensions ? 1 : 4);
+      expect(server.counts.get("forward") ?? 0).toBe(extensions ? 1 : 5);
       await engine.dispose();
       await server.close();
     }

@@ -45,8 +45,9 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
     get capabilities() {
       return model.capabilities();
     },
-    sample: (requests) =>
+    sample: (requests, { weights = "policy" } = {}) =>
       live(async () => {
+        if (weights === "actor") throw noActor(shownUrl);
         checkRequests(requests, model.capabilities());
         return model.sample(requests);
       }),
@@ -87,6 +88,7 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
         return gradNormOf(await learning.change("discard_gradients", {}), "discard_gradients");
       }),
     snapshotReference: () => live(() => model.snapshotReference()),
+    snapshotActor: () => live(() => Promise.reject(noActor(shownUrl))),
     save: (folder, { optimizer = true, merged = false } = {}) =>
       live(() => model.save(folder, { optimizer, merged })),
     load: (folder) => live(() => model.load(folder)),
@@ -98,6 +100,11 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
     },
   };
 }
+
+const noActor = (shownUrl: string): EngineError =>
+  new EngineError(
+    `the engine server at ${shownUrl} samples with the weights that it trains, and keeps no others to act with; set overlap to 0, or let a sampler act (engine.sampler)`,
+  );
 
 const optimMetrics = z.object({
   metrics: z.record(z.string(), z.unknown()).nullish(),

@@ -62,21 +62,31 @@ export interface ModelCalls {
   change(path: string, body?: object): Promise<Result>;
   /** A call that changes nothing. */
   ask(path: string, body: object): Promise<Result>;
-  /** The number of changes so far. */
-  changes(): number;
+  /** The number of numbered calls so far. */
+  numbered(): number;
 }
 
-/** Calls to the model with that id; changes are numbered from 1. */
+/**
+ * Calls to the model with that id, numbered from 1: a number is never used twice. Our own server
+ * numbers only changes; a plain one numbers everything, because the first call may be special.
+ */
 export function callsTo(session: Session, id: string): ModelCalls {
-  let changes = 0;
+  const isPlain = session.server.pawl === undefined;
+  let numbered = 0;
+  const next = () => {
+    numbered += 1;
+    return { model_id: id, seq_id: numbered };
+  };
   return {
     id,
-    change: (path, body = {}) => {
-      changes += 1;
-      return session.call(path, { model_id: id, seq_id: changes, ...body });
-    },
-    ask: (path, body) => session.call(path, { model_id: id, ...body }, { repeatable: true }),
-    changes: () => changes,
+    change: (path, body = {}) => session.call(path, { ...next(), ...body }),
+    ask: (path, body) =>
+      session.call(
+        path,
+        { ...(isPlain ? next() : { model_id: id }), ...body },
+        { repeatable: true },
+      ),
+    numbered: () => numbered,
   };
 }
 

@@ -4,17 +4,20 @@ import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
+import { HttpError } from "../../http-server.js";
 import { input, logprob, mul, neg, type Objective } from "../../objectives/expression.js";
 import { parseObjective } from "../../objectives/expression-parse.js";
 import type { EmbeddedOptions } from "../embedded/core.js";
 import { type Engine, EngineError } from "../engine.js";
 import { inProcess } from "./model-testing.js";
+import { plainRules } from "./plain-rules-testing.js";
 import {
   type Asked,
   type Input,
   integersOf,
   normalise,
   samplingOf,
+  scored,
   sent,
   sequenceOf,
   shifted,
@@ -35,8 +38,12 @@ export interface TestServerOptions {
   readonly folder: string;
   /** Whether it is our own server; if not, it knows only the plain protocol. */
   readonly extensions: boolean;
-  /** An extension that it lacks nevertheless. */
+  /** An extension, or the call `forward` of a plain server, that it lacks nevertheless. */
   readonly without?: string;
+  /** Does not know `forward_only`. */
+  readonly ignoresForwardOnly?: boolean;
+  /** Answers with a sampling session instead of a path. */
+  readonly samplingSessions?: boolean;
   /** Divides by the sum of the weights. */
   readonly normalises?: boolean;
   readonly key?: string;
@@ -65,20 +72,12 @@ interface Model {
   queue: Promise<unknown>;
 }
 
-/** An error with its status. */
-class Refusal extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
 const crossEntropy: Objective = { loss: mul(input("weights"), neg(logprob)), metrics: {} };
 
 /** Starts a server at a free port, or at the given one. */
 export async function startTestServer(options: TestServerOptions): Promise<TestServer> {
   const { extensions, folder } = options;
+  const rules = extensions ? () => undefined : plainRules();
   const sessions = new Set<string>();
   const models = new Map<string, Model>();
   const samplers = new Map<string, Engine>();
@@ -95,7 +94,7 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
   };
   const modelOf = (body: Json): Model => {
     const model = models.get(String(body.model_id));
-    if (model === undefined) throw new Refusal(404, `unknown model_id ${String(body.model_id)}`);
+    if (model === undefined) throw new HttpError(404, `unknown model_id ${String(body.model_id)}`);
     return model;
   };
   /**
@@ -116,7 +115,7 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
   };
   const pathOf = (path: unknown): string => {
     if (typeof path !== "string" || !/^[\w.-]+(\/[\w.-]+)*$/.test(path) || path.includes(".."))
-      throw new Refusal(400, `path: expected letters, digits and . _ - /, got ${String(path)}`);
+      throw new HttpError(400, `path: expected letters, digits and . _ - /, got ${String(path)}`);
     return join(folder, path);
   };
   const abilities = ({ capabilities }: Engine): Json => ({
@@ -144,11 +143,11 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
       return { session_id: id };
     },
     session_heartbeat: (body) => {
-      if (!sessions.has(String(body.session_id))) throw new Refusal(404, "unknown session_id");
+      if (!sessions.has(String(body.session_id))) throw new HttpError(404, "unknown session_id");
       return {};
     },
     create_model: (body) => {
-      if (!sessions.has(String(body.session_id))) throw new Refusal(404, "unknown session_id");
+      if (!sessions.has(String(body.session_id))) throw new HttpError(404, "unknown session_id");
       const key = String(body.request_key);
       const id = (extensions ? made.get(key) : undefined) ?? randomUUID();
       if (futures.has(id)) return { request_id: id, model_id: id };
@@ -174,34 +173,28 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
     },
     retrieve_future: async (body) => {
       const future = futures.get(String(body.request_id));
-      if (future === undefined) throw new Refusal(404, "unknown request_id");
+      if (future === undefined) throw new HttpError(404, "unknown request_id");
       const late = new Promise<undefined>((resolve) => {
         setTimeout(resolve, options.pollMs ?? 1000, undefined).unref();
       });
       const result = await Promise.race([future, late]).catch((error: unknown) => {
-        if (error instanceof EngineError) throw new Refusal(400, error.message);
+        if (error instanceof EngineError) throw new HttpError(400, error.message);
         throw error;
       });
-      if (result === undefined) throw new Refusal(408, "not yet");
+      if (result === undefined) throw new HttpError(408, "not yet");
       return result;
     },
     forward: (body) =>
       queued(body, async (engine) => {
         const { data, loss_fn_config } = body.forward_input as Input;
         const config = (loss_fn_config ?? {}) as Readonly<Record<string, never>>;
-        const results = await engine.forward(data.map(sequenceOf), extensions ? config : {});
-        return {
-          loss_fn_outputs: results.map(({ logprobs, entropies, values }) => ({
-            logprobs: shifted(logprobs),
-            ...(entropies && { entropies: shifted(entropies) }),
-            ...(values && { values: shifted(values) }),
-          })),
-          metrics: {},
-        };
+        return scored(await engine.forward(data.map(sequenceOf), extensions ? config : {}));
       }),
     forward_backward: (body) =>
       queued(body, async (engine) => {
         const { data, loss_fn, loss_fn_config } = body.forward_backward_input as Input;
+        if (body.forward_only === true && options.ignoresForwardOnly !== true)
+          return scored(await engine.forward(data.map(sequenceOf), {}));
         if (loss_fn !== "cross_entropy" && !(extensions && loss_fn === "objective"))
           throw new EngineError(`unknown loss_fn ${loss_fn}`);
         let sequences = data.map(sequenceOf);
@@ -278,11 +271,13 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
       save_weights_for_sampler: (body) =>
         queued(body, async (engine) => {
           await save(engine, pathOf(body.path), false);
-          return { path: `copy:${String(body.path)}` };
+          const copy = `copy:${String(body.path)}`;
+          return options.samplingSessions === true ? { sampling_session_id: copy } : { path: copy };
         }),
       asample: (body) => ({
         request_id: start(async () => {
-          const path = String(body.model_path).replace(/^copy:/, "");
+          const copy = body.sampling_session_id ?? body.model_path;
+          const path = String(copy).replace(/^copy:/, "");
           if (!samplers.has(path)) {
             const copy = { ...options.model, model: { folder: pathOf(path) } };
             samplers.set(path, await inProcess(copy));
@@ -313,18 +308,21 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
 
   const answer = async (request: IncomingMessage, path: string, text: Buffer): Promise<Reply> => {
     if (options.key !== undefined && request.headers["x-api-key"] !== options.key)
-      throw new Refusal(401, "a key is needed");
+      throw new HttpError(401, "a key is needed");
     if (path === "get_server_capabilities") return { json: await serverAbilities() };
     if (extensions && path.startsWith("files/")) return file(request, path.slice(6), text);
-    const call = calls[path];
-    if (call === undefined) throw new Refusal(404, `no call ${path}`);
-    return { json: await call(JSON.parse(text.toString()) as Json) };
+    const call = path === options.without ? undefined : calls[path];
+    if (call === undefined) throw new HttpError(404, `no call ${path}`);
+    const body = JSON.parse(text.toString()) as Json;
+    const [status, reason] = rules(path, body) ?? [];
+    if (status !== undefined) throw new HttpError(status, reason!);
+    return { json: await call(body) };
   };
   const file = async (request: IncomingMessage, path: string, content: Buffer): Promise<Reply> => {
     const target = pathOf(path);
     if (request.method === "GET") {
       const bytes = await readFile(target).catch(() => undefined);
-      if (bytes === undefined) throw new Refusal(404, `no file ${path}`);
+      if (bytes === undefined) throw new HttpError(404, `no file ${path}`);
       return { bytes };
     }
     await mkdir(dirname(target), { recursive: true });
@@ -359,10 +357,10 @@ export async function startTestServer(options: TestServerOptions): Promise<TestS
     let status = 200;
     let reply: Reply;
     try {
-      if (typeof fault === "object") throw new Refusal(fault.status, fault.error);
+      if (typeof fault === "object") throw new HttpError(fault.status, fault.error);
       reply = await answer(request, path, body);
     } catch (error) {
-      status = error instanceof Refusal ? error.status : 500;
+      status = error instanceof HttpError ? error.status : 500;
       const message = (error as Error).message;
       reply = { json: extensions ? { error: message } : { detail: message } };
     }

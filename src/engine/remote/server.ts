@@ -56,6 +56,8 @@ export interface Session {
 export type Result = Readonly<Record<string, unknown>>;
 
 const HEARTBEAT_MS = 10_000;
+/** SkyRL holds a poll for up to five minutes, while it compiles or computes. */
+const POLL_MS = 330_000;
 /** A wrong address should fail at once; a server that is just starting gets a moment. */
 const CONNECT_MS = 10_000;
 
@@ -83,6 +85,7 @@ export async function openSession(
   }, options.heartbeatMs ?? HEARTBEAT_MS);
   timer.unref();
   const trusted = server.pawl !== undefined;
+  let models = 0;
 
   const resolve = async (path: string, requestId: unknown): Promise<Result> => {
     if (typeof requestId !== "string")
@@ -93,7 +96,7 @@ export async function openSession(
       const { status, body } = await transport.post(
         "retrieve_future",
         { request_id: requestId },
-        { signal: closed.signal, accept: [408] },
+        { signal: closed.signal, accept: [408], ...(!trusted && { answerMs: POLL_MS }) },
       );
       // Tinker also says "not yet" in an answer with status 200.
       if (status === 408 || body.type === "try_again") continue;
@@ -114,7 +117,12 @@ export async function openSession(
     async createModel(body) {
       const { body: answer } = await transport.post(
         "create_model",
-        { session_id, request_key: randomUUID(), ...body },
+        // Ours makes no second model for the same key; others number the models of a session.
+        {
+          session_id,
+          ...(trusted ? { request_key: randomUUID() } : { model_seq_id: models++ }),
+          ...body,
+        },
         { signal: closed.signal, repeatable: trusted },
       );
       const { model_id } = parse(z.object({ model_id: z.string() }), answer, "create_model");

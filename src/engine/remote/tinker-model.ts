@@ -2,20 +2,15 @@
  * A model on a plain Tinker-compatible server (SkyRL, Tinker): it takes no objectives, keeps no
  * reference, serves no files and does not describe its model, so a local folder does that.
  */
+import { randomUUID } from "node:crypto";
 import { copyFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Capabilities, EngineError } from "../engine.js";
 import { parseModelConfig } from "../weights/model-config.js";
-import { CONFIG_FILE, onServer, planSave, readPointer, writePointer } from "./checkpoints.js";
-import { copySampling, saveWeights, secondModel } from "./plain-calls.js";
-import { probeSignedWeights } from "./probe.js";
-import {
-  callsTo,
-  chooseModel,
-  type RemoteModel,
-  type RemoteOptions,
-  requireOf,
-} from "./remote-model.js";
+import { CONFIG_FILE, type Pointer, planSave, readPointer, writePointer } from "./checkpoints.js";
+import { copySampling, modelFrom, saveWeights, secondModel } from "./plain-calls.js";
+import { forwardOnly, probeForward, probeSignedWeights } from "./probe.js";
+import { chooseModel, type RemoteModel, type RemoteOptions, requireOf } from "./remote-model.js";
 import type { Session } from "./server.js";
 
 /** Plain servers only train adapters, and require their rank. */
@@ -35,16 +30,12 @@ export async function createTinkerModel(
     lora_config: { rank: loraRank > 0 ? loraRank : DEFAULT_RANK, seed },
     type: "create_model",
   };
-  await probe(session, request, options);
-  const { modelId } = await session.createModel(request);
+  const hasForward = await probe(session, request, options);
   const capabilities = await capabilitiesOf(session, folder);
   const pointer = folder === undefined ? undefined : await readPointer(folder);
-  if (pointer !== undefined)
-    await session.call("load_weights", { model_id: modelId, seq_id: 0, path: pointer.path });
 
-  const calls = callsTo(session, modelId);
-  const { change, ask } = calls;
-  const copy = copySampling(session, calls);
+  let calls = await modelFrom(session, request, pointer && weightsAt(pointer));
+  const copy = copySampling(session, () => calls);
   const reference = secondModel(session, request);
   return {
     learning: {
@@ -55,15 +46,18 @@ export async function createTinkerModel(
       extended: false,
       temperatures: false,
       values: () => false,
-      change,
-      read: async (path, body, weights) =>
-        weights === "policy" ? ask(path, body) : ask(path, { ...body, model_id: reference.id() }),
+      change: (path, body) => calls.change(path, body),
+      read(path, body, weights) {
+        const { ask } = weights === "policy" ? calls : reference.calls();
+        return path === "forward" && !hasForward ? ask(...forwardOnly(body)) : ask(path, body);
+      },
     },
     capabilities: () => capabilities,
     sample: copy.sample,
     weightsChanged: copy.weightsChanged,
     async snapshotReference() {
-      await reference.become(await saveWeights(calls, `reference-${modelId}-${calls.changes()}`));
+      const name = `reference-${randomUUID().slice(0, 13)}`;
+      await reference.become(await saveWeights(calls, name));
     },
     async save(into, { optimizer, merged }) {
       if (merged)
@@ -75,6 +69,7 @@ export async function createTinkerModel(
       await writePointer(into, {
         path,
         live: plan.live.map((other) => (other === plan.path ? path : other)),
+        optimizer,
       });
       // A later connection needs the description of the model, which the server does not provide.
       if (folder !== undefined && !optimizer)
@@ -86,27 +81,31 @@ export async function createTinkerModel(
         throw new EngineError(
           `${from} has no pointer to a checkpoint on the engine server, and that server does not accept files`,
         );
-      const path = await onServer(transport, from, found);
-      await change("load_weights", { path, type: "load_weights" });
+      const before = calls.id;
+      calls = await modelFrom(session, request, weightsAt(found));
+      await session.unloadModel(before);
       copy.weightsChanged();
     },
     async unload() {
-      await session.unloadModel(modelId);
+      await session.unloadModel(calls.id);
       await reference.unload();
     },
   };
 }
 
-async function probe(session: Session, request: object, options: RemoteOptions): Promise<void> {
+const weightsAt = ({ path, optimizer }: Pointer) => ({ path, optimizer });
+
+/** Checks that weights are summed; returns whether there is a call for a forward pass alone. */
+async function probe(session: Session, request: object, options: RemoteOptions): Promise<boolean> {
   const { shownUrl } = session.transport;
-  const { modelId } = await session.createModel(request);
-  await probeSignedWeights(shownUrl, (path, body) =>
-    session.call(path, { model_id: modelId, seq_id: 1, ...body }),
-  );
-  await session.unloadModel(modelId);
+  const calls = await modelFrom(session, request, undefined);
+  const hasForward = await probeForward(session.transport, calls);
+  await probeSignedWeights(shownUrl, (path, body) => calls.change(path, body));
+  await session.unloadModel(calls.id);
   options.onNotice?.(
     `the engine server at ${shownUrl} does not support objectives: every update needs a second forward pass`,
   );
+  return hasForward;
 }
 
 async function capabilitiesOf(

@@ -25,6 +25,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
   /** Overrides the engine's `giveUpAfterMs` for this request. */
   readonly giveUpAfterMs?: number;
+  /** How long the server may take to answer; default two minutes. */
+  readonly answerMs?: number;
 }
 
 /** An answer of the server: its status and its JSON. */
@@ -181,7 +183,6 @@ export function createTransport(options: TransportOptions): Transport {
 /** How to make a request, and which of its answers are accepted with any status. */
 interface Ask extends RequestOptions {
   readonly init: () => RequestInit | Promise<RequestInit>;
-  readonly answerMs?: number;
   readonly isAnswer?: (status: number) => boolean;
   readonly receive?: (response: Response) => Promise<Reply>;
 }

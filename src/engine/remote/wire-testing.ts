@@ -2,7 +2,7 @@
  * The server's side of the wire format, for the test server: requests to the engine's form, and
  * results back.
  */
-import type { Sample, TrainSequence } from "../engine.js";
+import type { ForwardResult, Sample, TrainSequence } from "../engine.js";
 import { numbersOf, tensorOf } from "./wire.js";
 
 /** The body of a pass. */
@@ -81,3 +81,13 @@ export function normalise(sequences: readonly TrainSequence[]): TrainSequence[] 
     inputs: { weights: weights[i]!.map((weight) => weight / total) },
   }));
 }
+
+/** The answer to a forward pass. */
+export const scored = (results: readonly ForwardResult[]) => ({
+  loss_fn_outputs: results.map(({ logprobs, entropies, values }) => ({
+    logprobs: shifted(logprobs),
+    ...(entropies && { entropies: shifted(entropies) }),
+    ...(values && { values: shifted(values) }),
+  })),
+  metrics: {},
+});

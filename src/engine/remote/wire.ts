@@ -40,6 +40,10 @@ export function tensorOf(
 export function numbersOf(sent: z.output<typeof tensor>): Float32Array {
   if ("base64" in sent) {
     const bytes = Buffer.from(sent.base64, "base64");
+    if (bytes.length % 4 !== 0)
+      throw new EngineError(
+        `the engine server sent ${bytes.length} bytes as numbers of 4 bytes each; its answer is damaged`,
+      );
     // Copied, because floats must start at a multiple of four bytes.
     return new Float32Array(Uint8Array.from(bytes).buffer);
   }

@@ -35,7 +35,7 @@ for (const kind of ["vllm", "sglang"] as const)
     afterAll(() => server.close());
 
     // The others do not sample, so the engine itself passes them.
-    const samples = /sampled log|its seed|temperature 0|stop sequence|rejected with/;
+    const samples = /sampled log|an actor keeps|its seed|temperature 0|stop sequence|rejected with/;
     for (const { name, run } of conformanceChecks.filter((check) => samples.test(check.name)))
       it(name, async () => {
         const before = server.calls.length;

@@ -2,7 +2,8 @@
  * An engine that learns, with vLLM or SGLang to sample for it.
  *
  * Only `sample` goes to the server. When the weights have changed, they are saved to a folder that
- * both can read, and the server loads them before it samples again. Its numbers differ slightly
+ * both can read, and the server loads them before it samples again, unless it is to act with those
+ * that it has. Its numbers differ slightly
  * from the engine's (other kernels, perhaps another precision). The capability `otherSampler` says
  * so, so that training can correct for it.
  */
@@ -44,6 +45,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
   const folder = await folderIn(resolve(options.folder ?? tmpdir()));
   const weights = join(folder, "weights");
   let loaded: Promise<void> | undefined;
+  let holdsActor = false;
 
   const saveWeights = async (): Promise<void> => {
     await engine.save(weights, { optimizer: false, merged: true });
@@ -80,11 +82,18 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
       const name = `${engine.capabilities.name}, sampled by ${server.name}`;
       // It returns log-probabilities at temperature 1, so at other temperatures the correction
       // cannot be computed.
-      return { ...engine.capabilities, name, otherSampler: true, temperatures: false };
+      const sampling = { otherSampler: true, temperatures: false, actor: "meanwhile" } as const;
+      return { ...engine.capabilities, name, ...sampling };
     },
-    async sample(requests) {
+    async sample(requests, { weights: which = "policy" } = {}) {
       checkRequests(requests, engine.capabilities);
-      await upToDate();
+      if (which === "policy") {
+        if (loaded === undefined) holdsActor = false;
+        await upToDate();
+      } else if (!holdsActor)
+        throw new EngineError(
+          `${server.name} has no weights to act with; call snapshotActor first`,
+        );
       const samples = requests.map(({ count = 1 }) => new Array<Sample>(count));
       const jobs = requests.flatMap((request, i) =>
         Array.from({ length: request.count ?? 1 }, (_, k) => async () => {
@@ -102,6 +111,11 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
     },
     discardGradients: async () => engine.discardGradients(),
     snapshotReference: async () => engine.snapshotReference(),
+    async snapshotActor() {
+      await upToDate();
+      // It keeps these until they are asked for again, or others are.
+      holdsActor = true;
+    },
     save: async (target, what) => engine.save(target, what),
     async load(source) {
       loaded = undefined;

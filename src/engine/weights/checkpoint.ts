@@ -18,6 +18,8 @@ import { INDEX_FILE, parseIndex, WEIGHTS_FILE } from "./shards.js";
 import { checkTensors, type TensorSpec, tensorSpecs } from "./tensor-names.js";
 
 const CONFIG_FILE = "config.json";
+/** The optimiser's state, beside the weights. */
+export const OPTIMIZER_FILE = "optimizer.safetensors";
 
 /** A checkpoint whose configuration and tensor headers have been read and agree. */
 export interface Checkpoint {

@@ -30,8 +30,8 @@ const stepLimit = 50;
 const successReward = 10;
 /** The command that explains the game to people; it is never an action of an agent. */
 const HELP = "help";
-/** Cached games: the episodes of a group play the same one. */
-const GAMES_KEPT = 32;
+/** Cached games, 0.3 MB each: groups play the same one, evaluations and sessions come back to them. */
+const GAMES_KEPT = 256;
 
 /** The options of ALFWorld. */
 export const alfworldOptions = z.strictObject({

@@ -90,11 +90,11 @@ export function createScienceEnv(world: ScienceWorld, start?: Episode): ScienceE
     episode = undefined;
   };
 
-  /** Loads a scene and looks around, as the original's reset does. */
+  /** Loads a scene and looks around, as the original's reset does; some tasks give points for it. */
   const begin = async (simulator: Simulator, scene: Scene) => {
     await simulator.load(scene);
-    const { observation } = await simulator.step(LOOK);
-    return { observation, valid: await validOf(simulator) };
+    const { observation, rawScore } = await simulator.step(LOOK);
+    return { observation, score: scoreOf(rawScore), valid: await validOf(simulator) };
   };
   const validOf = async (simulator: Simulator): Promise<readonly string[] | undefined> =>
     settings.validActions ? [...new Set(await simulator.validActions())].sort() : undefined;
@@ -136,9 +136,9 @@ export function createScienceEnv(world: ScienceWorld, start?: Episode): ScienceE
       try {
         return await heeding(signal, simulator, async () => {
           const context = settings.context ? await contextOf(simulator, scene) : undefined;
-          const { observation, valid } = await begin(simulator, scene);
+          const { observation, score, valid } = await begin(simulator, scene);
           const goal = await simulator.taskDescription();
-          const fresh = { actions: [], score: 0, over: false };
+          const fresh = { actions: [], score, over: false };
           episode = { task, scene, simulator, goal, context, valid, ...fresh };
           return observation;
         });

@@ -83,6 +83,18 @@ describe.skipIf(missing)("ScienceWorld", { timeout: 300_000 }, () => {
     expect([plain.admissibleActions, plain.initialContext]).toEqual([undefined, undefined]);
   });
 
+  it("rewards no action for points that a task gives at its start", async () => {
+    // With all doors open, the first look reaches a subgoal of finding.
+    const easy = open({ types: ["find-plant"], simplifications: ["easy"] });
+    const env = easy.create();
+    await env.reset(easy.tasks("test")[0]!);
+    const { reward, info } = await env.step("no such action");
+    expect([reward, info.valid]).toEqual([0, false]);
+    expect(info.score).toBeGreaterThan(0);
+    await env.close();
+    easy.endIdle();
+  });
+
   it("breaks only the episode whose process is killed", async () => {
     let kills = 0;
     const expert = expertPolicy(environment.expert!);

@@ -22,7 +22,10 @@ export function parseAction(action: string): SearchAction | undefined {
   return undefined;
 }
 
-/** The action as a policy would write it. */
+/**
+ * The action as a policy would write it. With the spaces, the words are the same tokens as in the
+ * question and in the passages.
+ */
 export function writeAction({ kind, text }: SearchAction): string {
-  return `<${kind}>${text}</${kind}>`;
+  return `<${kind}> ${text} </${kind}>`;
 }

@@ -25,8 +25,9 @@ import {
   RIGHT_REWARD,
   type SearchEnv,
 } from "./search-env.js";
-import { makeWorld } from "./world.js";
+import { type KnowledgeWorld, makeWorld, type WorldOptions } from "./world.js";
 import { worldQuestions } from "./world-questions.js";
+import { relationNames } from "./world-relations.js";
 
 const TURNS = 4;
 const MADE_UP = "made-up";
@@ -62,6 +63,19 @@ export const searchOptions = z.strictObject({
     .enum(["one", "two", "both"])
     .default("both")
     .describe("made-up world: facts needed to answer a question"),
+  relations: z
+    .array(z.enum(relationNames))
+    .min(1)
+    .optional()
+    .describe(
+      `made-up world: the facts that there are, of ${relationNames.join(", ")} (default: all)`,
+    ),
+  names: z
+    .enum(["own", "shared"])
+    .default("own")
+    .describe(
+      "made-up world: whether every town, river and language has a word of its own, or they share words, so that small models meet each word often",
+    ),
   seed: z.int().min(0).max(0xffffffff).default(1).describe("made-up world: random seed"),
   cache: z
     .string()
@@ -81,12 +95,14 @@ export const search = defineEnv({
 });
 
 /** The passages of the made-up world with these options. */
-export function madeUpCorpus({ size, seed }: Pick<Options, "size" | "seed">) {
-  return corpusOf(size, seed, makeWorld(size, seed).passages);
+export function madeUpCorpus(options: WorldOptions) {
+  return corpusOf(options, makeWorld(options));
 }
 
-function corpusOf(size: number, seed: number, passages: Parameters<typeof memoryCorpus>[2]) {
-  return memoryCorpus(`the made-up world ${seed} of ${size} things`, `${seed} ${size}`, passages);
+function corpusOf(options: WorldOptions, { passages }: KnowledgeWorld) {
+  const { size, seed, names = "own", relations = [] } = options;
+  const key = [seed, size, ...(names === "own" ? [] : [names]), ...relations].join(" ");
+  return memoryCorpus(`the made-up world ${seed} of ${size} things`, key, passages);
 }
 
 function dataOf(options: Options): string | undefined {
@@ -105,19 +121,27 @@ function open(options: Options): Environment {
 }
 
 function openMadeUp(options: Options): Environment {
-  const { size, seed, hops, topk } = options;
+  const { hops, seed, topk } = options;
   if (options.corpus !== undefined) {
     throw new EnvError(
       "search: a corpus needs questions about it: set data (or SEARCHQA_DATA) to the folder with the question files.",
     );
   }
-  const world = makeWorld(size, seed);
+  const world = makeWorld(options);
   const { lists, book } = worldQuestions(world, hops, seed);
-  const corpus = corpusOf(size, seed, world.passages);
+  const corpus = corpusOf(options, world);
   return environment(lists, book, openRetriever({ ...options, corpus }), topk, nextAction);
 }
 
 function openData(options: Options, data: string): Environment {
+  for (const [name, isSet] of [
+    ["relations", options.relations !== undefined],
+    ["names", options.names !== "own"],
+  ] as const)
+    if (isSet)
+      throw new EnvError(
+        `search: ${name} is about the made-up world, and ${data} has questions of its own: leave one of them out.`,
+      );
   const { train, evaluation } = findQuestionFiles(data);
   const questions = new Map<string, Question>();
   const listOf = (split: string, files: ReadonlyMap<string, string>) => (): readonly Task[] =>

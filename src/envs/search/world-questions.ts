@@ -84,7 +84,7 @@ function shareOut(world: KnowledgeWorld, hops: Hops, seed: number) {
   }
   if (train.length === 0 || valid_unseen.length === 0) {
     throw new EnvError(
-      `search: a world of ${things.length} things has too few questions; make it larger.`,
+      `search: a world of ${things.length} things has too few questions ; make it larger, or give it more relations.`,
     );
   }
   return { train, valid_seen, valid_unseen };

@@ -144,6 +144,9 @@ export const relations: readonly Relation[] = [
   },
 ];
 
+/** The names of all relations. */
+export const relationNames: readonly string[] = relations.map(({ name }) => name);
+
 /** The words that relations without an entity lead to. */
 export const values = {
   craft:
@@ -171,6 +174,10 @@ export const titleWords = {
       " ",
     ),
 } as const;
+
+/** The first words of towns whose names share words. */
+export const townWords =
+  "Broad Dark East Far Fair Great High Little Low New North Old South Upper West White".split(" ");
 
 /** Passages that mention an entity and state no fact that is asked for. */
 export const asides: readonly (readonly [title: string, text: string])[] = [

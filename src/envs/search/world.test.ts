@@ -10,12 +10,16 @@ const open = (options: Record<string, unknown> = {}) =>
 
 describe("the made-up world", () => {
   it("is the same for the same seed, and different for another", () => {
-    expect(makeWorld(100, 1).passages).toEqual(makeWorld(100, 1).passages);
-    expect(makeWorld(100, 1).passages).not.toEqual(makeWorld(100, 2).passages);
+    expect(makeWorld({ size: 100, seed: 1 }).passages).toEqual(
+      makeWorld({ size: 100, seed: 1 }).passages,
+    );
+    expect(makeWorld({ size: 100, seed: 1 }).passages).not.toEqual(
+      makeWorld({ size: 100, seed: 2 }).passages,
+    );
   });
 
   it("has distinct names, complete facts, and states each fact in its entity's passage", () => {
-    const { things, passages } = makeWorld(2000, 3);
+    const { things, passages } = makeWorld({ size: 2000, seed: 3 });
     expect(new Set(things.map(({ name }) => name)).size).toBe(things.length);
     expect(things.length).toBe(2000);
     const text = new Map(passages.map(({ id, contents }) => [id, contents]));
@@ -28,7 +32,7 @@ describe("the made-up world", () => {
   });
 
   it("shares words among names, and has passages without facts that are asked for", () => {
-    const { things, passages } = makeWorld(400, 1);
+    const { things, passages } = makeWorld({ size: 400, seed: 1 });
     const families = things
       .filter(({ kind }) => kind === "person")
       .map(({ name }) => name.split(" ")[1]);
@@ -44,7 +48,44 @@ describe("the made-up world", () => {
   });
 });
 
+describe("a world whose names share words", () => {
+  it("still has distinct names, of far fewer words", () => {
+    const wordsOf = (naming: "own" | "shared") => {
+      const { things, passages } = makeWorld({ size: 2000, seed: 3, names: naming });
+      expect(new Set(things.map(({ name }) => name)).size).toBe(things.length);
+      return new Set(passages.flatMap(({ contents }) => contents.match(/\p{L}+/gu) ?? [])).size;
+    };
+    expect(wordsOf("shared")).toBeLessThan(0.65 * wordsOf("own"));
+  });
+
+  it("exists in every size", () => {
+    for (const size of [40, 300, 10_000])
+      expect(makeWorld({ size, seed: 1, names: "shared" }).things).toHaveLength(Math.max(40, size));
+  });
+
+  it("is searched with its own passages", () => {
+    const contents = (names: "own" | "shared") =>
+      madeUpCorpus({ size: 60, seed: 1, names }).passage(0).contents;
+    expect(contents("shared")).not.toBe(contents("own"));
+  });
+});
+
 describe("its questions", () => {
+  it("ask for the relations that were chosen, and passages state no others", () => {
+    const relations = ["profession", "birthplace", "river"];
+    const environment = open({ relations });
+    const env = environment.create() as SearchEnv;
+    for (const split of environment.splits) {
+      for (const task of environment.tasks(split))
+        expect(env.reset(task)).toMatch(/profession|work as|born|[Ww]hich river/);
+    }
+    const { things, passages } = makeWorld({ size: 60, seed: 1, relations });
+    const facts = new Set(things.flatMap((thing) => [...thing.facts.keys()]));
+    expect([...facts].sort()).toEqual([...relations].sort());
+    expect(passages.some(({ contents }) => /teacher|Lessons|capital/.test(contents))).toBe(false);
+    expect(() => open({ relations: ["colour"] })).toThrow(/relations|Invalid option/);
+  });
+
   it("keep what valid_unseen asks about out of every other split", () => {
     const environment = open();
     const env = environment.create() as SearchEnv;
@@ -88,6 +129,7 @@ describe("the expert", () => {
     { size: 150, seed: 2, hops: "two" },
     { size: 300, seed: 3 },
     { size: 1000, seed: 4, hops: "one" },
+    { size: 500, seed: 5, names: "shared" },
   ])("answers every question with at most one search per hop: %j", (options) => {
     const environment = open(options);
     const env = environment.create() as Env;

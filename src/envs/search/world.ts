@@ -8,13 +8,14 @@
  */
 import { createRandom, mixSeed, type Random } from "../../random.js";
 import type { Passage } from "../../search/corpus.js";
-import { createNames, type NameSource } from "./world-names.js";
+import { createNames, type NameKind, type NameSource } from "./world-names.js";
 import {
   asides,
   type Relation,
   relations,
   type ThingKind,
   titleWords,
+  townWords,
   values,
 } from "./world-relations.js";
 
@@ -27,6 +28,12 @@ export interface Thing {
   /** The values of its relations: an entity, or a word. */
   readonly facts: ReadonlyMap<string, Thing | string>;
 }
+
+/**
+ * Whether every town, river and language has a word of its own, or they share words as people do, so
+ * that even a large world has few words.
+ */
+export type Naming = "own" | "shared";
 
 /** The whole world. */
 export interface KnowledgeWorld {
@@ -54,13 +61,25 @@ const FIRST_YEAR = 300;
 /** People are numbered by age: teachers and mothers are among this many before them. */
 const ELDERS = 40;
 
-/** The world of a seed with this many entities. */
-export function makeWorld(size: number, seed: number): KnowledgeWorld {
+/** What a world is made from. */
+export interface WorldOptions {
+  /** Number of entities. */
+  readonly size: number;
+  readonly seed: number;
+  readonly names?: Naming | undefined;
+  /** The names of the relations that exist in it (default: all). */
+  readonly relations?: readonly string[] | undefined;
+}
+
+/** The world of these options, always the same. */
+export function makeWorld({ size, seed, names: naming, relations }: WorldOptions): KnowledgeWorld {
   const random = createRandom(mixSeed("knowledge world", seed));
-  const names = createNames(random);
+  const own = createNames(random);
+  const names = naming === "shared" ? sharedNames(size, own, random) : own;
   const population = populate(size, names, random);
   relate(population, names, random);
   const things = Object.values(population).flat();
+  if (relations !== undefined) for (const { facts } of things) keepOnly(facts, relations);
   const passages = [
     ...things.map((thing) => tellFacts(thing, random)),
     ...mentionThings(things, random),
@@ -83,10 +102,35 @@ function populate(size: number, names: NameSource, random: Random): Population {
   const school = (): string => `${names("family")} ${random.pick(["Academy", "College", "Guild"])}`;
   return {
     realm: make("realm", count("realm"), () => names("realm")),
-    town: make("town", count("town"), () => names("town")),
+    town: make(
+      "town",
+      count("town"),
+      once(() => names("town")),
+    ),
     person: make("person", people, personNames(people, names, random)),
     work: make("work", count("work"), workTitles(names, random)),
-    school: make("school", count("school"), school),
+    school: make("school", count("school"), once(school)),
+  };
+}
+
+/** Names of two words for towns; names of rivers and languages that several towns and realms have. */
+function sharedNames(size: number, own: NameSource, random: Random): NameSource {
+  const pool = (kind: NameKind): readonly string[] =>
+    Array.from({ length: 4 + Math.ceil(size / 50) }, () => own(kind));
+  const towns = pool("town");
+  const rivers = pool("river");
+  const languages = pool("language");
+  return (kind) => {
+    switch (kind) {
+      case "town":
+        return `${random.pick(townWords)} ${random.pick(towns)}`;
+      case "river":
+        return random.pick(rivers);
+      case "language":
+        return random.pick(languages);
+      default:
+        return own(kind);
+    }
   };
 }
 
@@ -154,6 +198,10 @@ function relate(population: Population, names: NameSource, random: Random): void
     one.facts.set("schoolTown", random.pick(town));
     one.facts.set("emblem", random.pick(values.emblem));
   }
+}
+
+function keepOnly(facts: Map<string, unknown>, names: readonly string[]): void {
+  for (const name of facts.keys()) if (!names.includes(name)) facts.delete(name);
 }
 
 /** The relations of a kind of entity. */

@@ -1,6 +1,6 @@
 /** A game as an environment: one episode at a time. */
 import { type Env, EnvError, type StepResult, type Task } from "../env.js";
-import type { Moment, Play } from "./play.js";
+import type { Moment, Play } from "./moment.js";
 
 /** A game to play, and how. */
 export interface Adventure {
@@ -13,7 +13,7 @@ export interface Adventure {
 
 /** A running game, with what its expert would type next. */
 export interface AdventureEnv extends Env {
-  walkthrough(): string;
+  advice(): string;
 }
 
 interface Episode {
@@ -21,8 +21,6 @@ interface Episode {
   readonly moment: Moment;
   /** The admissible commands, once they have been asked for. */
   listed?: readonly string[];
-  /** How many commands of the walkthrough were given so far: the expert goes on from there. */
-  readonly followed: number;
 }
 
 /** Commands that ask about files or end the program, which is not the player's to end. */
@@ -54,14 +52,14 @@ export function createAdventureEnv(
     get taskType() {
       return current("taskType").adventure.task.type;
     },
-    walkthrough() {
-      const { adventure, followed } = current("the expert");
-      return nextOfWalkthrough(adventure.play.game.walkthrough, followed);
+    advice() {
+      const { adventure, moment } = current("the expert");
+      return adventure.play.advice(moment);
     },
     reset(task) {
       const adventure = adventureOf(task.id);
       const { start } = adventure.play;
-      episode = { adventure, moment: start, followed: 0 };
+      episode = { adventure, moment: start };
       return adventure.opening === "whole" ? start.observation : firstRoom(start.observation);
     },
     step(action): StepResult {
@@ -82,8 +80,7 @@ export function createAdventureEnv(
       const next = adventure.play.step(moment, command);
       const valid = next.acted || commands(now).includes(command);
       const { observation, won, lost, score } = next;
-      const expected = command === adventure.play.game.walkthrough[now.followed];
-      episode = { adventure, moment: next, followed: now.followed + Number(expected) };
+      episode = { adventure, moment: next };
       const reward = adventure.reward === "score" ? score - moment.score : won ? 1 : 0;
       const info = {
         valid,
@@ -104,13 +101,6 @@ export function createAdventureEnv(
     },
     clone: () => createAdventureEnv(adventureOf, episode),
   };
-}
-
-/** The next command of the walkthrough; it wins if the player has not strayed from it. */
-function nextOfWalkthrough(walkthrough: readonly string[], followed: number): string {
-  if (walkthrough.length === 0)
-    throw new EnvError("textworld: this game was made without a walkthrough: it has no expert");
-  return walkthrough[followed] ?? walkthrough.at(-1)!;
 }
 
 /** The first observation without banner and objective: it begins with the name of the first room. */

@@ -4,9 +4,10 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { createMemo } from "../alfworld/memo.js";
 import { EnvError } from "../env.js";
-import { collectFacts, type Facts, fact } from "./facts.js";
+import { collectFacts, fact } from "./facts.js";
 import { type Logic, parseLogic } from "./logic.js";
-import { createTracker, type Entity, type Tracker } from "./tracker.js";
+import type { PlayedGame } from "./moment.js";
+import { createTracker, type Entity } from "./tracker.js";
 import { createPlayer, type Player } from "./zmachine/compiled.js";
 import { createMachine, type Machine } from "./zmachine/machine.js";
 import { readStory } from "./zmachine/story.js";
@@ -47,16 +48,11 @@ export interface GameSummary {
 }
 
 /** A game, ready to be played. */
-export interface Game extends GameSummary {
+export interface Game extends GameSummary, PlayedGame {
   readonly file: string;
   /** Runs the story for everyone who plays the game. */
   readonly machine: Machine;
   readonly player: Player;
-  readonly tracker: Tracker;
-  /** The facts at the start. */
-  readonly world: Facts;
-  /** What the player is told to do; may be empty. */
-  readonly objective: string;
   /** Commands that win; empty if the game was made without. */
   readonly walkthrough: readonly string[];
   /** Whether the name begins with `tw-`: the original then shows observations without status line. */

@@ -33,9 +33,7 @@ export interface GameFolder {
 }
 
 /** Opens a folder of games; one without games is an `EnvError` that says how to get them. */
-export function openGameFolder(data: string | undefined): GameFolder {
-  if (data === undefined || data === "")
-    throw new EnvError(`textworld: no folder of games is given. ${HOW_TO_GET_GAMES}.`);
+export function openGameFolder(data: string): GameFolder {
   const paths = storyFiles(data, "", DEEPEST).sort(byNumber);
   if (paths.length === 0)
     throw new EnvError(

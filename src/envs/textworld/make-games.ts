@@ -93,6 +93,9 @@ async function makeGame(
     signal,
   );
   const world = (story: string): string => story.replace(/\.z8$/, ".json");
+  for (const part of [unfinished, world(unfinished)])
+    if (!existsSync(part))
+      throw new EnvError(`${options.program} ended well, but wrote no ${part}: is it TextWorld's?`);
   renameSync(world(unfinished), world(file));
   renameSync(unfinished, file);
   rmSync(unfinished.replace(/\.z8$/, ".ni"), { force: true });

@@ -3,33 +3,29 @@
  * text is taken apart, and the tracker follows the events. States are immutable, so a copy of a game
  * is the state itself.
  */
-import type { Facts } from "./facts.js";
+import { EnvError } from "../env.js";
 import type { Game } from "./game.js";
+import type { Moment, Play } from "./moment.js";
 import { INFOS, inStyle, type ObservationStyle, takeApart } from "./turn-text.js";
 import { feedLine, startStory } from "./zmachine/interpreter.js";
 import { type Machine, noteWaits, type Snapshot, takeSnapshot } from "./zmachine/machine.js";
 
-/** A moment of a game, with what the turn before it showed. */
-export interface Moment {
+/** A moment of a story. */
+export interface StoryMoment extends Moment {
   readonly snapshot: Snapshot;
-  readonly facts: Facts;
-  readonly observation: string;
-  readonly score: number;
-  readonly won: boolean;
-  readonly lost: boolean;
-  /** Whether the turn did something that the story reported. */
-  readonly acted: boolean;
   /** How many events the tracker has followed. */
   readonly moves: number;
+  /** How many commands of the walkthrough were given so far: the expert goes on from there. */
+  readonly followed: number;
   readonly description: string | undefined;
   readonly inventory: string | undefined;
 }
 
-/** A game in one observation style, ready to start and to go on from any moment. */
-export interface Play {
+/** A story in one observation style. */
+export interface StoryPlay extends Play {
   readonly game: Game;
-  readonly start: Moment;
-  step(moment: Moment, command: string): Moment;
+  readonly start: StoryMoment;
+  step(moment: StoryMoment, command: string): StoryMoment;
 }
 
 /** How a game is played. */
@@ -43,11 +39,11 @@ const LONGEST_COMMAND = 198;
 const encoder = new TextEncoder();
 
 /** Starts a game. */
-export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
+export function startPlay(game: Game, { style, tracked }: PlayOptions): StoryPlay {
   const { machine, player } = game;
   startStory(machine);
   const observation = inStyle(machine.transcript, style);
-  let described: Pick<Moment, "description" | "inventory" | "score"> = {
+  let described: Pick<StoryMoment, "description" | "inventory" | "score"> = {
     description: undefined,
     inventory: undefined,
     score: 0,
@@ -61,7 +57,7 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
   feed(machine, "tw-trace-actions", style);
   const snapshot = takeSnapshot(machine);
   noteWaits(machine);
-  const start: Moment = {
+  const start: StoryMoment = {
     ...described,
     snapshot,
     facts: game.world,
@@ -70,6 +66,7 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
     lost: false,
     acted: true,
     moves: 0,
+    followed: 0,
   };
   return {
     game,
@@ -101,9 +98,18 @@ export function startPlay(game: Game, { style, tracked }: PlayOptions): Play {
         lost,
         acted: turn.events.length > 0,
         moves,
+        followed: moment.followed + Number(command.trim() === game.walkthrough[moment.followed]),
       };
     },
+    advice: ({ followed }: StoryMoment) => nextOfWalkthrough(game.walkthrough, followed),
   };
+}
+
+/** The next command of the walkthrough; it wins if the player has not strayed from it. */
+function nextOfWalkthrough(walkthrough: readonly string[], followed: number): string {
+  if (walkthrough.length === 0)
+    throw new EnvError("textworld: this game was made without a walkthrough: it has no expert");
+  return walkthrough[followed] ?? walkthrough.at(-1)!;
 }
 
 /** One turn: the line goes in, and the transcript comes out in style. */
@@ -117,7 +123,7 @@ function codesOf(command: string): readonly number[] {
   return [...encoder.encode(command).subarray(0, LONGEST_COMMAND)];
 }
 
-function infosOf(infos: ReadonlyMap<string, string>): Partial<Moment> {
+function infosOf(infos: ReadonlyMap<string, string>): Partial<StoryMoment> {
   const score = infos.get("score");
   const description = infos.get("description");
   const inventory = infos.get("inventory");

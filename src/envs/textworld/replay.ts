@@ -4,7 +4,7 @@ import { createMemo } from "../alfworld/memo.js";
 import { EnvError } from "../env.js";
 import type { Mismatch, ReplayResult } from "../trace.js";
 import type { Game } from "./game.js";
-import { type Moment, startPlay } from "./play.js";
+import { type StoryMoment, startPlay } from "./play.js";
 
 const texts = z.array(z.string()).optional();
 const traceSchema = z.object({
@@ -92,7 +92,7 @@ function replayTrace(trace: Trace, game: Game): readonly Mismatch[] {
   return [];
 }
 
-function stateOf({ tracker }: Game, moment: Moment): State {
+function stateOf({ tracker }: Game, moment: StoryMoment): State {
   return {
     obs: moment.observation,
     admissible: [...tracker.commands(moment.facts)],

@@ -1,6 +1,7 @@
 /**
  * TextWorld: text adventures, from the story files that `tw-make` writes, without Python. Every text
- * comes out of the story, and the list of admissible commands out of the world beside it.
+ * comes out of the story, and the list of admissible commands out of the world beside it. Without
+ * story files there are made-up games, played by rules in the same language.
  *
  * Training sees the first room without the banner, with the objective as the goal (`opening: whole`
  * shows all of it); recorded traces are compared with everything the original shows.
@@ -12,8 +13,8 @@ import { type Env, EnvError, type Environment } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import { type Adventure, type AdventureEnv, createAdventureEnv } from "./adventure-env.js";
 import { loadGame } from "./game.js";
-import { type GameFolder, HOW_TO_GET_GAMES, type ListedGame, openGameFolder } from "./games.js";
-import { startPlay } from "./play.js";
+import { type GameSource, openGames } from "./game-source.js";
+import { MADE_UP } from "./made-up/made-up.js";
 import { adventurePrompt } from "./prompt.js";
 import { replayTextworld } from "./replay.js";
 
@@ -26,12 +27,16 @@ export const textworldOptions = z.strictObject({
   data: z
     .string()
     .optional()
-    .describe("folder of games, .z8 and .json (default: $TEXTWORLD_GAMES)"),
+    .describe(
+      `folder of games, .z8 and .json; ${MADE_UP} for games of our own (default: $TEXTWORLD_GAMES, or ${MADE_UP})`,
+    ),
   types: z
     .array(z.string())
     .min(1)
     .optional()
-    .describe("include only these families, such as tw-simple (default: all)"),
+    .describe(
+      "include only these families, such as tw-simple, or delivery of the made-up ones (default: all)",
+    ),
   style: z
     .enum(["by-name", "tw", "plain"])
     .default("by-name")
@@ -59,40 +64,31 @@ type Options = z.output<typeof textworldOptions>;
 /** TextWorld, for the registry. */
 export const textworld = defineEnv({
   name: "textworld",
-  summary: "TextWorld's text adventures from its story files, answered exactly, in-process",
+  summary: "TextWorld's text adventures from its story files, answered exactly; or made-up ones",
   options: textworldOptions,
   open,
   describe,
 });
 
-function folderOf(options: Options): string | undefined {
-  return options.data ?? process.env.TEXTWORLD_GAMES;
+function dataOf(options: Options): string {
+  return options.data ?? (process.env.TEXTWORLD_GAMES || MADE_UP);
 }
 
 function open(options: Options): Environment {
-  const folder = openGameFolder(folderOf(options));
-  const listed = new Map(
-    folder.splits.map((split) => [split, () => gamesOf(folder, split, options)]),
-  );
+  const games = openGames(dataOf(options), options.types);
   const lists = taskLists(
     "textworld",
-    Object.fromEntries(
-      [...listed].map(([split, games]) => [split, () => games().map(({ task }) => task)]),
-    ),
+    Object.fromEntries(games.splits.map((split) => [split, () => games.tasks(split)])),
   );
   const adventures = createMemo<Adventure>(GAMES_KEPT);
   const playing = new Map<string, WeakRef<Adventure>>();
   const adventureOf = (id: string): Adventure => {
-    const { split } = lists.task(id);
-    const { task, file } = listed.get(split)!().find((game) => game.task.id === id)!;
+    const task = lists.task(id);
     // A game that somebody plays is shared, even if it is no longer kept.
     const live = playing.get(id)?.deref();
     return adventures(id, () => {
       if (live !== undefined) return live;
-      const game = loadGame(file);
-      const style = options.style === "by-name" ? (game.named ? "tw" : "plain") : options.style;
-      const play = startPlay(game, { style, tracked: false });
-      const adventure = { task, play, ...options };
+      const adventure = { task, play: games.start(task, options.style), ...options };
       playing.set(id, new WeakRef(adventure));
       return adventure;
     });
@@ -102,62 +98,45 @@ function open(options: Options): Environment {
     ...lists,
     stepLimit: STEP_LIMIT,
     get maxReturn() {
-      return options.reward === "success" ? 1 : largestScore(folder, options);
+      return options.reward === "success" ? 1 : games.maxScore();
     },
     whiteSpace: "collapse",
     prompt: adventurePrompt,
     create: () => createAdventureEnv(adventureOf),
     expert(env: Env) {
-      if (!("walkthrough" in env))
+      if (!("advice" in env))
         throw new EnvError("The textworld expert plays textworld environments only, unwrapped.");
-      return (env as AdventureEnv).walkthrough();
+      return (env as AdventureEnv).advice();
     },
-    replayRecords: (records) => replayTextworld(records, (name) => loadGame(folder.find(name))),
+    replayRecords: (records) => replayTextworld(records, (name) => loadGame(games.find(name))),
   };
 }
 
-/** The games of a split that the options choose; a type that no game has is an error. */
-function gamesOf(folder: GameFolder, split: string, { types }: Options): readonly ListedGame[] {
-  const games = folder.list(split);
-  if (types === undefined) return games;
-  const chosen = games.filter(({ task }) => types.includes(task.type));
-  if (chosen.length > 0) return chosen;
-  const present = [...new Set(games.map(({ task }) => task.type))].sort();
-  throw new EnvError(
-    `textworld: ${split} in ${folder.root} has no games of ${types.join(" or ")}; it has ${present.join(", ")}`,
-  );
-}
-
-function largestScore(folder: GameFolder, options: Options): number {
-  const games = folder.splits.flatMap((split) => gamesOf(folder, split, options));
-  const endless = games.find(({ summary }) => summary.maxScore === Number.POSITIVE_INFINITY);
-  if (endless !== undefined)
-    throw new EnvError(
-      `textworld: ${endless.file} has a quest that can be repeated, so there is no largest score; use reward: success`,
-    );
-  return Math.max(...games.map(({ summary }) => summary.maxScore));
-}
-
 function describe(options: Options): readonly string[] {
-  let folder: GameFolder;
+  let games: GameSource;
   try {
-    folder = openGameFolder(folderOf(options));
+    games = openGames(dataOf(options), undefined);
   } catch (error) {
     if (error instanceof EnvError) return [error.message];
     throw error;
   }
-  const from = options.data === undefined ? "TEXTWORLD_GAMES" : "the option data";
+  const from =
+    options.data !== undefined
+      ? "the option data"
+      : process.env.TEXTWORLD_GAMES
+        ? "TEXTWORLD_GAMES"
+        : "the default: neither data nor TEXTWORLD_GAMES is set";
   return [
-    `games: ${folder.root} (from ${from})`,
-    ...folder.splits.map((split) => describeSplit(folder, split)),
-    `to get more: ${HOW_TO_GET_GAMES}`,
+    `games: ${games.about} (from ${from})`,
+    ...games.splits.map((split) => describeSplit(games, split)),
+    games.howToGetMore,
   ];
 }
 
-function describeSplit(folder: GameFolder, split: string): string {
-  const games = folder.list(split);
+function describeSplit(games: GameSource, split: string): string {
+  const tasks = games.tasks(split);
   const counts = new Map<string, number>();
-  for (const { task } of games) counts.set(task.type, (counts.get(task.type) ?? 0) + 1);
+  for (const { type } of tasks) counts.set(type, (counts.get(type) ?? 0) + 1);
   const types = [...counts].sort().map(([type, count]) => `${type} ${count}`);
-  return `${split}: ${games.length} games (${types.join(", ")})`;
+  return `${split}: ${tasks.length} games (${types.join(", ")})`;
 }

@@ -18,6 +18,8 @@ export interface Tracker {
   commands(facts: Facts): readonly string[];
   /** The facts after an event; undefined if no action that is possible reports it. */
   apply(facts: Facts, event: string): Facts | undefined;
+  /** What a command does, and the event that says so; undefined if the facts do not allow it. */
+  act(facts: Facts, command: string): { readonly facts: Facts; readonly event: string } | undefined;
   /** The facts in readable names, sorted. */
   readable(facts: Facts): readonly string[];
 }
@@ -86,13 +88,21 @@ export function createTracker(logic: Logic, entities: ReadonlyMap<string, Entity
     apply(facts, event) {
       const wanted = event.toLowerCase();
       for (const rule of byNeed) {
-        let changed: Facts | undefined;
-        matches(rule, facts, (bound) => {
-          if (fill(rule.event!, bound).toLowerCase() !== wanted) return false;
-          changed = effect(rule, facts, bound);
-          return true;
-        });
-        if (changed !== undefined) return changed;
+        const bound = firstMatch(
+          rule,
+          facts,
+          (one) => fill(rule.event!, one).toLowerCase() === wanted,
+        );
+        if (bound !== undefined) return effect(rule, facts, bound);
+      }
+      return undefined;
+    },
+    act(facts, command) {
+      for (const rule of byNeed) {
+        if (rule.command === undefined) continue;
+        const bound = firstMatch(rule, facts, (one) => fill(rule.command!, one) === command);
+        if (bound !== undefined)
+          return { facts: effect(rule, facts, bound), event: fill(rule.event!, bound) };
       }
       return undefined;
     },
@@ -190,6 +200,20 @@ function matches(
     return false;
   };
   meet(0);
+}
+
+/** The first way to meet a rule's preconditions that is wanted. */
+function firstMatch(
+  rule: TrackedRule,
+  facts: Facts,
+  wanted: (bound: readonly string[]) => boolean,
+): readonly string[] | undefined {
+  let first: readonly string[] | undefined;
+  matches(rule, facts, (bound) => {
+    if (wanted(bound)) first = bound.slice();
+    return first !== undefined;
+  });
+  return first;
 }
 
 const NO_FACTS: readonly Fact[] = [];

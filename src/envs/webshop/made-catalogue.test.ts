@@ -45,6 +45,20 @@ describe("the made-up catalogue", () => {
     expect(seen.size).toBe(36);
   });
 
+  it("in plain words shows in a title all that decides, and sells a kind with the same options", () => {
+    const options = new Map<string, unknown>();
+    for (let number = 0; number < 300; number++) {
+      const { product, kind, traits } = makeProduct(1, number, "plain");
+      expect(product.asin).toBe(`M${number}`);
+      const words = product.title.toLowerCase().split(/,? /);
+      expect(words).toEqual([...traits, kind.name].join(" ").split(" "));
+      expect(product.prices).toHaveLength(1);
+      expect(options.get(kind.name) ?? product.options).toEqual(product.options);
+      options.set(kind.name, product.options);
+    }
+    expect(options.size).toBe(36);
+  });
+
   it("has options that the score distinguishes", () => {
     const { product } = makeProduct(1, 0);
     const choices = [

@@ -16,8 +16,41 @@ export interface MadeProduct {
   readonly traits: readonly string[];
 }
 
+/**
+ * How products are described: with names of makers and series, as many as the original's; or with
+ * few words, which wishes use too. In plain words a page of results shows all that decides whether a
+ * product fits: its title has every attribute, and products of a kind come with the same options.
+ */
+export type Wording = "rich" | "plain";
+
 /** Product `number` of the catalogue with this seed. */
-export function makeProduct(seed: number, number: number): MadeProduct {
+export function makeProduct(seed: number, number: number, wording: Wording = "rich"): MadeProduct {
+  return wording === "rich" ? makeRich(seed, number) : makePlain(seed, number);
+}
+
+function makePlain(seed: number, number: number): MadeProduct {
+  const random = createRandom(mixSeed(seed, "plain product", number));
+  const kind = random.pick(productKinds);
+  const traits = some(random, kind.traits, 1 + random.int(3));
+  const { name, values } = kind.choice;
+  const product: Product = {
+    asin: `M${number}`,
+    title: capitalised(`${traits.join(", ")} ${kind.name}`),
+    description: `A ${kind.name} made of ${random.pick(kind.materials)}.`,
+    bullets: [`For ${some(random, kind.uses, 2).join(" and ")}`],
+    prices: [makePrice(random, kind)],
+    options: [
+      { name: "color", values: coloursOf(kind) },
+      { name, values },
+    ],
+    category: kind.department,
+    query: kind.name,
+    productCategory: pathOf(kind),
+  };
+  return { product, kind, traits };
+}
+
+function makeRich(seed: number, number: number): MadeProduct {
   const random = createRandom(mixSeed(seed, "product", number));
   const kind = random.pick(productKinds);
   const traits = some(random, kind.traits, 2 + random.int(3));
@@ -43,20 +76,34 @@ export function makeProduct(seed: number, number: number): MadeProduct {
     ],
     category: kind.department,
     query: kind.name,
-    productCategory: `Shop › ${capitalised(kind.department)} › ${kind.shelf}`,
+    productCategory: pathOf(kind),
   };
   return { product, kind, traits };
 }
 
+function pathOf({ department, shelf }: ProductKind): string {
+  return `Shop › ${capitalised(department)} › ${shelf}`;
+}
+
+/** The colours that all products of a kind come in. */
+function coloursOf(kind: ProductKind): readonly string[] {
+  return some(createRandom(mixSeed("colours", kind.name)), shopColours, 3);
+}
+
 /** The made-up catalogue of this seed and size. */
-export function openMadeCatalogue(count: number, seed: number): Catalogue {
+export function openMadeCatalogue(
+  count: number,
+  seed: number,
+  wording: Wording = "rich",
+): Catalogue {
+  const make = (number: number): MadeProduct => makeProduct(seed, number, wording);
   const builder = createIndexBuilder();
   const categories = createWordColumn();
   const queries = createWordColumn();
   const low = new Float64Array(count);
   const high = new Float64Array(count).fill(Number.NaN);
   for (let number = 0; number < count; number++) {
-    const { product } = makeProduct(seed, number);
+    const { product } = make(number);
     builder.add(product.asin, searchText(product));
     categories.add(product.category);
     queries.add(product.query);
@@ -68,14 +115,13 @@ export function openMadeCatalogue(count: number, seed: number): Catalogue {
     prices: { low, high },
     categories: categories.finish(),
     queries: queries.finish(),
-    product: (number) => makeProduct(seed, number).product,
-    attributes: (number) => makeProduct(seed, number).traits,
-    wishes: (number) => [makeWish(seed, number)],
+    product: (number) => make(number).product,
+    attributes: (number) => make(number).traits,
+    wishes: (number) => [makeWish(seed, number, make(number))],
   });
 }
 
-function makeWish(seed: number, number: number): Wish {
-  const { kind, traits } = makeProduct(seed, number);
+function makeWish(seed: number, number: number, { kind, traits }: MadeProduct): Wish {
   const random = createRandom(mixSeed(seed, "wish", number));
   const attributes = traits.slice(0, 1 + random.int(Math.min(3, traits.length)));
   const wanted = listed(attributes);
@@ -110,13 +156,14 @@ function describe(random: Random, kind: ProductKind, story: Story): string {
   return some(random, sentences, 4 + random.int(3)).join(" ");
 }
 
-function makePrices(random: Random, { prices: [low, high] }: ProductKind): Product["prices"] {
+function makePrice(random: Random, { prices: [low, high] }: ProductKind): number {
   // Cheap products are the most common.
-  const draw = (): number => {
-    const share = random.next() ** 2;
-    return Math.round(100 * (low + (high - low) * share)) / 100;
-  };
-  const price = draw();
+  const share = random.next() ** 2;
+  return Math.round(100 * (low + (high - low) * share)) / 100;
+}
+
+function makePrices(random: Random, kind: ProductKind): Product["prices"] {
+  const price = makePrice(random, kind);
   return random.int(10) === 0 ? [price, Math.round(100 * (price * 1.2)) / 100] : [price];
 }
 

@@ -22,6 +22,8 @@ export interface Results {
   readonly found: readonly number[];
   /** Number of the page, from 1. */
   readonly number: number;
+  /** Products on a page (the original's ten, if absent). */
+  readonly perPage?: number | undefined;
 }
 
 /** A product, the results it was opened from, and the options chosen so far. */
@@ -38,12 +40,14 @@ export type Options = ReadonlyMap<string, string>;
 export const sections = ["description", "features", "reviews"] as const;
 export type Section = (typeof sections)[number];
 
-const RESULTS_PER_PAGE = 10;
+/** As in the original. */
+export const RESULTS_PER_PAGE = 10;
 const SEPARATOR = " [SEP] ";
+const THANKS = "Thank you for shopping with us!";
 
 /** The products on a page of results. */
-export function shown({ found, number }: Results): readonly number[] {
-  return found.slice((number - 1) * RESULTS_PER_PAGE, number * RESULTS_PER_PAGE);
+export function shown({ found, number, perPage = RESULTS_PER_PAGE }: Results): readonly number[] {
+  return found.slice((number - 1) * perPage, number * perPage);
 }
 
 /** The text of the page. */
@@ -61,12 +65,31 @@ export function textAfterInstruction(
   place: Place,
 ): string {
   if (place.page === "done") return pageText(catalogue, instruction, place);
-  const all = segments(catalogue, instruction, place);
-  const rest = all.slice(all.indexOf(instruction) + 1);
-  return rest
-    .flatMap(trimmed)
+  return segmentsAfter(catalogue, instruction, place)
     .map((segment) => `'${segment}'`)
     .join(SEPARATOR);
+}
+
+/**
+ * What follows the instruction, a segment on each line after a blank, in lower case: what can be
+ * clicked is written with the tokens that it has in the instruction and in actions with blanks. The
+ * last page only says that something was bought.
+ */
+export function linesAfterInstruction(
+  catalogue: Catalogue,
+  instruction: string,
+  place: Place,
+): string {
+  const lines = place.page === "done" ? [THANKS] : segmentsAfter(catalogue, instruction, place);
+  return lines
+    .map((line) => ` ${line}`)
+    .join("\n")
+    .toLowerCase();
+}
+
+function segmentsAfter(catalogue: Catalogue, instruction: string, place: Place): readonly string[] {
+  const all = segments(catalogue, instruction, place);
+  return all.slice(all.indexOf(instruction) + 1).flatMap(trimmed);
 }
 
 /** What can be clicked, in the original's order: buttons, products, options. */
@@ -154,7 +177,7 @@ function sectionSegments(product: Product, section: Section): readonly string[] 
 
 function doneSegments(asin: string, options: Options, score: number): readonly string[] {
   return [
-    "Thank you for shopping with us!",
+    THANKS,
     ...["Your code:", "None", "(Paste it in your MTurk interface.)"],
     ...["Purchased", "asin", asin, "options", jsonText(options)],
     ...["attrs", "None", "category", "None", "query", "None", "product category", "None"],

@@ -4,7 +4,13 @@
  */
 import { type Env, EnvError, type StepResult, type Task } from "../env.js";
 import type { Goal } from "./goals.js";
-import { clickables, type Place, pageText, textAfterInstruction } from "./pages.js";
+import {
+  clickables,
+  linesAfterInstruction,
+  type Place,
+  pageText,
+  textAfterInstruction,
+} from "./pages.js";
 import { BUY, move, parseAction, type Shop } from "./shop.js";
 
 /** The reward for buying exactly what was wanted; anything else gets none. */
@@ -14,13 +20,18 @@ export const SUCCESS_REWARD = 10;
 export const SEARCH_HINT = "search[<your query>]";
 
 /** What of a page is observed. */
-export type Observations = "page" | "after-instruction";
+export type Observations = keyof typeof texts;
+
+const texts = {
+  page: pageText,
+  "after-instruction": textAfterInstruction,
+  lines: linesAfterInstruction,
+};
 
 /** What the environments of one opened shop share. */
 export interface ShopWorld {
   readonly shop: Shop;
   goalOf(task: Task): Goal;
-  /** Whether observations are whole pages, or what follows the instruction on them. */
   readonly observations: Observations;
   /** Queries listed as admissible on the first page. */
   suggestions(goal: Goal): readonly string[];
@@ -40,7 +51,8 @@ export interface ShopEnv extends Env {
 /** An environment in the shop. */
 export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
   const { shop } = world;
-  const textOf = world.observations === "page" ? pageText : textAfterInstruction;
+  const textOf = texts[world.observations];
+  const read = world.observations === "lines" ? withoutBlanks : (action: string) => action;
   let visit = started;
   let admissible: readonly string[] | undefined;
   const current = (asked: string): Visit => {
@@ -69,7 +81,7 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
       if (place.page === "done") {
         throw new EnvError("webshop: step was called after the purchase; call reset(task).");
       }
-      const moved = move(shop, goal, place, action);
+      const moved = move(shop, goal, place, read(action));
       visit = { goal, place: moved.place };
       if (moved.place !== place) admissible = undefined;
       const score = moved.score?.score ?? 0;
@@ -87,11 +99,20 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
     },
     irreversible(action) {
       const { place } = current("irreversible");
-      const parsed = parseAction(action);
+      const parsed = parseAction(read(action));
       return place.page === "item_page" && parsed?.name === "click" && parsed.argument === BUY;
     },
     clone: () => createShopEnv(world, visit),
   };
+}
+
+/** An action with a blank on both sides of its argument, as pages in lines write their parts. */
+export function withBlanks(action: string): string {
+  return action.replace(/\[(.*)\]$/, "[ $1 ]");
+}
+
+function withoutBlanks(action: string): string {
+  return action.replace(/\[ (.*) \]$/, "[$1]");
 }
 
 function listActions(world: ShopWorld, { goal, place }: Visit): readonly string[] {

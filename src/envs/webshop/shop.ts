@@ -19,6 +19,8 @@ export interface Shop {
   /** The price of each product, which its page may show as a range. */
   readonly prices: Float64Array;
   readonly colours: readonly string[];
+  /** Products on a page of results (the original's ten, if absent). */
+  readonly perPage?: number | undefined;
 }
 
 /** The result of an action. */
@@ -56,7 +58,8 @@ export function parseAction(action: string): ParsedAction | undefined {
 export function move(shop: Shop, goal: Goal, place: Place, action: string): Move {
   const parsed = parseAction(action);
   if (parsed?.name === "search") {
-    return { place: resultsPage({ found: search(shop, parsed.argument), number: 1 }), valid: true };
+    const found = search(shop, parsed.argument);
+    return { place: resultsPage({ found, number: 1, perPage: shop.perPage }), valid: true };
   }
   if (parsed?.name === "click" && parsed.argument !== "search") {
     const { argument } = parsed;
@@ -113,10 +116,11 @@ function click(shop: Shop, goal: Goal, place: Place, label: string): Move {
   }
 }
 
-function clickResults({ catalogue }: Shop, { found, number }: Results, label: string): Place {
-  if (label === "next >") return resultsPage({ found, number: number + 1 });
-  if (label === "< prev") return resultsPage({ found, number: number - 1 });
-  const results = { found, number };
+function clickResults({ catalogue }: Shop, place: Results, label: string): Place {
+  const { found, number, perPage } = place;
+  const results: Results = { found, number, perPage };
+  if (label === "next >") return resultsPage({ ...results, number: number + 1 });
+  if (label === "< prev") return resultsPage({ ...results, number: number - 1 });
   const product = shown(results).find(
     (one) => catalogue.product(one).asin.toLowerCase() === label,
   ) as number;

@@ -47,8 +47,52 @@ it("observations after the instruction keep the contract", async () => {
   expect(first(open())).toMatch(/^WebShop \[SEP\] Instruction: /);
 });
 
+it("observations in lines keep the contract and show labels as they are clicked", async () => {
+  const environment = open({ observations: "lines", perPage: 3, wording: "plain" });
+  for (const check of envChecks(environment, { invalidActions })) {
+    await expect(check.run()).resolves.toBeUndefined();
+  }
+  const env = environment.create() as Env;
+  expect(env.reset(environment.tasks("test")[0]!)).toBe(" search");
+  const results = env.step(environment.expert!(env)).observation.split("\n");
+  const codes = results.filter((line) => /^ m\d+$/.test(line)).map((line) => line.trim());
+  expect(codes).toHaveLength(3);
+  for (const code of codes) expect(env.admissibleActions!()).toContain(`click[${code}]`);
+  const same = env.clone!();
+  expect(env.step(`click[ ${codes[0]} ]`)).toEqual(same.step(`click[${codes[0]}]`));
+  expect(env.irreversible!("click[ buy now ]")).toBe(true);
+  expect(env.step("click[ buy now ]").observation).toBe(" thank you for shopping with us!");
+  expect((open().create() as Env).reset(environment.tasks("test")[0]!)).toContain("[SEP]");
+});
+
+it("blanks in an action are not understood where the original's pages are shown", () => {
+  const environment = open();
+  const env = environment.create() as Env;
+  env.reset(environment.tasks("test")[0]!);
+  env.step("search[frying pan]");
+  expect(env.step("click[ next > ]").info.valid).toBe(false);
+  expect(env.step("click[next >]").info.valid).toBe(true);
+});
+
+it("pages of results go on where the last one ended", () => {
+  const codesOf = (perPage: number, ...clicks: string[]) => {
+    const environment = open({ observations: "lines", perPage, wording: "plain" });
+    const env = environment.create() as Env;
+    env.reset(environment.tasks("test")[0]!);
+    const pages = ["search[frying pan]", ...clicks].map((action) => env.step(action).observation);
+    return pages.map((page) => page.split("\n").filter((line) => /^ m\d+$/.test(line)));
+  };
+  const [all] = codesOf(6);
+  expect(codesOf(3, "click[next >]", "click[< prev]")).toEqual([
+    all!.slice(0, 3),
+    all!.slice(3),
+    all!.slice(0, 3),
+  ]);
+});
+
 describe("the expert", () => {
   it.each([
+    { products: 500, seed: 42, observations: "lines", perPage: 4, wording: "plain" },
     { products: 1, seed: 1 },
     { products: 40, seed: 2 },
     { products: 3000, seed: 3 },

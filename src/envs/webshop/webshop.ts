@@ -17,11 +17,18 @@ import { COLOUR_FILE, colours, findColours } from "./colours.js";
 import { drawPrices, type Goal, type Goals, makeGoals } from "./goals.js";
 import { openMadeCatalogue } from "./made-catalogue.js";
 import { findProductFile, indexPath, openOfficialCatalogue } from "./official-catalogue.js";
+import { RESULTS_PER_PAGE } from "./pages.js";
 import { shopPrompt } from "./prompt.js";
 import { createPythonRandom } from "./python-random.js";
 import { replayWebshop } from "./replay.js";
 import type { Shop } from "./shop.js";
-import { createShopEnv, type ShopEnv, type ShopWorld, SUCCESS_REWARD } from "./shop-env.js";
+import {
+  createShopEnv,
+  type ShopEnv,
+  type ShopWorld,
+  SUCCESS_REWARD,
+  withBlanks,
+} from "./shop-env.js";
 import { goalQuery, nextAction } from "./shop-expert.js";
 
 const STEP_LIMIT = 15;
@@ -59,10 +66,22 @@ export const webshopOptions = z.strictObject({
       `queries to list as admissible actions on the first page, for policies that only choose (default: 0; made-up: ${MADE_SUGGESTIONS})`,
     ),
   observations: z
-    .enum(["page", "after-instruction"])
+    .enum(["page", "after-instruction", "lines"])
     .default("page")
     .describe(
-      "what the policy sees of a page: all of it, or what follows the instruction, each part in quotes, as in verl-agent",
+      "what the policy sees of a page: all of it, or what follows the instruction, each part in quotes, as in verl-agent, or, for small models, the same in lower case, each part on a line after a blank, with blanks allowed in actions: click[ navy ]",
+    ),
+  perPage: z
+    .int()
+    .min(1)
+    .max(50)
+    .default(RESULTS_PER_PAGE)
+    .describe("products on a page of search results"),
+  wording: z
+    .enum(["rich", "plain"])
+    .default("rich")
+    .describe(
+      "made-up catalogue: rich as the original's, or plain for small models: short codes, titles of words that wishes use, the same options for all products of a kind",
     ),
   seed: z
     .int()
@@ -107,6 +126,7 @@ function open(options: Options): Environment {
     catalogue,
     prices,
     colours: data === undefined ? colours : findColours(data),
+    perPage: options.perPage,
   };
   const suggestions = options.suggestions ?? (data === undefined ? MADE_SUGGESTIONS : 0);
   return {
@@ -125,6 +145,10 @@ function open(options: Options): Environment {
 function openCatalogue(options: Options, data: string | undefined): Catalogue {
   const { products, goals, cache } = options;
   if (data !== undefined) {
+    if (options.wording !== "rich")
+      throw new EnvError(
+        `webshop: wording is about the made-up catalogue, and ${data} has products of its own: leave one of them out.`,
+      );
     return openOfficialCatalogue({ data, wishes: goals, products, cache });
   }
   if (goals === "human") {
@@ -132,7 +156,7 @@ function openCatalogue(options: Options, data: string | undefined): Catalogue {
       "webshop: goals that people wrote come with the official files. Set data (or WEBSHOP_DATA) to their folder, or use goals: synthetic.",
     );
   }
-  return openMadeCatalogue(products ?? MADE_PRODUCTS, options.seed);
+  return openMadeCatalogue(products ?? MADE_PRODUCTS, options.seed, options.wording);
 }
 
 function environment(
@@ -175,7 +199,8 @@ function environment(
         if (!("visit" in env)) {
           throw new EnvError("The webshop expert plays webshop environments only, unwrapped.");
         }
-        return nextAction(shop, (env as ShopEnv).visit);
+        const action = nextAction(shop, (env as ShopEnv).visit);
+        return observations === "lines" ? withBlanks(action) : action;
       },
     }),
   };

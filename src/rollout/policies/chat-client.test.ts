@@ -173,6 +173,22 @@ describe("errors", () => {
     );
   });
 
+  it("of a server whose answer never ends come at a limit, without a retry", async () => {
+    let sent = 0;
+    const endless: Behaviour = (response) => {
+      const piece = " ".repeat(2 ** 20);
+      const more = (): void => {
+        while (!response.destroyed && response.write(piece)) sent++;
+      };
+      response.on("drain", more);
+      more();
+    };
+    const { server, ask } = await setUp([endless]);
+    expect(await failure(ask(messages, 0))).toContain("an answer of more than 16777216 bytes");
+    expect(server.received).toHaveLength(1);
+    expect(sent).toBeLessThan(64);
+  });
+
   it("never contain the key, even if the server echoes it", async () => {
     const echo: Behaviour = (response, request) =>
       fails(401, `bad ${request.headers.authorization}`)(response, request);

@@ -37,6 +37,9 @@ export const chatClientOptions = z.strictObject({
 /** Settings of the connection, with defaults filled in. */
 export type ChatClientSettings = z.output<typeof chatClientOptions>;
 
+/** No answer of a chat model is longer; a stream that never ends must not fill the memory. */
+const MAX_ANSWER_BYTES = 2 ** 24;
+
 /** Answers a dialogue. */
 export type ChatClient = (
   messages: readonly ChatMessage[],
@@ -90,6 +93,7 @@ export function createChatClient(
             retries,
             backoffMs,
             signal,
+            maxBytes: MAX_ANSWER_BYTES,
             runtime: { ...runtime, random: () => random.next() },
             about: ` (model ${model})`,
             hint: (status) =>

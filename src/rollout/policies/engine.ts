@@ -1,6 +1,6 @@
 /** Our own model as a policy: an engine with a tokenizer. */
 import { askEngine } from "../../engine/ask.js";
-import { type Engine, EngineError, type SamplingOptions } from "../../engine/engine.js";
+import { type ActingEngine, EngineError, type SamplingOptions } from "../../engine/engine.js";
 import {
   appendObservation,
   appendResponse,
@@ -14,7 +14,7 @@ import type { Policy, Reply } from "../policy.js";
 
 /** The model, its prompt format and tokenizer, and its sampling. */
 export interface EnginePolicyOptions {
-  readonly engine: Engine;
+  readonly engine: ActingEngine;
   readonly tokenizer: Tokenizer;
   readonly style: PromptStyle;
   readonly sampling: Omit<SamplingOptions, "stop">;

@@ -1,5 +1,5 @@
 /** Compiles a routine to a JavaScript function of the number of arguments and the arguments. */
-import { endsPath, type Flow, flowFrom, jumpsTo } from "./flow.js";
+import { endsPath, type Flow, flowFrom, jumpsTo, variablesOf } from "./flow.js";
 import type { Instruction } from "./instruction.js";
 import type { Routine } from "./routine.js";
 import { enter, nestLoops, type Range, rangeOf, routeTo } from "./structure.js";
@@ -16,6 +16,10 @@ export function compileRoutine(
 ): string | undefined {
   const flow = flowFrom(routine.start, instructionAt);
   if (flow === undefined || flow.blocks.length > MOST_LABELS) return undefined;
+  // One that the routine does not have is a fault, which the interpreter tells.
+  const missing = (variable: number): boolean => variable > routine.locals && variable < 16;
+  if (flow.blocks.some(({ instructions }) => instructions.flatMap(variablesOf).some(missing)))
+    return undefined;
   const body = structured(flow, context);
   const parameters = Math.min(routine.locals, MOST_PARAMETERS);
   const names = (prefix: string, from: number, to: number): readonly string[] =>

@@ -27,6 +27,8 @@ import { MOST_PARAMETERS } from "./translate.js";
 
 /** A routine is compiled when it has been called so often. */
 const HOT = 100;
+/** Compiling takes as long as some hundred turns: a story that is played a few times is not worth it. */
+const TURNS_BEFORE = 40;
 
 /** Plays turns of a story, compiling what is hot. */
 export interface Player {
@@ -41,14 +43,15 @@ function bail(): never {
   throw new Bail();
 }
 
-/** A player for the story of a machine. */
-export function createPlayer(machine: Machine): Player {
+/** A player for the story of a machine; it compiles nothing in its first turns. */
+export function createPlayer(machine: Machine, turnsBefore = TURNS_BEFORE): Player {
   const fuel = new Int32Array(1);
   let compiler: Compiler | undefined;
+  let turns = 0;
   const player: HotPlayer = {
     turn(from, codes) {
       keepHot(player);
-      compiler ??= createCompiler(machine, fuel);
+      if (++turns > turnsBefore) compiler ??= createCompiler(machine, fuel);
       restoreSnapshot(machine, from);
       try {
         // Calls and rounds of loops are counted here, each of at least one instruction.
@@ -64,6 +67,7 @@ export function createPlayer(machine: Machine): Player {
       }
     },
     cool() {
+      turns = 0;
       compiler = undefined;
       forgetCode(machine);
     },

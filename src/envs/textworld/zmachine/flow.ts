@@ -92,6 +92,12 @@ export function endsPath({ op }: Instruction): boolean {
 /** Instructions whose first operand is the number of a variable. */
 export const NAMES_VARIABLE: ReadonlySet<number> = new Set([4, 5, 13, 37, 38, 46, 73]);
 
+/** The variables that an instruction reads or changes. */
+export function variablesOf({ op, a, operands, store }: Instruction): readonly number[] {
+  const read = operands.filter((operand) => operand < 0).map((operand) => ~operand);
+  return [...read, store, ...(NAMES_VARIABLE.has(op) && a >= 0 ? [a] : [])];
+}
+
 /** How many values an instruction takes from the stack and leaves on it; undefined if that varies. */
 function stackEffect({
   op,

@@ -15,7 +15,7 @@ export function value(machine: Machine, operand: number): number {
 /** The value of a variable. */
 export function variable(machine: Machine, number: number): number {
   if (number === 0) return pop(machine);
-  if (number < 16) return machine.stack[machine.locals + number - 1]!;
+  if (number < 16) return machine.stack[local(machine, number)]!;
   const address = machine.story.globals + 2 * number;
   return (machine.memory[address]! << 8) | machine.memory[address + 1]!;
 }
@@ -27,7 +27,18 @@ export function assign(machine: Machine, number: number, word: number): void {
     const address = machine.story.globals + 2 * number;
     machine.memory[address] = word >> 8;
     machine.memory[address + 1] = word;
-  } else if (number > 0) machine.stack[machine.locals + number - 1] = word;
+  } else if (number > 0) machine.stack[local(machine, number)] = word;
+}
+
+/** The place of a local variable in the stack. */
+function local(machine: Machine, number: number): number {
+  const place = machine.locals + number - 1;
+  if (place < machine.floor) return place;
+  throw storyFault(
+    machine.story,
+    machine.frames[machine.depth - 1]!.routine.address,
+    `a routine of ${machine.floor - machine.locals} local variables names number ${number}`,
+  );
 }
 
 /** The same where an operand names the variable: the stack is then looked at, not taken from. */

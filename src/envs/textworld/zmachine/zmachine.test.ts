@@ -32,7 +32,7 @@ function started(image: Uint8Array, limit?: number): Machine {
 /** What a story prints in a few turns, interpreted or with compiled routines. */
 function outputs(image: Uint8Array, compiled: boolean, limit?: number): readonly string[] {
   const machine = started(image, limit);
-  const player = createPlayer(machine);
+  const player = createPlayer(machine, 0);
   let snapshot = takeSnapshot(machine);
   return [1, 2, 3].map(() => {
     try {
@@ -228,6 +228,14 @@ describe("a story that is wrong", () => {
     ["an object that is not there", [{ op: 11, operands: [9999, 1] }], /no object 9999/],
     ["a division by zero", [{ op: 23, operands: [1, 0], store: 1 }], /division by zero/],
     ["an empty stack", [{ op: 43, operands: [v(0)] }], /empty stack/],
+    [
+      "a local variable that is not there",
+      [
+        { op: 20, operands: [v(9), 1], store: 9 },
+        { op: 43, operands: [v(9)] },
+      ],
+      /a routine of 4 local variables names number 9/,
+    ],
     ["a wait for a key", [{ op: 86, operands: [1], store: 1 }], /single key/],
     ["a quit", [{ op: 58 }], /told to quit/],
   ])("breaks the episode with %s", (_, routine, message) => {

@@ -1,0 +1,397 @@
+/**
+ * How fast `pawl ui` is: 200 runs, and a run of 50,000 episodes and 2 GB, both generated.
+ *
+ *   npm run bench -- ui [--episodes N] [--gb N] [--runs N] [--folder DIR] [--trainings N]
+ *
+ * open_runs_ms and open_run_ms are what a browser waits for, from a server that has just started: the
+ * page, its files and the data of its first view (`…_seen_ms`: until Chromium shows it, if it is
+ * installed). The record has no index then. filter_ms is the slowest of several filters after the
+ * first scan; memory_mib the server's largest resident size. train_ratio compares trainings that are
+ * watched with trainings that are not, turn by turn; server_share is the processor time of the server
+ * while it watches, as a share of the time that passed.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { createRandom, type Random } from "../src/random.js";
+import type { Episode, Step } from "../src/rollout/episode.js";
+import { readMetrics } from "../src/runs/metrics-file.js";
+import { createRun, episodesPath, metricsPath } from "../src/runs/run-folder.js";
+import type { EpisodePage, RunList } from "../src/ui/api.js";
+import { INDEX_FILE } from "../src/ui/episode-index.js";
+
+const CLI = join("dist", "src", "cli", "main.js");
+const KEY = "bench-key-of-the-page";
+
+/** Generates, measures, removes. */
+export async function main(args: readonly string[]): Promise<Record<string, number>> {
+  const option = (name: string, missing: number): number => {
+    const at = args.indexOf(`--${name}`);
+    return at < 0 ? missing : Number(args[at + 1]);
+  };
+  const at = args.indexOf("--folder");
+  const own = at < 0 ? undefined : args[at + 1];
+  const root = own ?? mkdtempSync(join(tmpdir(), "pawl-bench-ui-"));
+  try {
+    const many = join(root, "many");
+    const large = join(root, "large");
+    if (!existsSync(many)) makeRuns(many, option("runs", 200));
+    if (!existsSync(large))
+      makeLargeRun(join(large, "run"), option("episodes", 50_000), option("gb", 2) * 1e9);
+    return {
+      ...(await openRuns(many)),
+      ...(await openLarge(large)),
+      ...(await training(root, option("trainings", 3))),
+    };
+  } finally {
+    if (own === undefined) rmSync(root, { recursive: true });
+  }
+}
+
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+
+function makeRuns(folder: string, count: number): void {
+  for (let n = 0; n < count; n++) {
+    const config = {
+      seed: n % 5,
+      updates: 200,
+      env: { name: "household" },
+      paw: { rho: n / count },
+    };
+    const run = createRun(
+      { folder: join(folder, `run-${n}`), kind: "train", seed: n % 5, config },
+      fail,
+    );
+    for (let update = -1; update < 200; update++)
+      run.recordMetrics({
+        update,
+        "train.success": update / 200,
+        "seconds.learn": 2,
+        loss: Math.sin(update),
+      });
+    run.finish("done");
+  }
+}
+
+/** Texts in which few words are frequent and many are rare, and tokens with log-probabilities. */
+function makeStep(random: Random, vocabulary: readonly string[]): Step {
+  const words = (count: number): string =>
+    Array.from(
+      { length: count },
+      () => vocabulary[Math.floor(vocabulary.length * random.next() ** 3)],
+    ).join(" ");
+  const observation = words(110);
+  const response = words(40);
+  const ids = Array.from({ length: 260 }, () => random.int(50_000));
+  return {
+    prompt: [{ origin: "history", text: observation }],
+    response,
+    action: response.slice(0, 40),
+    wellFormed: true,
+    valid: random.next() < 0.9,
+    observation,
+    reward: 0,
+    sequence: {
+      ids,
+      spans: [
+        { kind: "prompt", start: 0, end: 60, origin: "history" },
+        { kind: "action", start: 60, end: 120, origin: "policy" },
+        { kind: "observation", start: 120, end: 260, origin: "env" },
+      ],
+      logprobs: Array.from({ length: 60 }, () => -random.next() * 3),
+    },
+  };
+}
+
+/** A run with this many episodes, of this many bytes before compression. */
+export function makeLargeRun(folder: string, episodes: number, bytes: number): void {
+  const random = createRandom(1);
+  const vocabulary = Array.from(
+    { length: 20_000 },
+    (_, i) => `w${i.toString(36)}${random.int(36).toString(36)}`,
+  );
+  const pool = Array.from({ length: 2_000 }, () => makeStep(random, vocabulary));
+  const size = JSON.stringify(pool).length / pool.length;
+  const length = Math.max(1, Math.round(bytes / episodes / size));
+  const run = createRun(
+    {
+      folder,
+      kind: "train",
+      seed: 0,
+      config: { seed: 0, updates: 10_000, groups: 2, env: { name: "household" } },
+    },
+    fail,
+  );
+  const episode = (n: number): Episode => ({
+    task: {
+      id: `train/${n >> 3}`,
+      type: ["pick", "heat", "cool", "clean"][(n >> 3) % 4]!,
+      split: "train",
+    },
+    group: n >> 3,
+    attempt: n % 8,
+    seed: n,
+    policy: "engine",
+    goal: `Put the ${vocabulary[n % 500]} on the ${vocabulary[n % 77]}.`,
+    firstObservation: "You are in a room.",
+    steps: Array.from({ length }, () => pool[random.int(pool.length)]!),
+    return: n % 3 === 0 ? 10 : 0,
+    success: n % 3 === 0,
+    stop: n % 3 === 0 ? "done" : "step-limit",
+  });
+  for (let n = 0; n < episodes; n += 8)
+    run.recordEpisodes(Array.from({ length: Math.min(8, episodes - n) }, (_, i) => episode(n + i)));
+  for (let update = 0; update < 10_000; update++)
+    run.recordMetrics({
+      update,
+      ...Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`m.${i}`, random.next()])),
+    });
+  run.finish("done");
+}
+
+interface Page {
+  readonly process: ChildProcess;
+  readonly address: string;
+  ask<T>(path: string): Promise<T>;
+  stop(): Promise<void>;
+}
+
+async function openPage(folder: string): Promise<Page> {
+  const child = spawn(process.execPath, [CLI, "ui", folder, "--port", "0"], {
+    env: { ...process.env, PAWL_UI_KEY: KEY },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stdout!.on("data", (data: Buffer) => resolve(/http:\S+/.exec(data.toString())![0]));
+    child.on("exit", (code) => reject(new Error(`pawl ui ended with ${code}`)));
+  });
+  return {
+    process: child,
+    address,
+    ask: async <T>(path: string) => {
+      const answer = await fetch(`${address}${path}`);
+      if (!answer.ok) throw new Error(await answer.text());
+      return (path.startsWith("api/") ? await answer.json() : await answer.text()) as T;
+    },
+    async stop() {
+      const ended = new Promise((resolve) => child.on("exit", resolve));
+      child.kill("SIGINT");
+      await ended;
+    },
+  };
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return Math.round(performance.now() - started);
+}
+
+const browser = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+  existsSync,
+);
+
+/** Until Chromium shows what a selector names; the browser itself is started before. */
+async function seen(address: string, selector: string): Promise<number> {
+  const { chromium } = await import("playwright-core");
+  const started = await chromium.launch({ executablePath: browser!, args: ["--no-sandbox"] });
+  try {
+    const page = await started.newPage();
+    return await timed(async () => {
+      await page.goto(address);
+      await page.waitForSelector(selector, { timeout: 120_000 });
+    });
+  } finally {
+    await started.close();
+  }
+}
+
+/** The page and its files, as a browser asks for them. */
+const files = (page: Page) =>
+  Promise.all(["", "page.js", "page.css", "api/session"].map((path) => page.ask(path)));
+
+async function openRuns(folder: string) {
+  const page = await openPage(folder);
+  let listed = 0;
+  const open_runs_ms = await timed(async () => {
+    await files(page);
+    listed = (await page.ask<RunList>("api/runs")).runs.length;
+  });
+  await page.stop();
+  if (browser === undefined) return { runs: listed, open_runs_ms };
+  const again = await openPage(folder);
+  const open_runs_seen_ms = await seen(again.address, "table.runs tbody tr");
+  await again.stop();
+  return { runs: listed, open_runs_ms, open_runs_seen_ms };
+}
+
+const FILTERS = [
+  "text=w1",
+  "text=wab+w7",
+  "type=heat&outcome=solved",
+  "minSteps=3&sort=longest",
+  "text=room&sort=best&from=20000",
+];
+
+async function openLarge(folder: string) {
+  rmSync(join(folder, "run", INDEX_FILE), { force: true });
+  const page = await openPage(folder);
+  const first = (): Promise<unknown> =>
+    Promise.all([
+      page.ask("api/run?run=run"),
+      page.ask("api/metrics?run=run"),
+      page.ask("api/episodes?run=run"),
+    ]);
+  const open_run_ms = await timed(async () => {
+    await files(page);
+    await first();
+  });
+  let found: EpisodePage;
+  const scan_ms =
+    open_run_ms +
+    (await timed(async () => {
+      do {
+        await wait(200);
+        found = await page.ask<EpisodePage>("api/episodes?run=run");
+      } while (found.progress < 1 || !existsSync(join(folder, "run", INDEX_FILE)));
+    }));
+  const times: number[] = [];
+  for (const filter of FILTERS)
+    times.push(await timed(() => page.ask(`api/episodes?run=run&${filter}`)));
+  const open_episode_ms = await timed(() =>
+    page.ask(`api/episode?run=run&id=${found!.rows[0]!.id}`),
+  );
+  const memory_mib = peakMemory(page.process.pid!);
+  await page.stop();
+  const again = await openPage(folder);
+  const open_indexed_ms = await timed(() => again.ask("api/episodes?run=run"));
+  const open_run_seen_ms =
+    browser === undefined
+      ? undefined
+      : await seen(`${again.address}#/run/run/episodes`, "table.episodes tbody tr");
+  const reopened_mib = peakMemory(again.process.pid!);
+  await again.stop();
+  return {
+    episodes: found!.indexed,
+    record_bytes: statSync(episodesPath(join(folder, "run"))).size,
+    index_bytes: statSync(join(folder, "run", INDEX_FILE)).size,
+    open_run_ms,
+    scan_ms,
+    filter_ms: Math.max(...times),
+    open_episode_ms,
+    open_indexed_ms,
+    ...(open_run_seen_ms !== undefined && { open_run_seen_ms }),
+    memory_mib: Math.max(memory_mib, reopened_mib),
+  };
+}
+
+/** The largest resident size of a process, where the system tells it. */
+function peakMemory(pid: number): number {
+  const status = `/proc/${pid}/status`;
+  if (!existsSync(status)) return Number.NaN;
+  return Math.round(Number(/VmHWM:\s+(\d+)/.exec(readFileSync(status, "utf8"))![1]) / 1024);
+}
+
+/** The processor time of a process in seconds, where the system tells it. */
+function processorTime(pid: number): number {
+  const stat = `/proc/${pid}/stat`;
+  if (!existsSync(stat)) return Number.NaN;
+  const fields = readFileSync(stat, "utf8").split(") ")[1]!.split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+const TRAINING = [
+  ...[
+    "--env.rooms",
+    "1",
+    "--env.receptacles",
+    "4",
+    "--env.objects",
+    "3",
+    "--model.start",
+    "tiny",
+    "--model.max-context",
+    "256",
+  ],
+  ...[
+    "--warm-start.episodes",
+    "8",
+    "--warm-start.sft.epochs",
+    "1",
+    "--updates",
+    "30",
+    "--groups",
+    "4",
+    "--group-size",
+    "4",
+  ],
+  ...["--step-limit", "6", "--max-tokens", "6", "--evaluation.every", "0", "--seed", "1"],
+];
+
+async function training(root: string, pairs: number) {
+  const times = { alone: [] as number[], watched: [] as number[] };
+  let share = 0;
+  for (let n = 0; n < 2 * pairs; n++) {
+    // Turn by turn, and the order turns too, so that a machine that gets slower favours neither.
+    const watched = (n % 2 === 0) === n % 4 < 2;
+    const folder = join(root, "trained", `${n}`);
+    rmSync(folder, { recursive: true, force: true });
+    const child = spawn(process.execPath, [CLI, "train", ...TRAINING, "--out", folder], {
+      stdio: "ignore",
+    });
+    const ended = new Promise<void>((resolve, reject) =>
+      child.on("exit", (code) =>
+        code === 0 ? resolve() : reject(new Error(`pawl train ended with ${code}`)),
+      ),
+    );
+    if (watched) share = Math.max(share, await watch(root, folder, `${n}`, ended));
+    await ended;
+    const lines = readMetrics(metricsPath(folder), fail).slice(5);
+    const mean =
+      lines.reduce(
+        (sum, line) =>
+          sum +
+          Object.entries(line).reduce(
+            (all, [name, value]) => all + (name.startsWith("seconds.") ? value : 0),
+            0,
+          ),
+        0,
+      ) / lines.length;
+    times[watched ? "watched" : "alone"].push(mean);
+  }
+  const mid = (values: readonly number[]): number =>
+    values.toSorted((a, b) => a - b)[values.length >> 1]!;
+  return {
+    train_ratio: Number((mid(times.watched) / mid(times.alone)).toFixed(4)),
+    server_share: Number(share.toFixed(4)),
+  };
+}
+
+/** Has the page of a run and the list open until the training ends; the share of a core that took. */
+async function watch(
+  root: string,
+  folder: string,
+  id: string,
+  ended: Promise<void>,
+): Promise<number> {
+  while (!existsSync(metricsPath(folder))) await wait(50);
+  const page = await openPage(join(root, "trained"));
+  const stop = new AbortController();
+  for (const query of ["", `?run=${id}&from=0`])
+    fetch(`${page.address}api/live${query}`, { signal: stop.signal })
+      .then(async ({ body }) => {
+        for await (const _ of body!);
+      })
+      .catch(() => undefined);
+  const [before, started] = [processorTime(page.process.pid!), performance.now()];
+  await ended;
+  const used = processorTime(page.process.pid!) - before;
+  const share = used / ((performance.now() - started) / 1000);
+  stop.abort();
+  await page.stop();
+  return share;
+}

@@ -1,0 +1,68 @@
+/**
+ * `node docs/screenshots.js FOLDER [RUN…]`: pictures of each page of `pawl ui` into docs/images, from the
+ * runs of a folder; the first run named is opened, and all of them are compared.
+ */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const [folder, first, ...others] = process.argv.slice(2);
+if (first === undefined) {
+  process.stderr.write("usage: node docs/screenshots.js FOLDER RUN…\n");
+  process.exit(2);
+}
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const server = spawn(process.execPath, [
+  here("../dist/src/cli/main.js"),
+  "ui",
+  folder,
+  "--play",
+  "--port",
+  "0",
+]);
+const address = await new Promise((resolve) => {
+  server.stdout.on("data", (data) => resolve(/http:\S+/.exec(data.toString())[0]));
+});
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
+const page = await browser.newPage({ viewport: { width: 1120, height: 760 } });
+page.setDefaultTimeout(200_000);
+
+const run = encodeURIComponent(first);
+const runs = encodeURIComponent([first, ...others].map(encodeURIComponent).join(","));
+const shoot = async (name, hash, ready, more = async () => undefined) => {
+  await page.goto(`${address}#/${hash}`);
+  await page.locator(ready).first().waitFor();
+  await more();
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: here(`images/ui-${name}.png`) });
+};
+await shoot("runs", "", "table.runs tbody tr");
+await shoot("run", `run/${run}`, "figure.chart", () =>
+  page.locator("h2", { hasText: "Curves" }).scrollIntoViewIfNeeded(),
+);
+await shoot("compare", `compare?runs=${runs}`, "figure.chart");
+await shoot("episodes", `run/${run}/episodes`, "table.episodes tbody tr");
+await shoot("episode", `run/${run}/episodes`, "table.episodes tbody tr", async () => {
+  await page.locator("table.episodes a").first().click();
+  await page.getByRole("button", { name: "Ask the checkpoint" }).click();
+  await page.locator(".expectation").first().waitFor();
+  await page.getByLabel("Colour tokens by").selectOption("surprise");
+  await page.getByRole("button", { name: "Ask the checkpoint" }).waitFor();
+});
+await shoot("play", `play?run=${run}&agent=${run}&seed=1`, "button", async () => {
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.locator(".thoughts button").first().click();
+  await page.getByText("You, step 1").waitFor();
+  await page.locator(".thoughts button").first().waitFor();
+});
+await shoot("inside", `play?run=${run}&inside=${run}&seed=1`, "button", async () => {
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.locator(".actions button").first().click();
+  await page.getByText("You, step 1").waitFor();
+});
+await shoot("results", "results", "h1");
+await browser.close();
+server.kill("SIGINT");

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs the packed package in empty projects, as users do: with npm 10 and 11, without a flag, and with nothing
+# but the registry. Then trains there, and compiles a program that imports the library.
+#
+#   packaging/check.sh [FOLDER]     a folder for the tarball and the projects (default: a temporary one)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scratch=${1:-$(mktemp -d)}
+mkdir -p "$scratch"
+npm pack --silent --pack-destination "$scratch" >/dev/null
+tarball=$(echo "$scratch"/pawl-*.tgz)
+typescript=$(npm pkg get devDependencies.typescript | tr -d '"')
+types=$(npm pkg get "devDependencies.@types/node" | tr -d '"')
+
+install_with() { # VERSION of npm
+  local project="$scratch/npm-$1"
+  rm -rf "$project" && mkdir "$project" && cd "$project"
+  echo '{ "type": "module", "private": true }' >package.json
+  # A script that runs would be an error here: it could not find a shell.
+  npx --yes "npm@$1" install --script-shell=/no/such/shell "$tarball" "typescript@$typescript" "@types/node@$types" 2>&1 | tee install.log
+  if grep -q "install-scripts" install.log; then echo "npm $1 asks about install scripts" >&2 && exit 1; fi
+  npx pawl --version
+}
+(install_with 10) &
+ten=$!
+(install_with 11)
+wait "$ten"
+cd "$scratch/npm-11"
+
+cat >program.ts <<'TS'
+import { expertPolicy, openEnvironment, promptStyle, rollout } from "pawl";
+
+const environment = openEnvironment({ name: "household" });
+const groups = await rollout({
+  environment,
+  policy: expertPolicy(environment.expert!),
+  style: promptStyle(environment.prompt),
+  tasks: environment.tasks("valid_unseen").slice(0, 2),
+  groupSize: 1,
+  seed: 1,
+});
+const success: readonly boolean[] = groups.flatMap(({ episodes }) =>
+  episodes.map(({ success }) => success),
+);
+console.log(success.join(" "));
+TS
+npx tsc --strict --types node --target ES2023 --lib ES2023,DOM --module NodeNext --moduleResolution NodeNext program.ts
+test "$(node program.js)" = "true true"
+test -f node_modules/pawl/docs/reference/commands.md
+# Enough to start the engine's threads, learn, play and save; how well it learns does not depend on the package.
+npx pawl train --quick --updates 2 --warm-start.episodes 64 --evaluation.every 0 --out quick
+npx pawl show quick >/dev/null
+echo "the package works"

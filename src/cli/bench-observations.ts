@@ -1,0 +1,130 @@
+import { fileURLToPath } from "node:url";
+import { quick } from "../../recipes/quick.js";
+import { algorithms, numbered, variants } from "../bench/arms.js";
+import { type ComparisonProgress, compare } from "../bench/compare.js";
+import { comparisonOptions } from "../bench/options.js";
+import { findResults, sumUp } from "../bench/results.js";
+import { conditions } from "../bench/settings.js";
+import { startParts } from "../bench/start-parts.js";
+import { writeResults } from "../bench/write-results.js";
+import { findEnvKind } from "../envs/registry.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { recipeOf } from "./default-recipe.js";
+import { duration, percent } from "./format.js";
+import { type Io, note, print, warn } from "./io.js";
+import { createLive } from "./live.js";
+
+const listed = (entries: readonly (readonly [string, string])[]): readonly string[] =>
+  entries.map(([name, does]) => `  ${name.padEnd(14)} ${does}`);
+
+/** `pawl bench observations`: ways to learn from observations, over seeds. */
+export const benchObservations = defineCommand({
+  name: "bench observations",
+  summary: "compare ways to learn from observations, and learning without, over seeds",
+  positionals: "[FOLDER…]",
+  details: [
+    "Trains every arm with every seed from the same start, in concurrent processes. Finished runs are not",
+    "repeated and killed ones are resumed when you repeat the command, with more seeds or arms if you like.",
+    "Writes results.json, results.md (success, task types, score, steps, sample efficiency, gradients and cost, with",
+    "intervals and differences to the arm without world modelling, paired by seed) and curves to --out.",
+    "With FOLDERs, runs nothing and merges the results of several --out folders, such as from several machines.",
+    "The runs use recipes/quick.ts, or the recipe of --train.env; --train.… changes settings for all of them.",
+    "",
+    "Settings, joined by + (noise+two-step):",
+    ...listed(Object.entries(conditions).map(([name, { does }]) => [name, does])),
+    `Algorithms: ${algorithms().join(", ")}. Arms, joined by + (ce+cap=0.1):`,
+    ...listed([
+      ...Object.entries(variants).map(([name, { does }]) => [name, does] as const),
+      ...Object.entries(numbered).map(([name, { does }]) => [`${name}=NUMBER`, does] as const),
+    ]),
+    "Arms with another start, alone (rwml) or with the above (rwml+paw):",
+    ...listed(Object.entries(startParts)),
+  ].join("\n"),
+  base({ peek }) {
+    const env = peek("train.env.name") ?? "household";
+    const { content, ...recipe } =
+      env === "household"
+        ? { path: "recipes/quick.ts", content: quick, file: "instead" as const }
+        : recipeOf(env, (path) => peek(`train.${path}`));
+    return { ...recipe, content: { train: content } };
+  },
+  options: (peek) => comparisonOptions(findEnvKind(peek("train.env.name") ?? "household")),
+  examples: [
+    ["pawl bench observations --seeds 0,1,2,3,4 --jobs 8", "GRPO, with PaW, with fixed λ, with CE"],
+    [
+      "pawl bench observations --algorithms gigpo,rloo,ppo --arms plain,paw,echo",
+      "the other algorithms",
+    ],
+    [
+      "pawl bench observations --settings actions-only --arms plain,actobs,rwml,paw",
+      "observations before RL, against during RL",
+    ],
+    ["pawl bench observations --settings sparse --arms plain,paw,paw+cap=0.1", "rare rewards"],
+    [
+      "pawl bench observations --train.env webshop --arms plain,paw,echo",
+      "another world, with its own recipe",
+    ],
+    [
+      "pawl bench observations --part 1/4 --out runs/part-1",
+      "a quarter of the runs, on one of four machines",
+    ],
+    [
+      "pawl bench observations --seeds 0,1,2,3,4,5,6,7 --finished runs/part-1,runs/part-2 --part 1/2 --out runs/more",
+      "later, more seeds: half of what is not in these folders",
+    ],
+    ["pawl bench observations runs/part-1 runs/part-2 --out runs/all", "merge the parts"],
+  ],
+  async run({ config, positionals, io, signal }) {
+    const folders = positionals.length > 0 ? positionals : [config.out, ...config.finished];
+    const command = `pawl ${process.argv.slice(2).join(" ")}`;
+    let failed: readonly string[] = [];
+    if (positionals.length === 0) {
+      const program = fileURLToPath(new URL("main.js", import.meta.url));
+      const view = comparisonView(io);
+      try {
+        failed = await compare(config, { program, signal, ...view });
+      } catch (error) {
+        if (signal.aborted) warn(io, "interrupted; repeat the command to resume");
+        throw error;
+      } finally {
+        view.end();
+      }
+    }
+    const found = findResults(folders);
+    if (found.jobs.length > 0) {
+      for (const path of writeResults(sumUp(found, { command, goal: config.goal }), config.out))
+        print(io, `wrote ${path}`);
+    } else warn(io, `no finished run in ${folders.join(", ")}`);
+    if (failed.length > 0) warn(io, `failed: ${failed.join(", ")}; repeat the command to retry`);
+    return failed.length === 0 && found.jobs.length > 0 ? exitCodes.done : exitCodes.failed;
+  },
+});
+
+/** Which runs are in progress, the overall progress, and the estimated time. */
+function comparisonView(io: Io) {
+  const live = createLive(io);
+  const { bold, dim } = io.colors;
+  const startedAt = performance.now();
+  let last: ComparisonProgress | undefined;
+  const elapsed = (): number => (performance.now() - startedAt) / 1000;
+  const overview = (): string => {
+    const { done = 0, all = 0, doneNow = 0 } = last ?? {};
+    const left = doneNow > 0 ? duration((elapsed() / doneNow) * (all - done)) : "–";
+    return `${done.toFixed(1)} of ${all} runs (${percent(all === 0 ? 1 : done / all)}), ${duration(elapsed())} so far, ${left} left`;
+  };
+  const lines = (): readonly string[] => [
+    bold(overview()),
+    ...[...(last?.running ?? [])].map(([id, { text }]) => `${id}  ${dim(text)}`),
+  ];
+  return {
+    onProgress(progress: ComparisonProgress): void {
+      last = progress;
+      live.draw(lines);
+    },
+    onEnd(id: string, outcome: "done" | Error): void {
+      if (outcome !== "done") warn(io, `${id}: ${outcome.message}`);
+      else if (!io.stderr.isTTY) note(io, `${id} done; ${overview()}`);
+    },
+    end: () => live.end(io.stderr.isTTY ? lines() : []),
+  };
+}

@@ -1,0 +1,235 @@
+/**
+ * The command line: finds the command, reads its settings, runs it, and turns errors into exit
+ * codes.
+ */
+import "../no-telemetry.js";
+import { ConfigError } from "../config/config-error.js";
+import { readConfigFile } from "../config/config-file.js";
+import { parseFlags } from "../config/flags.js";
+import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
+import { SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
+import { valueAt } from "../config/settings-tree.js";
+import { UserError } from "../errors.js";
+import { writeError } from "../io-error.js";
+import { plainText } from "../plain-text.js";
+import { didYouMean } from "../text/nearest.js";
+import { type Command, exitCodes, type Peek } from "./command.js";
+import { loadCommandPlugins } from "./command-plugins.js";
+import { commands } from "./commands.js";
+import { commandHelp, familyHelp, programHelp } from "./help.js";
+import { type Io, note, print } from "./io.js";
+
+/** Runs one command line and returns its exit code. */
+export async function main(args: readonly string[], io: Io, signal: AbortSignal): Promise<number> {
+  try {
+    return await dispatch(args, io, signal);
+  } catch (error) {
+    if (signal.aborted) return exitCodes.interrupted;
+    note(io, `${io.colors.red("error:")} ${plainText(explain(error, io))}`);
+    return error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
+  }
+}
+
+async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): Promise<number> {
+  const command = findCommand(args);
+  if (command === undefined) {
+    const words = args.filter((arg) => !HELP.includes(arg));
+    const asked = findCommand(words);
+    if (words.length === args.length && words.length > 0) throw unknownCommand(args);
+    const family = familyOf(words);
+    if (asked !== undefined)
+      print(io, helpOf(asked, words.slice(asked.name.split(" ").length)[0], io));
+    else if (words.length > 0 && family.length > 0) print(io, familyHelp(words, family, io));
+    else print(io, programHelp(commands, io));
+    return exitCodes.done;
+  }
+  const rest = args.slice(command.name.split(" ").length);
+  const {
+    configPath,
+    paths,
+    help,
+    quiet,
+    printConfig,
+    dryRun,
+    args: given,
+  } = takeGlobals(rest, command);
+  const read =
+    configPath === undefined
+      ? undefined
+      : { path: configPath, content: await readConfigFile(configPath) };
+  const { args: flagArgs, file } = await loadCommandPlugins(
+    { command, paths, args: given, file: read },
+    io,
+  );
+  const files = file === undefined ? [] : [file];
+  const base = command.base?.({ peek: peekInto(flagArgs, files), file });
+  const layers =
+    base !== undefined && (file === undefined || base.file === "over") ? [base, ...files] : files;
+  const peek = peekInto(flagArgs, layers);
+  if (help !== undefined) {
+    print(io, commandHelp(command, peek, io, { topic: help === "" ? undefined : help, layers }));
+    return exitCodes.done;
+  }
+  const schema = command.options(peek);
+  const { positionals, flags } = parseFlags(flagArgs, settingsOf(schema));
+  // An environment's name has become --env; one that comes later has not.
+  const most = command.takesEnv ? 0 : (command.positionals?.split(" ").length ?? 0);
+  if (positionals.length > most && !command.positionals?.includes("…")) {
+    throw new ConfigError(
+      `pawl ${command.name}: unexpected "${positionals.at(-1)}". Usage: pawl ${command.name} ${command.positionals ?? ""} [OPTIONS]`,
+    );
+  }
+  const sources = { layers, flags };
+  const config = resolveConfig(schema, sources);
+  if (printConfig) {
+    print(io, JSON.stringify(config, undefined, 2));
+    return exitCodes.done;
+  }
+  if (dryRun) {
+    if (command.check === undefined) throw new ConfigError(`pawl ${command.name} has no --dry-run`);
+    print(io, `${command.check(config)}. Nothing was started.`);
+    return exitCodes.done;
+  }
+  return command.run({
+    config,
+    positionals,
+    line: ["pawl", ...args].map(quoted).join(" "),
+    placeOf: (path) => placeOf(path, sources),
+    io: quiet ? { ...io, quiet } : io,
+    signal,
+  });
+}
+
+/** An argument as a shell takes it. */
+function quoted(arg: string): string {
+  return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
+}
+
+/** `pawl help COMMAND [all|WORD]`. */
+function helpOf(command: Command, topic: string | undefined, io: Io): string {
+  const peek = () => undefined;
+  return commandHelp(command, peek, io, {
+    topic,
+    layers: [command.base?.({ peek, file: undefined }) ?? []].flat(),
+  });
+}
+
+const HELP: readonly string[] = ["help", "--help", "-h"];
+
+/** Commands have one to three words: take the longest name that the line starts with. */
+function findCommand(args: readonly string[]): Command | undefined {
+  const names = [3, 2, 1].map((words) => args.slice(0, words).join(" "));
+  return names.flatMap((name) => commands.filter((command) => command.name === name))[0];
+}
+
+/** The commands whose names start with these words. */
+function familyOf(words: readonly string[]): readonly Command[] {
+  return commands.filter(({ name }) => name.startsWith(`${words.join(" ")} `));
+}
+
+/** Commands that have been renamed, for callers that still give the old name. */
+const RENAMED: Readonly<Record<string, string>> = { "bench paw": "bench observations" };
+
+function unknownCommand(args: readonly string[]): ConfigError {
+  const names = commands.map((command) => command.name);
+  const renamed = RENAMED[args.slice(0, 2).join(" ")];
+  if (renamed !== undefined)
+    return new ConfigError(
+      `pawl ${args.slice(0, 2).join(" ")} is now called pawl ${renamed}; its folders are read as they are.`,
+    );
+  // As many words as name a family: for "wm eval fidelty" the first two.
+  const words = [2, 1]
+    .map((count) => args.slice(0, count))
+    .find((some) => familyOf(some).length > 0);
+  if (words !== undefined) {
+    const next = familyOf(words).map(({ name }) => name.split(" ")[words.length]!);
+    return new ConfigError(
+      `pawl ${words.join(" ")} needs one of: ${[...new Set(next)].join(", ")}`,
+    );
+  }
+  return new ConfigError(
+    `unknown command "${args[0]}".${didYouMean(args[0]!, names)} pawl --help lists them.`,
+  );
+}
+
+/** Takes the options that every command has off the line. */
+function takeGlobals(
+  line: readonly string[],
+  { ownDryRun }: Command,
+): {
+  readonly configPath: string | undefined;
+  readonly paths: readonly string[];
+  /** What to show: `all`, a word to search for, or nothing in particular. */
+  readonly help: string | undefined;
+  readonly quiet: boolean;
+  readonly printConfig: boolean;
+  readonly dryRun: boolean;
+  readonly args: readonly string[];
+} {
+  let configPath: string | undefined;
+  let help: string | undefined;
+  let quiet = false;
+  let printConfig = false;
+  let dryRun = false;
+  const paths: string[] = [];
+  const args: string[] = [];
+  for (let i = 0; i < line.length; i++) {
+    const arg = line[i]!;
+    const [flag, attached] = /^(--config|--plugin)(?:=(.*))?$/s.exec(arg)?.slice(1) ?? [];
+    if (arg === "--") {
+      args.push(...line.slice(i));
+      break;
+    }
+    if (arg === "--help" || arg === "-h") {
+      const next = line[i + 1];
+      help = next === undefined || next.startsWith("-") ? "" : next;
+      if (help !== "") i++;
+    } else if (arg.startsWith("--help=")) help = arg.slice("--help=".length);
+    else if (arg === "--quiet") quiet = true;
+    else if (arg === "--print-config") printConfig = true;
+    else if (arg === "--dry-run" && !ownDryRun) dryRun = true;
+    else if (flag === undefined) args.push(arg);
+    else {
+      const path = attached ?? line[++i];
+      if (path === undefined || path === "") throw new ConfigError(`${flag}: expected a file`);
+      if (flag === "--config") configPath = path;
+      else paths.push(path);
+    }
+  }
+  return { configPath, paths, help, quiet, printConfig, dryRun, args };
+}
+
+/** Looks up a setting on the raw command line, then in the raw layers, last one first. */
+function peekInto(args: readonly string[], layers: readonly ConfigLayer[]): Peek {
+  return (path) => {
+    const flags = [`--${path}`, `--${shortOf(path)}`];
+    for (const [i, arg] of args.entries()) {
+      if (flags.includes(arg)) {
+        // A flag without a value means true.
+        const next = args[i + 1];
+        return next === undefined || next.startsWith("--") ? "true" : next;
+      }
+      const equals = arg.indexOf("=");
+      if (equals > 0 && flags.includes(arg.slice(0, equals))) return arg.slice(equals + 1);
+    }
+    const keys = path.split(".");
+    const values = layers.map(({ content }) => {
+      const parent = SHORT_KEY.test(keys.at(-1)!) ? valueAt(content, keys.slice(0, -1)) : undefined;
+      return typeof parent === "string" ? parent : valueAt(content, keys);
+    });
+    return values.findLast((value) => typeof value === "string");
+  };
+}
+
+/**
+ * Errors meant for people are shown as they are; anything else is a bug and shows its stack trace.
+ */
+function explain(error: unknown, io: Io): string {
+  if (!(error instanceof Error)) return String(error);
+  const { path, dest } = error as { readonly path?: string; readonly dest?: string };
+  const known = writeError(error, dest ?? path ?? "a file");
+  if (known !== error) return explain(known, io);
+  return error instanceof UserError && !io.env.PAWL_DEBUG
+    ? error.message
+    : (error.stack ?? error.message);
+}

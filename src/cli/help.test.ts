@@ -1,0 +1,80 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { runCli } from "./testing.js";
+
+const help = async (...args: string[]) => (await runCli(args)).stdout;
+/** The text with its line breaks undone. */
+const flat = (text: string): string => text.replace(/\s+/g, " ");
+
+it("shows the common options first, and every option under headings with --help all", async () => {
+  const short = await help("train", "--help");
+  expect(short).not.toContain("--optimizer.beta1");
+  expect(short.match(/^ {2}--/gm)!.length).toBeLessThan(24);
+  expect(flat(short)).toMatch(/\d+ more options: pawl train --help all/);
+  const all = await help("train", "--help", "all");
+  expect(all).toMatch(/^--optimizer\.…$/m);
+  expect(flat(all)).toMatch(/--optimizer\.beta1 NUMBER Adam β₁ \(default: 0\.9\)/);
+  expect(await help("help", "train", "all")).toBe(all);
+});
+
+it("shows the values that hold: the recipe's, and lists", async () => {
+  const household = flat(await help("train", "--help", "all"));
+  expect(household).toMatch(/--updates NUMBER number of RL updates \(default: 105\)/);
+  expect(household).toMatch(/splits to evaluate on \(default: valid_seen,valid_unseen\)/);
+  const desk = flat(await help("train", "--env", "desk", "--help"));
+  expect(desk).toMatch(/--updates NUMBER number of RL updates \(default: 30\)/);
+});
+
+it("finds options by a word of their description", async () => {
+  for (const [word, flag] of [
+    ["KL", "--objective.kl"],
+    ["clip", "--objective.clip-low"],
+    ["GAE", "--advantage.lambda"],
+    ["Adam β₁", "--optimizer.beta1"],
+    ["gradient norm", "--optimizer.grad-clip-norm"],
+  ] as const)
+    expect(await help("train", "--help", word)).toContain(flag);
+  expect(await help("train", "--help", "no-such-word")).toContain("none; --help all");
+});
+
+it("keeps to the width", async () => {
+  const all = await help("train", "--help", "all");
+  const lines = all.slice(0, all.indexOf("Examples")).split("\n");
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);
+});
+
+it("prints a configuration that --config takes and that gives itself again", async () => {
+  const path = join(mkdtempSync(join(tmpdir(), "pawl-help-")), "run.json");
+  const printed = await help("train", "--env", "desk", "--seed", "7", "--print-config");
+  expect(JSON.parse(printed)).toMatchObject({ env: { name: "desk" }, seed: 7, updates: 30 });
+  writeFileSync(path, printed);
+  expect(await help("train", "--config", path, "--print-config")).toBe(printed);
+});
+
+it("checks without starting, and says so where that cannot be done", async () => {
+  expect(await help("train", "--env", "desk", "--dry-run")).toBe(
+    "pawl train would make 30 updates of 16 × 8 episodes in desk with tiny, recorded to a new folder in runs/. Nothing was started.\n",
+  );
+  const wrong = await runCli(["train", "--split", "nowhere", "--dry-run"]);
+  expect([wrong.code, wrong.stdout]).toEqual([1, ""]);
+  const tight = ["train", "--max-tokens", "512", "--model.max-context", "512", "--dry-run"];
+  expect((await runCli(tight)).stderr).toContain("leaves no room for a prompt");
+  expect((await runCli(["show", "--dry-run"])).stderr).toContain("pawl show has no --dry-run");
+  expect(await help("eval", "--tasks", "5", "--dry-run")).toContain("would play 5 tasks");
+  expect(await help("rollout", "--groups", "3", "--dry-run")).toContain("would play 3 tasks");
+});
+
+it("prints the version without loading the commands", () => {
+  const version = JSON.parse(readFileSync("package.json", "utf8")).version;
+  const printed = execFileSync(process.execPath, ["dist/src/cli/main.js", "--version"]);
+  expect(printed.toString()).toBe(`${version}\n`);
+  const imports = readFileSync("src/cli/main.ts", "utf8").matchAll(/^import .*"(.*)";$/gm);
+  expect([...imports].map(([, path]) => path)).toEqual([
+    "../no-telemetry.js",
+    "../version.js",
+    "./io.js",
+  ]);
+});

@@ -1,0 +1,50 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
+import { laptop } from "../../recipes/laptop.js";
+import { saveCheckpoint } from "../runs/checkpoints.js";
+import { createRun, openRun } from "../runs/run-folder.js";
+import { changedSettings, factsOf } from "./run-facts.js";
+import { runCli } from "./testing.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-facts-"));
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+const fail = (message: string): never => {
+  throw new Error(message);
+};
+const folder = join(parent, "run");
+
+it("tells environment, model, updates, evaluations, duration, end and changed settings", async () => {
+  const config = { ...laptop, updates: 3, env: { ...laptop.env, rooms: 1, noise: "off" } };
+  const run = createRun({ folder, kind: "train", seed: 4, config }, fail);
+  run.recordMetrics({ update: -1, "eval.a.success": 0.1, "eval.b.success": 0.3 });
+  run.recordMetrics({ update: 0, "train.success": 0.9 });
+  run.recordMetrics({ update: 1, "eval.a.success": 0.6, "eval.b.success": 0.8 });
+  await saveCheckpoint(folder, { updates: 2, optimizerSteps: 9, success: 0.7 }, async () => {});
+  run.recordMetrics({ update: 2, "eval.a.success": 0.5, "eval.b.success": 0.5 });
+  const facts = factsOf(openRun(folder, fail));
+  expect(facts).toMatchObject({
+    environment: "household",
+    model: "tiny",
+    updates: { done: 3, all: 3 },
+    evaluation: { last: 0.5, best: { update: 1, folder: join(folder, "checkpoints", "000002") } },
+    ended: "running now",
+  });
+  expect(facts.evaluation!.best.success).toBeCloseTo(0.7);
+  run.finish("done");
+  expect(factsOf(openRun(folder, fail))).toMatchObject({
+    ended: "done",
+    seconds: expect.any(Number),
+  });
+  // Settings that the recipe does not speak about are defaults.
+  expect(changedSettings(openRun(folder, fail))).toEqual([
+    "env.rooms 1 (recipe: 2)",
+    "updates 3 (recipe: 105)",
+  ]);
+  const runs = (await runCli(["runs", parent])).stdout;
+  expect(runs).toMatch(/run +train +done .* household +tiny +3\/3 +50\.0 % +70\.0 %/);
+  const shown = (await runCli(["show", folder])).stdout;
+  expect(shown).toMatch(/evaluation +50\.0 % at last, 70\.0 % at best, after update 2: .*000002/);
+  expect(shown).toContain("env.rooms 1 (recipe: 2)");
+});

@@ -1,0 +1,90 @@
+/** What a run is and how it went, from its manifest and its metrics. */
+import { differences, type SettingsTree } from "../config/settings-tree.js";
+import { bestCheckpoint } from "../runs/checkpoints.js";
+import { endOf, secondsOf } from "../runs/run-end.js";
+import type { RecordedRun } from "../runs/run-folder.js";
+import { ownedRecipe } from "./default-recipe.js";
+
+/** The facts that `pawl runs` and `pawl show` tell about a run. */
+export interface RunFacts {
+  readonly environment: string | undefined;
+  readonly model: string | undefined;
+  /** Updates done, and those wanted. */
+  readonly updates: { readonly done: number; readonly all: number } | undefined;
+  /** Success in evaluations, the mean over splits: of the latest and of the best. */
+  readonly evaluation: { readonly last: number; readonly best: Evaluated } | undefined;
+  readonly seconds: number | undefined;
+  /** How it ended: `done`, `failed`, `interrupted`, `running now`, or `killed`. */
+  readonly ended: string;
+}
+
+interface Evaluated {
+  readonly success: number;
+  readonly update: number;
+  /** Its checkpoint, if that was kept. */
+  readonly folder?: string;
+}
+
+/** Reads the facts of a run. */
+export function factsOf(run: RecordedRun): RunFacts {
+  const { manifest } = run;
+  const { config } = manifest;
+  const lines = run.metrics();
+  const updates = lines.map((line) => line.update ?? -1).filter((update) => update >= 0);
+  const evaluated = lines.flatMap((line): readonly Evaluated[] => {
+    const values = Object.entries(line).filter(([name]) => /^eval\.\w+\.success$/.test(name));
+    if (values.length === 0) return [];
+    const success = values.reduce((sum, [, value]) => sum + value, 0) / values.length;
+    return [{ success, update: line.update ?? -1 }];
+  });
+  const best = evaluated.reduce<Evaluated | undefined>(
+    (one, other) => (one === undefined || other.success >= one.success ? other : one),
+    undefined,
+  );
+  const kept = bestCheckpoint(run.folder);
+  const all = config.updates;
+  return {
+    environment: nameIn(config.env, "name"),
+    model: manifest.start?.model ?? nameIn(config.model, "start") ?? nameIn(config, "checkpoint"),
+    updates: typeof all === "number" ? { done: Math.max(-1, ...updates) + 1, all } : undefined,
+    evaluation: best && {
+      last: evaluated.at(-1)!.success,
+      best: {
+        ...best,
+        ...(kept?.state.updates === best.update + 1 && { folder: kept.folder }),
+      },
+    },
+    seconds: secondsOf(run),
+    ended: endOf(run),
+  };
+}
+
+/** The settings of a training run that differ from the recipe of its environment. */
+export function changedSettings({ manifest }: RecordedRun): readonly string[] {
+  const { kind, config } = manifest;
+  const name = nameIn(config.env, "name");
+  const recipe = kind === "train" && name !== undefined ? ownedRecipe(name)?.content : undefined;
+  if (recipe === undefined) return [];
+  return differences(recipe, within(config, recipe)).map(
+    ({ path, from, to }) =>
+      `${path.join(".")} ${JSON.stringify(to)} (recipe: ${JSON.stringify(from)})`,
+  );
+}
+
+/** The part of a whole configuration that a recipe speaks about: the rest are defaults. */
+function within(config: SettingsTree, recipe: SettingsTree): SettingsTree {
+  return Object.fromEntries(
+    Object.entries(recipe).map(([key, value]) => {
+      const given = config[key];
+      return [key, isTree(value) && isTree(given) ? within(given, value) : given];
+    }),
+  );
+}
+
+const isTree = (value: unknown): value is SettingsTree =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function nameIn(tree: unknown, key: string): string | undefined {
+  const value = isTree(tree) ? tree[key] : undefined;
+  return typeof value === "string" ? value : undefined;
+}

@@ -1,0 +1,13 @@
+/** Threads of the embedded engine. */
+import { type Caller, startCaller } from "../../thread-calls.js";
+import { EngineError } from "../engine.js";
+
+/** Starts the worker in the named file, next to this one. */
+export function startEngineThread(name: string, workerData: unknown): Caller {
+  return startCaller({
+    file: new URL(name, import.meta.url),
+    workerData,
+    what: "the engine",
+    fail: (message, options) => new EngineError(message, options),
+  });
+}

@@ -1,0 +1,263 @@
+/**
+ * Worlds in threads of their own (`env.limits.isolate`): one that loops for ever, ends its process or
+ * takes all memory breaks its own episode only. It is no sandbox: the code can do what ours can.
+ *
+ * The environment is opened here as well, for its task lists and words. Each running world has a
+ * thread, which is used again for later episodes unless it had to be ended. What a rollout asks
+ * between two steps comes with every answer.
+ */
+import { loadedPlugins } from "../loaded-plugins.js";
+import type { Tool } from "../text/tool.js";
+import { type Caller, startCaller } from "../thread-calls.js";
+import {
+  type EnvConfig,
+  EnvError,
+  type Environment,
+  isRemote,
+  type RemoteEnv,
+  type StepResult,
+  type Teacher,
+} from "./env.js";
+import type { EnvLimits } from "./limits.js";
+import { isBuiltIn } from "./registry.js";
+
+/** Threads at once; each takes some 40 MB and what the world itself needs. */
+const MAX_THREADS = 16;
+/** How long a thread may take to load plugins and open its environment. */
+const START_SECONDS = 120;
+/** Timers count to 2³¹ − 1 milliseconds. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/** What a thread is started with. */
+export interface ThreadStart {
+  /** Paths of the plugins to load. */
+  readonly plugins: readonly string[];
+  readonly config: EnvConfig;
+}
+
+/** A value, or why there is none. */
+export type Told<T> = { readonly value: T } | { readonly error: string };
+
+/** What a world shows between two steps. */
+export interface Shown {
+  readonly goal: Told<string>;
+  readonly taskType: Told<string>;
+  readonly admissibleActions: Told<readonly string[]>;
+  readonly tools: Told<readonly Tool[]>;
+  readonly initialContext: Told<string | undefined>;
+}
+
+/** What its teachers would do now. */
+export type Advice = Readonly<Record<"expert" | "seeker", Told<string>>>;
+
+/** The same environment, with every running world in a thread of its own. */
+export function isolatedEnvironment(
+  opened: Environment,
+  config: EnvConfig,
+  limits: EnvLimits,
+): Environment {
+  refuseOthers(opened, config.name);
+  const { whiteSpace, freeText, prompt, parallel = MAX_THREADS } = opened;
+  const start: ThreadStart = {
+    plugins: loadedPlugins().map(({ path }) => path),
+    config: { ...config, limits: { ...limits, isolate: false } },
+  };
+  const idle: Caller[] = [];
+  const threads = {
+    take: (): Caller => idle.pop() ?? startThread(start),
+    giveBack: (thread: Caller): void => {
+      if (!thread.ended) idle.push(thread);
+    },
+  };
+  const advice = new WeakMap<object, Advice>();
+  const teacher =
+    (who: keyof Advice): Teacher =>
+    (env) => {
+      const now = advice.get(env);
+      if (now === undefined) throw new EnvError("call prepareTeacher() before asking a teacher");
+      return told(now[who]);
+    };
+  const inThisThread = (): never => {
+    throw new EnvError(
+      `${opened.name}: recordings are compared in this thread: leave out env.limits.isolate`,
+    );
+  };
+  // What a world offers is known before it runs.
+  const offers = opened.create();
+  return {
+    name: opened.name,
+    splits: opened.splits,
+    stepLimit: opened.stepLimit,
+    maxReturn: opened.maxReturn,
+    ...(whiteSpace !== undefined && { whiteSpace }),
+    ...(freeText !== undefined && { freeText }),
+    ...(prompt !== undefined && { prompt }),
+    limits,
+    parallel: Math.min(parallel, MAX_THREADS),
+    tasks: (split) => opened.tasks(split),
+    task: (id) => opened.task(id),
+    create: () => isolatedWorld({ offers, limits, threads, advice }),
+    async close() {
+      await Promise.all(idle.splice(0).map((thread) => thread.end()));
+      await opened.close?.();
+    },
+    ...(opened.expert && { expert: teacher("expert") }),
+    ...(opened.seeker && { seeker: teacher("seeker") }),
+    ...(opened.traceWorld && { traceWorld: inThisThread }),
+    ...(opened.replayRecords && { replayRecords: inThisThread }),
+  };
+}
+
+/** Refuses what needs worlds in this thread. */
+export function refuseIsolated({ limits }: Environment, command: string): void {
+  if (limits?.isolate)
+    throw new EnvError(
+      `env.limits.isolate: ${command} looks into worlds in its own thread: leave it out`,
+    );
+}
+
+function refuseOthers(opened: Environment, name: string): void {
+  const refuse = (why: string): never => {
+    throw new EnvError(`env.limits.isolate: ${why}`);
+  };
+  if ("agent" in opened) refuse(`${name} is an agent's program, which has no world to isolate`);
+  if (isRemote(opened.create()))
+    refuse(`worlds of ${name} answer later and are interrupted anyway: leave it out`);
+  if (!isBuiltIn(name) && !loadedPlugins().some((one) => one.environments.includes(name)))
+    refuse(
+      `${name} was registered by this program, and a thread cannot load it: put it in a module and name that as a plugin`,
+    );
+}
+
+function startThread(start: ThreadStart): Caller {
+  return startCaller({
+    // Loads plugins, so it is beside them.
+    file: new URL("../plugins/world-worker", import.meta.url),
+    workerData: start,
+    what: "the world",
+    fail: (message, options) => new EnvError(message, options),
+  });
+}
+
+interface WorldParts {
+  /** A world that does not run: which methods there are. */
+  readonly offers: ReturnType<Environment["create"]>;
+  readonly limits: EnvLimits;
+  readonly threads: { take(): Caller; giveBack(thread: Caller): void };
+  /** What the teachers of a world would do. */
+  readonly advice: WeakMap<object, Advice>;
+}
+
+function isolatedWorld({ offers, limits, threads, advice }: WorldParts): RemoteEnv {
+  let thread: Caller | undefined;
+  let working = false;
+  let shown: Shown | undefined;
+  /** The episode so far, for copies. */
+  let started: Parameters<RemoteEnv["reset"]> | undefined;
+  let actions: string[] = [];
+  const show = (): Shown => {
+    if (shown === undefined) throw new EnvError("call reset(task) first");
+    return shown;
+  };
+  /** A world that nobody waits for any more is ended, whatever it is doing. */
+  const ask = async <T>(method: string, args: readonly unknown[], signal?: AbortSignal) => {
+    thread ??= threads.take();
+    const asked = thread;
+    const end = (): void => {
+      thread = undefined;
+      void asked.end();
+    };
+    signal?.addEventListener("abort", end, { once: true });
+    if (signal?.aborted) end();
+    working = true;
+    try {
+      return (await asked.call(method, args)) as T;
+    } finally {
+      working = false;
+      signal?.removeEventListener("abort", end);
+      if (asked.ended && thread === asked) thread = undefined;
+    }
+  };
+  const env: RemoteEnv = {
+    get goal() {
+      return told(show().goal);
+    },
+    get taskType() {
+      return told(show().taskType);
+    },
+    ...(offers.admissibleActions && {
+      admissibleActions: () => told(show().admissibleActions),
+    }),
+    ...(offers.tools && { tools: () => told(show().tools) }),
+    ...(offers.initialContext && { initialContext: () => told(show().initialContext) }),
+    async prepare() {
+      await within(START_SECONDS, "opening the environment in a thread", (late) =>
+        ask("open", [], late),
+      );
+    },
+    async reset(task, seed, signal) {
+      shown = undefined;
+      advice.delete(env);
+      const fresh = started === undefined;
+      started = [task, seed];
+      actions = [];
+      const answer = await ask<{ observation: string; shown: Shown }>(
+        "reset",
+        [task.id, seed, fresh],
+        signal,
+      );
+      shown = answer.shown;
+      return answer.observation;
+    },
+    async step(action, signal) {
+      if (thread === undefined)
+        throw new EnvError("there is no episode, or its world was ended: call reset(task)");
+      advice.delete(env);
+      actions.push(action);
+      const answer = await ask<{ result: StepResult; shown: Shown }>("step", [action], signal);
+      shown = answer.shown;
+      return answer.result;
+    },
+    /** Worlds are deterministic: the same actions lead to the same state. */
+    async clone() {
+      if (started === undefined) throw new EnvError("call reset(task) first");
+      const copy = isolatedWorld({ offers, limits, threads, advice });
+      await copy.reset(...started);
+      for (const action of actions) await copy.step(action);
+      return copy;
+    },
+    async prepareTeacher() {
+      const { stepSeconds } = limits;
+      const now = await within(stepSeconds, "a teacher", (late) => ask<Advice>("advice", [], late));
+      advice.set(env, now);
+    },
+    async close() {
+      const left = thread;
+      thread = undefined;
+      shown = undefined;
+      if (left === undefined) return;
+      if (working) await left.end();
+      else threads.giveBack(left);
+    },
+  };
+  return env;
+}
+
+async function within<T>(
+  seconds: number,
+  what: string,
+  ask: (late: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = AbortSignal.timeout(Math.min(seconds * 1000, LONGEST_TIMER));
+  try {
+    return await ask(late);
+  } catch (error) {
+    if (!late.aborted) throw error;
+    throw new EnvError(`${what} took longer than ${seconds} s`);
+  }
+}
+
+function told<T>(given: Told<T>): T {
+  if ("error" in given) throw new EnvError(given.error);
+  return given.value;
+}

@@ -1,0 +1,68 @@
+/** The thread of an isolated world (`envs/isolated-environment.ts`): loads plugins, opens, plays. */
+import { parentPort, workerData } from "node:worker_threads";
+import { type Env, EnvError, type Environment } from "../envs/env.js";
+import type { Advice, Shown, ThreadStart, Told } from "../envs/isolated-environment.js";
+import { openEnvironment } from "../envs/open.js";
+import { serve } from "../thread-calls.js";
+
+const port = parentPort;
+if (port === null) throw new Error("this file runs as the thread of an isolated world");
+const { plugins, config } = workerData as ThreadStart;
+
+const opening = open();
+// The first call reports the error; until then it must not end the thread.
+opening.catch(() => undefined);
+let env: Env | undefined;
+
+async function open(): Promise<Environment> {
+  // Loaded only if needed: every thread has its own copy.
+  if (plugins.length > 0) {
+    const { loadPlugin } = await import("./load.js");
+    for (const path of plugins) await loadPlugin(path);
+  }
+  return openEnvironment(config);
+}
+
+serve(port, async (method, args) => {
+  const environment = await opening;
+  if (method === "open") return { result: undefined };
+  const started = (): Env => {
+    if (env === undefined) throw new EnvError("call reset(task) first");
+    return env;
+  };
+  if (method === "reset") {
+    const [id, seed, fresh] = args as readonly [string, number | undefined, boolean];
+    if (fresh || env === undefined) env = environment.create() as Env;
+    const observation = await env.reset(environment.task(id), seed);
+    return { result: { observation, shown: show(env) } };
+  }
+  if (method === "step") {
+    const result = await started().step(args[0] as string);
+    return { result: { result, shown: show(env!) } };
+  }
+  const world = started();
+  const advice: Advice = {
+    expert: tell(() => environment.expert?.(world) ?? ""),
+    seeker: tell(() => environment.seeker?.(world) ?? ""),
+  };
+  return { result: advice };
+});
+
+/** Everything is asked for, because the other thread cannot wait for it later. */
+function show(world: Env): Shown {
+  return {
+    goal: tell(() => world.goal),
+    taskType: tell(() => world.taskType),
+    admissibleActions: tell(() => world.admissibleActions?.() ?? []),
+    tools: tell(() => world.tools?.() ?? []),
+    initialContext: tell(() => world.initialContext?.()),
+  };
+}
+
+function tell<T>(ask: () => T): Told<T> {
+  try {
+    return { value: ask() };
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,38 @@
+/** Long runs thinned to what a chart can show: means of neighbouring updates, and their range. */
+import type { MetricsColumns } from "./views.js";
+
+/** Points that a chart of usual width tells apart as a line. */
+export const MOST_POINTS = 160;
+
+/**
+ * The same columns with at most `most` rows. Each row is the mean of as many neighbours, and
+ * `bands` their smallest and largest values. Evaluations are not averaged: the first row keeps the
+ * first one, the others their last.
+ */
+export function thinned(table: MetricsColumns, most = MOST_POINTS): MetricsColumns {
+  const { update, columns } = table;
+  const every = Math.ceil(update.length / most);
+  if (every <= 1) return table;
+  const starts = Array.from({ length: Math.ceil(update.length / every) }, (_, i) => i * every);
+  const rows = starts.map((from) => [from, Math.min(from + every, update.length)] as const);
+  const thin: Record<string, readonly (number | null)[]> = Object.create(null);
+  const bands: Record<string, Band> = Object.create(null);
+  for (const [name, values] of Object.entries(columns)) {
+    const parts = rows.map(([from, to]) =>
+      values.slice(from, to).filter((value) => value !== null),
+    );
+    if (name.startsWith("eval.")) {
+      thin[name] = parts.map((part, i) => (i === 0 ? part[0] : part.at(-1)) ?? null);
+      continue;
+    }
+    const of = (reduce: (part: readonly number[]) => number): readonly (number | null)[] =>
+      parts.map((part) => (part.length === 0 ? null : reduce(part)));
+    thin[name] = of((part) => rounded(part.reduce((sum, value) => sum + value, 0) / part.length));
+    bands[name] = { low: of((part) => Math.min(...part)), high: of((part) => Math.max(...part)) };
+  }
+  return { update: rows.map(([, to]) => update[to - 1]!), columns: thin, bands, every };
+}
+
+type Band = NonNullable<MetricsColumns["bands"]>[string];
+
+const rounded = (value: number): number => Number(value.toPrecision(7));

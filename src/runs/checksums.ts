@@ -1,0 +1,79 @@
+/**
+ * Checksums of a folder's files, in a file beside them: weights with flipped bits load without a
+ * word, and only make worse numbers.
+ */
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  statSync,
+} from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import { RunError } from "./run-error.js";
+import { writeSmallFile } from "./small-file.js";
+
+const FILE = "pawl-checksums.json";
+const CHUNK_BYTES = 2 ** 20;
+
+/** What is known of one file. */
+interface Sum {
+  readonly bytes: number;
+  readonly crc32: string;
+}
+
+/** Writes the checksums of all files in a folder. */
+export function sealFolder(folder: string): void {
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name !== FILE && statSync(join(folder, name)).isFile())
+    .sort();
+  const sums = Object.fromEntries(files.map((name) => [name, sumOf(join(folder, name))]));
+  writeSmallFile(join(folder, FILE), `${JSON.stringify(sums, undefined, 2)}\n`);
+}
+
+/** Whether the checksums of a folder's files are known. */
+export const isSealed = (folder: string): boolean => existsSync(join(folder, FILE));
+
+/** What is wrong with a folder's files; nothing is known of folders that older versions wrote. */
+export function brokenSeals(folder: string): readonly string[] {
+  const path = join(folder, FILE);
+  if (!existsSync(path)) return [];
+  let sums: Readonly<Record<string, Sum>>;
+  try {
+    sums = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, Sum>>;
+  } catch (error) {
+    return [`${path} cannot be read: ${(error as Error).message}`];
+  }
+  return Object.entries(sums).flatMap(([name, expected]) => {
+    const file = join(folder, name);
+    if (!existsSync(file)) return [`${file} is missing`];
+    const { bytes, crc32: found } = sumOf(file);
+    if (bytes !== expected.bytes) return [`${file} has ${bytes} bytes, expected ${expected.bytes}`];
+    return found === expected.crc32 ? [] : [`${file} is damaged (checksum mismatch)`];
+  });
+}
+
+/** Refuses a folder whose files were lost or changed since they were written. */
+export function requireSeals(folder: string, remedy: string): void {
+  const [first] = brokenSeals(folder);
+  if (first !== undefined) throw new RunError(`${first}. ${remedy}`);
+}
+
+function sumOf(path: string): Sum {
+  const file = openSync(path, "r");
+  const buffer = Buffer.alloc(CHUNK_BYTES);
+  let bytes = 0;
+  let sum = 0;
+  try {
+    for (let read = readSync(file, buffer); read > 0; read = readSync(file, buffer)) {
+      bytes += read;
+      sum = crc32(buffer.subarray(0, read), sum);
+    }
+  } finally {
+    closeSync(file);
+  }
+  return { bytes, crc32: sum.toString(16).padStart(8, "0") };
+}

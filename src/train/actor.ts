@@ -1,0 +1,223 @@
+/**
+ * The actor: plays the episodes of one update after another, at the pace that is set.
+ *
+ * With overlap, the weights that an update starts from are frozen, and play the next update while
+ * this one is learnt. So which weights drew what does not depend on time: update n + 1 is drawn by
+ * the weights before update n, the first two by the first weights. Its episodes are recorded when
+ * they have been drawn, before the checkpoint after update n, and a resumed run learns from the
+ * record.
+ */
+import type { ActingEngine, Engine } from "../engine/engine.js";
+import type { Environment } from "../envs/env.js";
+import type { Group } from "../rollout/episode.js";
+import { createGate } from "../rollout/gate.js";
+import { type PaceOptions, rowsOf } from "../rollout/pace.js";
+import type { Policy } from "../rollout/policy.js";
+import { type RolloutOptions, rollout } from "../rollout/rollout.js";
+import { createRollouts } from "../rollout/stragglers.js";
+import type { PromptStyle } from "../text/prompt.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { countingEpisodes, type OnActivity } from "./activity.js";
+import { drawTasks, updateSeed } from "./draws.js";
+import { modelPolicy } from "./model-policy.js";
+import type { PaceLoad } from "./pace-load.js";
+import type { RlOptions } from "./rl-types.js";
+import { mayBeStale } from "./staleness.js";
+
+/** What acting works with. */
+export interface ActorContext {
+  readonly engine: Engine;
+  readonly environment: Environment;
+  readonly tokenizer: Tokenizer;
+  readonly style: PromptStyle;
+  /** The first update's groups, if they were drawn before the run was interrupted. */
+  readonly ahead?: readonly Group[] | undefined;
+  readonly signal?: AbortSignal;
+  /** Called with episodes that were drawn ahead: they are to be recorded. */
+  onEpisodes(groups: readonly Group[], index: number): Promise<void>;
+  readonly onActivity?: OnActivity | undefined;
+}
+
+/** The episodes of an update. */
+export interface Drawn extends Played {
+  /** Seconds that were spent waiting for them before they were asked for. */
+  readonly waited: number;
+  /** Seconds of the rollout in which nobody waited for it; undefined if somebody always did. */
+  readonly overlapped: number | undefined;
+  /** Whether they are in the record already. */
+  readonly isRecorded: boolean;
+}
+
+interface Played {
+  readonly groups: readonly Group[];
+  /** How the engine was used, if episodes have their own pace. */
+  readonly pace?: PaceLoad | undefined;
+}
+
+/** Plays for one update after another. */
+export interface Actor {
+  draw(index: number): Promise<Drawn>;
+  /**
+   * With overlap: begins to play an update with the present weights, which have learnt this many,
+   * unless there is no such update.
+   */
+  begin(index: number, weights: number): Promise<void>;
+  /** Waits until what was begun is recorded; whether there is such an update. */
+  settle(): Promise<boolean>;
+  /** Ends what is still being played. */
+  end(): Promise<void>;
+}
+
+/** An update that is played while another is learnt. */
+interface Ahead {
+  readonly played: Promise<Played & { readonly seconds: number }>;
+  waited: number;
+}
+
+/** Settings of acting. */
+export type ActorOptions = Pick<
+  RlOptions,
+  | "split"
+  | "groups"
+  | "groupSize"
+  | "stepLimit"
+  | "invalidActionLimit"
+  | "maxTokens"
+  | "temperature"
+  | "rollout"
+  | "overlap"
+  | "updates"
+  | "seed"
+>;
+
+/** An actor that plays with the engine's weights. */
+export function createActor(context: ActorContext, options: ActorOptions): Actor {
+  const { engine, environment, style, onActivity } = context;
+  const { groups, groupSize, stepLimit, invalidActionLimit, maxTokens, temperature } = options;
+  const sampling = { maxTokens, temperature };
+  const isAhead = options.overlap > 0;
+  const player = playerOf(options.rollout, isAhead ? actingOf(engine) : engine, (acting, batch) =>
+    modelPolicy({ ...context, engine: acting, ...batch, sampling }),
+  );
+  const stop = new AbortController();
+  const interrupt = (): void => stop.abort(context.signal!.reason);
+  if (context.signal?.aborted) interrupt();
+  context.signal?.addEventListener("abort", interrupt, { once: true });
+  // What a run that was interrupted had drawn is in its record.
+  let ahead: Ahead | undefined = context.ahead && {
+    played: Promise.resolve({ groups: context.ahead, seconds: 0 }),
+    waited: 0,
+  };
+
+  const play = async (index: number, weights: number): Promise<Played> => {
+    const seed = updateSeed(options, index);
+    const tasks = drawTasks(environment, options, seed).slice(0, groups - player.carried);
+    const episodes = (tasks.length + player.carried) * groupSize;
+    const played = await player.play({
+      ...{ environment, style, tasks, groupSize, seed, signal: stop.signal },
+      ...(stepLimit !== undefined && { stepLimit }),
+      ...(invalidActionLimit !== undefined && { invalidActionLimit }),
+      ...countingEpisodes("playing", episodes, onActivity),
+    });
+    if (!mayBeStale(options)) return played;
+    // What was carried over comes last, and was begun by the weights before.
+    const drewIt = ({ index: place }: Group) => (place < tasks.length ? weights : weights - 1);
+    return { ...played, groups: played.groups.map((group) => drawnWith(group, drewIt(group))) };
+  };
+
+  const begin = async (index: number, weights: number): Promise<Ahead> => {
+    await engine.snapshotActor();
+    const started = performance.now();
+    const played = play(index, weights).then(async (update) => {
+      const seconds = (performance.now() - started) / 1000;
+      await context.onEpisodes(update.groups, index);
+      return { ...update, seconds };
+    });
+    // It may fail while nobody is waiting for it yet.
+    played.catch(() => undefined);
+    return { played, waited: 0 };
+  };
+
+  return {
+    async draw(index) {
+      if (!isAhead)
+        return {
+          ...(await play(index, index)),
+          waited: 0,
+          overlapped: undefined,
+          isRecorded: false,
+        };
+      const early = ahead;
+      const { played, waited } = early ?? (await begin(index, index));
+      const { seconds, ...update } = await played;
+      const overlapped = early === undefined ? undefined : Math.max(0, seconds - waited);
+      return { ...update, waited, overlapped, isRecorded: true };
+    },
+    async begin(index, weights) {
+      ahead = isAhead && index < options.updates ? await begin(index, weights) : undefined;
+    },
+    async settle() {
+      if (ahead === undefined) return false;
+      const started = performance.now();
+      await ahead.played;
+      ahead.waited = (performance.now() - started) / 1000;
+      return true;
+    },
+    async end() {
+      context.signal?.removeEventListener("abort", interrupt);
+      stop.abort(new Error("the run is over"));
+      await Promise.allSettled([ahead?.played, player.end()]);
+    },
+  };
+}
+
+/** The engine as it acts while it learns. */
+const actingOf = (engine: Engine): ActingEngine => ({
+  get capabilities() {
+    return engine.capabilities;
+  },
+  sample: (requests) => engine.sample(requests, { weights: "actor" }),
+});
+
+const drawnWith = (group: Group, weights: number): Group => ({
+  ...group,
+  episodes: group.episodes.map((episode) => ({ ...episode, weights })),
+});
+
+/** Plays one rollout after another. */
+interface Player {
+  /** Groups that are carried over into the next rollout. */
+  readonly carried: number;
+  play(options: Omit<RolloutOptions, "policy">): Promise<Played>;
+  end(): Promise<void>;
+}
+
+function playerOf(
+  pace: PaceOptions,
+  engine: ActingEngine,
+  policyOf: (engine: ActingEngine, batch?: { readonly batch: number }) => Policy,
+): Player {
+  if (pace.pace === "together") {
+    const policy = policyOf(engine);
+    return {
+      carried: 0,
+      play: async (options) => ({ groups: await rollout({ ...options, policy }) }),
+      end: async () => undefined,
+    };
+  }
+  const gate = createGate(engine, rowsOf(pace));
+  const policy = policyOf(gate.engine, { batch: 1 });
+  const rollouts = createRollouts(gate, pace);
+  return {
+    get carried() {
+      return rollouts.carried;
+    },
+    async play(options) {
+      const started = performance.now();
+      const groups = await rollouts.play({ ...options, policy });
+      const seconds = (performance.now() - started) / 1000;
+      return { groups, pace: { ...gate.load(), seconds, carried: rollouts.carried } };
+    },
+    end: () => rollouts.end(),
+  };
+}

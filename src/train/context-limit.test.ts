@@ -1,0 +1,32 @@
+import { expect, it } from "vitest";
+import type { Episode, StopReason } from "../rollout/episode.js";
+import { checkContext, watchContext } from "./context-limit.js";
+
+const model = (start: string, maxContext: number) => ({ start, maxContext });
+const episodes = (...stops: StopReason[]) => stops.map((stop) => ({ stop })) as Episode[];
+
+it("refuses responses as long as the context of a model from scratch, and leaves other models alone", () => {
+  expect(() => checkContext({ model: model("tiny", 512), maxTokens: 512 })).toThrow(
+    /maxTokens is 512 and model.maxContext 512.*--model\.max-context/,
+  );
+  expect(() => checkContext({ model: model("tiny", 512), maxTokens: 511 })).not.toThrow();
+  expect(() => checkContext({ model: model("a/b", 512), maxTokens: 512 })).not.toThrow();
+});
+
+it("warns once when more than a tenth ended at the context limit", () => {
+  const watch = watchContext();
+  const nine = Array<StopReason>(9).fill("done");
+  expect(watch("update 1", episodes("context-limit", ...nine))).toBeUndefined();
+  expect(watch("update 2", episodes("context-limit", "context-limit", ...nine))).toMatch(
+    /^update 2: 2 of 11 episodes ended at the context limit\. .*--max-tokens/,
+  );
+  expect(watch("update 3", episodes("context-limit", "done"))).toBeUndefined();
+});
+
+it("ends the run when all did; broken episodes do not count, and none at all is no reason", () => {
+  const watch = watchContext();
+  expect(watch("update 1", episodes("broken"))).toBeUndefined();
+  expect(() => watch("update 2", episodes("broken", "context-limit", "context-limit"))).toThrow(
+    /all 2 episodes ended at the context limit/,
+  );
+});

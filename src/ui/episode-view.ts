@@ -1,0 +1,236 @@
+/** One episode as the page shows it: steps, tokens with their numbers, and its group. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { HttpError } from "../http-server.js";
+import type { CutText, TokenView } from "../report/views.js";
+import type { Episode, Step } from "../rollout/episode.js";
+import { type EpisodeRecord, unpackEpisode } from "../runs/episode-record.js";
+import { episodesPath } from "../runs/run-folder.js";
+import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { trainConfigOf } from "../train/recorded-config.js";
+import { recountAdvantages } from "../train/recount-advantages.js";
+import { TOKENIZER } from "../train/saved-model.js";
+import type { EpisodeView, GroupView, StepView } from "./api.js";
+import { cutText } from "./cut-text.js";
+import { type EpisodeEntry, idOf } from "./episode-entry.js";
+import { rowOfEntry } from "./episode-filter.js";
+import type { EpisodeIndex } from "./episode-index.js";
+import { readMember } from "./record-scan.js";
+
+/** Tokens of one step that are sent. */
+const MOST_TOKENS = 3_000;
+/** Episodes of one group that are shown side by side. */
+const MOST_ATTEMPTS = 64;
+/** Pieces of a prompt that are sent. */
+const MOST_PIECES = 60;
+/** Characters of an action or observation in the comparison of a group. */
+const GLANCE = 200;
+
+/** Characters of one more piece of a long text. */
+const MORE = 200_000;
+
+/** The entry with an id; the index is brought up to date if it is new. */
+async function findEntry(index: EpisodeIndex, id: string): Promise<number> {
+  const find = (): number => index.entries.findIndex((entry) => idOf(entry) === id);
+  if (find() < 0) await index.refresh();
+  const at = find();
+  if (at < 0) throw new HttpError(404, `there is no episode ${id.slice(0, 40)} in this run`);
+  return at;
+}
+
+/** Reads the episode with an id. */
+export async function readEpisodeById(
+  folder: string,
+  index: EpisodeIndex,
+  id: string,
+): Promise<Episode> {
+  // First the place: looking for it may fill the index.
+  const at = await findEntry(index, id);
+  return readEpisode(folder, index.entries[at]!);
+}
+
+/** Reads an episode's record. */
+async function readEpisode(folder: string, entry: EpisodeEntry): Promise<Episode> {
+  const lines = await readMember(episodesPath(folder), entry.offset, entry.length);
+  const line = lines?.[entry.line];
+  if (line === undefined)
+    throw new HttpError(410, "this episode is not in the record any more: the run was resumed");
+  return unpackEpisode(JSON.parse(line) as EpisodeRecord);
+}
+
+/** An episode in full. */
+export async function viewEpisode(
+  folder: string,
+  index: EpisodeIndex,
+  id: string,
+): Promise<EpisodeView> {
+  const at = await findEntry(index, id);
+  const entry = index.entries[at]!;
+  const group = index.entries.filter((one) => one.group === entry.group).slice(0, MOST_ATTEMPTS);
+  const episode = await readEpisode(folder, entry);
+  const notes: string[] = [];
+  const { tokenizer, advantages, update } = await extras(folder, group, entry, notes);
+  const beside = (place: number): string | null => {
+    const other = index.entries[place];
+    return other === undefined ? null : idOf(other);
+  };
+  return {
+    row: rowOfEntry(entry),
+    goal: cutText(episode.goal),
+    firstObservation: cutText(episode.firstObservation),
+    error: episode.error === undefined ? null : cutText(episode.error),
+    seed: episode.seed,
+    update,
+    steps: episode.steps.map((step, i) => viewStep(step, tokenizer, advantages?.[i])),
+    group: group.map(rowOfEntry),
+    older: beside(at - 1),
+    newer: beside(at + 1),
+    notes,
+  };
+}
+
+/** What the attempts of an episode's group did. */
+export async function viewGroup(
+  folder: string,
+  index: EpisodeIndex,
+  id: string,
+): Promise<GroupView> {
+  const at = await findEntry(index, id);
+  const { group } = index.entries[at]!;
+  const some = index.entries.filter((one) => one.group === group).slice(0, MOST_ATTEMPTS);
+  const attempts = [];
+  for (const entry of some) {
+    const { steps } = await readEpisode(folder, entry);
+    attempts.push({
+      row: rowOfEntry(entry),
+      steps: steps.map(({ action, observation, valid }) => ({
+        action: action.slice(0, GLANCE),
+        observation: observation.slice(0, GLANCE),
+        valid,
+      })),
+    });
+  }
+  return { attempts };
+}
+
+/** A part of a text that was cut: step −1 is the episode itself. */
+export async function moreText(
+  folder: string,
+  index: EpisodeIndex,
+  where: {
+    readonly id: string;
+    readonly step: number;
+    readonly field: string;
+    readonly from: number;
+  },
+): Promise<CutText> {
+  const { id, step, field, from } = where;
+  const episode = await readEpisodeById(folder, index, id);
+  const source: Readonly<Record<string, unknown>> | undefined =
+    step < 0
+      ? { goal: episode.goal, firstObservation: episode.firstObservation, error: episode.error }
+      : { ...episode.steps[step], ...promptPiece(episode.steps[step], field) };
+  const text = source?.[field];
+  if (typeof text !== "string") throw new HttpError(404, "there is no such text in this episode");
+  return { text: cutText(text.slice(from), MORE).text, length: text.length };
+}
+
+/** `prompt.3` is the fourth piece of a prompt. */
+function promptPiece(step: Step | undefined, field: string): Readonly<Record<string, string>> {
+  const number = /^prompt\.(\d+)$/.exec(field)?.[1];
+  const piece = number === undefined ? undefined : step?.prompt[Number(number)];
+  return piece === undefined ? {} : { [field]: piece.text };
+}
+
+const tokenizers = new Map<string, Promise<Tokenizer>>();
+
+function tokenizerOf(folder: string): Promise<Tokenizer> {
+  const path = join(folder, TOKENIZER);
+  const known = tokenizers.get(path);
+  if (known !== undefined) return known;
+  // One is enough for a page; a large vocabulary takes tens of megabytes.
+  tokenizers.clear();
+  const loaded = loadTokenizer(path);
+  tokenizers.set(path, loaded);
+  loaded.catch(() => tokenizers.delete(path));
+  return loaded;
+}
+
+/** What the record does not hold: token texts, advantages, the update. */
+async function extras(
+  folder: string,
+  group: readonly EpisodeEntry[],
+  entry: EpisodeEntry,
+  notes: string[],
+) {
+  let tokenizer: Tokenizer | undefined;
+  if (existsSync(join(folder, TOKENIZER))) {
+    try {
+      tokenizer = await tokenizerOf(folder);
+    } catch (error) {
+      notes.push(`Tokens have no texts: ${(error as Error).message}`);
+    }
+  }
+  let config: ReturnType<typeof trainConfigOf>;
+  try {
+    config = trainConfigOf(folder);
+  } catch {
+    return { tokenizer, advantages: undefined, update: null };
+  }
+  const episodes = await Promise.all(group.map((one) => readEpisode(folder, one)));
+  const task = episodes[0]!.task;
+  const counted = recountAdvantages([{ index: entry.group, task, episodes }], config.advantage);
+  const advantages = counted?.advantages[0]?.[group.indexOf(entry)];
+  if (advantages === undefined)
+    notes.push(
+      `Advantages are not shown: with ${config.advantage.name} they depend on more than the record of this group.`,
+    );
+  return { tokenizer, advantages, update: Math.floor(entry.group / config.groups) };
+}
+
+function viewStep(
+  step: Step,
+  tokenizer: Tokenizer | undefined,
+  advantage: number | ArrayLike<number> | undefined,
+): StepView {
+  const { prompt, sequence } = step;
+  return {
+    response: cutText(step.response),
+    action: cutText(step.action),
+    observation: cutText(step.observation),
+    // The last pieces: the beginning is the same at every step.
+    prompt: prompt.slice(-MOST_PIECES).map(({ origin, role, text }) => ({
+      origin,
+      ...(role !== undefined && { role }),
+      text: cutText(text, 1000),
+    })),
+    promptPieces: prompt.length,
+    wellFormed: step.wellFormed,
+    valid: step.valid,
+    cut: step.cut === true,
+    strayed: step.strayed === true,
+    reward: step.reward,
+    ...(typeof advantage === "number" && { advantage }),
+    ...(sequence?.temperature !== undefined && { temperature: sequence.temperature }),
+    tokens: sequence === undefined ? [] : tokensOf(sequence, tokenizer),
+  };
+}
+
+/** The tokens after the prompt, with the log-probabilities that were recorded. */
+export function tokensOf(
+  { ids, spans, logprobs }: NonNullable<Step["sequence"]>,
+  tokenizer: Tokenizer | undefined,
+): readonly TokenView[] {
+  const first = spans.findLastIndex(({ kind }) => kind === "prompt") + 1;
+  let action = 0;
+  return spans
+    .slice(first)
+    .flatMap(({ kind, start, end }) =>
+      ids.slice(start, end).map((id): TokenView => {
+        const logprob = kind === "action" ? logprobs?.[action++] : undefined;
+        const text = tokenizer?.decode([id]) ?? `#${id}`;
+        return { text, kind, ...(logprob !== undefined && { logprob }) };
+      }),
+    )
+    .slice(0, MOST_TOKENS);
+}

@@ -1,0 +1,76 @@
+/**
+ * The models that pages ask: one is open at a time, and questions to it wait for each other, because
+ * memory and cores are shared with a training.
+ */
+import type { Engine } from "../engine/engine.js";
+import type { Tokenizer } from "../text/tokenizer.js";
+import { engineFor } from "../train/engine-choice.js";
+import { openModel } from "../train/open-model.js";
+import { type ActingConfig, actingConfigOf } from "../train/recorded-config.js";
+import { engineWorldModel, type WorldModel } from "../worldmodel/model.js";
+import { findWorldModel } from "../worldmodel/saved.js";
+
+/** A run's model, as an agent and as a world model. */
+export interface DeskModel {
+  readonly name: string;
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  readonly worldModel: WorldModel;
+  /** How it acts; undefined for a run that trained only a world model. */
+  readonly acting: ActingConfig | undefined;
+}
+
+/** Lends models to one question after another. */
+export interface ModelDesk {
+  ask<T>(folder: string, name: string, question: (model: DeskModel) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** Longest answer of a world model, in tokens. */
+const MOST_TOKENS = 256;
+
+/** A desk without a model; the first question opens one. */
+export function createModelDesk(): ModelDesk {
+  let open: (DeskModel & { readonly weights: string }) | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  const close = async (): Promise<void> => {
+    const model = open;
+    open = undefined;
+    await model?.engine.dispose();
+  };
+  const lend = async (folder: string, name: string): Promise<DeskModel> => {
+    const found = findWorldModel(folder);
+    // A training run has newer weights now and then.
+    if (open?.weights === found.weights) return open;
+    await close();
+    const { engine, tokenizer } = await openModel({
+      start: { folder: found.weights, tokenizer: found.tokenizer },
+      engine: engineFor(found.engine),
+    });
+    const worldModel = engineWorldModel({
+      engine,
+      tokenizer,
+      protocol: found.protocol,
+      maxTokens: MOST_TOKENS,
+      name,
+    });
+    open = {
+      name,
+      weights: found.weights,
+      engine,
+      tokenizer,
+      worldModel,
+      acting: actingConfigOf(folder),
+    };
+    return open;
+  };
+  const queued = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = last.then(work, work);
+    last = result.catch(() => undefined);
+    return result;
+  };
+  return {
+    ask: (folder, name, question) => queued(async () => question(await lend(folder, name))),
+    close: () => queued(close),
+  };
+}

@@ -1,0 +1,176 @@
+/**
+ * A person plays a world, or a world model with the real world following along. Undo goes back to
+ * copies of the world that were made before each action.
+ */
+import { checkAdmissible, checkStep, checkText } from "../envs/answers.js";
+import {
+  type Env,
+  EnvError,
+  type Environment,
+  isRemote,
+  type RemoteEnv,
+  type Task,
+} from "../envs/env.js";
+import { DEFAULT_LIMITS } from "../envs/limits.js";
+import { HttpError } from "../http-server.js";
+import type { PromptView } from "../text/prompt-style.js";
+import { sameOutcome } from "../worldmodel/fidelity.js";
+import type { WorldModel } from "../worldmodel/model.js";
+import type { PlayedStep, PlayView } from "./api.js";
+import { cutText } from "./cut-text.js";
+
+type World = Env | RemoteEnv;
+
+/** A game that is being played. */
+export interface PlaySession {
+  readonly environment: Environment;
+  view(): PlayView;
+  /** What an agent would see now. */
+  promptView(): PromptView;
+  context(): string | undefined;
+  step(action: string, predict: Predictor | undefined): Promise<void>;
+  undo(): Promise<void>;
+  hint(): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Answers in the world's place. */
+export type Predictor = WorldModel["predict"];
+
+/** Actions that are listed. */
+const MOST_ACTIONS = 500;
+
+interface Turn {
+  readonly step: PlayedStep;
+  /** The world before the action. */
+  readonly before: World | undefined;
+  readonly realOver: boolean;
+}
+
+/** Starts a task; `inside` names the world model that answers in the world's place. */
+export async function startSession(
+  id: string,
+  environment: Environment,
+  task: Task,
+  seed: number,
+  inside: string | null,
+): Promise<PlaySession> {
+  const limits = environment.limits ?? DEFAULT_LIMITS;
+  let world: World = environment.create();
+  const firstObservation = checkText(
+    await world.reset(task, seed),
+    "the first observation",
+    limits,
+  );
+  const context = world.initialContext?.();
+  const turns: Turn[] = [];
+  let realOver = false;
+  const steps = (): readonly PlayedStep[] => turns.map(({ step }) => step);
+  const over = (): boolean =>
+    turns.at(-1)?.step.done === true || turns.length >= environment.stepLimit;
+  const copy = async (): Promise<World | undefined> =>
+    isRemote(world) ? await world.clone?.() : world.clone();
+
+  return {
+    environment,
+    view: () => ({
+      id,
+      world: environment.name,
+      task: task.id,
+      type: task.type,
+      seed,
+      goal: cutText(world.goal),
+      firstObservation: cutText(firstObservation),
+      steps: steps().map((step) => ({ ...step, observation: cutText(step.observation).text })),
+      admissible: over() || realOver ? [] : listed(world).slice(0, MOST_ACTIONS),
+      tools: (world.tools?.() ?? []).map(({ name, description = "" }) => ({ name, description })),
+      over: over(),
+      solved: turns.at(-1)?.step.success === true,
+      stepLimit: environment.stepLimit,
+      canUndo: turns.at(-1)?.before !== undefined,
+      hasExpert: environment.expert !== undefined,
+      inside,
+      divergence: divergenceOf(steps()),
+      total: turns.reduce((sum, { step }) => sum + step.reward, 0),
+    }),
+    promptView: () => ({
+      goal: world.goal,
+      firstObservation,
+      observation: turns.at(-1)?.step.observation ?? firstObservation,
+      steps: steps(),
+      admissible: realOver ? undefined : checkAdmissible(world.admissibleActions?.()),
+      index: turns.length,
+      tools: world.tools?.(),
+    }),
+    context: () => context,
+    async step(action, predict) {
+      if (over()) throw new HttpError(409, "the episode is over: undo, or start another");
+      const before = await copy();
+      const wasOver = realOver;
+      const real = realOver ? undefined : checkStep(await world.step(action), limits);
+      realOver ||= real?.done === true;
+      const played = predict === undefined ? undefined : await predicted(action, predict);
+      const shown = played ?? real!;
+      turns.push({
+        before,
+        realOver: wasOver,
+        step: {
+          action,
+          observation: shown.observation,
+          reward: played === undefined ? real!.reward : played.success ? environment.maxReturn : 0,
+          valid: played === undefined ? real!.info.valid : true,
+          done: shown.done,
+          success: played === undefined ? real!.info.success : played.success,
+          ...(played !== undefined && {
+            real: real === undefined ? null : cutText(real.observation).text,
+            same:
+              real !== undefined && sameOutcome(played, { ...real, success: real.info.success }),
+          }),
+        },
+      });
+    },
+    async undo() {
+      const turn = turns.at(-1);
+      if (turn === undefined) throw new HttpError(409, "there is nothing to take back");
+      if (turn.before === undefined)
+        throw new HttpError(
+          422,
+          `${environment.name} cannot be copied, so no action can be taken back: start again`,
+        );
+      if (isRemote(world)) await world.close();
+      world = turn.before;
+      realOver = turn.realOver;
+      turns.pop();
+    },
+    async hint() {
+      const { expert } = environment;
+      if (expert === undefined)
+        throw new HttpError(422, `${environment.name} has no expert to ask`);
+      if (realOver)
+        throw new HttpError(409, "the real world is over, so its expert has nothing to say");
+      if (isRemote(world)) await world.prepareTeacher?.();
+      return expert(world);
+    },
+    async close() {
+      for (const one of [world, ...turns.flatMap(({ before }) => before ?? [])])
+        if (isRemote(one)) await one.close().catch(() => undefined);
+    },
+  };
+
+  async function predicted(action: string, predict: Predictor) {
+    const [prediction] = await predict([
+      { goal: world.goal, context, firstObservation, turns: steps(), action },
+    ]);
+    if (prediction === undefined) throw new EnvError("the world model gave no answer");
+    return { ...prediction, done: prediction.done || prediction.degeneration !== undefined };
+  }
+}
+
+const listed = (world: World): readonly string[] =>
+  checkAdmissible(world.admissibleActions?.()) ?? [];
+
+/** The first step, from 1, at which model and world answered differently. */
+function divergenceOf(steps: readonly PlayedStep[]): number | null {
+  const at = steps.findIndex(({ same }) => same === false);
+  return at < 0 ? null : at + 1;
+}

@@ -1,0 +1,118 @@
+import { mkdtempSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { trainRun } from "../train/run.js";
+import { tinyConfig } from "../train/testing.js";
+import type { ExpectedStep, NextActions, PlayView, WorldList } from "./api.js";
+import { idOf } from "./episode-entry.js";
+import { openEpisodeIndex } from "./episode-index.js";
+import { createPlay, type Play } from "./play.js";
+import { startRun } from "./testing.js";
+
+const root = mkdtempSync(join(tmpdir(), "pawl-play-"));
+const world = { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick"] };
+let play: Play;
+beforeAll(async () => {
+  play = createPlay({ root, env: world });
+  await trainRun(tinyConfig({ updates: 1, evaluation: { every: 0 } }), {
+    folder: join(root, "run"),
+  });
+}, 240_000);
+afterAll(() => play.close());
+
+async function ask<T>(path: string, body: unknown, method = "POST"): Promise<T> {
+  const asked = Object.assign(Readable.from([Buffer.from(JSON.stringify(body))]), { method });
+  const index = openEpisodeIndex(join(root, "run"));
+  return (await play.handle(path, asked as unknown as IncomingMessage, () => index)) as T;
+}
+
+describe("playing a world", () => {
+  it("goes to the end by the expert's hints, and back by undo", async () => {
+    let game = await ask<PlayView>("start", { seed: 1 });
+    const first = game;
+    while (!game.over) {
+      const { action } = await ask<{ action: string }>("hint", { id: game.id });
+      expect(game.admissible).toContain(action);
+      game = await ask<PlayView>("step", { id: game.id, action });
+    }
+    expect(game).toMatchObject({ solved: true, over: true, admissible: [] });
+    expect(game.total).toBeGreaterThan(0);
+    await expect(ask("step", { id: game.id, action: "look" })).rejects.toThrow(/is over/);
+    while (game.canUndo) game = await ask<PlayView>("undo", { id: game.id });
+    expect(game).toEqual(first);
+    await expect(ask("undo", { id: game.id })).rejects.toThrow(/nothing to take back/);
+  });
+
+  it("takes what a world answers to nonsense", async () => {
+    const { id } = await ask<PlayView>("start", { task: "train/3", seed: 2 });
+    const { steps, task } = await ask<PlayView>("step", { id, action: "<script>fly</script>" });
+    expect(task).toBe("train/3");
+    expect(steps[0]).toMatchObject({ valid: false, done: false, action: "<script>fly</script>" });
+  });
+
+  it("refuses what is not there, and worlds that start programs", async () => {
+    await expect(ask("step", { id: "none", action: "look" })).rejects.toThrow(/not there any more/);
+    await expect(ask("start", { world: "atlantis" })).rejects.toThrow(/no environment "atlantis"/);
+    await expect(ask("start", { world: "mcp" })).rejects.toThrow(/pawl ui --play --env mcp/);
+    await expect(ask("start", { colour: "red" })).rejects.toThrow(/colour/);
+    await expect(ask("start", { run: "../x" })).rejects.toThrow(/there is no/);
+    await expect(ask("nothing", {})).rejects.toThrow(/nothing at this address/);
+    await expect(ask("start", {}, "GET")).rejects.toThrow(/POST/);
+    startRun(join(root, "tools"), {
+      config: { env: { name: "mcp", servers: { evil: { command: "touch /tmp/x" } } } },
+    }).finish("done");
+    await expect(ask("start", { run: "tools" })).rejects.toThrow(/from the command line/);
+    const list = await ask<WorldList>("worlds", { world: "alfworld" });
+    expect(list.worlds.map(({ name }) => name)).not.toContain("mcp");
+  });
+});
+
+describe("a checkpoint", () => {
+  it("gives each action a probability, and what it expects then", async () => {
+    const game = await ask<PlayView>("start", { run: "run", seed: 1 });
+    const { how, actions } = await ask<NextActions>("think", { id: game.id, agent: "run" });
+    expect(how).toBe("scored");
+    expect(actions.map(({ action }) => action).sort()).toEqual([...game.admissible].sort());
+    const ps = actions.map(({ p }) => p);
+    expect(ps).toEqual([...ps].sort((a, b) => b - a));
+    expect(ps.every((p) => p > 0) && ps.reduce((sum, p) => sum + p, 0) < 1).toBe(true);
+    expect(actions.filter(({ predicted }) => predicted !== undefined)).toHaveLength(3);
+  });
+
+  it("is a world to play in, and the first difference from the real one is marked", async () => {
+    const { id } = await ask<PlayView>("start", { run: "run", inside: "run", seed: 1 });
+    const game = await ask<PlayView>("step", { id, action: "look" });
+    const [step] = game.steps;
+    expect(step!.real).toMatch(/^You are in/);
+    // A model of one update knows nothing.
+    expect(step!.same).toBe(false);
+    expect(game.divergence).toBe(1);
+    const back = await ask<PlayView>("undo", { id });
+    expect(back).toMatchObject({ steps: [], divergence: null, over: false });
+  });
+
+  it("says what it expected at a recorded step, token by token", async () => {
+    const index = openEpisodeIndex(join(root, "run"));
+    await index.refresh();
+    const entry = index.entries[0]!;
+    const { tokens, observation } = await ask<ExpectedStep>("expect", {
+      run: "run",
+      id: idOf(entry),
+      step: 0,
+    });
+    expect(typeof observation).toBe("string");
+    const observed = tokens.filter(({ kind }) => kind === "observation");
+    expect(observed.length).toBeGreaterThan(2);
+    for (const { logprob, entropy, kept } of observed) {
+      expect(logprob).toBeLessThan(0);
+      expect(entropy).toBeGreaterThan(0);
+      expect(typeof kept).toBe("boolean");
+    }
+    await expect(ask("expect", { run: "run", id: idOf(entry), step: 99 })).rejects.toThrow(
+      /no step 100/,
+    );
+  });
+});

@@ -1,0 +1,194 @@
+/** What `pawl ui --play` adds: playing worlds, and asking checkpoints. */
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { z } from "zod";
+import type { Environment } from "../envs/env.js";
+import { type EnvConfig, openEnvironment } from "../envs/open.js";
+import { envKinds } from "../envs/registry.js";
+import { HttpError, parseJson, readBody } from "../http-server.js";
+import { createRandom } from "../random.js";
+import { readManifest } from "../runs/manifest.js";
+import type { NextActions, PlayView, WorldList } from "./api.js";
+import type { EpisodeIndex } from "./episode-index.js";
+import { readEpisodeById } from "./episode-view.js";
+import { expectStep } from "./expect.js";
+import { createModelDesk } from "./model-desk.js";
+import { nextActions } from "./next-actions.js";
+import { type PlaySession, startSession } from "./play-session.js";
+import { pathInside } from "./safe-path.js";
+
+/** What to play. */
+export interface PlayOptions {
+  readonly root: string;
+  /** The world with options of its own, from the command line. */
+  readonly env?: EnvConfig | undefined;
+}
+
+/** Answers requests below `play/`. */
+export interface Play {
+  handle(
+    path: string,
+    asked: IncomingMessage,
+    indexOf: (run: string) => EpisodeIndex,
+  ): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const MOST_SESSIONS = 16;
+const MOST_BYTES = 2 ** 20;
+/** Worlds that start programs or need files: only the command line may open them. */
+const FROM_COMMAND_LINE = ["mcp", "tasks"];
+/** Tasks that are offered of a split. */
+const MOST_TASKS = 200;
+
+const run = z.string().max(4096);
+const bodies = {
+  worlds: z.strictObject({ world: z.string().max(100).optional(), run: run.optional() }),
+  start: z.strictObject({
+    world: z.string().max(100).optional(),
+    /** A run whose world is played. */
+    run: run.optional(),
+    split: z.string().max(200).optional(),
+    task: z.string().max(1000).optional(),
+    seed: z
+      .int()
+      .min(0)
+      .max(2 ** 31)
+      .optional(),
+    /** A run whose model answers in the world's place. */
+    inside: run.optional(),
+  }),
+  step: z.strictObject({ id: z.string(), action: z.string().max(100_000) }),
+  undo: z.strictObject({ id: z.string() }),
+  hint: z.strictObject({ id: z.string() }),
+  think: z.strictObject({ id: z.string(), agent: run }),
+  expect: z.strictObject({ run, id: z.string().max(100), step: z.int().min(0) }),
+} as const;
+
+/** Opens nothing before it is asked. */
+export function createPlay({ root, env }: PlayOptions): Play {
+  const sessions = new Map<string, { session: PlaySession; inside: string | undefined }>();
+  const desk = createModelDesk();
+
+  const open = (world: string | undefined, of: string | undefined): Environment => {
+    if (of !== undefined) {
+      const config = readManifest(pathInside(root, of)).config.env as EnvConfig | undefined;
+      if (typeof config?.name !== "string") throw new HttpError(422, `${of} has no world to play`);
+      if (config.name !== env?.name) refuseStarting(config.name);
+      return openEnvironment(config);
+    }
+    if (world === undefined || world === env?.name)
+      return openEnvironment(env ?? { name: "household" });
+    refuseStarting(world);
+    return openEnvironment({ name: world });
+  };
+
+  const sessionOf = (id: string): { session: PlaySession; inside: string | undefined } => {
+    const found = sessions.get(id);
+    if (found === undefined)
+      throw new HttpError(404, "this game is not there any more: start another");
+    return found;
+  };
+
+  const handlers: {
+    readonly [K in keyof typeof bodies]: (
+      body: z.output<(typeof bodies)[K]>,
+      indexOf: (run: string) => EpisodeIndex,
+    ) => Promise<unknown>;
+  } = {
+    async worlds({ world, run: of }): Promise<WorldList> {
+      const kinds = envKinds().filter(
+        ({ name }) => name === env?.name || !FROM_COMMAND_LINE.includes(name),
+      );
+      const chosen = world ?? env?.name ?? "household";
+      const list = { worlds: kinds.map(({ name, summary }) => ({ name, summary })), chosen };
+      try {
+        const { splits, tasks } = open(world, of);
+        const some = (split: string) => ({
+          split,
+          tasks: tasks(split)
+            .slice(0, MOST_TASKS)
+            .map(({ id, type }) => ({ id, type })),
+        });
+        return { ...list, splits: splits.map(some) };
+      } catch (error) {
+        return { ...list, splits: [], problem: (error as Error).message };
+      }
+    },
+    async start({
+      world,
+      run: of,
+      split,
+      task,
+      seed = Date.now() % 2 ** 31,
+      inside,
+    }): Promise<PlayView> {
+      const environment = open(world, of);
+      const chosen =
+        task === undefined || task === ""
+          ? createRandom(seed).pick(environment.tasks(split || environment.splits[0]!))
+          : environment.task(task);
+      if (inside !== undefined) pathInside(root, inside);
+      const id = randomBytes(8).toString("hex");
+      const session = await startSession(id, environment, chosen, seed, inside ?? null);
+      sessions.set(id, { session, inside });
+      for (const [old, dropped] of [...sessions].slice(0, -MOST_SESSIONS)) {
+        sessions.delete(old);
+        await dropped.session.close();
+      }
+      return session.view();
+    },
+    async step({ id, action }): Promise<PlayView> {
+      const { session, inside } = sessionOf(id);
+      if (action.trim() === "")
+        throw new HttpError(400, "an action is needed: type one, or choose from the list");
+      if (inside === undefined) await session.step(action, undefined);
+      else
+        await desk.ask(pathInside(root, inside), inside, ({ worldModel }) =>
+          session.step(action, (queries) => worldModel.predict(queries)),
+        );
+      return session.view();
+    },
+    async undo({ id }): Promise<PlayView> {
+      const { session } = sessionOf(id);
+      await session.undo();
+      return session.view();
+    },
+    hint: async ({ id }) => ({ action: await sessionOf(id).session.hint() }),
+    think({ id, agent }): Promise<NextActions> {
+      const { session } = sessionOf(id);
+      return desk.ask(pathInside(root, agent), agent, (model) =>
+        nextActions(model, session.environment, session.promptView(), session.context()),
+      );
+    },
+    async expect({ run: of, id, step }, indexOf) {
+      const folder = pathInside(root, of);
+      const episode = await readEpisodeById(folder, indexOf(of), id);
+      return desk.ask(folder, of, (model) => expectStep(folder, model, episode, step));
+    },
+  };
+
+  return {
+    async handle(path, asked, indexOf) {
+      if (asked.method !== "POST") throw new HttpError(405, "this address is asked with POST");
+      if (!Object.hasOwn(bodies, path))
+        throw new HttpError(404, "there is nothing at this address");
+      const name = path as keyof typeof bodies;
+      const body = bodies[name].safeParse(parseJson(await readBody(asked, MOST_BYTES)));
+      if (!body.success) throw new HttpError(400, z.prettifyError(body.error));
+      return handlers[name](body.data as never, indexOf);
+    },
+    async close() {
+      for (const { session } of sessions.values()) await session.close();
+      await desk.close();
+    },
+  };
+}
+
+function refuseStarting(name: string): void {
+  if (FROM_COMMAND_LINE.includes(name))
+    throw new HttpError(
+      422,
+      `${name} starts programs or reads files of yours, so its settings come from the command line: pawl ui --play --env ${name} …`,
+    );
+}

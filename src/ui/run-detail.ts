@@ -1,0 +1,71 @@
+/** One run: its settings beside its recipe's, and the commands that resume and stop it. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Recipe, settingRows } from "../report/setting-rows.js";
+import { latestCheckpoint } from "../runs/checkpoints.js";
+import type { Manifest } from "../runs/manifest.js";
+import { findLock } from "../runs/run-lock.js";
+import { TOKENIZER } from "../train/saved-model.js";
+import type { RunDetail, RunRow } from "./api.js";
+
+/** Commands whose runs can be resumed. */
+const RESUMABLE: Readonly<Record<string, string>> = {
+  train: "train",
+  rwml: "rwml",
+  "wm-train": "wm train",
+};
+
+/** A run in full. */
+export function runDetail(
+  folder: string,
+  row: RunRow,
+  manifest: Manifest,
+  recipe: Recipe | undefined,
+): RunDetail {
+  return {
+    row,
+    folder,
+    error: manifest.error ?? null,
+    versions: manifest.versions,
+    summary: manifest.summary ?? {},
+    recipe: recipe?.name ?? null,
+    settings: settingRows(manifest.config, recipe?.config),
+    resumes: (manifest.resumes ?? []).map(({ at, update }) => ({ at, update })),
+    commands: commandsOf(folder, row, manifest),
+    hasTokenizer: existsSync(join(folder, TOKENIZER)),
+    checkpoint: hasCheckpoint(folder),
+  };
+}
+
+function hasCheckpoint(folder: string): boolean {
+  try {
+    return latestCheckpoint(folder) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function commandsOf(folder: string, { state, kind }: RunRow, { config }: Manifest) {
+  const quoted = /^[\w./:@-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
+  const commands: { what: string; command: string }[] = [];
+  const owner = state === "running" ? findLock(folder).owner : undefined;
+  if (owner !== undefined)
+    commands.push({ what: "Stop (it can be resumed)", command: `kill -INT ${owner}` });
+  const command = RESUMABLE[kind];
+  if (command !== undefined && state !== "running") {
+    commands.push(
+      state === "done" && typeof config.updates === "number"
+        ? {
+            what: "Make it longer",
+            command: `pawl ${command} --resume ${quoted} --updates ${2 * config.updates}`,
+          }
+        : { what: "Resume", command: `pawl ${command} --resume ${quoted}` },
+    );
+  }
+  if (command !== undefined) {
+    commands.push({ what: "Report", command: `pawl report ${quoted}` });
+    if (kind === "train")
+      commands.push({ what: "Evaluate", command: `pawl eval --checkpoint ${quoted}` });
+  } else commands.push({ what: "Show", command: `pawl show ${quoted}` });
+  return commands;
+}

@@ -1,0 +1,29 @@
+/** Paths that stay inside the folder that is shown, whatever a request or a symbolic link says. */
+import { lstatSync, realpathSync } from "node:fs";
+import { join, sep } from "node:path";
+import { HttpError } from "../http-server.js";
+
+/** The real path of something below the root; anything else does not exist for the page. */
+export function pathInside(root: string, path: string): string {
+  const missing = new HttpError(404, `there is no ${JSON.stringify(path.slice(0, 200))} here`);
+  const parts = path.split("/");
+  const odd = (part: string): boolean => part === "" || part === "." || part === "..";
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these are refused
+  if (path !== "" && (parts.some(odd) || /[\\\u0000]/.test(path))) throw missing;
+  try {
+    const base = realpathSync(root);
+    const real = realpathSync(join(base, ...parts));
+    if (real === base || real.startsWith(base.endsWith(sep) ? base : base + sep)) return real;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (!["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "ENAMETOOLONG"].includes(code ?? "")) throw error;
+  }
+  throw missing;
+}
+
+/** Refuses a file of a run that is a link to elsewhere; one that is missing is no fault. */
+export function checkFile(root: string, run: string, name: string): void {
+  const folder = pathInside(root, run);
+  const status = lstatSync(join(folder, name), { throwIfNoEntry: false });
+  if (status?.isSymbolicLink()) pathInside(root, run === "" ? name : `${run}/${name}`);
+}

@@ -1,0 +1,264 @@
+/** One episode as a conversation: what was seen, written, done and expected. */
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { CutText } from "../src/report/views.js";
+import type { EpisodeView, ExpectedStep, GroupView, Session, StepView } from "../src/ui/api.js";
+import { Outcome } from "./episodes.js";
+import { Exchange } from "./exchange.js";
+import { shortNumber } from "./format.js";
+import { Problem, useLoaded, Waiting } from "./load.js";
+import { link, setQuery, usePlace } from "./route.js";
+import { ask } from "./server.js";
+import { Text, visible } from "./text.js";
+import { COLOURINGS, type Colouring, Legend } from "./tokens.js";
+
+/** The page of an episode. */
+export function Episode(props: {
+  readonly run: string;
+  readonly id: string;
+  readonly session: Session;
+}): JSX.Element {
+  const { run, id } = props;
+  const { query } = usePlace();
+  const found = useLoaded(`${run} ${id}`, () => ask<EpisodeView>("episode", { run, id }));
+  const colouring = (query.colour ?? "logprob") as Colouring;
+  const chosen = query.step === undefined ? undefined : Number(query.step);
+  const [expected, setExpected] = useState<Readonly<Record<number, ExpectedStep>>>({});
+  const [problem, setProblem] = useState<string>();
+  const [asking, setAsking] = useState(false);
+  useEffect(() => setExpected({}), [run, id]);
+  useEffect(() => {
+    if (found.value !== undefined && chosen !== undefined)
+      document.getElementById(`step-${chosen}`)?.scrollIntoView({ block: "start" });
+  }, [found.value, chosen]);
+  const episode = found.value;
+  if (episode === undefined) return <Waiting of={found} />;
+  const others = Object.fromEntries(Object.entries(query).filter(([name]) => name !== "step"));
+  const beside = (other: string | null, label: string, key: string): JSX.Element =>
+    other === null ? (
+      <span class="button off">{label}</span>
+    ) : (
+      <a class="button" href={link(["run", run, "episode", other], others)} data-key={key}>
+        {label}
+      </a>
+    );
+  const askModel = async (): Promise<void> => {
+    setAsking(true);
+    setProblem(undefined);
+    try {
+      for (const [step] of episode.steps.entries()) {
+        const answer = await ask<ExpectedStep>("play/expect", {}, { run, id, step });
+        setExpected((before) => ({ ...before, [step]: answer }));
+      }
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+    setAsking(false);
+  };
+  const more = (step: number, field: string) => (from: number) =>
+    ask<CutText>("text", { run, id, step, field, from });
+  const steps = episode.steps.map((step, i) => withExpected(step, expected[i]));
+  return (
+    <>
+      <p class="crumbs">
+        <a href={link(["run", run])}>{visible(run || "this run")}</a> ›{" "}
+        <a href={link(["run", run, "episodes"], others)}>episodes</a>
+      </p>
+      <h1>
+        Episode {episode.row.group}.{episode.row.attempt} <Outcome of={episode.row} />
+      </h1>
+      <p class="lead">
+        {visible(episode.row.type)} · task {visible(episode.row.task)}
+        {episode.update !== null && ` · update ${episode.update + 1}`} · {episode.steps.length}{" "}
+        steps · return {shortNumber(episode.row.return)}
+        {episode.row.score !== null && ` · score ${shortNumber(episode.row.score)}`} · policy{" "}
+        {visible(episode.row.policy)} · seed {episode.seed}
+      </p>
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          Colour tokens by
+          <select
+            value={colouring}
+            onChange={(event) => setQuery({ colour: event.currentTarget.value })}
+          >
+            {Object.entries(COLOURINGS).map(([name, label]) => (
+              <option value={name}>{label}</option>
+            ))}
+          </select>
+        </label>
+        {props.session.play && (
+          <button type="button" onClick={askModel} disabled={asking}>
+            {asking ? "Asking…" : "Ask the checkpoint what it expected"}
+          </button>
+        )}
+        {beside(episode.older, "← Earlier", "p")}
+        {beside(episode.newer, "Later →", "n")}
+      </form>
+      {problem !== undefined && <Problem>{visible(problem)}</Problem>}
+      <Legend colouring={colouring} steps={steps} />
+      {episode.notes.map((note) => (
+        <p class="hint">{visible(note)}</p>
+      ))}
+      <section class="conversation" aria-label="Conversation">
+        <div class="said goal">
+          <h2>Goal</h2>
+          <Text of={episode.goal} more={more(-1, "goal")} />
+        </div>
+        {episode.firstObservation.length > 0 && (
+          <div class="said world">
+            <h3>World</h3>
+            <Text of={episode.firstObservation} more={more(-1, "firstObservation")} />
+          </div>
+        )}
+        <ol class="steps">
+          {steps.map((step, i) => (
+            <Step
+              key={i}
+              number={i}
+              step={step}
+              colouring={colouring}
+              expected={expected[i]}
+              chosen={chosen === i}
+              run={run}
+              id={id}
+              others={episode.group.length > 1}
+              more={(field) => more(i, field)}
+            />
+          ))}
+        </ol>
+        {episode.error !== null && (
+          <Problem>
+            It broke: <Text of={episode.error} more={more(-1, "error")} />
+          </Problem>
+        )}
+        {episode.row.stop !== "done" && (
+          <p class="quiet">Stopped: {episode.row.stop.replace("-", " ")}.</p>
+        )}
+      </section>
+      {episode.group.length > 1 && (
+        <section>
+          <h2>The group</h2>
+          <ul class="group">
+            {episode.group.map((row) => (
+              <li>
+                <a
+                  href={link(["run", run, "episode", row.id], others)}
+                  aria-current={row.id === id ? "true" : undefined}
+                >
+                  attempt {row.attempt}
+                </a>{" "}
+                <Outcome of={row} /> {row.steps} steps, return {shortNumber(row.return)}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function withExpected(step: StepView, expected: ExpectedStep | undefined): StepView {
+  if (expected === undefined || expected.tokens.length === 0) return step;
+  // What was sampled keeps the probability it had; what the model says now fills in the rest.
+  const tokens = expected.tokens.map((token, i) => {
+    const logprob = token.kind === "action" ? step.tokens[i]?.logprob : token.logprob;
+    return logprob === undefined ? token : { ...token, logprob };
+  });
+  return { ...step, tokens };
+}
+
+function Step(props: {
+  readonly number: number;
+  readonly step: StepView;
+  readonly colouring: Colouring;
+  readonly expected: ExpectedStep | undefined;
+  readonly chosen: boolean;
+  readonly run: string;
+  readonly id: string;
+  readonly others: boolean;
+  more(field: string): (from: number) => Promise<CutText>;
+}): JSX.Element {
+  const { number, step, colouring, expected, more } = props;
+  const [group, setGroup] = useState<GroupView>();
+  return (
+    <li id={`step-${number}`} class={props.chosen ? "chosen" : ""}>
+      <Exchange
+        step={step}
+        tokens={step.tokens}
+        colouring={colouring}
+        expected={expected}
+        more={more}
+        name={
+          <a
+            href={link(["run", props.run, "episode", props.id], {
+              colour: colouring,
+              step: number,
+            })}
+            aria-label={`Link to step ${number + 1}`}
+          >
+            Step {number + 1}
+          </a>
+        }
+      />
+      <div class="extras">
+        <details>
+          <summary>Prompt ({step.promptPieces} pieces)</summary>
+          {step.prompt.map(({ origin, role, text }, i) => (
+            <div class="piece">
+              <span class="quiet small">
+                {visible(role === undefined ? origin : `${role}, ${origin}`)}
+              </span>
+              <Text of={text} more={more(`prompt.${step.promptPieces - step.prompt.length + i}`)} />
+            </div>
+          ))}
+        </details>
+        {props.others && (
+          <details
+            onToggle={(event) => {
+              if (event.currentTarget.open && group === undefined)
+                void ask<GroupView>("group", { run: props.run, id: props.id }).then(setGroup);
+            }}
+          >
+            <summary>What the others did at this step</summary>
+            {group === undefined ? (
+              <p class="waiting">Loading…</p>
+            ) : (
+              <Others group={group} step={number} run={props.run} id={props.id} />
+            )}
+          </details>
+        )}
+      </div>
+    </li>
+  );
+}
+
+function Others(props: {
+  readonly group: GroupView;
+  readonly step: number;
+  readonly run: string;
+  readonly id: string;
+}): JSX.Element {
+  return (
+    <ul class="others">
+      {props.group.attempts.map(({ row, steps }) => {
+        const step = steps[props.step];
+        return (
+          <li class={row.id === props.id ? "own" : ""}>
+            <a href={link(["run", props.run, "episode", row.id], { step: props.step })}>
+              attempt {row.attempt}
+            </a>{" "}
+            <Outcome of={row} />{" "}
+            {step === undefined ? (
+              <span class="quiet">had ended</span>
+            ) : (
+              <>
+                <code class={step.valid ? "" : "bad"}>{visible(step.action || "(no action)")}</code>
+                <div class="quiet small">{visible(step.observation)}</div>
+              </>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

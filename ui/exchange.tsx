@@ -1,0 +1,92 @@
+/** What an agent did at a step, and what the world answered. */
+import type { ComponentChildren, JSX } from "preact";
+import type { CutText, ExchangeView, TokenView } from "../src/report/views.js";
+import { Expectation } from "./expectation.js";
+import { shortNumber } from "./format.js";
+import { Text, visible } from "./text.js";
+import { type Colouring, Tokens } from "./tokens.js";
+
+/** Both sides of a step. */
+export function Exchange(props: {
+  readonly name: ComponentChildren;
+  readonly step: ExchangeView;
+  readonly tokens?: readonly TokenView[];
+  readonly colouring?: Colouring;
+  readonly expected?: { readonly observation: string; readonly note?: string } | undefined;
+  /** Loads more of a field that was cut. */
+  readonly more?: (field: string) => (from: number) => Promise<CutText>;
+}): JSX.Element {
+  const { step, tokens = [], colouring = "none", expected, more } = props;
+  const remark = step.valid
+    ? ""
+    : step.wellFormed
+      ? "refused"
+      : step.cut
+        ? "truncated"
+        : "malformed";
+  const written = step.response.text.trim() !== step.action.text.trim();
+  return (
+    <>
+      <div class="said agent">
+        <h3>
+          {props.name} agent
+          {remark !== "" && <span class="badge failed">{remark}</span>}
+          {step.strayed && <span class="badge">random action</span>}
+          {step.reward !== 0 && <span class="badge solved">reward {shortNumber(step.reward)}</span>}
+          {step.advantage !== undefined && (
+            <span class="badge plain">advantage {shortNumber(step.advantage)}</span>
+          )}
+        </h3>
+        {written && <Text class="response" of={step.response} more={more?.("response")} />}
+        <div class="action">
+          <ToolCall
+            text={step.action.text}
+            fallback={<Text of={step.action} more={more?.("action")} />}
+          />
+        </div>
+        {tokens.length > 0 && colouring !== "none" && (
+          <Tokens tokens={tokens} colouring={colouring} advantage={step.advantage} />
+        )}
+      </div>
+      <div class="said world">
+        <h3>World</h3>
+        <Text class="observation" of={step.observation} more={more?.("observation")} />
+        {expected !== undefined && <Expectation real={step.observation.text} expected={expected} />}
+      </div>
+    </>
+  );
+}
+
+/** An action that is a call of a tool, as one. */
+function ToolCall({
+  text,
+  fallback,
+}: {
+  readonly text: string;
+  readonly fallback: JSX.Element;
+}): JSX.Element {
+  if (!text.startsWith("{")) return fallback;
+  try {
+    const {
+      tool,
+      name = tool,
+      arguments: given,
+    } = JSON.parse(text) as { tool?: unknown; name?: unknown; arguments?: unknown };
+    if (typeof name !== "string" || typeof given !== "object" || given === null) return fallback;
+    return (
+      <div class="call">
+        <strong>{visible(name)}</strong>
+        <dl>
+          {Object.entries(given).map(([key, value]) => (
+            <div>
+              <dt>{visible(key)}</dt>
+              <dd>{visible(typeof value === "string" ? value : JSON.stringify(value))}</dd>
+            </div>
+          ))}
+        </dl>
+      </div>
+    );
+  } catch {
+    return fallback;
+  }
+}

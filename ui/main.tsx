@@ -1,0 +1,111 @@
+/** The page: which part of it the address asks for, or the report that is inside it. */
+import { type JSX, render } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { ReportView } from "../src/report/views.js";
+import type { Session } from "../src/ui/api.js";
+import { Compare } from "./compare.js";
+import { Episode } from "./episode.js";
+import { Episodes } from "./episodes.js";
+import { Keys, useKeys } from "./keys.js";
+import { Empty, useLoaded, Waiting } from "./load.js";
+import { Play } from "./play.js";
+import { StaticPage } from "./report.js";
+import { Results } from "./results.js";
+import { link, type Place, usePlace } from "./route.js";
+import { Run } from "./run.js";
+import { Runs } from "./runs.js";
+import { ask } from "./server.js";
+import { visible } from "./text.js";
+
+function App(): JSX.Element {
+  const place = usePlace();
+  const session = useLoaded("session", () => ask<Session>("session"));
+  const main = useRef<HTMLElement>(null);
+  const where = place.parts.join("/");
+  const help = useKeys();
+  useEffect(() => {
+    const name = place.parts.at(-1) ?? "runs";
+    document.title = `${name} · Pawl`;
+    // A new page starts at its beginning, also for those who hear it.
+    main.current?.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }, [where]);
+  const tab = (name: string, label: string): JSX.Element => (
+    <a
+      href={link(name === "" ? [] : [name])}
+      aria-current={(place.parts[0] ?? "") === name ? "page" : undefined}
+    >
+      {label}
+    </a>
+  );
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        To the content
+      </button>
+      <header class="top">
+        <nav aria-label="Pages">
+          <strong class="name">Pawl</strong>
+          {tab("", "Runs")}
+          {tab("compare", "Compare")}
+          {tab("results", "Results")}
+          {session.value?.play && tab("play", "Play")}
+          <button
+            type="button"
+            class="small plain"
+            onClick={help.toggle}
+            aria-label="Keys"
+            aria-expanded={help.open}
+          >
+            ?
+          </button>
+        </nav>
+      </header>
+      {help.open && <Keys close={help.toggle} />}
+      <main ref={main} id="main" tabIndex={-1}>
+        {session.value === undefined ? (
+          <Waiting of={session} />
+        ) : (
+          <Page place={place} session={session.value} />
+        )}
+      </main>
+      <footer class="quiet small">
+        {session.value !== undefined && (
+          <>
+            pawl {session.value.version} · {visible(session.value.folder)} ·{" "}
+            {session.value.play ? "may play and compute" : "read-only"}
+          </>
+        )}
+      </footer>
+    </>
+  );
+}
+
+function Page({
+  place,
+  session,
+}: {
+  readonly place: Place;
+  readonly session: Session;
+}): JSX.Element {
+  const [page, run = "", part, id = ""] = place.parts;
+  if (page === undefined) return <Runs />;
+  if (page === "run" && part === undefined) return <Run key={run} id={run} />;
+  if (page === "run" && part === "episodes") return <Episodes key={run} id={run} />;
+  if (page === "run" && part === "episode")
+    return <Episode key={id} run={run} id={id} session={session} />;
+  if (page === "compare") return <Compare />;
+  if (page === "results") return <Results />;
+  if (page === "play") return <Play session={session} />;
+  return (
+    <Empty>
+      There is no such page. <a href={link([])}>All runs</a>
+    </Empty>
+  );
+}
+
+const place = document.getElementById("page")!;
+place.replaceChildren();
+const data = document.getElementById("data")?.textContent;
+if (data) render(<StaticPage view={JSON.parse(data) as ReportView} />, place);
+else render(<App />, place);

@@ -1,0 +1,315 @@
+/** One run: its curves while it trains, its settings beside its recipe's, and what to do with it. */
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { AlarmRecord } from "../src/runs/alarms-file.js";
+import type { MetricsTable, RunDetail, RunRow } from "../src/ui/api.js";
+import { Curves } from "./curves.js";
+import { duration, moment, shortNumber, shortPercent } from "./format.js";
+import { Empty, Problem, useLoaded, Waiting } from "./load.js";
+import { link, setQuery, usePlace } from "./route.js";
+import { State } from "./runs.js";
+import { AXES, type Axis, lastOf } from "./series.js";
+import { ask, listen } from "./server.js";
+import { Settings } from "./settings.js";
+import { EvaluationTable, TimeTable } from "./tables.js";
+import { Copyable, visible } from "./text.js";
+
+/** The page of a run. */
+export function Run({ id }: { readonly id: string }): JSX.Element {
+  const detail = useLoaded(`run ${id}`, () => ask<RunDetail>("run", { run: id }));
+  const { table, row, alarms, gone, connected, problem } = useLiveRun(id);
+  const { query } = usePlace();
+  const axis = (query.axis ?? "update") as Axis;
+  const smoothing = Number(query.smooth ?? 0);
+  const groups = useMemo(
+    () => (table === undefined ? [] : [{ label: id === "" ? "this run" : id, tables: [table] }]),
+    [table, id],
+  );
+  const state = row?.state;
+  // A run that has ended since has other commands.
+  useEffect(() => {
+    if (state !== undefined && detail.value !== undefined && state !== detail.value.row.state)
+      detail.again();
+  }, [state]);
+  if (detail.value === undefined) return <Waiting of={detail} />;
+  const { folder, error, recipe, settings, commands, versions } = detail.value;
+  const now = row ?? detail.value.row;
+  return (
+    <>
+      <RunHeader row={now} page="run" />
+      {gone !== undefined && (
+        <Problem>
+          This run is not there any more: {visible(gone)}. What was read of it is below.
+        </Problem>
+      )}
+      {!connected && gone === undefined && (
+        <Problem>The page has lost its server and tries again.</Problem>
+      )}
+      {problem !== undefined && <Problem>{visible(problem)}</Problem>}
+      {table?.problems.map((text) => (
+        <Problem>{visible(text)}</Problem>
+      ))}
+      {error !== null && <Problem>It failed: {visible(error)}</Problem>}
+      <Alarms alarms={alarms} />
+      <Facts row={now} table={table} />
+      <section>
+        <h2>Commands</h2>
+        <dl class="commands">
+          {commands.map(({ what, command }) => (
+            <>
+              <dt>{what}</dt>
+              <dd>
+                <Copyable text={command} label={what} />
+              </dd>
+            </>
+          ))}
+        </dl>
+      </section>
+      <section>
+        <h2>Curves</h2>
+        {table === undefined ? (
+          <p class="waiting">Loading…</p>
+        ) : table.update.length === 0 ? (
+          <Empty>
+            {now.state === "running"
+              ? "No update is finished yet; the first one will appear here by itself."
+              : "This run recorded no metrics."}
+          </Empty>
+        ) : (
+          <>
+            <AxisForm axis={axis} smoothing={smoothing} only={query.only ?? ""} />
+            <Curves groups={groups} axis={axis} smoothing={smoothing} only={query.only ?? ""} />
+          </>
+        )}
+      </section>
+      {table !== undefined && table.update.length > 0 && (
+        <>
+          <section>
+            <h2>Evaluations</h2>
+            <EvaluationTable groups={groups} />
+          </section>
+          <section>
+            <h2>Where the time goes</h2>
+            <TimeTable groups={groups} />
+          </section>
+        </>
+      )}
+      <section>
+        <h2>Settings</h2>
+        <Settings settings={settings} recipe={recipe} />
+      </section>
+      <p class="hint">
+        <code>{visible(folder)}</code> ·{" "}
+        {Object.entries(versions)
+          .map(([name, version]) => `${name} ${version}`)
+          .join(" · ")}
+      </p>
+    </>
+  );
+}
+
+/** A run's metrics, which grow while it trains. */
+function useLiveRun(id: string) {
+  const [table, setTable] = useState<MetricsTable>();
+  const [row, setRow] = useState<RunRow>();
+  const [alarms, setAlarms] = useState<readonly AlarmRecord[]>([]);
+  const [gone, setGone] = useState<string>();
+  const [problem, setProblem] = useState<string>();
+  const [connected, setConnected] = useState(true);
+  const end = useRef(0);
+  useEffect(() => {
+    let stop = (): void => undefined;
+    let left = false;
+    const start = (): void => {
+      ask<MetricsTable>("metrics", { run: id }).then(
+        (read) => {
+          if (left) return;
+          end.current = read.end;
+          setTable(read);
+          stop();
+          stop = listen(() => ({ run: id, from: String(end.current) }), handlers, setConnected);
+        },
+        (error: Error) => left || setProblem(error.message),
+      );
+    };
+    const handlers = {
+      run: setRow,
+      alarms: setAlarms,
+      again: start,
+      gone: ({ message }: { message: string }) => setGone(message),
+      metrics(part: { lines: readonly Readonly<Record<string, number>>[]; end: number }) {
+        end.current = part.end;
+        setTable((before) => before && append(before, part.lines, part.end));
+      },
+    };
+    setTable(undefined);
+    setGone(undefined);
+    start();
+    return () => {
+      left = true;
+      stop();
+    };
+  }, [id]);
+  return { table, row, alarms, gone, connected, problem };
+}
+
+function append(
+  before: MetricsTable,
+  lines: readonly Readonly<Record<string, number>>[],
+  end: number,
+): MetricsTable {
+  const from = before.update.length;
+  const update = [...before.update, ...lines.map((line) => line.update ?? 0)];
+  const names = new Set([
+    ...Object.keys(before.columns),
+    ...lines.flatMap((line) => Object.keys(line)),
+  ]);
+  names.delete("update");
+  const columns = Object.fromEntries(
+    [...names].map((name) => [
+      name,
+      [
+        ...(before.columns[name] ?? new Array<null>(from).fill(null)),
+        ...lines.map((line) => line[name] ?? null),
+      ],
+    ]),
+  );
+  return { ...before, update, columns, end };
+}
+
+/** A run's name, state and pages. */
+export function RunHeader({
+  row,
+  page,
+}: {
+  readonly row: RunRow;
+  readonly page: "run" | "episodes";
+}): JSX.Element {
+  const name = row.id === "" ? "This run" : row.id;
+  const tab = (key: "run" | "episodes", parts: readonly string[], label: string): JSX.Element => (
+    <a href={link(parts)} aria-current={page === key ? "page" : undefined}>
+      {label}
+    </a>
+  );
+  return (
+    <header class="run-head">
+      <h1>
+        {visible(name)} <State of={row.state} />
+      </h1>
+      <p class="lead">
+        {row.kind} · {visible(row.env)} · seed {row.seed} · started {moment(row.createdAt)} UTC
+      </p>
+      <nav class="tabs" aria-label="Pages of this run">
+        {tab("run", ["run", row.id], "Curves and settings")}
+        {tab("episodes", ["run", row.id, "episodes"], "Episodes")}
+        <a href={link(["compare"], { runs: encodeURIComponent(row.id) })}>Compare</a>
+      </nav>
+    </header>
+  );
+}
+
+function Facts({
+  row,
+  table,
+}: {
+  readonly row: RunRow;
+  readonly table: MetricsTable | undefined;
+}): JSX.Element {
+  const last = (name: string): number | undefined => table && lastOf(table, name);
+  const tokens = last("train.tokens");
+  const learn = last("seconds.learn");
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    [
+      "updates",
+      row.update === null
+        ? undefined
+        : `${row.update}${row.updates === null ? "" : ` of ${row.updates}`}`,
+    ],
+    [
+      "success",
+      row.success === null ? undefined : `${shortPercent(row.success)} (${row.successOf})`,
+    ],
+    ["time left", row.secondsLeft === null ? undefined : duration(row.secondsLeft)],
+    [
+      "memory",
+      last("memory.mib") === undefined ? undefined : `${shortNumber(last("memory.mib")!)} MiB`,
+    ],
+    [
+      "speed",
+      tokens === undefined || !learn ? undefined : `${shortNumber(tokens / learn)} tokens/s learnt`,
+    ],
+  ];
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) =>
+        value === undefined ? null : (
+          <div>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ),
+      )}
+    </dl>
+  );
+}
+
+/** The alarms that were raised, the latest first. */
+function Alarms({ alarms }: { readonly alarms: readonly AlarmRecord[] }): JSX.Element | null {
+  if (alarms.length === 0) return null;
+  return (
+    <div class="problem" role="alert">
+      <strong>Alarms</strong>
+      <ul>
+        {alarms.toReversed().map(({ update, alarm, text }) => (
+          <li>
+            update {update + 1}, {visible(alarm)}: {visible(text)}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Which axis, how smooth, and which metrics. */
+export function AxisForm(props: {
+  readonly axis: Axis;
+  readonly smoothing: number;
+  readonly only: string;
+}): JSX.Element {
+  return (
+    <form class="filters" onSubmit={(event) => event.preventDefault()}>
+      <label>
+        Against
+        <select
+          value={props.axis}
+          onChange={(event) => setQuery({ axis: event.currentTarget.value })}
+        >
+          {Object.entries(AXES).map(([name, label]) => (
+            <option value={name}>{label}s</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Smoothing
+        <input
+          type="range"
+          min="0"
+          max="0.98"
+          step="0.02"
+          value={props.smoothing}
+          aria-valuetext={props.smoothing === 0 ? "none" : String(props.smoothing)}
+          onInput={(event) => setQuery({ smooth: event.currentTarget.value })}
+        />
+      </label>
+      <label>
+        Metrics
+        <input
+          type="search"
+          value={props.only}
+          placeholder="part of a name"
+          onInput={(event) => setQuery({ only: event.currentTarget.value })}
+        />
+      </label>
+    </form>
+  );
+}

@@ -1,0 +1,77 @@
+/** The server of this page, or the data inside it if it is a report. */
+
+/** Asks the server; its errors say what to do. */
+export async function ask<T>(
+  path: string,
+  query: Readonly<Record<string, string | number | undefined>> = {},
+  body?: unknown,
+): Promise<T> {
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined || value === "" ? [] : [[name, String(value)]],
+  );
+  // An empty run is the folder itself, if that is a run.
+  if (query.run === "") given.push(["run", ""]);
+  const address = `api/${path}?${new URLSearchParams(given)}`;
+  let answer: Response;
+  try {
+    answer = await fetch(
+      address,
+      body === undefined
+        ? {}
+        : {
+            method: "POST",
+            headers: { "content-type": "application/json" },
+            body: JSON.stringify(body),
+          },
+    );
+  } catch {
+    throw new Error("The server does not answer. Is pawl ui still running?");
+  }
+  const content = (await answer.json()) as T & { readonly error?: string };
+  if (!answer.ok) throw new Error(content.error ?? `the server answered ${answer.status}`);
+  return content;
+}
+
+/** Handlers of a live stream, by the name of the event. */
+export type Handlers = Readonly<Record<string, (data: never) => void>>;
+
+/**
+ * Listens to a live stream while the page can be seen: a browser allows few connections to one
+ * server, and pages in the background need none. `onState` hears whether it is connected.
+ */
+export function listen(
+  query: () => Readonly<Record<string, string>>,
+  handlers: Handlers,
+  onState: (connected: boolean) => void,
+): () => void {
+  let source: EventSource | undefined;
+  const close = (): void => {
+    source?.close();
+    source = undefined;
+  };
+  const open = (): void => {
+    if (document.hidden || source !== undefined) return;
+    source = new EventSource(`api/live?${new URLSearchParams(query())}`);
+    source.onopen = () => onState(true);
+    source.onerror = () => {
+      onState(false);
+      // Not where it was: by now more may have been sent.
+      if (source?.readyState === EventSource.CONNECTING) {
+        close();
+        setTimeout(open, 2000);
+      }
+    };
+    for (const [event, handle] of Object.entries(handlers))
+      source.addEventListener(event, (message) => {
+        if (event === "gone") close();
+        handle(JSON.parse((message as MessageEvent<string>).data) as never);
+      });
+  };
+  const seen = (): void => (document.hidden ? close() : open());
+  document.addEventListener("visibilitychange", seen);
+  open();
+  return () => {
+    document.removeEventListener("visibilitychange", seen);
+    close();
+  };
+}

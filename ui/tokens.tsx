@@ -1,0 +1,106 @@
+/** Tokens, coloured by a number of theirs. */
+import type { JSX } from "preact";
+import type { TokenView } from "../src/report/views.js";
+import type { StepView } from "../src/ui/api.js";
+import { shortNumber, shortPercent } from "./format.js";
+import { visible } from "./text.js";
+
+/** What tokens can be coloured by. */
+export const COLOURINGS = {
+  none: "nothing",
+  logprob: "log-probability (the agent's surprise at its own words)",
+  advantage: "advantage of the step",
+  entropy: "entropy of the agent's choice",
+  surprise: "the world model's surprise at the observation",
+} as const;
+export type Colouring = keyof typeof COLOURINGS;
+
+/** A surprise of this many nats has the full colour. */
+const FULL = 4;
+
+/** From −1 (worse than expected) over 0 to 1: how strongly to colour, and in which direction. */
+function strength(token: TokenView, colouring: Colouring, advantage: number | undefined): number {
+  const { kind, logprob, entropy } = token;
+  if (colouring === "advantage") return kind === "action" ? Math.tanh(advantage ?? 0) : 0;
+  if (colouring === "entropy") return kind === "action" ? -Math.min(1, (entropy ?? 0) / FULL) : 0;
+  const wanted = colouring === "surprise" ? "observation" : "action";
+  return kind === wanted && logprob !== undefined ? -Math.min(1, -logprob / FULL) : 0;
+}
+
+/** The tokens of a step, after its prompt. */
+export function Tokens(props: {
+  readonly tokens: readonly TokenView[];
+  readonly colouring: Colouring;
+  readonly advantage?: number | undefined;
+}): JSX.Element {
+  return (
+    <div class="tokens">
+      {props.tokens.map((token) => (
+        <Token token={token} at={strength(token, props.colouring, props.advantage)} />
+      ))}
+    </div>
+  );
+}
+
+function Token({ token, at }: { readonly token: TokenView; readonly at: number }): JSX.Element {
+  const { text, kind, logprob, entropy, kept } = token;
+  const title = [
+    kind,
+    ...(logprob === undefined
+      ? []
+      : [`p ${shortPercent(Math.exp(logprob))}`, `log p ${shortNumber(logprob)}`]),
+    ...(entropy === undefined ? [] : [`entropy ${shortNumber(entropy)}`]),
+    ...(kept === undefined ? [] : [kept ? "learnt by the world model" : "masked"]),
+  ].join(", ");
+  // Ten steps of colour as classes: a strict policy allows no styles inside the page.
+  const level = Math.round(Math.abs(at) * 9);
+  return (
+    <span
+      class={`token ${kind} ${level === 0 ? "" : `${at < 0 ? "low" : "high"}${level}`} ${kept ? "kept" : ""}`}
+      title={title}
+    >
+      {visible(text.replaceAll("\n", "⏎\n"))}
+    </span>
+  );
+}
+
+/** What the colours mean. */
+export function Legend({
+  colouring,
+  steps,
+}: {
+  readonly colouring: Colouring;
+  readonly steps: readonly StepView[];
+}): JSX.Element {
+  const has = (name: "logprob" | "entropy", kind: string): boolean =>
+    steps.some(({ tokens }) =>
+      tokens.some((token) => token.kind === kind && token[name] !== undefined),
+    );
+  const missing = {
+    none: false,
+    logprob: !has("logprob", "action"),
+    advantage: steps.every(({ advantage }) => advantage === undefined),
+    entropy: !has("entropy", "action"),
+    surprise: !has("logprob", "observation"),
+  }[colouring];
+  return (
+    <p class="legend">
+      {missing ? (
+        "The record has no such numbers. Start the page with pawl ui --play and use “Ask the checkpoint” to compute them."
+      ) : colouring === "advantage" ? (
+        <>
+          <span class="token high8">blue</span> better than the group,{" "}
+          <span class="token low8">orange</span> worse.
+        </>
+      ) : (
+        colouring !== "none" && (
+          <>
+            The stronger the <span class="token low8">orange</span>, the{" "}
+            {colouring === "entropy" ? "less certain the choice" : "less expected the token"};{" "}
+            <span class="token kept">underlined</span>: the world model learns from it.
+          </>
+        )
+      )}
+    </p>
+  );
+}
