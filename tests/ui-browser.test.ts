@@ -185,9 +185,10 @@ describe.skipIf(executablePath === undefined)(
       const observation = page.locator(".observation").first();
       expect((await observation.textContent())!.length).toBeLessThan(5000);
       await observation.getByRole("button", { name: "Show more" }).click();
-      await page.waitForFunction(
-        "document.querySelector('.observation').textContent.length > 9000",
-      );
+      // Not by a condition inside the page: its policy rightly refuses to evaluate strings.
+      await expect
+        .poll(async () => (await observation.textContent())!.length, { timeout: patience })
+        .toBeGreaterThan(9000);
       await page.getByText("What the others did at this step").first().click();
       await page.locator(".others li").nth(1).waitFor();
       expect(await faults()).toEqual([]);
