@@ -117,7 +117,9 @@ it("has no import in the wrong direction", () => {
     const from = folderOf(file);
     // Tests may import anything.
     if (from === undefined || /\.test\.ts$|testing\.ts$/.test(file)) continue;
-    for (const [, target] of readFileSync(file, "utf8").matchAll(/from "(\.[^"]+)"/g)) {
+    for (const [, target] of readFileSync(file, "utf8").matchAll(
+      /(?:from |import\()"(\.[^"]+)"/g,
+    )) {
       const to = folderOf(join(dirname(file), target!));
       if (to !== undefined && to !== from && !mayImport[from]!.includes(to))
         wrong.push(`${file} -> ${target}`);
