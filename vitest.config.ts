@@ -27,11 +27,11 @@ const SLOW = [
 
 /**
  * What a test file says if it changes its process for good (modules that are replaced, variables,
- * plugins, agents) or measures it. Such a file gets a process of its own. The others share one per
+ * plugins, agents), measures it, or needs it unchanged. Such a file gets a process of its own. The others share one per
  * core, so that what they import is loaded once and not 250 times.
  */
 const CHANGES_ITS_PROCESS =
-  /\bvi\.(mock|doMock|stub\w+|useFakeTimers|spyOn)\(|\bprocess\.(env\S* = |chdir|memoryUsage)|\bdelete process\.env|\bglobalThis\.\w+ = |\b(register[A-Z]\w*|loadPlugins?|trainAgent|addPlugin\w*)\(|"--(plugin|agent)"/;
+  /\bvi\.(mock|doMock|stub\w+|useFakeTimers|spyOn)\(|\bprocess\.(env\S* = |chdir|memoryUsage)|\bdelete process\.env|\bglobalThis\.\w+ = |\b(register[A-Z]\w*|loadPlugins?|trainAgent|addPlugin\w*)\(|"--(plugin|agent)"|\bneeds a process of its own\b/;
 
 /** What a test file says if it takes long: it starts processes or engines, or it trains. */
 const TAKES_LONG =
