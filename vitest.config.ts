@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
  * Too slow for every `npm test`: they start other programs, or train as a reader would.
@@ -26,11 +27,36 @@ const SLOW = [
 
 /**
  * What a test file says if it changes its process for good (modules that are replaced, variables,
- * plugins, agents) or measures it. Such a file gets a process of its own. The others share one per
+ * plugins, agents), measures it, or needs it unchanged. Such a file gets a process of its own. The others share one per
  * core, so that what they import is loaded once and not 250 times.
  */
 const CHANGES_ITS_PROCESS =
-  /\bvi\.(mock|doMock|stub\w+|useFakeTimers|spyOn)\(|\bprocess\.(env\S* = |chdir|memoryUsage)|\bdelete process\.env|\bglobalThis\.\w+ = |\b(register[A-Z]\w*|loadPlugins?|trainAgent|addPlugin\w*)\(|"--(plugin|agent)"/;
+  /\bvi\.(mock|doMock|stub\w+|useFakeTimers|spyOn)\(|\bprocess\.(env\S* = |chdir|memoryUsage)|\bdelete process\.env|\bglobalThis\.\w+ = |\b(register[A-Z]\w*|loadPlugins?|trainAgent|addPlugin\w*)\(|"--(plugin|agent)"|\bneeds a process of its own\b/;
+
+/** What a test file says if it takes long: it starts processes or engines, or it trains. */
+const TAKES_LONG =
+  /\b(spawn\w*|execFile\w*|trainRun|trainAgent|createEmbeddedEngine|createSessions|runCli)\(/;
+
+/**
+ * Long files first, so that no core is idle at the end. Without times of an earlier run, Vitest
+ * begins with the largest files, and the longest of them all is among the small ones.
+ */
+class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const projects = [...new Set(sorted.map(({ project }) => project))];
+    return projects.flatMap((project) => {
+      const own = sorted.filter((file) => file.project === project);
+      const isLong = new Map(
+        own.map((file) => [file, TAKES_LONG.test(readFileSync(file.moduleId, "utf8"))]),
+      );
+      return [
+        ...own.filter((file) => isLong.get(file)),
+        ...own.filter((file) => !isLong.get(file)),
+      ];
+    });
+  }
+}
 
 const all = ["src", "tests", "examples"].flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -50,6 +76,7 @@ export default defineConfig(({ mode }) => {
       globalSetup: ["tests/build.ts"],
       // By default one core is left idle, which on two cores is half of them.
       maxWorkers: "100%",
+      sequence: { sequencer: LongFilesFirst },
       projects: [
         { test: { ...each, name: "shared", isolate: false, include: tests, exclude: apart } },
         { test: { ...each, name: "apart", include: apart } },

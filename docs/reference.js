@@ -9,7 +9,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { commands } from "../dist/src/cli/commands.js";
+import { loadCommands } from "../dist/src/cli/command-entry.js";
+import { commands as entries } from "../dist/src/cli/commands.js";
 import { settingsOf } from "../dist/src/config/settings.js";
 import { valueAt } from "../dist/src/config/settings-tree.js";
 import { limitOptions } from "../dist/src/envs/limits.js";
@@ -17,6 +18,7 @@ import { envKinds } from "../dist/src/envs/registry.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "reference");
 const nothing = () => undefined;
+const commands = await loadCommands(entries);
 /** Commands that people call; `complete` is what shells ask. */
 const shown = commands.filter((command) => command.name !== "complete");
 /** Settings below these keys are those of another command, and listed there. */

@@ -22,7 +22,7 @@ async function serve(listener: RequestListener): Promise<URL> {
 const request = (url: URL, more: Partial<JsonRequest> = {}): JsonRequest => ({
   url,
   body: { a: "ü" },
-  timeoutMs: 5000,
+  timeoutMs: 60_000,
   retries: 2,
   backoffMs: 1,
   ...more,
@@ -113,7 +113,7 @@ describe("a JSON request", () => {
 });
 
 describe("an exchange", () => {
-  const retry = { timeoutMs: 5000, retries: 2, backoffMs: 1 };
+  const retry = { timeoutMs: 60_000, retries: 2, backoffMs: 1 };
   const ask = (url: URL, more: Partial<Exchange<number>> = {}) =>
     exchange({
       url,
@@ -157,7 +157,7 @@ describe("an exchange", () => {
     const waits: number[] = [];
     const runtime = { wait: async (ms: number) => void waits.push(ms) };
     const judge = () => ({ reason: "busy", again: true, retryAfterMs: 90_000 });
-    const timed = { timeoutMs: 5000, backoffMs: 1 };
+    const timed = { timeoutMs: 60_000, backoffMs: 1 };
     await expect(
       ask(url, { judge, runtime, retry: { ...timed, giveUpAfterMs: 0 } }),
     ).rejects.toThrow("busy, true, 1");

@@ -1,5 +1,4 @@
 /** Modules of users: TypeScript or JavaScript, run as it is, without a build step. */
-import { createJiti } from "jiti";
 
 /** How the names of such files end. */
 export const MODULE_ENDINGS: readonly string[] = [".ts", ".mts", ".js", ".mjs"];
@@ -15,6 +14,7 @@ export async function importModule(
   path: string,
   known: Readonly<Record<string, unknown>> = {},
 ): Promise<Readonly<Record<string, unknown>>> {
+  const { createJiti } = await import("jiti");
   const jiti = createJiti(import.meta.url, {
     interopDefault: false,
     fsCache: false,

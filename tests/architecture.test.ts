@@ -117,7 +117,9 @@ it("has no import in the wrong direction", () => {
     const from = folderOf(file);
     // Tests may import anything.
     if (from === undefined || /\.test\.ts$|testing\.ts$/.test(file)) continue;
-    for (const [, target] of readFileSync(file, "utf8").matchAll(/from "(\.[^"]+)"/g)) {
+    for (const [, target] of readFileSync(file, "utf8").matchAll(
+      /(?:from |import\()"(\.[^"]+)"/g,
+    )) {
       const to = folderOf(join(dirname(file), target!));
       if (to !== undefined && to !== from && !mayImport[from]!.includes(to))
         wrong.push(`${file} -> ${target}`);
@@ -170,6 +172,26 @@ it("has no import cycles, not even of types", () => {
   ]);
   expect(imports.flatMap(([, targets]) => targets).length).toBeGreaterThan(files.length);
   expect(circles(new Map(imports))).toEqual([]);
+});
+
+it("shows and checks records without loading the engine or the worlds", () => {
+  // Types are gone when it runs, and what is imported inside a function waits until it is called.
+  const imported = (file: string): readonly string[] =>
+    [
+      ...readFileSync(file, "utf8").matchAll(
+        /^(?:import|export) (?!type )(?:[^;]*? from )?"(\.[^"]+)\.js";/gm,
+      ),
+    ].map(([, target]) => `${join(dirname(file), target!)}.ts`);
+  const open = ["dispatch", "show", "runs", "check"].map((name) => join("src/cli", `${name}.ts`));
+  const loaded = new Set(open);
+  for (let file = open.pop(); file !== undefined; file = open.pop())
+    for (const next of imported(file))
+      if (!loaded.has(next)) {
+        loaded.add(next);
+        open.push(next);
+      }
+  expect(loaded).toContain(join("src", "runs", "manifest.ts"));
+  expect([...loaded].filter((file) => /registry|sessions|onnx/.test(file))).toEqual([]);
 });
 
 it("has no import cycles in the Python server, not even inside functions", () => {

@@ -1,9 +1,11 @@
 /** Every example runs as a reader would run it: as a separate script, against the built package. */
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 
+/** Where it is installed, the package is no source of the reader's, and is not compiled again. */
+const env = { ...process.env, JITI_NATIVE_MODULES: '["pawl"]' };
 const jiti = join("node_modules", "jiti", "lib", "jiti-cli.mjs");
 
 /** What each example must print. */
@@ -31,11 +33,25 @@ describe("examples", () => {
     expect(files.sort()).toEqual(Object.keys(prints).sort());
   });
 
-  it.each(files)("%s", (file) => {
+  /** Definitions to be named by a command, or put into a project: they only need to load. */
+  const silent = files.filter((file) => prints[file]?.source === "^$");
+
+  it(`load, and print nothing: ${silent.join(", ")}`, () => {
+    const files = JSON.stringify(silent.map((file) => resolve("examples", file)));
+    const load = `import { createJiti } from "jiti";
+      const jiti = createJiti(${JSON.stringify(resolve("examples"))});
+      for (const file of ${files}) await jiti.import(file);`;
+    const args = ["--input-type=module", "-e", load];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", env });
+    expect(stderr).toBe("");
+    expect(stdout).toBe("");
+    expect(status).toBe(0);
+  });
+
+  it.each(files.filter((file) => !silent.includes(file)))("%s", (file) => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [jiti, join("examples", file)], {
       encoding: "utf8",
-      // Where it is installed, the package is no source of the reader's, and is not compiled again.
-      env: { ...process.env, JITI_NATIVE_MODULES: '["pawl"]' },
+      env,
     });
     expect(stderr).toBe("");
     expect(status).toBe(0);

@@ -86,7 +86,7 @@ describe("a newcomer", () => {
     );
     expect(`${built.stdout}${built.stderr}`).toBe("");
     expect(built.status).toBe(0);
-  }, 240_000);
+  });
 
   it("adds an advantage estimator and a world-model loss in under 40 lines together", () => {
     expect(`${estimator}${loss}`.trimEnd().split("\n").length + 4).toBeLessThan(40);
@@ -123,5 +123,5 @@ describe("a newcomer", () => {
     const replayed = pawl("replay", "run");
     expect(replayed.stdout).toMatch(/1 updates?, \d+ numbers compared, (0|none) diverged/);
     expect(replayed.status).toBe(0);
-  }, 240_000);
+  });
 });

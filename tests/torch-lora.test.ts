@@ -57,7 +57,7 @@ describe.skipIf(absent)("adapters", () => {
     });
     await trainRun({ ...config, updates: 1 }, { folder: run });
     await trainRun(config, { folder: run, resume: true });
-  }, 240_000);
+  });
 
   it("give a reproducible run, resumed or not", async () => {
     const replayed = [];
@@ -68,7 +68,7 @@ describe.skipIf(absent)("adapters", () => {
     expect(replayed[1]!.compared).toEqual(expect.arrayContaining(["policy.kl", "gradNorm"]));
     const kl = openRun(run, fail).metrics()[2]!["policy.kl"]!;
     expect(kl).toBeGreaterThan(1e-4);
-  }, 120_000);
+  });
 
   it("are applied once: with an adapter, without, in this process, and exported", async () => {
     const saved = findSavedModel(run);
@@ -107,7 +107,7 @@ describe.skipIf(absent)("adapters", () => {
     expect(Math.max(...apart)).toBeGreaterThan(1e-2);
     await first.engine.dispose();
     expect(readdirSync(join(folder, "checkpoints", "exports"))).toEqual([]);
-  }, 120_000);
+  });
 
   it("reach a sampler without adapter support merged into the weights", async () => {
     const standIn = await startStandIn({ kind: "vllm", model: testModel });
@@ -126,5 +126,5 @@ describe.skipIf(absent)("adapters", () => {
     expect(Math.max(...moved)).toBeGreaterThan(0.05);
     await engine.dispose();
     await standIn.close();
-  }, 60_000);
+  });
 });

@@ -61,7 +61,7 @@ describe.skipIf(absent)("the PyTorch server", () => {
     await writeTestModel(model);
     server = await serve(0);
     await trainRun(config(server.url), { folder: whole });
-  }, 240_000);
+  });
   afterAll(() => server?.stop());
 
   // src/train/remote-run.test.ts kills it in other calls; here we check what is left on disk.
@@ -91,7 +91,7 @@ describe.skipIf(absent)("the PyTorch server", () => {
     expect(actual.map((line) => line.update)).toEqual([-1, 0, 1]);
     for (const name of ["loss", "world.loss", "policy.kl", "gradNorm", "train.tokens"])
       expect(actual[2]![name], name).toBeCloseTo(expected[2]![name]!, 4);
-  }, 240_000);
+  });
 
   it.skipIf(alone)(
     "exits completely if one of its processes is killed, and the client says so",
@@ -112,6 +112,5 @@ describe.skipIf(absent)("the PyTorch server", () => {
       await expect(engine.forward([{ ids: [1, 2, 3] }])).rejects.toThrow(/does not answer/);
       await engine.dispose();
     },
-    240_000,
   );
 });

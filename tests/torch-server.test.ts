@@ -136,7 +136,7 @@ for (const nproc of [1, 2])
         if (nproc > 1 ? alone : absent) return;
         await writeTestModel(model);
         server = await serve(nproc);
-      }, 120_000);
+      });
       afterAll(() => server?.stop());
       const connect = () => connectRemoteEngine({ url: server!.url, environment: {} });
 

@@ -26,9 +26,10 @@ it("reads what an older version recorded, before some settings existed", () => {
   const { corrections: _, gradients: __, ...older } = JSON.parse(readFileSync(path, "utf8"));
   writeFileSync(path, JSON.stringify({ ...older, patience: 4 }));
   // What held before the setting existed, and an older name.
-  const settings = tinyConfig({ gradients: { every: 0 }, invalidActionLimit: 4 });
+  const settings = tinyConfig({ invalidActionLimit: 4 });
   expect(() => checkClaim({ folder, settings, evaluation })).not.toThrow();
-  expect(() => checkClaim({ folder, settings: tinyConfig(), evaluation })).toThrow(
+  const measured = tinyConfig({ gradients: { every: 10 }, invalidActionLimit: 4 });
+  expect(() => checkClaim({ folder, settings: measured, evaluation })).toThrow(
     /--train\.gradients\.every was 0, now 10/,
   );
 });

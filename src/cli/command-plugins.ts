@@ -5,9 +5,9 @@
 import { dirname, extname, resolve } from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
+import type { LoadedPlugin } from "../loaded-plugins.js";
 import { MODULE_ENDINGS } from "../module-loader.js";
 import { makeKnown } from "../plugins/known.js";
-import { loadPlugin } from "../plugins/load.js";
 import { loadPluginsOf } from "../plugins/of-run.js";
 import { hasManifest } from "../runs/manifest.js";
 import type { Command } from "./command.js";
@@ -32,7 +32,7 @@ export async function loadCommandPlugins(
   io: Io,
 ): Promise<{ readonly args: readonly string[]; readonly file: ConfigLayer | undefined }> {
   const inFile = file === undefined ? { paths: [], layer: undefined } : takePlugins(file);
-  for (const path of [...inFile.paths, ...paths]) makeKnown(await loadPlugin(path));
+  for (const path of [...inFile.paths, ...paths]) await loadNamed(path);
   const named = command.takesAgent ? takeAgent(args) : { args, agent: undefined };
   const about = command.takesPlugin ? args.find(isModule) : named.agent;
   const line = about === undefined ? args : await aboutPlugin(about, named.args);
@@ -41,6 +41,14 @@ export async function loadCommandPlugins(
     for (const run of runsNamedIn([...args, ...textsIn(file?.content)]))
       for (const notice of await loadPluginsOf(run)) warn(io, notice);
   return { args: command.takesEnv ? namedEnv(line) : line, file: inFile.layer };
+}
+
+/** Loads a plugin that the user has named. Most commands have none, and need not load the loader. */
+async function loadNamed(path: string): Promise<LoadedPlugin> {
+  const { loadPlugin } = await import("../plugins/load.js");
+  const plugin = await loadPlugin(path);
+  makeKnown(plugin);
+  return plugin;
 }
 
 /** The line with --env for an environment that is named first. */
@@ -85,8 +93,7 @@ const isModule = (arg: string): boolean =>
 
 /** The line of a command that is about a plugin's environment, with that environment's name. */
 async function aboutPlugin(path: string, args: readonly string[]): Promise<readonly string[]> {
-  const plugin = await loadPlugin(path);
-  makeKnown(plugin);
+  const plugin = await loadNamed(path);
   const rest = args.filter((arg) => arg !== path);
   if (rest.some(namesEnv)) return rest;
   const [name, ...others] = plugin.environments;

@@ -1,95 +1,69 @@
 /** All commands, in the order in which help lists them. */
-import { benchGradients } from "./bench-gradients.js";
-import { benchObservations } from "./bench-observations.js";
-import { check } from "./check.js";
-import type { Command } from "./command.js";
-import { completeCommand, completion } from "./completion.js";
-import { envCheck } from "./env-check.js";
-import { envInfo } from "./env-info.js";
-import { envList } from "./env-list.js";
-import { envMake } from "./env-make.js";
-import { envNew } from "./env-new.js";
-import { envPrompt } from "./env-prompt.js";
-import { envReplay } from "./env-replay.js";
-import { evaluate } from "./eval.js";
-import { exportCommand } from "./export.js";
-import { modelChat } from "./model-chat.js";
-import { modelConvert } from "./model-convert.js";
-import { modelInfo } from "./model-info.js";
-import { modelPull } from "./model-pull.js";
-import { play } from "./play.js";
-import { push } from "./push.js";
-import { replay } from "./replay.js";
-import { report } from "./report.js";
-import { rescoreCommand } from "./rescore.js";
-import { rollout } from "./rollout.js";
-import { runs } from "./runs.js";
-import { rwml } from "./rwml.js";
-import { serveRetriever } from "./serve.js";
-import { serveEngine } from "./serve-engine.js";
-import { serveEnv } from "./serve-env.js";
-import { serveMcp } from "./serve-mcp.js";
-import { serveModel } from "./serve-model.js";
-import { show } from "./show.js";
-import { track } from "./track.js";
-import { train } from "./train.js";
-import { ui } from "./ui.js";
-import { wmData } from "./wm-data.js";
-import { wmEvalConsistency } from "./wm-eval-consistency.js";
-import { wmEvalFidelity } from "./wm-eval-fidelity.js";
-import { wmEvalVerifier } from "./wm-eval-verifier.js";
-import { wmForgetting } from "./wm-forgetting.js";
-import { wmScale } from "./wm-scale.js";
-import { wmSynth } from "./wm-synth.js";
-import { wmThreshold } from "./wm-threshold.js";
-import { wmTrain } from "./wm-train.js";
-import { wmWarmStart } from "./wm-warm-start.js";
+import type { CommandEntry } from "./command-entry.js";
 
 /** The commands of `pawl`. */
-export const commands: readonly Command[] = [
-  train,
-  rwml,
-  evaluate,
-  exportCommand,
-  push,
-  rescoreCommand,
-  modelInfo,
-  modelPull,
-  modelConvert,
-  modelChat,
-  rollout,
-  play,
-  runs,
-  check,
-  replay,
-  report,
-  track,
-  ui,
-  benchObservations,
-  benchGradients,
-  show,
-  envList,
-  envInfo,
-  envNew,
-  envMake,
-  envPrompt,
-  envCheck,
-  envReplay,
-  wmData,
-  wmTrain,
-  wmScale,
-  wmEvalFidelity,
-  wmEvalConsistency,
-  wmEvalVerifier,
-  wmSynth,
-  wmWarmStart,
-  wmThreshold,
-  wmForgetting,
-  serveEngine,
-  serveModel,
-  serveRetriever,
-  serveEnv,
-  serveMcp,
-  completion,
-  completeCommand(() => commands),
+export const commands: readonly CommandEntry[] = [
+  { name: "train", load: async () => (await import("./train.js")).train },
+  { name: "rwml", load: async () => (await import("./rwml.js")).rwml },
+  { name: "eval", load: async () => (await import("./eval.js")).evaluate },
+  { name: "export", load: async () => (await import("./export.js")).exportCommand },
+  { name: "push", load: async () => (await import("./push.js")).push },
+  { name: "rescore", load: async () => (await import("./rescore.js")).rescoreCommand },
+  { name: "model info", load: async () => (await import("./model-info.js")).modelInfo },
+  { name: "model pull", load: async () => (await import("./model-pull.js")).modelPull },
+  { name: "model convert", load: async () => (await import("./model-convert.js")).modelConvert },
+  { name: "model chat", load: async () => (await import("./model-chat.js")).modelChat },
+  { name: "rollout", load: async () => (await import("./rollout.js")).rollout },
+  { name: "play", load: async () => (await import("./play.js")).play },
+  { name: "runs", load: async () => (await import("./runs.js")).runs },
+  { name: "check", load: async () => (await import("./check.js")).check },
+  { name: "replay", load: async () => (await import("./replay.js")).replay },
+  { name: "report", load: async () => (await import("./report.js")).report },
+  { name: "track", load: async () => (await import("./track.js")).track },
+  { name: "ui", load: async () => (await import("./ui.js")).ui },
+  {
+    name: "bench observations",
+    load: async () => (await import("./bench-observations.js")).benchObservations,
+  },
+  {
+    name: "bench gradients",
+    load: async () => (await import("./bench-gradients.js")).benchGradients,
+  },
+  { name: "show", load: async () => (await import("./show.js")).show },
+  { name: "env list", load: async () => (await import("./env-list.js")).envList },
+  { name: "env info", load: async () => (await import("./env-info.js")).envInfo },
+  { name: "env new", load: async () => (await import("./env-new.js")).envNew },
+  { name: "env make", load: async () => (await import("./env-make.js")).envMake },
+  { name: "env prompt", load: async () => (await import("./env-prompt.js")).envPrompt },
+  { name: "env check", load: async () => (await import("./env-check.js")).envCheck },
+  { name: "env replay", load: async () => (await import("./env-replay.js")).envReplay },
+  { name: "wm data", load: async () => (await import("./wm-data.js")).wmData },
+  { name: "wm train", load: async () => (await import("./wm-train.js")).wmTrain },
+  { name: "wm scale", load: async () => (await import("./wm-scale.js")).wmScale },
+  {
+    name: "wm eval fidelity",
+    load: async () => (await import("./wm-eval-fidelity.js")).wmEvalFidelity,
+  },
+  {
+    name: "wm eval consistency",
+    load: async () => (await import("./wm-eval-consistency.js")).wmEvalConsistency,
+  },
+  {
+    name: "wm eval verifier",
+    load: async () => (await import("./wm-eval-verifier.js")).wmEvalVerifier,
+  },
+  { name: "wm synth", load: async () => (await import("./wm-synth.js")).wmSynth },
+  { name: "wm warm-start", load: async () => (await import("./wm-warm-start.js")).wmWarmStart },
+  { name: "wm threshold", load: async () => (await import("./wm-threshold.js")).wmThreshold },
+  { name: "wm forgetting", load: async () => (await import("./wm-forgetting.js")).wmForgetting },
+  { name: "serve engine", load: async () => (await import("./serve-engine.js")).serveEngine },
+  { name: "serve model", load: async () => (await import("./serve-model.js")).serveModel },
+  { name: "serve retriever", load: async () => (await import("./serve.js")).serveRetriever },
+  { name: "serve env", load: async () => (await import("./serve-env.js")).serveEnv },
+  { name: "serve mcp", load: async () => (await import("./serve-mcp.js")).serveMcp },
+  { name: "completion", load: async () => (await import("./completion.js")).completion },
+  {
+    name: "complete",
+    load: async () => (await import("./completion.js")).completeCommand(() => commands),
+  },
 ];

@@ -4,6 +4,7 @@ import { ConfigError } from "../config/config-error.js";
 import { type Setting, settingsOf } from "../config/settings.js";
 import { hasManifest } from "../runs/manifest.js";
 import { type Command, defineCommand, exitCodes } from "./command.js";
+import { type CommandEntry, findCommand } from "./command-entry.js";
 import { print } from "./io.js";
 
 /** The scripts ask `pawl complete` for the candidates, so they never grow stale. */
@@ -50,7 +51,7 @@ export const completion = defineCommand({
  * `pawl complete`: what could stand at the end of a command line, for the completion scripts. The
  * commands are given as a function, because this is one of them.
  */
-export const completeCommand = (commands: () => readonly Command[]) =>
+export const completeCommand = (commands: () => readonly CommandEntry[]) =>
   defineCommand({
     name: "complete",
     summary: "list what may follow on a command line (used by the completion scripts)",
@@ -59,23 +60,24 @@ export const completeCommand = (commands: () => readonly Command[]) =>
     options: () => z.strictObject({}),
     examples: [["pawl complete -- rollout --gr", "prints --group-size and --groups"]],
     async run({ positionals, io }) {
-      for (const candidate of candidates(commands(), positionals)) print(io, candidate);
+      for (const candidate of await candidates(commands(), positionals)) print(io, candidate);
       return exitCodes.done;
     },
   });
 
 /** The candidates for the last word, which may be empty or begun. */
-export function candidates(commands: readonly Command[], words: readonly string[]): string[] {
+export async function candidates(
+  commands: readonly CommandEntry[],
+  words: readonly string[],
+): Promise<string[]> {
   const begun = words.at(-1) ?? "";
   const before = words.slice(0, -1);
-  const command = [3, 2, 1]
-    .map((words) => before.slice(0, words).join(" "))
-    .flatMap((name) => commands.filter((one) => one.name === name))[0];
+  const command = await findCommand(commands, before)?.load();
   const all = command === undefined ? nextNames(commands, before) : afterCommand(command, before);
   return [...new Set(all)].filter((candidate) => candidate.startsWith(begun)).sort();
 }
 
-function nextNames(commands: readonly Command[], before: readonly string[]): string[] {
+function nextNames(commands: readonly CommandEntry[], before: readonly string[]): string[] {
   return commands
     .map((command) => command.name.split(" "))
     .filter((name) => before.every((word, i) => name[i] === word))

@@ -41,7 +41,7 @@ describe("pawl train --env NAME", () => {
         warmStart: { teacher: "expert" },
         prompt: { style: "compact" },
       });
-    }, 120_000);
+    });
 
   it("keeps what small models need in made-up worlds away from official files", () => {
     const given = (data: string) => (path: string) => (path === "env.data" ? data : undefined);

@@ -14,6 +14,7 @@ import { writeError } from "../io-error.js";
 import { plainText } from "../plain-text.js";
 import { didYouMean } from "../text/nearest.js";
 import { type Command, exitCodes, type Peek } from "./command.js";
+import { type CommandEntry, findCommand, loadCommands } from "./command-entry.js";
 import { loadCommandPlugins } from "./command-plugins.js";
 import { commands } from "./commands.js";
 import { commandHelp, familyHelp, programHelp } from "./help.js";
@@ -31,16 +32,11 @@ export async function main(args: readonly string[], io: Io, signal: AbortSignal)
 }
 
 async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): Promise<number> {
-  const command = findCommand(args);
+  const command = await findCommand(commands, args)?.load();
   if (command === undefined) {
     const words = args.filter((arg) => !HELP.includes(arg));
-    const asked = findCommand(words);
     if (words.length === args.length && words.length > 0) throw unknownCommand(args);
-    const family = familyOf(words);
-    if (asked !== undefined)
-      print(io, helpOf(asked, words.slice(asked.name.split(" ").length)[0], io));
-    else if (words.length > 0 && family.length > 0) print(io, familyHelp(words, family, io));
-    else print(io, programHelp(commands, io));
+    print(io, await helpAbout(words, io));
     return exitCodes.done;
   }
   const rest = args.slice(command.name.split(" ").length);
@@ -105,8 +101,16 @@ function quoted(arg: string): string {
   return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
 }
 
-/** `pawl help COMMAND [all|WORD]`. */
-function helpOf(command: Command, topic: string | undefined, io: Io): string {
+/** `pawl help [FAMILY]`, or `pawl help COMMAND [all|WORD]`. */
+async function helpAbout(words: readonly string[], io: Io): Promise<string> {
+  const command = await findCommand(commands, words)?.load();
+  if (command === undefined) {
+    const family = words.length === 0 ? [] : await loadCommands(familyOf(words));
+    return family.length > 0
+      ? familyHelp(words, family, io)
+      : programHelp(await loadCommands(commands), io);
+  }
+  const [topic] = words.slice(command.name.split(" ").length);
   const peek = () => undefined;
   return commandHelp(command, peek, io, {
     topic,
@@ -116,14 +120,8 @@ function helpOf(command: Command, topic: string | undefined, io: Io): string {
 
 const HELP: readonly string[] = ["help", "--help", "-h"];
 
-/** Commands have one to three words: take the longest name that the line starts with. */
-function findCommand(args: readonly string[]): Command | undefined {
-  const names = [3, 2, 1].map((words) => args.slice(0, words).join(" "));
-  return names.flatMap((name) => commands.filter((command) => command.name === name))[0];
-}
-
 /** The commands whose names start with these words. */
-function familyOf(words: readonly string[]): readonly Command[] {
+function familyOf(words: readonly string[]): readonly CommandEntry[] {
   return commands.filter(({ name }) => name.startsWith(`${words.join(" ")} `));
 }
 

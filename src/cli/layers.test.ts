@@ -11,17 +11,15 @@ import { runCli } from "./testing.js";
 const parent = mkdtempSync(join(tmpdir(), "pawl-layers-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 const run = join(parent, "run");
-beforeAll(
-  () =>
-    trainRun(
-      tinyConfig({
-        updates: 0,
-        evaluation: { every: 0, temperature: 0.7 },
-        env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["look"] },
-      }),
-      { folder: run },
-    ),
-  240_000,
+beforeAll(() =>
+  trainRun(
+    tinyConfig({
+      updates: 0,
+      evaluation: { every: 0, temperature: 0.7 },
+      env: { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["look"] },
+    }),
+    { folder: run },
+  ),
 );
 
 function file(name: string, content: object): string {

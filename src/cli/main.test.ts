@@ -19,7 +19,9 @@ describe("help", () => {
   it("lists every command, and each has help with examples that name it", async () => {
     const { code, stdout } = await runCli(["--help"]);
     expect(code).toBe(0);
-    for (const command of commands) {
+    for (const entry of commands) {
+      const command = await entry.load();
+      expect(command.name).toBe(entry.name);
       expect(stdout).toContain(command.name);
       const help = await runCli([...command.name.split(" "), "--help"]);
       expect(help.code).toBe(0);
@@ -281,9 +283,9 @@ describe("env", () => {
 });
 
 describe("completion", () => {
-  it("completes commands, options and choices", () => {
-    expect(candidates(commands, ["ro"])).toEqual(["rollout"]);
-    expect(candidates(commands, ["env", ""])).toEqual([
+  it("completes commands, options and choices", async () => {
+    expect(await candidates(commands, ["ro"])).toEqual(["rollout"]);
+    expect(await candidates(commands, ["env", ""])).toEqual([
       "check",
       "info",
       "list",
@@ -292,15 +294,18 @@ describe("completion", () => {
       "prompt",
       "replay",
     ]);
-    expect(candidates(commands, ["rollout", "--group"])).toEqual(["--group-size", "--groups"]);
-    expect(candidates(commands, ["rollout", "--env.noise", ""])).toEqual([
+    expect(await candidates(commands, ["rollout", "--group"])).toEqual([
+      "--group-size",
+      "--groups",
+    ]);
+    expect(await candidates(commands, ["rollout", "--env.noise", ""])).toEqual([
       "all",
       "brands",
       "ids",
       "off",
     ]);
-    expect(candidates(commands, ["rollout", "--policy", "r"])).toEqual(["random"]);
-    expect(candidates(commands, ["nonsense", ""])).toEqual([]);
+    expect(await candidates(commands, ["rollout", "--policy", "r"])).toEqual(["random"]);
+    expect(await candidates(commands, ["nonsense", ""])).toEqual([]);
   });
 
   it.each(["bash", "zsh", "fish"])("prints a script for %s", async (shell) => {

@@ -98,7 +98,7 @@ describe("pawl report", () => {
     for (const { rows } of steps)
       expect(rows.map(({ weights }) => weights)).toEqual(["before RL", "latest"]);
     expect(steps.flatMap(({ rows }) => rows[0]!.tokens).length).toBeGreaterThan(5);
-  }, 240_000);
+  });
 
   it("rejects what it cannot report", async () => {
     expect((await runCli(["report"])).stderr).toContain("pawl report needs a run folder");
@@ -149,5 +149,5 @@ describe.skipIf(browser === undefined)("the report in Chromium (skipped if there
     } finally {
       await started.close();
     }
-  }, 240_000);
+  });
 });

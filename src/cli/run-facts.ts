@@ -3,7 +3,7 @@ import { differences, type SettingsTree } from "../config/settings-tree.js";
 import { bestCheckpoint } from "../runs/checkpoints.js";
 import { endOf, secondsOf } from "../runs/run-end.js";
 import type { RecordedRun } from "../runs/run-folder.js";
-import { ownedRecipe } from "./default-recipe.js";
+import { ownedRecipe } from "./owned-recipe.js";
 
 /** The facts that `pawl runs` and `pawl show` tell about a run. */
 export interface RunFacts {

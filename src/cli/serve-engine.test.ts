@@ -101,11 +101,11 @@ describe("pawl serve engine", () => {
     const args = ["-e", load, python("watches", listens)];
     const parent = spawn(process.execPath, args, { stdio: "ignore" });
     const ended = new Promise((resolve) => parent.once("exit", (_, signal) => resolve(signal)));
-    await vi.waitUntil(() => existsSync(started), { timeout: 20_000 });
+    await vi.waitUntil(() => existsSync(started), { timeout: 120_000 });
     expect(existsSync(over)).toBe(false);
     parent.kill("SIGKILL");
     expect(await ended).toBe("SIGKILL");
-    await vi.waitUntil(() => existsSync(over), { timeout: 20_000 });
+    await vi.waitUntil(() => existsSync(over), { timeout: 120_000 });
   });
 
   it.skipIf(windows)("passes on why the server could not start", async () => {

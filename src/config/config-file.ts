@@ -1,7 +1,6 @@
 /** Configuration files: JSON, YAML, or a TypeScript or JavaScript module with a default export. */
 import { readFileSync } from "node:fs";
 import { extname, resolve } from "node:path";
-import { parse as parseYaml } from "yaml";
 import { importModule, MODULE_ENDINGS } from "../module-loader.js";
 import { ConfigError } from "./config-error.js";
 
@@ -29,7 +28,7 @@ async function readAny(path: string): Promise<unknown> {
     throw new ConfigError(`could not read the configuration: ${(error as Error).message}`);
   }
   try {
-    return extension === ".json" ? JSON.parse(text) : parseYaml(text);
+    return extension === ".json" ? JSON.parse(text) : (await import("yaml")).parse(text);
   } catch (error) {
     throw new ConfigError(`${path}: ${(error as Error).message.trim()}`);
   }

@@ -70,7 +70,7 @@ describe("an embeddings endpoint", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   };
-  const patience = { timeoutMs: 2000, retries: 0, backoffMs: 1 };
+  const patience = { timeoutMs: 60_000, retries: 0, backoffMs: 1 };
 
   it("is called in batches, and its vectors are sorted and scaled", async () => {
     const sizes: number[] = [];

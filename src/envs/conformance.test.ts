@@ -130,7 +130,7 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
     /after 0 steps: a step took longer than env.limits.stepSeconds/,
     {
       ...corridor,
-      limits: limitOptions.parse({ stepSeconds: 0.05 }),
+      limits: limitOptions.parse({ stepSeconds: 0.4 }),
       create: (): RemoteEnv => ({
         goal: "wait",
         taskType: "hang",

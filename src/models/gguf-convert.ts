@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../engine/engine.js";
-import { parseModelConfig } from "../engine/weights/model-config.js";
+import { parseModelConfig } from "../engine/weights/config-json.js";
 import { writeSafetensors } from "../engine/weights/safetensors.js";
 import { createTokenizer } from "../text/tokenizer.js";
 import { ggufConfig } from "./gguf-config.js";

@@ -194,4 +194,4 @@ it("whatever its bytes, a file is read or refused with a clear error, in little 
     { numRuns: 300 },
   );
   expect(process.memoryUsage().arrayBuffers).toBeLessThan(256 * 2 ** 20);
-}, 120_000);
+});

@@ -2,7 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../engine/engine.js";
-import { type ModelConfig, parseModelConfig } from "../engine/weights/model-config.js";
+import { parseModelConfig } from "../engine/weights/config-json.js";
+import type { ModelConfig } from "../engine/weights/model-config.js";
 import { openSafetensors } from "../engine/weights/safetensors.js";
 import { weightFiles } from "../engine/weights/shards.js";
 import { checkTensors, tensorSpecs } from "../engine/weights/tensor-names.js";

@@ -5,7 +5,6 @@ import { loadedPlugins, type PluginFile } from "../loaded-plugins.js";
 import { readManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { isKnown } from "./known.js";
-import { loadPlugin } from "./load.js";
 import { hashPlugin } from "./source.js";
 
 /**
@@ -18,6 +17,7 @@ export async function loadPluginsOf(run: string): Promise<readonly string[]> {
     const named = loadedPlugins().find((plugin) => isMeant(plugin, recorded));
     if (named === undefined) {
       refuse(run, recorded);
+      const { loadPlugin } = await import("./load.js");
       await loadPlugin(recorded.path);
     } else if (named.sha256 !== recorded.sha256)
       notices.push(

@@ -130,4 +130,4 @@ it("of a dead process goes to one of many processes that want it at once", async
   const outcome = (await Promise.all(answers)).map((answer) => answer.trim()).sort();
   for (const taker of takers) taker.stdin.end();
   expect(outcome).toEqual([...new Array<string>(9).fill("refused"), "taken"]);
-}, 60_000);
+});

@@ -152,11 +152,11 @@ describe("the client of a server that misbehaves", () => {
     const server = createServer(listener);
     servers.push(server);
     const url = await start(server);
-    return httpRetriever({ url, timeoutMs: 200, retries: 1, backoffMs: 1 });
+    return (timeoutMs: number) => httpRetriever({ url, timeoutMs, retries: 1, backoffMs: 1 });
   };
 
-  it.each<[string, RequestListener, RegExp]>([
-    ["says nothing", () => undefined, /no answer within 200 ms/],
+  it.each<[string, RequestListener, RegExp, number?]>([
+    ["says nothing", () => undefined, /no answer within 100 ms/, 100],
     ["hangs up", (asked) => asked.socket.destroy(), /2 times, most recently with/],
     ["is broken", (_, reply) => reply.writeHead(500).end("oops"), /status 500: oops/],
     ["sends a page", (_, reply) => reply.end("<html>"), /not JSON/],
@@ -167,8 +167,8 @@ describe("the client of a server that misbehaves", () => {
       (_, reply) => reply.end('{"result": [[{"document": {"title": "a"}, "score": 1}]]}'),
       /expected \{"result"/,
     ],
-  ])("that %s: a clear error", async (_, listener, message) => {
-    const search = (await clientOf(listener)).search("oak", 1);
+  ])("that %s: a clear error", async (_, listener, message, timeoutMs = 60_000) => {
+    const search = (await clientOf(listener))(timeoutMs).search("oak", 1);
     await expect(search).rejects.toThrow(message);
     await expect(search).rejects.toThrow(/^the retriever does not answer: POST http:.*\/retrieve/);
     await expect(search).rejects.toThrow(/pawl serve retriever/);
@@ -183,7 +183,7 @@ describe("the client of a server that misbehaves", () => {
           '{"result": [[{"contents": "x"}, {"id": 4, "contents": "y"}, {"contents": "z"}]]}',
         );
     });
-    expect(await client.search("oak", 2)).toEqual([
+    expect(await client(60_000).search("oak", 2)).toEqual([
       { passage: { id: "#1", contents: "x" }, score: Number.NaN },
       { passage: { id: "4", contents: "y" }, score: Number.NaN },
     ]);

@@ -38,7 +38,7 @@ it("trains at its episodes' own pace, and the run is replayed with the same numb
     expect(line).not.toHaveProperty(["train.staleness"]);
     expect(line).not.toHaveProperty(["policy.importance"]);
   }
-}, 240_000);
+});
 
 /** Rooms; the episodes of the first task that is played answer when the test says so. */
 function held(rooms: Environment) {
@@ -97,4 +97,4 @@ it("carries groups over into the next update, which draws fewer, and says which 
     0,
   ]);
   await actor.end();
-}, 60_000);
+});

@@ -65,7 +65,7 @@ beforeAll(async () => {
     ...episode.steps.flatMap(({ action, observation }) => [action, observation]),
   ]);
   start = await fresh();
-}, 240_000);
+});
 afterAll(() => start.dispose());
 
 /** Counts the tokens that have a weight of that kind. */
@@ -105,7 +105,7 @@ describe("RL at a temperature of 0.7", () => {
       },
       config,
     );
-  }, 240_000);
+  });
   afterAll(() => recorded.engine.dispose());
 
   it("samples, scores, measures and learns at it, and predicts observations at 1", () => {

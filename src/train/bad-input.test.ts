@@ -32,7 +32,7 @@ beforeAll(async () => {
     threads: 1,
   });
   await engine.snapshotReference();
-}, 240_000);
+});
 afterAll(() => engine.dispose());
 
 /** One update in a world where something is changed about each of its episodes. */

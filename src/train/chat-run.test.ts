@@ -48,7 +48,7 @@ const groupsOf = (episodes: readonly Episode[]) =>
 
 describe("a run on conversations", () => {
   const folder = join(parent, "run");
-  beforeAll(async () => trainRun(config(), { folder, onProblem: fail }), 120_000);
+  beforeAll(async () => trainRun(config(), { folder, onProblem: fail }));
 
   it("records the tokens of the whole rendering at every step", async () => {
     const tokenizer = await loadTokenizer(join(folder, "tokenizer"));
@@ -123,7 +123,7 @@ describe("a run on conversations", () => {
         );
     expect(timeless(resumed)).toEqual(timeless(folder));
     expect(episodesOf(resumed)).toEqual(episodesOf(folder));
-  }, 120_000);
+  });
 });
 
 it("a conversation with a limit starts anew where it is cut, and is replayed", async () => {
@@ -144,7 +144,7 @@ it("a conversation with a limit starts anew where it is cut, and is replayed", a
     tolerance: 1e-3,
   }))
     expect(divergences).toEqual([]);
-}, 120_000);
+});
 
 it("learns to call a tool, and is replayed", async () => {
   registerEnv(guess);
@@ -169,4 +169,4 @@ it("learns to call a tool, and is replayed", async () => {
     tolerance: 1e-3,
   }))
     expect(divergences).toEqual([]);
-}, 120_000);
+});

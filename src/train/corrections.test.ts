@@ -128,5 +128,5 @@ describe("corrections", () => {
       expect(update.compared).toContain("corrections.loss");
       expect(update.compared).toContain("gradNorm");
     }
-  }, 60_000);
+  });
 });

@@ -26,7 +26,6 @@ const ppo = (changes: object = {}) =>
     warmStart: { episodes: 0 },
     evaluation: { every: 0 },
     updates: 2,
-    gradients: { every: 0 },
     ...changes,
   });
 
@@ -111,7 +110,7 @@ describe("what a separate critic learns", () => {
 
 describe("a run of PPO", () => {
   const whole = join(parent, "whole");
-  beforeAll(() => trainRun(ppo(), { folder: whole }), 240_000);
+  beforeAll(() => trainRun(ppo(), { folder: whole }));
 
   it("keeps critic and policy apart, in metrics and on disk", async () => {
     const [, first, second] = numbers(whole);
@@ -126,7 +125,7 @@ describe("a run of PPO", () => {
     expect(holdsValueHead(join(last, "critic"))).toBe(true);
     expect(existsSync(join(last, "critic", "optimizer.safetensors"))).toBe(true);
     expect(await divergences(whole)).toEqual({ found: [], learnt: [true, true] });
-  }, 240_000);
+  });
 
   it("resumes after an interruption with the same numbers", async () => {
     const cut = join(parent, "cut");
@@ -139,7 +138,7 @@ describe("a run of PPO", () => {
     await expect(interrupted).rejects.toThrow(/abort/);
     await trainRun(ppo(), { folder: cut, resume: true });
     expect(numbers(cut)).toEqual(numbers(whole));
-  }, 240_000);
+  });
 
   it("that was recorded before critics had their own weights resumes with its value head, and replays", async () => {
     const shared = ppo({ critic: { weights: "shared" } });
@@ -162,7 +161,7 @@ describe("a run of PPO", () => {
     ).rejects.toThrow(/--critic.weights cannot change on a resumed run/);
     await trainRun(longer, { folder: before, resume: true });
     expect(numbers(before).at(-1)).toHaveProperty(["policy.value"]);
-  }, 240_000);
+  });
 
   it("puts its critic on the policy's engine server, or on another, with the same numbers", async () => {
     const serve = (name: string) =>
@@ -184,7 +183,7 @@ describe("a run of PPO", () => {
     expect(numbers(join(parent, "apart"))[1]!["critic.loss"]).toBeCloseTo(a[1]!["critic.loss"]!, 4);
     await server.close();
     await other.close();
-  }, 240_000);
+  });
 });
 
 describe("settings of a critic", () => {

@@ -18,7 +18,7 @@ const fail = (message: string): never => {
 
 const config = tinyConfig({ updates: 3, evaluation: { every: 0 }, checkpointEvery: 1 });
 const done = join(parent, "done");
-beforeAll(() => trainRun(config, { folder: done }), 240_000);
+beforeAll(() => trainRun(config, { folder: done }));
 
 function copyOf(name: string): string {
   const copy = join(parent, name);
@@ -47,30 +47,26 @@ describe("a damaged checkpoint is refused by name, with a remedy", () => {
     ["model.safetensors", "damaged \\(checksum mismatch\\)"],
     ["optimizer.safetensors", "missing"],
     ["state.json", "damaged"],
-  ])(
-    "%s",
-    async (file, what) => {
-      const run = copyOf(`checkpoint-${file}`);
-      const path = join(run, "checkpoints/000003", file);
-      if (what === "missing") rmSync(path);
-      else flip(path, 3);
-      const check = await runCli(["check", run]);
-      expect(check).toMatchObject({ code: 1, stdout: expect.stringMatching(what) });
-      const { code, stderr } = await resume(run);
-      expect(code).toBe(1);
-      expect(stderr).toMatch(/000003/);
-      expect(stderr).toMatch(/[Rr]emove \S+000003 to resume from the/);
-      expect(episodesIn(run)).toBe(18);
-      if (file !== "optimizer.safetensors") return;
-      // The remedy works, with the numbers of the damaged one.
-      rmSync(join(run, "checkpoints/000003"), { recursive: true });
-      expect((await resume(run)).code).toBe(0);
-      expect(openRun(run, fail).metrics().slice(0, 4).map(plain)).toEqual(
-        openRun(done, fail).metrics().map(plain),
-      );
-    },
-    120_000,
-  );
+  ])("%s", async (file, what) => {
+    const run = copyOf(`checkpoint-${file}`);
+    const path = join(run, "checkpoints/000003", file);
+    if (what === "missing") rmSync(path);
+    else flip(path, 3);
+    const check = await runCli(["check", run]);
+    expect(check).toMatchObject({ code: 1, stdout: expect.stringMatching(what) });
+    const { code, stderr } = await resume(run);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/000003/);
+    expect(stderr).toMatch(/[Rr]emove \S+000003 to resume from the/);
+    expect(episodesIn(run)).toBe(18);
+    if (file !== "optimizer.safetensors") return;
+    // The remedy works, with the numbers of the damaged one.
+    rmSync(join(run, "checkpoints/000003"), { recursive: true });
+    expect((await resume(run)).code).toBe(0);
+    expect(openRun(run, fail).metrics().slice(0, 4).map(plain)).toEqual(
+      openRun(done, fail).metrics().map(plain),
+    );
+  });
 
   it("also by commands that only read it, and if an older version wrote no checksums", async () => {
     const run = copyOf("read");
@@ -133,7 +129,7 @@ describe("damaged records", () => {
     expect(episodesIn(run)).toBe(18);
     expect(existsSync(`${path}.damaged-${second}`)).toBe(true);
     expect((await runCli(["check", run])).stdout).toContain("kept aside");
-  }, 120_000);
+  });
 });
 
 it("a changed number in the metrics is found, and kept aside when the run goes on", async () => {
@@ -151,7 +147,7 @@ it("a changed number in the metrics is found, and kept aside when the run goes o
   // What is left is whole, and so is what came after.
   const after = await runCli(["check", run]);
   expect(after.stdout).toContain("✓ metrics: 4 lines, checksums compared");
-}, 120_000);
+});
 
 it("a run whose folder is deleted while it trains fails, and says so", async () => {
   const folder = join(parent, "deleted");
@@ -160,7 +156,7 @@ it("a run whose folder is deleted while it trains fails, and says so", async () 
     onMetrics: ({ update }) => update === 0 && rmSync(folder, { recursive: true }),
   });
   await expect(training).rejects.toThrow(/was deleted while it was being written/);
-}, 120_000);
+});
 
 it("the number of cores is recorded, and another one is noticed", () => {
   const run = copyOf("cores");

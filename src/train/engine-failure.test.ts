@@ -15,17 +15,16 @@ import { tinyConfig } from "./testing.js";
 const parent = mkdtempSync(join(tmpdir(), "pawl-engine-failure-"));
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
-const EPISODES = 128;
+const EPISODES = 16;
 const settings = (url: string, changes: object = {}): TrainConfig =>
   tinyConfig({
     engine: { address: url },
     warmStart: { episodes: 0 },
     evaluation: { every: 0 },
     updates: 1,
-    groups: 16,
-    groupSize: 8,
+    groups: 4,
+    groupSize: 4,
     stepLimit: 2,
-    gradients: { every: 0 },
     ...changes,
   });
 

@@ -15,7 +15,7 @@ let engine: Engine;
 beforeAll(async () => {
   const model = { preset: "tiny", vocabularySize: 400, maxContext: 64 } as const;
   engine = await createEmbeddedEngine({ model, threads: 1 });
-}, 240_000);
+});
 afterAll(() => engine.dispose());
 
 const paw = pawOptions.parse({ loss: "ce", alpha: 1, lambda: 1 });

@@ -39,7 +39,7 @@ describe("a run with adapters", () => {
     await trainRun({ ...config, updates: 1 }, { folder: run });
     await trainRun(config, { folder: run, resume: true });
     await trainRun(config, { folder: straight });
-  }, 120_000);
+  });
 
   it("is the same, byte for byte, if it is resumed", () => {
     const [resumed, whole] = [run, straight].map((folder) => latestCheckpoint(folder)!.folder);
@@ -61,7 +61,7 @@ describe("a run with adapters", () => {
     expect(replayed.map(({ learnt }) => learnt)).toEqual([true, true]);
     expect(replayed[1]!.compared).toEqual(expect.arrayContaining(["policy.kl", "gradNorm"]));
     expect(openRun(run, fail).metrics()[2]!["policy.kl"]!).toBeGreaterThan(1e-5);
-  }, 120_000);
+  });
 
   it("gives a model that acts with its adapters, and a plain one when it is exported", async () => {
     const saved = findSavedModel(run);
@@ -76,7 +76,7 @@ describe("a run with adapters", () => {
     const plain = await openSavedModel({ weights: out, tokenizer: out });
     close(await scores(plain.engine, ids), learnt, 1e-4);
     await plain.engine.dispose();
-  }, 60_000);
+  });
 });
 
 it("refuses adapter settings that would have no effect, by name", async () => {

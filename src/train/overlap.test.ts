@@ -39,9 +39,8 @@ async function interrupted(folder: string, update: number): Promise<void> {
 describe("a run whose updates are played while others are learnt", () => {
   const run = join(parent, "run");
   const problems: string[] = [];
-  beforeAll(
-    () => trainRun(config, { folder: run, onProblem: (problem) => void problems.push(problem) }),
-    240_000,
+  beforeAll(() =>
+    trainRun(config, { folder: run, onProblem: (problem) => void problems.push(problem) }),
   );
 
   it("records which weights drew each episode: those before the update before", () => {
@@ -81,7 +80,7 @@ describe("a run whose updates are played while others are learnt", () => {
     expect(replayed[1]!.compared).toContain("train.staleness");
     for (const name of ["policy.importance", "policy.drift", "train.staleness", "loss"])
       expect(replayed[3]!.compared).toContain(name);
-  }, 240_000);
+  });
 
   it("goes on with the same numbers after an interruption, wherever that came", async () => {
     const resumed = join(parent, "resumed");
@@ -90,7 +89,7 @@ describe("a run whose updates are played while others are learnt", () => {
     expect(numbersOf(resumed)).toEqual(numbersOf(run));
     const episodesOf = (folder: string) => [...openRun(folder, fail).episodes()];
     expect(episodesOf(resumed)).toEqual(episodesOf(run));
-  }, 240_000);
+  });
 });
 
 it("is refused where staleness cannot be corrected for", () => {

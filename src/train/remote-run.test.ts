@@ -21,6 +21,9 @@ afterAll(() => rmSync(parent, { recursive: true, force: true }));
 const config = (engine: object, changes: object = {}) =>
   tinyConfig({ engine, evaluation: { every: 0 }, ...changes });
 
+/** With the gradients of the policy and of the world model. */
+const measured = { gradients: { every: 10 } };
+
 const fail = (message: string): never => {
   throw new Error(message);
 };
@@ -37,16 +40,16 @@ let here: string;
 let server: TestServer | undefined;
 beforeAll(async () => {
   here = join(parent, "here");
-  await trainRun(config({ threads: 1 }), { folder: here });
+  await trainRun(config({ threads: 1 }, measured), { folder: here });
   const folder = join(parent, "server");
   server = await startTestServer({ model: testModel, folder, extensions: true });
-}, 240_000);
+});
 afterAll(() => server?.close());
 
 describe("a run on an engine server", () => {
   it("gives the same numbers as here", async () => {
     const there = join(parent, "there");
-    await trainRun(config({ address: server!.url }), { folder: there });
+    await trainRun(config({ address: server!.url }, measured), { folder: there });
     const [a, b] = [recorded(here), recorded(there)];
     expect(b.episodes.map(({ steps }) => steps.map(({ action }) => action))).toEqual(
       a.episodes.map(({ steps }) => steps.map(({ action }) => action)),
@@ -96,20 +99,20 @@ describe("a run on an engine server", () => {
         onProblem: (message) => said.push(message),
       });
     for (const weights of ["own", "shared"]) {
-      const critic = { advantage: { name: "ppo" }, critic: { weights }, gradients: { every: 0 } };
+      const critic = { advantage: { name: "ppo" }, critic: { weights } };
       await expect(run(`refused-${weights}`, critic)).rejects.toThrow(/no value head/);
     }
-    await expect(run("refused-2", { paw: { entropy: "full" } })).rejects.toThrow(
+    await expect(run("refused-2", { ...measured, paw: { entropy: "full" } })).rejects.toThrow(
       /no entropies: set paw.entropy.*cannot measure gradients: set gradients.every to 0/,
     );
-    await expect(run("refused-3", { gradients: { every: 0 }, temperature: 0.7 })).rejects.toThrow(
+    await expect(run("refused-3", { temperature: 0.7 })).rejects.toThrow(
       /log-probabilities at temperature 1 only: set temperature to 1/,
     );
-    await run("plain", { gradients: { every: 0 } });
+    await run("plain", {});
     expect(said.at(-1)).toMatch(
       /does not support objectives: every update needs a second forward pass/,
     );
-    await run("plain", { gradients: { every: 0 }, updates: 2 }, true);
+    await run("plain", { updates: 2 }, true);
     const { metrics } = recorded(join(parent, "plain"));
     expect(metrics.map((line) => line.update)).toEqual([-1, 0, 1]);
     expect(metrics[2]!["policy.kl"]).toBeGreaterThan(0);
@@ -155,7 +158,8 @@ describe("a server killed in the middle", () => {
       expect(b.metrics.map((line) => line.update)).toEqual([-1, 0, 1, 2]);
       for (const [i, line] of a.metrics.entries())
         for (const [name, value] of Object.entries(line))
-          expect(b.metrics[i]![name], name).toBeCloseTo(value, 5);
+          if (!name.startsWith("gradient."))
+            expect(b.metrics[i]![name], name).toBeCloseTo(value, 5);
     });
 });
 

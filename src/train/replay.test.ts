@@ -31,7 +31,7 @@ function changed(run: string, name: string, file: string, change: (text: string)
 
 describe("the replay of a run", () => {
   const run = join(parent, "run");
-  beforeAll(() => trainRun(tinyConfig(), { folder: run }), 240_000);
+  beforeAll(() => trainRun(tinyConfig({ gradients: { every: 10 } }), { folder: run }));
 
   it("reproduces the recorded numbers, and learns again if weights are kept", async () => {
     const updates = await replayed(run, true);
@@ -53,7 +53,7 @@ describe("the replay of a run", () => {
     ])
       expect(updates[1]!.compared).toContain(name);
     expect(updates[1]!.left).toContain("world.loss");
-  }, 240_000);
+  });
 
   it("names the first number that diverges", async () => {
     const other = changed(run, "lambda", "metrics.jsonl", (text) =>
@@ -93,6 +93,7 @@ describe("the replay of a run", () => {
     const config = tinyConfig({
       advantage: { name: "ppo" },
       paw: { entropy: "full" },
+      gradients: { every: 10 },
       minibatch: 9,
       updates: 2,
       checkpointEvery: 2,
@@ -106,7 +107,7 @@ describe("the replay of a run", () => {
     expect(updates[1]!.left).toEqual(
       expect.arrayContaining(["policy.actionEntropy", "world.targets", "policy.loss"]),
     );
-  }, 240_000);
+  });
 
   it("learns again at the sampling temperature", async () => {
     const folder = join(parent, "cold");
@@ -125,7 +126,7 @@ describe("the replay of a run", () => {
       expect.arrayContaining(["policy.entropy", "mismatch.mean", "gradient.cosine"]),
     );
     expect(updates[1]!.compared).toContain("policy.loss");
-  }, 240_000);
+  });
 
   it("leaves out gradients that were measured on a sample, as in older runs", async () => {
     const old = changed(run, "sampled", "manifest.json", (text) =>
@@ -136,7 +137,7 @@ describe("the replay of a run", () => {
     expect(update!.divergences).toEqual([]);
     // No episode succeeded, so there is no cosine.
     expect(update!.left).toEqual(["gradient.policy", "gradient.world"]);
-  }, 240_000);
+  });
   it("uses the recorded scale to another loss's norm, and learns the same with it", async () => {
     const folder = join(parent, "length");
     const config = tinyConfig({
@@ -202,7 +203,7 @@ describe("the replay of a run", () => {
       "1 world.lambda",
       "1 world.scale",
     ]);
-  }, 240_000);
+  });
 
   it("rejects folders that are not training runs", async () => {
     const out = join(parent, "rollout");
@@ -245,5 +246,5 @@ describe("the replay of a run", () => {
     ]);
     expect(moved.stdout).toMatch(/^all +1 /m);
     expect(start.stdout).toMatch(/^pick +2 +[\d.]+ % +[\d.]+ – [\d.]+ %/m);
-  }, 240_000);
+  });
 });

@@ -24,7 +24,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { computeAdvantages, equalGroups, type TokenNumbers } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
-import { parseModelConfig } from "../engine/weights/model-config.js";
+import { parseModelConfig } from "../engine/weights/config-json.js";
 import { openEnvironment } from "../envs/open.js";
 import type { Group } from "../rollout/episode.js";
 import { checkpointAfter, latestCheckpoint } from "../runs/checkpoints.js";

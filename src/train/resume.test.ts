@@ -23,18 +23,16 @@ const fail = (message: string): never => {
 };
 
 const done = join(parent, "done");
-beforeAll(
-  () =>
-    trainRun(
-      tinyConfig({
-        updates: 2,
-        evaluation: { every: 0 },
-        minibatch: 8,
-        optimizer: { schedule: "cosine", warmup: 0, learningRate: 1e-3 },
-      }),
-      { folder: done },
-    ),
-  240_000,
+beforeAll(() =>
+  trainRun(
+    tinyConfig({
+      updates: 2,
+      evaluation: { every: 0 },
+      minibatch: 8,
+      optimizer: { schedule: "cosine", warmup: 0, learningRate: 1e-3 },
+    }),
+    { folder: done },
+  ),
 );
 
 function copyOf(name: string): string {
@@ -96,7 +94,7 @@ describe("a finished run", () => {
     expect(replayed.map(({ learnt }) => learnt)).toEqual([true, false, true, false]);
     expect(replayed[0]!.compared).toContain("learningRate");
     expect(replayed[2]!.compared).toContain("learningRate");
-  }, 240_000);
+  });
 
   it("resumes in a copy if --out names one, and is itself left alone", async () => {
     const manifest = readFileSync(join(done, "manifest.json"), "utf8");
@@ -109,7 +107,7 @@ describe("a finished run", () => {
     expect(readFileSync(join(done, "manifest.json"), "utf8")).toBe(manifest);
     expect(readManifest(out)).toMatchObject({ status: "done", copiedFrom: done });
     expect(openRun(out, fail).metrics()).toHaveLength(4);
-  }, 240_000);
+  });
 });
 
 describe("settings that cannot change are refused by name, and nothing is touched", () => {

@@ -42,7 +42,7 @@ beforeAll(async () => {
     folder: join(parent, "server"),
     extensions: true,
   });
-}, 240_000);
+});
 afterAll(async () => {
   await server?.close();
   rmSync(parent, { recursive: true, force: true });
@@ -73,7 +73,7 @@ describe("pawl rwml on an engine server", () => {
     });
     expect(forgetting(there).loss.states.after).toBeCloseTo(forgetting(here).loss.states.after, 4);
     expect(existsSync(join(there, "checkpoints", "000002", "model.safetensors"))).toBe(false);
-  }, 240_000);
+  });
 
   it("resumes there, and another RWML run can start from its result there", async () => {
     const { code } = await runCli(["rwml", "--resume", there, "--updates", "3"]);
@@ -90,25 +90,26 @@ describe("pawl rwml on an engine server", () => {
     expect([done.code, done.stderr]).toEqual([0, expect.not.stringContaining("will not be")]);
     expect(openRun(next, fail).manifest.config).toMatchObject({ engine: { address: server.url } });
     expect(forgetting(next).weights.all).toBeGreaterThan(0);
-  }, 240_000);
-
-  it("that does not answer, or lacks what is needed, is refused before anything is learnt", async () => {
-    const nowhere = join(parent, "nowhere");
-    const gone = await rwml(nowhere, "--engine", "http://127.0.0.1:1");
-    expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining("http://127.0.0.1:1")]);
-    expect(metrics(nowhere)).toEqual([]);
-    const copied = await rwml(join(parent, "copied"), "--engine.copy");
-    expect([copied.code, copied.stderr]).toEqual([
-      expect.any(Number),
-      expect.stringContaining("engine.copy: only engine servers have this setting"),
-    ]);
-    expect(copied.code).not.toBe(0);
-    const scratch = await runCli(["rwml", "--model.start", "tiny"]);
-    expect(scratch.stderr).toContain("tiny holds no model");
-  }, 240_000);
+  });
 });
 
-it("predicts with a separate sampler, if one is named", async () => {
+// Side by side, because a server that does not answer is waited for.
+it.concurrent("an engine server that does not answer, or lacks what is needed, is refused before anything is learnt", async () => {
+  const nowhere = join(parent, "nowhere");
+  const gone = await rwml(nowhere, "--engine", "http://127.0.0.1:1");
+  expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining("http://127.0.0.1:1")]);
+  expect(metrics(nowhere)).toEqual([]);
+  const copied = await rwml(join(parent, "copied"), "--engine.copy");
+  expect([copied.code, copied.stderr]).toEqual([
+    expect.any(Number),
+    expect.stringContaining("engine.copy: only engine servers have this setting"),
+  ]);
+  expect(copied.code).not.toBe(0);
+  const scratch = await runCli(["rwml", "--model.start", "tiny"]);
+  expect(scratch.stderr).toContain("tiny holds no model");
+});
+
+it.concurrent("predicts with a separate sampler, if one is named", async () => {
   const sampler = await startStandIn({
     kind: "vllm",
     model: { model: { folder: join(warm, "reference") }, threads: 1 },
@@ -124,4 +125,4 @@ it("predicts with a separate sampler, if one is named", async () => {
   const learnt = metrics(out).filter((line) => line["rwml.skipped"] === 0);
   // Only a separate sampler's tokens are weighted.
   for (const line of learnt) expect(line).toHaveProperty(["policy.importance"]);
-}, 240_000);
+});

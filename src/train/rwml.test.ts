@@ -73,7 +73,7 @@ beforeAll(async () => {
     }),
     { folder: warm },
   );
-}, 240_000);
+});
 
 describe("predictedShares", () => {
   it("separates triplets that can be learnt from those always and never predicted", () => {
@@ -97,7 +97,7 @@ describe("predictedShares", () => {
 
 describe("an RWML run", () => {
   const whole = join(parent, "whole");
-  beforeAll(() => rwmlRun(tiny(), { folder: whole }), 240_000);
+  beforeAll(() => rwmlRun(tiny(), { folder: whole }));
 
   it("records triplets, predictions, metrics, checkpoints and what was forgotten", async () => {
     const { episodes, metrics, summary } = recorded(whole);

@@ -20,6 +20,8 @@ afterAll(() => rmSync(parent, { recursive: true, force: true }));
 const here = join(parent, "here");
 const config = (engine: object = {}, changes: object = {}) =>
   tinyConfig({ engine: { threads: 1, ...engine }, evaluation: { every: 0 }, ...changes });
+/** With the gradients of the policy and of the world model. */
+const measured = { gradients: { every: 10 } };
 const fail = (message: string): never => {
   throw new Error(message);
 };
@@ -34,7 +36,7 @@ const start = async (kind: "vllm" | "sglang") => {
   server = await startStandIn({ kind, model });
   return server;
 };
-beforeAll(() => trainRun(config(), { folder: here }), 240_000);
+beforeAll(() => trainRun(config({}, measured), { folder: here }));
 afterEach(async () => {
   await server?.close();
   server = undefined;
@@ -48,7 +50,7 @@ describe("a run with a separate sampler", () => {
     it(`that is ${kind} with the same numbers is the same run as without one`, async () => {
       const folder = join(parent, kind);
       const { url } = await start(kind);
-      await trainRun(config({ sampler: url }, { updates }), { folder });
+      await trainRun(config({ sampler: url }, { updates, ...measured }), { folder });
       const [a, b] = [recorded(here), recorded(folder)];
       const actions = ({ episodes }: typeof a) =>
         episodes.map(({ steps }) => steps.map(({ action }) => action));
@@ -140,7 +142,8 @@ describe("a run with a separate sampler", () => {
 
   it("can be replayed, and its model read, without the sampler", async () => {
     const folder = join(parent, "replayed");
-    await trainRun(config({ sampler: (await start("vllm")).url }, { updates: 1 }), { folder });
+    const changes = { updates: 1, ...measured };
+    await trainRun(config({ sampler: (await start("vllm")).url }, changes), { folder });
     await server!.close();
     server = undefined;
     const updates = [];

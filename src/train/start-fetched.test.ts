@@ -45,7 +45,7 @@ it("a run from a GGUF file keeps its own copy and records the file", async () =>
   const next = await train(out, join(parent, "next"));
   expect(next.code, next.stderr).toBe(0);
   expect(readManifest(join(parent, "next")).start).toBeUndefined();
-}, 120_000);
+});
 
 it("a run from the hub records the commit; one that cannot be fetched leaves no run", async () => {
   const model = join(parent, "model");
@@ -64,4 +64,4 @@ it("a run from the hub records the commit; one that cannot be fetched leaves no 
   expect(refused.stderr).toMatch(/gives no access to owner\/other \(status 401\)/);
   expect(existsSync(join(parent, "no-run"))).toBe(false);
   await hub.close();
-}, 120_000);
+});

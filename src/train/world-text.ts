@@ -21,7 +21,7 @@ export async function worldTexts(
   style: PromptStyle,
 ): Promise<readonly string[]> {
   if (isAgentEnvironment(environment)) return textsOf(environment.agent);
-  const texts = new Map<string, string>();
+  const texts = new Set<string>();
   const tasks = environment.tasks(environment.splits[0]!).slice(0, TASKS);
   const teacher = environment.expert ?? environment.seeker;
   const listed = await listsActions(environment);
@@ -44,19 +44,14 @@ export async function worldTexts(
       groupSize: 1,
       seed: 0,
       onEpisode({ steps }) {
-        for (const step of steps) {
-          for (const text of [
-            ...step.prompt.map((piece) => piece.text),
-            step.response,
-            step.observation,
-          ]) {
-            texts.set(text, text);
-          }
-        }
+        // Where prompts continue one another, the last one contains the others.
+        for (const { prompt } of style.continuing ? steps.slice(-1) : steps)
+          for (const { text } of prompt) texts.add(text);
+        for (const { response, observation } of steps) texts.add(response).add(observation);
       },
     });
   }
-  return [...texts.values()];
+  return [...texts];
 }
 
 async function listsActions(environment: Environment): Promise<boolean> {

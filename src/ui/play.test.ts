@@ -20,7 +20,7 @@ beforeAll(async () => {
   await trainRun(tinyConfig({ updates: 1, evaluation: { every: 0 } }), {
     folder: join(root, "run"),
   });
-}, 240_000);
+});
 afterAll(() => play.close());
 
 async function ask<T>(path: string, body: unknown, method = "POST"): Promise<T> {

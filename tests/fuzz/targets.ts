@@ -9,7 +9,7 @@ import { parseFlags } from "../../src/config/flags.js";
 import { resolveConfig } from "../../src/config/resolve.js";
 import { settingsOf } from "../../src/config/settings.js";
 import { numbersOf, tensorSchema } from "../../src/engine/remote/wire.js";
-import { parseModelConfig } from "../../src/engine/weights/model-config.js";
+import { parseModelConfig } from "../../src/engine/weights/config-json.js";
 import { openSafetensors, readTensor } from "../../src/engine/weights/safetensors.js";
 import { parseIndex } from "../../src/engine/weights/shards.js";
 import { shedGame } from "../../src/envs/alfworld/fixtures/shed.js";

@@ -11,7 +11,7 @@ import { createReplica } from "../../src/engine/embedded/replica.js";
 import { createSessions } from "../../src/engine/embedded/sessions.js";
 import type { TrainSequence } from "../../src/engine/engine.js";
 import { writeCheckpoint } from "../../src/engine/weights/checkpoint.js";
-import { parseModelConfig } from "../../src/engine/weights/model-config.js";
+import { parseModelConfig } from "../../src/engine/weights/config-json.js";
 import { tensorSpecs } from "../../src/engine/weights/tensor-names.js";
 import {
   add,

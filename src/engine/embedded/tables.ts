@@ -1,6 +1,7 @@
 /** Cosine and sine of the rotary embedding for every position and frequency. */
 import type { ModelConfig } from "../weights/model-config.js";
-import { type RopeScaling, ropeFrequencies } from "../weights/rope.js";
+import type { RopeScaling } from "../weights/rope.js";
+import { ropeFrequencies } from "../weights/rope-frequencies.js";
 import { type Feeds, floats } from "./sessions.js";
 
 const known = new Map<string, { readonly cos: Float32Array; readonly sin: Float32Array }>();

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { copyFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Capabilities, EngineError } from "../engine.js";
-import { parseModelConfig } from "../weights/model-config.js";
+import { parseModelConfig } from "../weights/config-json.js";
 import { CONFIG_FILE, type Pointer, planSave, readPointer, writePointer } from "./checkpoints.js";
 import { copySampling, modelFrom, saveWeights, secondModel } from "./plain-calls.js";
 import { forwardOnly, probeForward, probeSignedWeights } from "./probe.js";

@@ -4,7 +4,8 @@ import { join, resolve } from "node:path";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
 import { ADAPTER_FILES, type Adapter, openAdapter } from "./adapter.js";
-import { formatModelConfig, type ModelConfig, parseModelConfig } from "./model-config.js";
+import { formatModelConfig, parseModelConfig } from "./config-json.js";
+import type { ModelConfig } from "./model-config.js";
 import {
   openSafetensors,
   readTensor,

@@ -1,3 +1,7 @@
+/*
+ * It needs a process of its own: where ONNX Runtime makes the first session of a process in the thread
+ * of the tests, that thread takes denormal numbers for zero from then on.
+ */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeBfloat16, decodeFloat16, encodeBfloat16, encodeFloat16 } from "./half-precision.js";

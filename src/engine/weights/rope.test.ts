@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { formatRopeScaling, parseRopeScaling, type RopeScaling, ropeFrequencies } from "./rope.js";
+import { formatRopeScaling, parseRopeScaling, type RopeScaling } from "./rope.js";
+import { ropeFrequencies } from "./rope-frequencies.js";
 
 const MODEL = { maxContext: 640, originalContext: undefined };
 

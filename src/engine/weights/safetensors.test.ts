@@ -1,3 +1,7 @@
+/*
+ * It needs a process of its own: where ONNX Runtime makes the first session of a process in the thread
+ * of the tests, that thread takes denormal numbers for zero from then on.
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -28,7 +28,7 @@ describe.skipIf(!officialDataThere)(`the official games${title}`, () => {
   beforeAll(() => {
     data = unpacked(GAMES);
     environment = openAlfworld({ data });
-  }, 120_000);
+  });
 
   it("answer as the original did in every recorded state", async () => {
     const result = await replayFile(environment, TRACES);

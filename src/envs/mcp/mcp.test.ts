@@ -50,7 +50,7 @@ const call = (tool: string, given: Record<string, unknown> = {}): string =>
   callText({ tool, arguments: given });
 
 async function until(condition: () => boolean): Promise<boolean> {
-  for (let i = 0; i < 200 && !condition(); i++) await wait(25);
+  for (let i = 0; i < 4000 && !condition(); i++) await wait(25);
   return condition();
 }
 

@@ -136,7 +136,7 @@ describe("a failing server is retried", () => {
     const halfway: Behaviour = (response) => {
       response.write('{"choices": [');
     };
-    const { ask, server } = await setUp([silent, halfway, says("x")], { timeoutMs: 100 });
+    const { ask, server } = await setUp([silent, halfway, says("x")], { timeoutMs: 500 });
     expect(await ask(messages, 1)).toBe("x");
     expect(server.received).toHaveLength(3);
     const hanging = await setUp([silent], { timeoutMs: 30, retries: 1 });

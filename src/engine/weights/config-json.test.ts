@@ -1,12 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../engine.js";
-import {
-  formatModelConfig,
-  type ModelConfig,
-  parseModelConfig,
-  windowsOf,
-} from "./model-config.js";
+import { formatModelConfig, parseModelConfig } from "./config-json.js";
+import { type ModelConfig, windowsOf } from "./model-config.js";
 import type { RopeScaling } from "./rope.js";
 
 const size = fc.integer({ min: 1, max: 200 });
