@@ -50,6 +50,8 @@ export interface TokenView {
   readonly kind: "prompt" | "action" | "observation" | "template";
   readonly logprob?: number;
   readonly entropy?: number;
+  /** Its own advantage, where a critic gives one to each token. */
+  readonly advantage?: number;
   /** Whether the world model's mask keeps it for training. */
   readonly kept?: boolean;
 }

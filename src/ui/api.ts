@@ -128,6 +128,8 @@ export interface EpisodeView {
   readonly group: readonly EpisodeRow[];
   readonly older: string | null;
   readonly newer: string | null;
+  /** Whether advantages need the values of a critic, which has to be asked. */
+  readonly critic: boolean;
   /** Why tokens or advantages are missing, if they are. */
   readonly notes: readonly string[];
 }
@@ -167,6 +169,11 @@ export interface ExpectedStep {
   /** The tokens after the prompt, with its numbers. */
   readonly tokens: readonly TokenView[];
   readonly note?: string;
+}
+
+/** The advantage of each token that the agent wrote, by steps, in returns and not whitened. */
+export interface CriticAdvantages {
+  readonly steps: readonly (readonly number[])[];
 }
 
 /** The worlds that can be played, and the tasks of one. */

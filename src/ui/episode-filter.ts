@@ -45,8 +45,11 @@ export function filterEpisodes(index: EpisodeIndex, filter: EpisodeFilter): Epis
     (entry, i) => (withText === undefined || withText[i] === 1) && passes(entry, filter),
   );
   const sorted = sort === "oldest" ? passing : order(passing, sort);
-  const distinct = (key: "type" | "split"): string[] =>
-    [...new Set(entries.map((entry) => entry[key]))].sort().slice(0, 200);
+  const distinct = (key: "type" | "split"): string[] => {
+    const names = new Set<string>();
+    for (const entry of entries) names.add(entry[key]);
+    return [...names].sort().slice(0, 200);
+  };
   return {
     rows: sorted.slice(from, from + PAGE).map(rowOfEntry),
     matching: passing.length,

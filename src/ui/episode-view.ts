@@ -1,14 +1,15 @@
 /** One episode as the page shows it: steps, tokens with their numbers, and its group. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { computeAdvantages } from "../advantages/advantages.js";
 import { HttpError } from "../http-server.js";
 import type { CutText, TokenView } from "../report/views.js";
 import type { Episode, Step } from "../rollout/episode.js";
 import { type EpisodeRecord, unpackEpisode } from "../runs/episode-record.js";
 import { episodesPath } from "../runs/run-folder.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import { hasCritic } from "../train/critic.js";
 import { trainConfigOf } from "../train/recorded-config.js";
-import { recountAdvantages } from "../train/recount-advantages.js";
 import { TOKENIZER } from "../train/saved-model.js";
 import type { EpisodeView, GroupView, StepView } from "./api.js";
 import { cutText } from "./cut-text.js";
@@ -31,7 +32,9 @@ const MORE = 200_000;
 
 /** The entry with an id; the index is brought up to date if it is new. */
 async function findEntry(index: EpisodeIndex, id: string): Promise<number> {
-  const find = (): number => index.entries.findIndex((entry) => idOf(entry) === id);
+  const [offset, line] = id.split("-").map(Number);
+  const find = (): number =>
+    index.entries.findIndex((entry) => entry.offset === offset && entry.line === line);
   if (find() < 0) await index.refresh();
   const at = find();
   if (at < 0) throw new HttpError(404, `there is no episode ${id.slice(0, 40)} in this run`);
@@ -51,11 +54,26 @@ export async function readEpisodeById(
 
 /** Reads an episode's record. */
 async function readEpisode(folder: string, entry: EpisodeEntry): Promise<Episode> {
-  const lines = await readMember(episodesPath(folder), entry.offset, entry.length);
-  const line = lines?.[entry.line];
-  if (line === undefined)
-    throw new HttpError(410, "this episode is not in the record any more: the run was resumed");
-  return unpackEpisode(JSON.parse(line) as EpisodeRecord);
+  const [episode] = await readEpisodes(folder, [entry]);
+  return episode!;
+}
+
+/** Reads the records of episodes; those that were written together are read together. */
+async function readEpisodes(
+  folder: string,
+  entries: readonly EpisodeEntry[],
+): Promise<readonly Episode[]> {
+  const members = new Map<number, Promise<readonly string[] | undefined>>();
+  const episodes: Episode[] = [];
+  for (const { offset, length, line } of entries) {
+    const member = members.get(offset) ?? readMember(episodesPath(folder), offset, length);
+    members.set(offset, member);
+    const text = (await member)?.[line];
+    if (text === undefined)
+      throw new HttpError(410, "this episode is not in the record any more: the run was resumed");
+    episodes.push(unpackEpisode(JSON.parse(text) as EpisodeRecord));
+  }
+  return episodes;
 }
 
 /** An episode in full. */
@@ -69,7 +87,7 @@ export async function viewEpisode(
   const group = index.entries.filter((one) => one.group === entry.group).slice(0, MOST_ATTEMPTS);
   const episode = await readEpisode(folder, entry);
   const notes: string[] = [];
-  const { tokenizer, advantages, update } = await extras(folder, group, entry, notes);
+  const { tokenizer, advantages, update, critic } = await extras(folder, group, entry, notes);
   const beside = (place: number): string | null => {
     const other = index.entries[place];
     return other === undefined ? null : idOf(other);
@@ -85,6 +103,7 @@ export async function viewEpisode(
     group: group.map(rowOfEntry),
     older: beside(at - 1),
     newer: beside(at + 1),
+    critic,
     notes,
   };
 }
@@ -98,19 +117,17 @@ export async function viewGroup(
   const at = await findEntry(index, id);
   const { group } = index.entries[at]!;
   const some = index.entries.filter((one) => one.group === group).slice(0, MOST_ATTEMPTS);
-  const attempts = [];
-  for (const entry of some) {
-    const { steps } = await readEpisode(folder, entry);
-    attempts.push({
-      row: rowOfEntry(entry),
+  const episodes = await readEpisodes(folder, some);
+  return {
+    attempts: episodes.map(({ steps }, i) => ({
+      row: rowOfEntry(some[i]!),
       steps: steps.map(({ action, observation, valid }) => ({
         action: action.slice(0, GLANCE),
         observation: observation.slice(0, GLANCE),
         valid,
       })),
-    });
-  }
-  return { attempts };
+    })),
+  };
 }
 
 /** A part of a text that was cut: step −1 is the episode itself. */
@@ -175,17 +192,14 @@ async function extras(
   try {
     config = trainConfigOf(folder);
   } catch {
-    return { tokenizer, advantages: undefined, update: null };
+    return { tokenizer, advantages: undefined, update: null, critic: false };
   }
-  const episodes = await Promise.all(group.map((one) => readEpisode(folder, one)));
-  const task = episodes[0]!.task;
-  const counted = recountAdvantages([{ index: entry.group, task, episodes }], config.advantage);
-  const advantages = counted?.advantages[0]?.[group.indexOf(entry)];
-  if (advantages === undefined)
-    notes.push(
-      `Advantages are not shown: with ${config.advantage.name} they depend on more than the record of this group.`,
-    );
-  return { tokenizer, advantages, update: Math.floor(entry.group / config.groups) };
+  const update = Math.floor(entry.group / config.groups);
+  if (hasCritic(config)) return { tokenizer, advantages: undefined, update, critic: true };
+  const episodes = await readEpisodes(folder, group);
+  const groups = [{ index: entry.group, task: episodes[0]!.task, episodes }];
+  const { advantages } = computeAdvantages(groups, config.advantage);
+  return { tokenizer, advantages: advantages[0]?.[group.indexOf(entry)], update, critic: false };
 }
 
 function viewStep(

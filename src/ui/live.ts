@@ -1,7 +1,7 @@
 /**
  * What changes, as server-sent events: one direction is all that is needed, a browser connects again
- * by itself, and no further dependency is. Files are looked at once a second, or less often if that
- * would take more than a small share of a processor, so that training notices nothing of it.
+ * by itself, and no further dependency is. Files are looked at every two seconds, or less often if
+ * that would take more than a small share of a processor, so that training notices nothing of it.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readAlarms } from "../runs/alarms-file.js";
@@ -35,23 +35,30 @@ function stream(
     "x-accel-buffering": "no",
   });
   let saidAt = Date.now();
-  const say = (text: string): void => {
-    saidAt = Date.now();
-    // A page that does not read is not written to.
-    if (reply.writableLength < MOST_BYTES) reply.write(text);
+  let events = "";
+  let isOver = false;
+  const send: Send = (event, data) => {
+    events += `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
   };
-  const send: Send = (event, data) => say(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
-  const leave = pulse.join(() => {
-    look(send, stop);
-    if (Date.now() - saidAt > SILENT_MS) say(": still here\n\n");
-  });
   const stop = (): void => {
+    isOver = true;
+  };
+  const lookOnce = (): void => {
+    look(send, stop);
+    if (events === "" && Date.now() - saidAt > SILENT_MS) events = ": still here\n\n";
+    // All in one piece, because writing takes longer than looking. A page that does not read is not
+    // written to.
+    if (events !== "" && reply.writableLength < MOST_BYTES) reply.write(events);
+    if (events !== "") saidAt = Date.now();
+    events = "";
+    if (!isOver) return;
     leave();
     reply.end();
   };
+  const leave = pulse.join(lookOnce);
   asked.on("close", leave);
   reply.on("error", leave);
-  look(send, stop);
+  lookOnce();
 }
 
 /** The list of runs, then the rows that have changed. */

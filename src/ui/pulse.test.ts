@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createPulse, pauseAfter } from "./pulse.js";
 
 describe("how often files are looked at", () => {
-  it("is once a second, and less often where looking takes long", () => {
-    expect(pauseAfter(0.1)).toBe(1000);
-    expect(pauseAfter(10)).toBe(2000);
+  it("is every two seconds, and less often where looking takes long", () => {
+    expect(pauseAfter(0.1)).toBe(2000);
+    expect(pauseAfter(20)).toBe(4000);
     expect(pauseAfter(1000)).toBe(15_000);
   });
 
@@ -20,9 +20,9 @@ describe("how often files are looked at", () => {
       const pulse = createPulse();
       const seen: string[] = [];
       const leave = pulse.join(() => seen.push("a"));
-      vi.advanceTimersByTime(500);
+      vi.advanceTimersByTime(1000);
       const leaveToo = pulse.join(() => seen.push("b"));
-      vi.advanceTimersByTime(500);
+      vi.advanceTimersByTime(1000);
       expect(seen).toEqual(["a", "b"]);
       leave();
       vi.advanceTimersToNextTimer();
@@ -30,7 +30,7 @@ describe("how often files are looked at", () => {
       leaveToo();
       expect(vi.getTimerCount()).toBe(0);
       pulse.join(() => seen.push("c"));
-      vi.advanceTimersByTime(1000);
+      vi.advanceTimersByTime(2000);
       expect(seen.at(-1)).toBe("c");
     });
   });

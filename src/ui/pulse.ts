@@ -1,9 +1,9 @@
 /**
- * When the files of watched runs are looked at: for all pages at the same moments, once a second, or
- * so seldom that it takes half a percent of one processor.
+ * When the files of watched runs are looked at: for all pages at the same moments, every two
+ * seconds, or so seldom that it takes half a percent of one processor.
  */
 
-const LEAST_MS = 1_000;
+const LEAST_MS = 2_000;
 /** A page that is this late is not live any more: in very large folders, looking costs more. */
 const MOST_MS = 15_000;
 /** The share of a processor that looking may take. */

@@ -45,7 +45,7 @@ export type PlayHandler = (
 /** Indexes that are kept in memory. */
 const MOST_INDEXES = 4;
 /** How long a page waits for the index; then it is shown what there is. */
-const PATIENCE_MS = 700;
+const PATIENCE_MS = 400;
 
 interface Asked {
   readonly request: IncomingMessage;
