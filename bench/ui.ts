@@ -10,16 +10,17 @@
  * for the same, which a busy machine does not change much.
  *
  * train_ratio compares trainings that are watched with trainings that are not, turn by turn.
- * server_share is the processor time of the server while a training is watched, as a share of the
- * training's own in that time, over all trainings that were watched; server_core, as a share of one
- * processor.
+ * server_share is the processor time of the server from a training's first update to its end, as a
+ * share of the training's own in that time, over all trainings that were watched; server_core, as a
+ * share of one processor. The page was open before, as people leave it, with the list of runs, and
+ * then the page of the training too.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { readMetrics } from "../src/runs/metrics-file.js";
+import { type MetricsLine, readMetrics } from "../src/runs/metrics-file.js";
 import { episodesPath, metricsPath } from "../src/runs/run-folder.js";
 import type { EpisodePage, RunList } from "../src/ui/api.js";
 import { INDEX_FILE } from "../src/ui/episode-index.js";
@@ -215,6 +216,9 @@ function processorTime(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
+/** A server that has just started tidies its memory; people leave it open. */
+const SETTLE_MS = 15_000;
+
 const TRAINING = [
   ...[
     "--env.rooms",
@@ -234,7 +238,7 @@ const TRAINING = [
     "--warm-start.sft.epochs",
     "1",
     "--updates",
-    "30",
+    "60",
     "--groups",
     "4",
     "--group-size",
@@ -251,6 +255,10 @@ async function training(root: string, pairs: number) {
     const watched = (n % 2 === 0) === n % 4 < 2;
     const folder = join(root, "trained", `${n}`);
     rmSync(folder, { recursive: true, force: true });
+    mkdirSync(join(root, "trained"), { recursive: true });
+    // As people have it: the page is open when a training begins.
+    const page = watched ? await watch(join(root, "trained"), "") : undefined;
+    if (watched) await wait(SETTLE_MS);
     const child = spawn(process.execPath, [CLI, "train", ...TRAINING, "--out", folder], {
       stdio: "ignore",
     });
@@ -259,25 +267,16 @@ async function training(root: string, pairs: number) {
         code === 0 ? resolve() : reject(new Error(`pawl train ended with ${code}`)),
       ),
     );
-    if (watched) {
-      const part = await watch(root, folder, `${n}`, child.pid!, ended);
+    if (page !== undefined) {
+      const part = await usedWhile(page, child.pid!, metricsPath(folder), `${n}`, ended);
       used.server += part.server;
       used.training += part.training;
       used.seconds += part.seconds;
+      await page.stop();
     }
     await ended;
     const lines = readMetrics(metricsPath(folder), fail).slice(5);
-    const mean =
-      lines.reduce(
-        (sum, line) =>
-          sum +
-          Object.entries(line).reduce(
-            (all, [name, value]) => all + (name.startsWith("seconds.") ? value : 0),
-            0,
-          ),
-        0,
-      ) / lines.length;
-    times[watched ? "watched" : "alone"].push(mean);
+    times[watched ? "watched" : "alone"].push(mean(lines.map(secondsOf)));
   }
   const mid = (values: readonly number[]): number =>
     values.toSorted((a, b) => a - b)[values.length >> 1]!;
@@ -285,8 +284,19 @@ async function training(root: string, pairs: number) {
     train_ratio: Number((mid(times.watched) / mid(times.alone)).toFixed(4)),
     server_share: Number((used.server / used.training).toFixed(5)),
     server_core: Number((used.server / used.seconds).toFixed(5)),
+    watched_s: Math.round(used.seconds),
   };
 }
+
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** How long an update took, in all its parts. */
+const secondsOf = (line: MetricsLine): number =>
+  Object.entries(line).reduce(
+    (all, [name, value]) => all + (name.startsWith("seconds.") ? value : 0),
+    0,
+  );
 
 interface Used {
   /** Processor time of the server and of the training, and the time that passed, in seconds. */
@@ -295,25 +305,45 @@ interface Used {
   readonly seconds: number;
 }
 
-/** Has the page of a run and the list open until the training ends. */
-async function watch(
-  root: string,
-  folder: string,
-  id: string,
-  training: number,
-  ended: Promise<void>,
-): Promise<Used> {
-  while (!existsSync(metricsPath(folder))) await wait(50);
-  const page = await openPage(join(root, "trained"));
-  const stop = new AbortController();
-  for (const query of ["", `?run=${id}&from=0`])
-    fetch(`${page.address}api/live${query}`, { signal: stop.signal })
+interface WatchedPage extends Page {
+  listen(query: string): void;
+}
+
+/** A page that listens to what a server says, as the list of runs does. */
+async function watch(folder: string, query: string): Promise<WatchedPage> {
+  const page = await openPage(folder);
+  const left = new AbortController();
+  const listen = (asked: string): void => {
+    fetch(`${page.address}api/live${asked}`, { signal: left.signal })
       .then(async ({ body }) => {
         for await (const _ of body!);
       })
       .catch(() => undefined);
-  const started = performance.now();
-  const before = { server: processorTime(page.process.pid!), training: processorTime(training) };
+  };
+  listen(query);
+  const stop = (): Promise<void> => {
+    left.abort();
+    return page.stop();
+  };
+  return { ...page, listen, stop };
+}
+
+/** What a training and the server take from the first update on, with the training's page open too. */
+async function usedWhile(
+  page: WatchedPage,
+  training: number,
+  metrics: string,
+  id: string,
+  ended: Promise<void>,
+): Promise<Used> {
+  while (!existsSync(metrics)) await wait(50);
+  page.listen(`?run=${id}&from=0`);
+  const look = () => ({
+    server: processorTime(page.process.pid!),
+    training: processorTime(training),
+    seconds: performance.now() / 1000,
+  });
+  const before = look();
   let now = before;
   let isRunning = true;
   void ended.finally(() => {
@@ -321,16 +351,12 @@ async function watch(
   });
   // The last time that the training is seen alive: afterwards its processor time is gone.
   while (isRunning) {
-    if (existsSync(`/proc/${training}/stat`))
-      now = { server: processorTime(page.process.pid!), training: processorTime(training) };
+    if (existsSync(`/proc/${training}/stat`)) now = look();
     await Promise.race([ended, wait(1000)]);
   }
-  const seconds = (performance.now() - started) / 1000;
-  stop.abort();
-  await page.stop();
   return {
     server: now.server - before.server,
     training: now.training - before.training,
-    seconds,
+    seconds: now.seconds - before.seconds,
   };
 }

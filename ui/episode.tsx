@@ -137,6 +137,7 @@ export function Episode(props: {
               number={i}
               step={step}
               colouring={colouring}
+              scale={scaleOf(advantages)}
               expected={expected[i]}
               chosen={chosen === i}
               run={run}
@@ -187,6 +188,12 @@ function withExpected(step: StepView, expected: ExpectedStep | undefined): StepV
   return { ...step, tokens };
 }
 
+/** The typical size of a critic's advantages, which are in returns. */
+function scaleOf(advantages: CriticAdvantages | undefined): number {
+  const all = advantages?.steps.flat() ?? [];
+  return Math.sqrt(all.reduce((sum, one) => sum + one ** 2, 0) / all.length) || 1;
+}
+
 /** A critic's advantages: each token's own, and their mean as that of the step. */
 function withAdvantages(step: StepView, own: readonly number[] | undefined): StepView {
   if (own === undefined || own.length === 0) return step;
@@ -202,6 +209,7 @@ function Step(props: {
   readonly number: number;
   readonly step: StepView;
   readonly colouring: Colouring;
+  readonly scale: number;
   readonly expected: ExpectedStep | undefined;
   readonly chosen: boolean;
   readonly run: string;
@@ -217,6 +225,7 @@ function Step(props: {
         step={step}
         tokens={step.tokens}
         colouring={colouring}
+        scale={props.scale}
         expected={expected}
         more={more}
         name={

@@ -18,11 +18,19 @@ export type Colouring = keyof typeof COLOURINGS;
 /** A surprise of this many nats has the full colour. */
 const FULL = 4;
 
-/** From −1 (worse than expected) over 0 to 1: how strongly to colour, and in which direction. */
-function strength(token: TokenView, colouring: Colouring, advantage: number | undefined): number {
+/**
+ * From −1 (worse than expected) over 0 to 1: how strongly to colour, and in which direction. Advantages
+ * are compared with `scale`.
+ */
+function strength(
+  token: TokenView,
+  colouring: Colouring,
+  advantage: number | undefined,
+  scale: number,
+): number {
   const { kind, logprob, entropy } = token;
   if (colouring === "advantage")
-    return kind === "action" ? Math.tanh(token.advantage ?? advantage ?? 0) : 0;
+    return kind === "action" ? Math.tanh((token.advantage ?? advantage ?? 0) / scale) : 0;
   if (colouring === "entropy") return kind === "action" ? -Math.min(1, (entropy ?? 0) / FULL) : 0;
   const wanted = colouring === "surprise" ? "observation" : "action";
   return kind === wanted && logprob !== undefined ? -Math.min(1, -logprob / FULL) : 0;
@@ -33,11 +41,14 @@ export function Tokens(props: {
   readonly tokens: readonly TokenView[];
   readonly colouring: Colouring;
   readonly advantage?: number | undefined;
+  /** An advantage that has a strong colour; those of groups are normalised. */
+  readonly scale?: number;
 }): JSX.Element {
+  const { tokens, colouring, advantage, scale = 1 } = props;
   return (
     <div class="tokens">
-      {props.tokens.map((token) => (
-        <Token token={token} at={strength(token, props.colouring, props.advantage)} />
+      {tokens.map((token) => (
+        <Token token={token} at={strength(token, colouring, advantage, scale)} />
       ))}
     </div>
   );
@@ -52,7 +63,7 @@ function Token({ token, at }: { readonly token: TokenView; readonly at: number }
       : [`p ${shortPercent(Math.exp(logprob))}`, `log p ${shortNumber(logprob)}`]),
     ...(entropy === undefined ? [] : [`entropy ${shortNumber(entropy)}`]),
     ...(advantage === undefined ? [] : [`advantage ${shortNumber(advantage)}`]),
-    ...(kept === undefined ? [] : [kept ? "learnt by the world model" : "masked"]),
+    ...(kept === undefined ? [] : [kept ? "kept by the mask" : "masked"]),
   ].join(", ");
   // Ten steps of colour as classes: a strict policy allows no styles inside the page.
   const level = Math.round(Math.abs(at) * 9);
@@ -80,6 +91,7 @@ export function Legend(props: {
     steps.some(({ tokens }) =>
       tokens.some((token) => token.kind === kind && token[name] !== undefined),
     );
+  const isMasked = steps.some(({ tokens }) => tokens.some(({ kept }) => kept !== undefined));
   const missing = {
     none: false,
     logprob: !has("logprob", "action"),
@@ -104,14 +116,19 @@ export function Legend(props: {
           <span class="token high8">blue</span> better than {critic ? "the critic" : "the group"}{" "}
           expected, <span class="token low8">orange</span> worse.
           {critic &&
-            " By the critic of the latest checkpoint, in returns; training also whitens them over its update."}
+            " By the critic of the latest checkpoint, in returns, and coloured by their size in this episode; training also whitens them over its update."}
         </>
       ) : (
         colouring !== "none" && (
           <>
             The stronger the <span class="token low8">orange</span>, the{" "}
-            {colouring === "entropy" ? "less certain the choice" : "less expected the token"};{" "}
-            <span class="token kept">underlined</span>: the world model learns from it.
+            {colouring === "entropy" ? "less certain the choice" : "less expected the token"}
+            {isMasked && (
+              <>
+                ; <span class="token kept">underlined</span>: the mask keeps it for the world model
+              </>
+            )}
+            .
           </>
         )
       )}

@@ -67,6 +67,8 @@ export interface ExchangeView {
   readonly strayed: boolean;
   readonly reward: number;
   readonly advantage?: number;
+  /** Whether the world model learnt from what came; absent if that is not known, or there is none. */
+  readonly selected?: boolean;
 }
 
 /** An episode in a report. */

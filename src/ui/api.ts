@@ -96,6 +96,8 @@ export interface EpisodePage {
   readonly indexed: number;
   /** How much of the record is indexed, from 0 to 1. */
   readonly progress: number;
+  /** Bytes at the end of the record that are no whole episodes, once all of it has been read. */
+  readonly rest: number;
   readonly types: readonly string[];
   readonly splits: readonly string[];
   readonly problems: readonly string[];
@@ -199,6 +201,8 @@ export interface PlayedStep {
   /** Inside a world model: what the world answered (null: it is over), and whether that is the same. */
   readonly real?: string | null;
   readonly same?: boolean;
+  /** Why the world model's answer ends the game, if it is no good one. */
+  readonly note?: string;
 }
 
 /** A game as it stands. */

@@ -24,8 +24,8 @@ const SAVE_EVERY = 2 ** 26;
 export interface EpisodeIndex {
   readonly entries: readonly EpisodeEntry[];
   readonly words: WordIndex;
-  /** Bytes of the record that are indexed, and that there are. */
-  readonly progress: { readonly done: number; readonly size: number };
+  /** Bytes of the record that are indexed, and that there are; and whether it is being read. */
+  readonly progress: { readonly done: number; readonly size: number; readonly reading: boolean };
   /** What could not be read. */
   readonly problems: readonly string[];
   /** Changes whenever the index was rebuilt from the start. */
@@ -111,7 +111,7 @@ export function openEpisodeIndex(folder: string): EpisodeIndex {
     },
     get progress() {
       const size = existsSync(record) ? statSync(record).size : 0;
-      return { done: state?.end ?? 0, size };
+      return { done: state?.end ?? 0, size, reading: working !== undefined };
     },
     get problems() {
       return state?.problems ?? [];

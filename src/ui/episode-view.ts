@@ -4,13 +4,15 @@ import { join } from "node:path";
 import { computeAdvantages } from "../advantages/advantages.js";
 import { HttpError } from "../http-server.js";
 import type { CutText, TokenView } from "../report/views.js";
-import type { Episode, Step } from "../rollout/episode.js";
+import type { Episode, Group, Step } from "../rollout/episode.js";
 import { type EpisodeRecord, unpackEpisode } from "../runs/episode-record.js";
 import { episodesPath } from "../runs/run-folder.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import type { TrainConfig } from "../train/config.js";
 import { hasCritic } from "../train/critic.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { TOKENIZER } from "../train/saved-model.js";
+import { selectedSteps } from "../update/update.js";
 import type { EpisodeView, GroupView, StepView } from "./api.js";
 import { cutText } from "./cut-text.js";
 import { type EpisodeEntry, idOf } from "./episode-entry.js";
@@ -24,6 +26,8 @@ const MOST_TOKENS = 3_000;
 const MOST_ATTEMPTS = 64;
 /** Pieces of a prompt that are sent. */
 const MOST_PIECES = 60;
+/** Episodes of an update that are read to see which of its steps were selected. */
+const MOST_TOGETHER = 512;
 /** Characters of an action or observation in the comparison of a group. */
 const GLANCE = 200;
 
@@ -87,7 +91,12 @@ export async function viewEpisode(
   const group = index.entries.filter((one) => one.group === entry.group).slice(0, MOST_ATTEMPTS);
   const episode = await readEpisode(folder, entry);
   const notes: string[] = [];
-  const { tokenizer, advantages, update, critic } = await extras(folder, group, entry, notes);
+  const { tokenizer, advantages, selected, update, critic } = await extras(
+    folder,
+    index.entries,
+    entry,
+    notes,
+  );
   const beside = (place: number): string | null => {
     const other = index.entries[place];
     return other === undefined ? null : idOf(other);
@@ -99,7 +108,10 @@ export async function viewEpisode(
     error: episode.error === undefined ? null : cutText(episode.error),
     seed: episode.seed,
     update,
-    steps: episode.steps.map((step, i) => viewStep(step, tokenizer, advantages?.[i])),
+    steps: episode.steps.map((step, i) => ({
+      ...viewStep(step, tokenizer, advantages?.[i]),
+      ...(selected?.has(i) && { selected: selected.get(i)! }),
+    })),
     group: group.map(rowOfEntry),
     older: beside(at - 1),
     newer: beside(at + 1),
@@ -173,13 +185,21 @@ function tokenizerOf(folder: string): Promise<Tokenizer> {
   return loaded;
 }
 
-/** What the record does not hold: token texts, advantages, the update. */
+/** What the record does not hold: token texts, advantages, the update and what it selected. */
+interface Extras {
+  readonly tokenizer: Tokenizer | undefined;
+  readonly advantages?: readonly (number | readonly number[])[] | undefined;
+  readonly selected?: ReadonlyMap<number, boolean> | undefined;
+  readonly update: number | null;
+  readonly critic: boolean;
+}
+
 async function extras(
   folder: string,
-  group: readonly EpisodeEntry[],
+  entries: readonly EpisodeEntry[],
   entry: EpisodeEntry,
   notes: string[],
-) {
+): Promise<Extras> {
   let tokenizer: Tokenizer | undefined;
   if (existsSync(join(folder, TOKENIZER))) {
     try {
@@ -188,18 +208,65 @@ async function extras(
       notes.push(`Tokens have no texts: ${(error as Error).message}`);
     }
   }
-  let config: ReturnType<typeof trainConfigOf>;
+  let config: TrainConfig;
   try {
     config = trainConfigOf(folder);
   } catch {
-    return { tokenizer, advantages: undefined, update: null, critic: false };
+    return { tokenizer, update: null, critic: false };
   }
   const update = Math.floor(entry.group / config.groups);
-  if (hasCritic(config)) return { tokenizer, advantages: undefined, update, critic: true };
-  const episodes = await readEpisodes(folder, group);
-  const groups = [{ index: entry.group, task: episodes[0]!.task, episodes }];
-  const { advantages } = computeAdvantages(groups, config.advantage);
-  return { tokenizer, advantages: advantages[0]?.[group.indexOf(entry)], update, critic: false };
+  const together = entries.filter(({ group }) => Math.floor(group / config.groups) === update);
+  const critic = hasCritic(config);
+  const wanted = selectionNote(config, together);
+  if (wanted !== undefined) notes.push(wanted);
+  const own = together.filter(({ group }) => group === entry.group);
+  // Selection is among the steps of the whole update, advantages among those of the group.
+  const read = isSelecting(config) && wanted === undefined ? together : own;
+  const groups = grouped(read, await readEpisodes(folder, read));
+  const g = groups.findIndex(({ index }) => index === entry.group);
+  const e = own.indexOf(entry);
+  const advantages = critic
+    ? undefined
+    : computeAdvantages([groups[g]!], config.advantage).advantages[0]![e];
+  if (read !== together || !isSelecting(config)) return { tokenizer, advantages, update, critic };
+  try {
+    const steps = selectedSteps(groups, config.paw).filter(
+      ({ group, episode, inPool }) => group === g && episode === e && inPool,
+    );
+    const selected = new Map(steps.map((one) => [one.step, one.selected]));
+    return { tokenizer, advantages, selected, update, critic };
+  } catch (error) {
+    // Episodes of a policy that is no model have no tokens.
+    notes.push(
+      `Which steps the world model learns from is not shown: ${(error as Error).message}.`,
+    );
+    return { tokenizer, advantages, update, critic };
+  }
+}
+
+const isSelecting = ({ paw }: TrainConfig): boolean => paw.loss !== "off";
+
+/** Why it cannot be said which steps the world model learnt from, if it cannot. */
+function selectionNote(config: TrainConfig, together: readonly EpisodeEntry[]): string | undefined {
+  if (!isSelecting(config)) return undefined;
+  const { entropy, alpha } = config.paw;
+  if (alpha < 1 && entropy === "full")
+    return "Which steps the world model learns from is not shown: they are selected by full entropies, which the record does not have.";
+  if (together.length > MOST_TOGETHER)
+    return `Which steps the world model learns from is not shown: the update has more than ${MOST_TOGETHER} episodes.`;
+  if (new Set(together.map(({ group }) => group)).size < config.groups)
+    return "Which steps the world model learns from will be known when the update is complete.";
+  return undefined;
+}
+
+/** Episodes in their groups. */
+function grouped(entries: readonly EpisodeEntry[], episodes: readonly Episode[]): readonly Group[] {
+  const groups = new Map<number, Episode[]>();
+  for (const [i, { group }] of entries.entries())
+    groups.set(group, [...(groups.get(group) ?? []), episodes[i]!]);
+  return [...groups]
+    .sort(([a], [b]) => a - b)
+    .map(([index, members]) => ({ index, task: members[0]!.task, episodes: members }));
 }
 
 function viewStep(

@@ -4,6 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readMetrics } from "../runs/metrics-file.js";
+import { metricsPath } from "../runs/run-folder.js";
+import { trainConfigOf } from "../train/recorded-config.js";
 import { trainRun } from "../train/run.js";
 import { tinyConfig } from "../train/testing.js";
 import type {
@@ -122,6 +125,26 @@ describe("a checkpoint", () => {
     await expect(ask("expect", { run: "run", id: idOf(entry), step: 99 })).rejects.toThrow(
       /no step 100/,
     );
+  });
+
+  it("knows which steps of an update taught the world model", async () => {
+    const folder = join(root, "run");
+    const index = openEpisodeIndex(folder);
+    await index.refresh();
+    const { paw } = trainConfigOf(folder);
+    let [steps, selected] = [0, 0];
+    for (const entry of index.entries) {
+      const episode = await viewEpisode(folder, index, idOf(entry));
+      expect(episode.notes).toEqual([]);
+      steps += episode.steps.length;
+      selected += episode.steps.filter((step) => step.selected === true).length;
+    }
+    expect(paw.alpha).toBeLessThan(1);
+    expect(selected).toBe(Math.ceil(paw.alpha * steps));
+    const [line] = readMetrics(metricsPath(folder), () => undefined).filter(
+      ({ update }) => update === 0,
+    );
+    expect(selected / steps).toBeCloseTo(line!["world.selectedShare"]!, 6);
   });
 
   it.each(["own", "shared"] as const)(
