@@ -163,6 +163,11 @@ describe.skipIf(executablePath === undefined)(
       expect(await page.getByRole("region", { name: "Paired differences" }).textContent()).toMatch(
         /0\.5.*0\.55.*\+0 \(n 1\)/,
       );
+      expect(await page.getByLabel("Against").locator("option").allTextContents()).toEqual([
+        "updates",
+        "million tokens",
+        "minutes",
+      ]);
       await page.getByLabel("Against").selectOption("seconds");
       await page.getByText("minutes 0.3333").first().waitFor();
       expect(page.url()).toContain("axis=seconds");

@@ -290,7 +290,7 @@ export function AxisForm(props: {
           onChange={(event) => setQuery({ axis: event.currentTarget.value })}
         >
           {Object.entries(AXES).map(([name, label]) => (
-            <option value={name}>{label}s</option>
+            <option value={name}>{name === "update" ? "updates" : label}</option>
           ))}
         </select>
       </label>
