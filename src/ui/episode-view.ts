@@ -26,8 +26,8 @@ const MOST_TOKENS = 3_000;
 const MOST_ATTEMPTS = 64;
 /** Pieces of a prompt that are sent. */
 const MOST_PIECES = 60;
-/** Episodes of an update that are read to see which of its steps were selected. */
-const MOST_TOGETHER = 512;
+/** Characters of an update's records that are read to see which of its steps were selected. */
+const MOST_CHARACTERS = 2 ** 25;
 /** Characters of an action or observation in the comparison of a group. */
 const GLANCE = 200;
 
@@ -62,11 +62,16 @@ async function readEpisode(folder: string, entry: EpisodeEntry): Promise<Episode
   return episode!;
 }
 
-/** Reads the records of episodes; those that were written together are read together. */
+/**
+ * Reads the records of episodes; those that were written together are read together. Throws if they have
+ * more characters than `most`.
+ */
 async function readEpisodes(
   folder: string,
   entries: readonly EpisodeEntry[],
+  most = Number.POSITIVE_INFINITY,
 ): Promise<readonly Episode[]> {
+  let room = most;
   const members = new Map<number, Promise<readonly string[] | undefined>>();
   const episodes: Episode[] = [];
   for (const { offset, length, line } of entries) {
@@ -75,6 +80,8 @@ async function readEpisodes(
     const text = (await member)?.[line];
     if (text === undefined)
       throw new HttpError(410, "this episode is not in the record any more: the run was resumed");
+    room -= text.length;
+    if (room < 0) throw new Error(`their records have more than ${most} characters`);
     episodes.push(unpackEpisode(JSON.parse(text) as EpisodeRecord));
   }
   return episodes;
@@ -216,46 +223,56 @@ async function extras(
   }
   const update = Math.floor(entry.group / config.groups);
   const together = entries.filter(({ group }) => Math.floor(group / config.groups) === update);
-  const critic = hasCritic(config);
-  const wanted = selectionNote(config, together);
-  if (wanted !== undefined) notes.push(wanted);
   const own = together.filter(({ group }) => group === entry.group);
-  // Selection is among the steps of the whole update, advantages among those of the group.
-  const read = isSelecting(config) && wanted === undefined ? together : own;
-  const groups = grouped(read, await readEpisodes(folder, read));
-  const g = groups.findIndex(({ index }) => index === entry.group);
-  const e = own.indexOf(entry);
+  const groups = grouped(own, await readEpisodes(folder, own));
+  const critic = hasCritic(config);
   const advantages = critic
     ? undefined
-    : computeAdvantages([groups[g]!], config.advantage).advantages[0]![e];
-  if (read !== together || !isSelecting(config)) return { tokenizer, advantages, update, critic };
+    : computeAdvantages(groups, config.advantage).advantages[0]![own.indexOf(entry)];
+  const selected = isSelecting(config)
+    ? await selectionOf(folder, config, together, entry, notes)
+    : undefined;
+  return { tokenizer, advantages, selected, update, critic };
+}
+
+/** Which steps of an episode the world model learns from; those of the whole update compete. */
+async function selectionOf(
+  folder: string,
+  config: TrainConfig,
+  together: readonly EpisodeEntry[],
+  entry: EpisodeEntry,
+  notes: string[],
+): Promise<ReadonlyMap<number, boolean> | undefined> {
   try {
+    const why = unselectable(config, together);
+    if (why !== undefined) throw new Error(why);
+    const groups = grouped(together, await readEpisodes(folder, together, MOST_CHARACTERS));
+    const g = groups.findIndex(({ index }) => index === entry.group);
+    const e = together.filter(({ group }) => group === entry.group).indexOf(entry);
     const steps = selectedSteps(groups, config.paw).filter(
       ({ group, episode, inPool }) => group === g && episode === e && inPool,
     );
-    const selected = new Map(steps.map((one) => [one.step, one.selected]));
-    return { tokenizer, advantages, selected, update, critic };
+    return new Map(steps.map((one) => [one.step, one.selected]));
   } catch (error) {
-    // Episodes of a policy that is no model have no tokens.
+    // Also where the episodes of a policy that is no model have no tokens.
     notes.push(
       `Which steps the world model learns from is not shown: ${(error as Error).message}.`,
     );
-    return { tokenizer, advantages, update, critic };
+    return undefined;
   }
 }
 
 const isSelecting = ({ paw }: TrainConfig): boolean => paw.loss !== "off";
 
-/** Why it cannot be said which steps the world model learnt from, if it cannot. */
-function selectionNote(config: TrainConfig, together: readonly EpisodeEntry[]): string | undefined {
-  if (!isSelecting(config)) return undefined;
-  const { entropy, alpha } = config.paw;
-  if (alpha < 1 && entropy === "full")
-    return "Which steps the world model learns from is not shown: they are selected by full entropies, which the record does not have.";
-  if (together.length > MOST_TOGETHER)
-    return `Which steps the world model learns from is not shown: the update has more than ${MOST_TOGETHER} episodes.`;
-  if (new Set(together.map(({ group }) => group)).size < config.groups)
-    return "Which steps the world model learns from will be known when the update is complete.";
+/** Why the record does not say which steps the world model learns from, if it does not. */
+function unselectable(
+  { paw, groups }: TrainConfig,
+  together: readonly EpisodeEntry[],
+): string | undefined {
+  if (paw.alpha < 1 && paw.entropy === "full")
+    return "they are selected by full entropies, which the record does not have";
+  if (new Set(together.map(({ group }) => group)).size < groups)
+    return "the update is not complete yet";
   return undefined;
 }
 

@@ -252,6 +252,10 @@ describe("an episode", () => {
     const episode = await api<EpisodeView>(`episode?run=run&id=${rows[0]!.id}`);
     expect(episode.group.map(({ attempt }) => attempt)).toEqual([0, 1]);
     expect([episode.older, episode.newer]).toEqual([null, rows[1]!.id]);
+    // What is not known is said.
+    expect(episode.notes).toEqual([
+      "Which steps the world model learns from is not shown: the update is not complete yet.",
+    ]);
     const { attempts } = await api<{ attempts: { steps: { action: string }[] }[] }>(
       `group?run=run&id=${rows[0]!.id}`,
     );
