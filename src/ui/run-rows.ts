@@ -33,11 +33,14 @@ interface Known {
 /** A row, and what it was made from. */
 interface Shown {
   readonly run: Known;
-  readonly paths: readonly string[];
+  readonly paths: Values;
   readonly row: RunRow;
 }
 
-const NONE: readonly string[] = [];
+/** By setting, how many runs have which value. */
+type Values = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+const NONE: Values = new Map();
 
 /** Reads runs, and remembers what has not changed since. */
 export interface RunReader {
@@ -114,7 +117,7 @@ export function createRunReader(root: string): RunReader {
         .sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
       return { folder: root, runs, problems };
     },
-    row: (id) => rowOf(join(root, id), id, read(id, pathInside(root, id)), []),
+    row: (id) => rowOf(join(root, id), id, read(id, pathInside(root, id)), NONE),
     manifest: (id) => read(id, pathInside(root, id)).described.manifest,
   };
 }
@@ -139,41 +142,48 @@ function describe(folder: string, stamp: string): Described {
 interface Differing {
   readonly of: readonly Described[];
   /** For each kind of run in one world: the settings that are not the same in all of them. */
-  readonly paths: ReadonlyMap<string, readonly string[]>;
+  readonly paths: ReadonlyMap<string, Values>;
 }
 
 function differingPaths(of: readonly Described[], before: Differing): Differing {
   if (of.length === before.of.length && of.every((one, i) => one === before.of[i])) return before;
-  const values = new Map<string, Map<string, Set<string>>>();
-  const counts = new Map<string, number>();
+  const values = new Map<string, Map<string, Map<string, number>>>();
   for (const { kindKey, settings } of of) {
-    counts.set(kindKey, (counts.get(kindKey) ?? 0) + 1);
-    const paths = values.get(kindKey) ?? new Map<string, Set<string>>();
+    const paths = values.get(kindKey) ?? new Map<string, Map<string, number>>();
     values.set(kindKey, paths);
     for (const [path, value] of settings) {
-      const some = paths.get(path);
-      if (some === undefined) paths.set(path, new Set([value]));
-      else some.add(value);
+      const counts = paths.get(path) ?? new Map<string, number>();
+      paths.set(path, counts.set(value, (counts.get(value) ?? 0) + 1));
     }
   }
-  const differs = ([path, { size }]: readonly [string, ReadonlySet<string>]): readonly string[] =>
-    size > 1 ? [path] : [];
   return {
     of,
     paths: new Map(
       [...values].map(([key, paths]) => [
         key,
-        counts.get(key)! < 2 ? [] : [...paths].flatMap(differs),
+        new Map([...paths].filter(([, counts]) => counts.size > 1)),
       ]),
     ),
   };
+}
+
+/** The settings of a run that few others share, the rarest first. */
+function differsIn(settings: ReadonlyMap<string, string>, differing: Values) {
+  return [...differing]
+    .flatMap(([path, counts]) => {
+      const value = settings.get(path);
+      return value === undefined ? [] : [{ path, value, count: counts.get(value)! }];
+    })
+    .sort((a, b) => a.count - b.count)
+    .slice(0, MOST_DIFFERENCES)
+    .map(({ path, value }) => [path, value.slice(0, 60)]);
 }
 
 function rowOf(
   folder: string,
   id: string,
   { described: { manifest, settings, groupKey }, tail }: Known,
-  differing: readonly string[],
+  differing: Values,
 ): RunRow {
   const { kind, seed, createdAt, finishedAt, config, summary } = manifest;
   const state = stateOf(folder, manifest);
@@ -192,11 +202,7 @@ function rowOf(
     success: summed ? summary.success! : tail.success,
     successOf: summed ? "success" : tail.successOf,
     secondsLeft: state === "running" ? secondsLeft(tail, updates) : null,
-    differs: Object.fromEntries(
-      differing
-        .flatMap((path) => (settings.has(path) ? [[path, settings.get(path)!.slice(0, 60)]] : []))
-        .slice(0, MOST_DIFFERENCES),
-    ),
+    differs: Object.fromEntries(differsIn(settings, differing)),
     groupKey,
   };
 }
