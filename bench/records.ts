@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { episodesPath } from "../src/runs/run-folder.js";
-import { makeLargeRun } from "./ui.js";
+import { makeLargeRun } from "./shared/generated-runs.js";
 
 const CLI = join("dist", "src", "cli", "main.js");
 

@@ -6,21 +6,25 @@
  * open_runs_ms and open_run_ms are what a browser waits for, from a server that has just started: the
  * page, its files and the data of its first view (`…_seen_ms`: until Chromium shows it, if it is
  * installed). The record has no index then. filter_ms is the slowest of several filters after the
- * first scan; memory_mib the server's largest resident size. train_ratio compares trainings that are
- * watched with trainings that are not, turn by turn; server_share is the processor time of the server
- * while it watches, as a share of the time that passed.
+ * first scan; memory_mib the server's largest resident size. `…_cpu_ms` is the server's processor time
+ * for the same, which a busy machine does not change much.
+ *
+ * train_ratio compares trainings that are watched with trainings that are not, turn by turn.
+ * server_share is the processor time of the server from a training's first update to its end, as a
+ * share of the training's own in that time, over all trainings that were watched; server_core, as a
+ * share of one processor. The page was open before, as people leave it, with the list of runs, and
+ * then the page of the training too.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { createRandom, type Random } from "../src/random.js";
-import type { Episode, Step } from "../src/rollout/episode.js";
-import { readMetrics } from "../src/runs/metrics-file.js";
-import { createRun, episodesPath, metricsPath } from "../src/runs/run-folder.js";
+import { type MetricsLine, readMetrics } from "../src/runs/metrics-file.js";
+import { episodesPath, metricsPath } from "../src/runs/run-folder.js";
 import type { EpisodePage, RunList } from "../src/ui/api.js";
 import { INDEX_FILE } from "../src/ui/episode-index.js";
+import { makeLargeRun, makeRuns } from "./shared/generated-runs.js";
 
 const CLI = join("dist", "src", "cli", "main.js");
 const KEY = "bench-key-of-the-page";
@@ -53,105 +57,6 @@ export async function main(args: readonly string[]): Promise<Record<string, numb
 const fail = (message: string): never => {
   throw new Error(message);
 };
-
-function makeRuns(folder: string, count: number): void {
-  for (let n = 0; n < count; n++) {
-    const config = {
-      seed: n % 5,
-      updates: 200,
-      env: { name: "household" },
-      paw: { rho: n / count },
-    };
-    const run = createRun(
-      { folder: join(folder, `run-${n}`), kind: "train", seed: n % 5, config },
-      fail,
-    );
-    for (let update = -1; update < 200; update++)
-      run.recordMetrics({
-        update,
-        "train.success": update / 200,
-        "seconds.learn": 2,
-        loss: Math.sin(update),
-      });
-    run.finish("done");
-  }
-}
-
-/** Texts in which few words are frequent and many are rare, and tokens with log-probabilities. */
-function makeStep(random: Random, vocabulary: readonly string[]): Step {
-  const words = (count: number): string =>
-    Array.from(
-      { length: count },
-      () => vocabulary[Math.floor(vocabulary.length * random.next() ** 3)],
-    ).join(" ");
-  const observation = words(110);
-  const response = words(40);
-  const ids = Array.from({ length: 260 }, () => random.int(50_000));
-  return {
-    prompt: [{ origin: "history", text: observation }],
-    response,
-    action: response.slice(0, 40),
-    wellFormed: true,
-    valid: random.next() < 0.9,
-    observation,
-    reward: 0,
-    sequence: {
-      ids,
-      spans: [
-        { kind: "prompt", start: 0, end: 60, origin: "history" },
-        { kind: "action", start: 60, end: 120, origin: "policy" },
-        { kind: "observation", start: 120, end: 260, origin: "env" },
-      ],
-      logprobs: Array.from({ length: 60 }, () => -random.next() * 3),
-    },
-  };
-}
-
-/** A run with this many episodes, of this many bytes before compression. */
-export function makeLargeRun(folder: string, episodes: number, bytes: number): void {
-  const random = createRandom(1);
-  const vocabulary = Array.from(
-    { length: 20_000 },
-    (_, i) => `w${i.toString(36)}${random.int(36).toString(36)}`,
-  );
-  const pool = Array.from({ length: 2_000 }, () => makeStep(random, vocabulary));
-  const size = JSON.stringify(pool).length / pool.length;
-  const length = Math.max(1, Math.round(bytes / episodes / size));
-  const run = createRun(
-    {
-      folder,
-      kind: "train",
-      seed: 0,
-      config: { seed: 0, updates: 10_000, groups: 2, env: { name: "household" } },
-    },
-    fail,
-  );
-  const episode = (n: number): Episode => ({
-    task: {
-      id: `train/${n >> 3}`,
-      type: ["pick", "heat", "cool", "clean"][(n >> 3) % 4]!,
-      split: "train",
-    },
-    group: n >> 3,
-    attempt: n % 8,
-    seed: n,
-    policy: "engine",
-    goal: `Put the ${vocabulary[n % 500]} on the ${vocabulary[n % 77]}.`,
-    firstObservation: "You are in a room.",
-    steps: Array.from({ length }, () => pool[random.int(pool.length)]!),
-    return: n % 3 === 0 ? 10 : 0,
-    success: n % 3 === 0,
-    stop: n % 3 === 0 ? "done" : "step-limit",
-  });
-  for (let n = 0; n < episodes; n += 8)
-    run.recordEpisodes(Array.from({ length: Math.min(8, episodes - n) }, (_, i) => episode(n + i)));
-  for (let update = 0; update < 10_000; update++)
-    run.recordMetrics({
-      update,
-      ...Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`m.${i}`, random.next()])),
-    });
-  run.finish("done");
-}
 
 interface Page {
   readonly process: ChildProcess;
@@ -217,16 +122,18 @@ const files = (page: Page) =>
 async function openRuns(folder: string) {
   const page = await openPage(folder);
   let listed = 0;
+  const before = processorTime(page.process.pid!);
   const open_runs_ms = await timed(async () => {
     await files(page);
     listed = (await page.ask<RunList>("api/runs")).runs.length;
   });
+  const open_runs_cpu_ms = Math.round(1000 * (processorTime(page.process.pid!) - before));
   await page.stop();
-  if (browser === undefined) return { runs: listed, open_runs_ms };
+  if (browser === undefined) return { runs: listed, open_runs_ms, open_runs_cpu_ms };
   const again = await openPage(folder);
   const open_runs_seen_ms = await seen(again.address, "table.runs tbody tr");
   await again.stop();
-  return { runs: listed, open_runs_ms, open_runs_seen_ms };
+  return { runs: listed, open_runs_ms, open_runs_cpu_ms, open_runs_seen_ms };
 }
 
 const FILTERS = [
@@ -260,8 +167,12 @@ async function openLarge(folder: string) {
       } while (found.progress < 1 || !existsSync(join(folder, "run", INDEX_FILE)));
     }));
   const times: number[] = [];
-  for (const filter of FILTERS)
+  const processor: number[] = [];
+  for (const filter of FILTERS) {
+    const before = processorTime(page.process.pid!);
     times.push(await timed(() => page.ask(`api/episodes?run=run&${filter}`)));
+    processor.push(Math.round(1000 * (processorTime(page.process.pid!) - before)));
+  }
   const open_episode_ms = await timed(() =>
     page.ask(`api/episode?run=run&id=${found!.rows[0]!.id}`),
   );
@@ -282,6 +193,7 @@ async function openLarge(folder: string) {
     open_run_ms,
     scan_ms,
     filter_ms: Math.max(...times),
+    filter_cpu_ms: Math.max(...processor),
     open_episode_ms,
     open_indexed_ms,
     ...(open_run_seen_ms !== undefined && { open_run_seen_ms }),
@@ -304,6 +216,9 @@ function processorTime(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
+/** A server that has just started tidies its memory; people leave it open. */
+const SETTLE_MS = 15_000;
+
 const TRAINING = [
   ...[
     "--env.rooms",
@@ -323,7 +238,7 @@ const TRAINING = [
     "--warm-start.sft.epochs",
     "1",
     "--updates",
-    "30",
+    "60",
     "--groups",
     "4",
     "--group-size",
@@ -334,12 +249,16 @@ const TRAINING = [
 
 async function training(root: string, pairs: number) {
   const times = { alone: [] as number[], watched: [] as number[] };
-  let share = 0;
+  const used = { server: 0, training: 0, seconds: 0 };
   for (let n = 0; n < 2 * pairs; n++) {
     // Turn by turn, and the order turns too, so that a machine that gets slower favours neither.
     const watched = (n % 2 === 0) === n % 4 < 2;
     const folder = join(root, "trained", `${n}`);
     rmSync(folder, { recursive: true, force: true });
+    mkdirSync(join(root, "trained"), { recursive: true });
+    // As people have it: the page is open when a training begins.
+    const page = watched ? await watch(join(root, "trained"), "") : undefined;
+    if (watched) await wait(SETTLE_MS);
     const child = spawn(process.execPath, [CLI, "train", ...TRAINING, "--out", folder], {
       stdio: "ignore",
     });
@@ -348,50 +267,96 @@ async function training(root: string, pairs: number) {
         code === 0 ? resolve() : reject(new Error(`pawl train ended with ${code}`)),
       ),
     );
-    if (watched) share = Math.max(share, await watch(root, folder, `${n}`, ended));
+    if (page !== undefined) {
+      const part = await usedWhile(page, child.pid!, metricsPath(folder), `${n}`, ended);
+      used.server += part.server;
+      used.training += part.training;
+      used.seconds += part.seconds;
+      await page.stop();
+    }
     await ended;
     const lines = readMetrics(metricsPath(folder), fail).slice(5);
-    const mean =
-      lines.reduce(
-        (sum, line) =>
-          sum +
-          Object.entries(line).reduce(
-            (all, [name, value]) => all + (name.startsWith("seconds.") ? value : 0),
-            0,
-          ),
-        0,
-      ) / lines.length;
-    times[watched ? "watched" : "alone"].push(mean);
+    times[watched ? "watched" : "alone"].push(mean(lines.map(secondsOf)));
   }
   const mid = (values: readonly number[]): number =>
     values.toSorted((a, b) => a - b)[values.length >> 1]!;
   return {
     train_ratio: Number((mid(times.watched) / mid(times.alone)).toFixed(4)),
-    server_share: Number(share.toFixed(4)),
+    server_share: Number((used.server / used.training).toFixed(5)),
+    server_core: Number((used.server / used.seconds).toFixed(5)),
+    watched_s: Math.round(used.seconds),
   };
 }
 
-/** Has the page of a run and the list open until the training ends; the share of a core that took. */
-async function watch(
-  root: string,
-  folder: string,
-  id: string,
-  ended: Promise<void>,
-): Promise<number> {
-  while (!existsSync(metricsPath(folder))) await wait(50);
-  const page = await openPage(join(root, "trained"));
-  const stop = new AbortController();
-  for (const query of ["", `?run=${id}&from=0`])
-    fetch(`${page.address}api/live${query}`, { signal: stop.signal })
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** How long an update took, in all its parts. */
+const secondsOf = (line: MetricsLine): number =>
+  Object.entries(line).reduce(
+    (all, [name, value]) => all + (name.startsWith("seconds.") ? value : 0),
+    0,
+  );
+
+interface Used {
+  /** Processor time of the server and of the training, and the time that passed, in seconds. */
+  readonly server: number;
+  readonly training: number;
+  readonly seconds: number;
+}
+
+interface WatchedPage extends Page {
+  listen(query: string): void;
+}
+
+/** A page that listens to what a server says, as the list of runs does. */
+async function watch(folder: string, query: string): Promise<WatchedPage> {
+  const page = await openPage(folder);
+  const left = new AbortController();
+  const listen = (asked: string): void => {
+    fetch(`${page.address}api/live${asked}`, { signal: left.signal })
       .then(async ({ body }) => {
         for await (const _ of body!);
       })
       .catch(() => undefined);
-  const [before, started] = [processorTime(page.process.pid!), performance.now()];
-  await ended;
-  const used = processorTime(page.process.pid!) - before;
-  const share = used / ((performance.now() - started) / 1000);
-  stop.abort();
-  await page.stop();
-  return share;
+  };
+  listen(query);
+  const stop = (): Promise<void> => {
+    left.abort();
+    return page.stop();
+  };
+  return { ...page, listen, stop };
+}
+
+/** What a training and the server take from the first update on, with the training's page open too. */
+async function usedWhile(
+  page: WatchedPage,
+  training: number,
+  metrics: string,
+  id: string,
+  ended: Promise<void>,
+): Promise<Used> {
+  while (!existsSync(metrics)) await wait(50);
+  page.listen(`?run=${id}&from=0`);
+  const look = () => ({
+    server: processorTime(page.process.pid!),
+    training: processorTime(training),
+    seconds: performance.now() / 1000,
+  });
+  const before = look();
+  let now = before;
+  let isRunning = true;
+  void ended.finally(() => {
+    isRunning = false;
+  });
+  // The last time that the training is seen alive: afterwards its processor time is gone.
+  while (isRunning) {
+    if (existsSync(`/proc/${training}/stat`)) now = look();
+    await Promise.race([ended, wait(1000)]);
+  }
+  return {
+    server: now.server - before.server,
+    training: now.training - before.training,
+    seconds: now.seconds - before.seconds,
+  };
 }

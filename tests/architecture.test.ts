@@ -56,7 +56,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "train",
   ],
   report: ["engine", "objectives", "rollout", "runs", "rwml", "text"],
-  ui: ["engine", "envs", "report", "rollout", "runs", "text", "train", "worldmodel"],
+  ui: [
+    ...["advantages", "engine", "envs", "report", "rollout", "runs", "text", "train", "update"],
+    "worldmodel",
+  ],
   bench: [
     "advantages",
     "config",

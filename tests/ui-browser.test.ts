@@ -163,6 +163,11 @@ describe.skipIf(executablePath === undefined)(
       expect(await page.getByRole("region", { name: "Paired differences" }).textContent()).toMatch(
         /0\.5.*0\.55.*\+0 \(n 1\)/,
       );
+      expect(await page.getByLabel("Against").locator("option").allTextContents()).toEqual([
+        "updates",
+        "million tokens",
+        "minutes",
+      ]);
       await page.getByLabel("Against").selectOption("seconds");
       await page.getByText("minutes 0.3333").first().waitFor();
       expect(page.url()).toContain("axis=seconds");
@@ -204,6 +209,11 @@ describe.skipIf(executablePath === undefined)(
       await page.getByLabel("Colour tokens by").selectOption("surprise");
       await page.locator(".token.observation[class*=low]").first().waitFor();
       expect(page.url()).toContain("colour=surprise");
+      await page.getByText("the mask keeps it for the world model").waitFor();
+      await page
+        .getByText(/selected for the world model|not selected/)
+        .first()
+        .waitFor();
     });
 
     it("plays a world by hand", async () => {
@@ -273,6 +283,8 @@ describe.skipIf(executablePath === undefined)(
         ["run/cmae-1", "figure.chart"],
         ["run/cmae-1/episodes", "table.episodes"],
         ["compare?runs=cmae-1,off-1", "figure.chart"],
+        ["play", ".empty"],
+        ["results", "h1"],
       ] as const) {
         await phone.goto(`${address}#/${hash}`);
         await phone.locator(ready).first().waitFor();
@@ -281,6 +293,13 @@ describe.skipIf(executablePath === undefined)(
         );
         expect([hash, wide]).toEqual([hash, window]);
       }
+      await phone.goto(`${address}#/run/cmae-1/episodes`);
+      await phone.locator("table.episodes a").first().click();
+      await phone.getByRole("heading", { level: 1, name: "Episode" }).waitFor();
+      const [wide, window] = await phone.evaluate<[number, number]>(
+        "[document.documentElement.scrollWidth, innerWidth]",
+      );
+      expect(wide).toBe(window);
       await phone.close();
     });
 

@@ -2,7 +2,14 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { CutText } from "../src/report/views.js";
-import type { EpisodeView, ExpectedStep, GroupView, Session, StepView } from "../src/ui/api.js";
+import type {
+  CriticAdvantages,
+  EpisodeView,
+  ExpectedStep,
+  GroupView,
+  Session,
+  StepView,
+} from "../src/ui/api.js";
 import { Outcome } from "./episodes.js";
 import { Exchange } from "./exchange.js";
 import { shortNumber } from "./format.js";
@@ -24,9 +31,13 @@ export function Episode(props: {
   const colouring = (query.colour ?? "logprob") as Colouring;
   const chosen = query.step === undefined ? undefined : Number(query.step);
   const [expected, setExpected] = useState<Readonly<Record<number, ExpectedStep>>>({});
+  const [advantages, setAdvantages] = useState<CriticAdvantages>();
   const [problem, setProblem] = useState<string>();
   const [asking, setAsking] = useState(false);
-  useEffect(() => setExpected({}), [run, id]);
+  useEffect(() => {
+    setExpected({});
+    setAdvantages(undefined);
+  }, [run, id]);
   useEffect(() => {
     if (found.value !== undefined && chosen !== undefined)
       document.getElementById(`step-${chosen}`)?.scrollIntoView({ block: "start" });
@@ -46,6 +57,8 @@ export function Episode(props: {
     setAsking(true);
     setProblem(undefined);
     try {
+      if (episode.critic)
+        setAdvantages(await ask<CriticAdvantages>("play/advantages", {}, { run, id }));
       for (const [step] of episode.steps.entries()) {
         const answer = await ask<ExpectedStep>("play/expect", {}, { run, id, step });
         setExpected((before) => ({ ...before, [step]: answer }));
@@ -57,7 +70,9 @@ export function Episode(props: {
   };
   const more = (step: number, field: string) => (from: number) =>
     ask<CutText>("text", { run, id, step, field, from });
-  const steps = episode.steps.map((step, i) => withExpected(step, expected[i]));
+  const steps = episode.steps.map((step, i) =>
+    withAdvantages(withExpected(step, expected[i]), advantages?.steps[i]),
+  );
   return (
     <>
       <p class="crumbs">
@@ -95,7 +110,12 @@ export function Episode(props: {
         {beside(episode.newer, "Later →", "n")}
       </form>
       {problem !== undefined && <Problem>{visible(problem)}</Problem>}
-      <Legend colouring={colouring} steps={steps} />
+      <Legend
+        colouring={colouring}
+        steps={steps}
+        critic={episode.critic}
+        mayAsk={props.session.play}
+      />
       {episode.notes.map((note) => (
         <p class="hint">{visible(note)}</p>
       ))}
@@ -117,6 +137,7 @@ export function Episode(props: {
               number={i}
               step={step}
               colouring={colouring}
+              scale={scaleOf(advantages)}
               expected={expected[i]}
               chosen={chosen === i}
               run={run}
@@ -167,10 +188,28 @@ function withExpected(step: StepView, expected: ExpectedStep | undefined): StepV
   return { ...step, tokens };
 }
 
+/** The typical size of a critic's advantages, which are in returns. */
+function scaleOf(advantages: CriticAdvantages | undefined): number {
+  const all = advantages?.steps.flat() ?? [];
+  return Math.sqrt(all.reduce((sum, one) => sum + one ** 2, 0) / all.length) || 1;
+}
+
+/** A critic's advantages: each token's own, and their mean as that of the step. */
+function withAdvantages(step: StepView, own: readonly number[] | undefined): StepView {
+  if (own === undefined || own.length === 0) return step;
+  let action = 0;
+  const tokens = step.tokens.map((token) => {
+    const advantage = token.kind === "action" ? own[action++] : undefined;
+    return advantage === undefined ? token : { ...token, advantage };
+  });
+  return { ...step, tokens, advantage: own.reduce((sum, one) => sum + one, 0) / own.length };
+}
+
 function Step(props: {
   readonly number: number;
   readonly step: StepView;
   readonly colouring: Colouring;
+  readonly scale: number;
   readonly expected: ExpectedStep | undefined;
   readonly chosen: boolean;
   readonly run: string;
@@ -186,6 +225,7 @@ function Step(props: {
         step={step}
         tokens={step.tokens}
         colouring={colouring}
+        scale={props.scale}
         expected={expected}
         more={more}
         name={

@@ -66,13 +66,25 @@ export function Episodes({ id }: { readonly id: string }): JSX.Element {
             {count(page.matching, "episode")} of {page.indexed.toLocaleString("en")}
             {page.progress < 1 &&
               `; the record is being read, ${shortPercent(page.progress)} so far`}
+            {page.rest > 0 &&
+              `; the last ${count(page.rest, "byte")} of the record are no whole episode: they are being written, or were cut off`}
             {page.wordsFull &&
               "; the record has more different words than the index keeps, so some cannot be searched"}
+            {detail.value.row.state === "running" && page.progress >= 1 && (
+              <>
+                {" "}
+                <button type="button" class="small" onClick={found.again}>
+                  Look for new ones
+                </button>
+              </>
+            )}
           </p>
           {rows.length === 0 ? (
             <Empty>
               {page.indexed === 0
-                ? "This run has recorded no episode yet. Reload when it has played some."
+                ? detail.value.row.state === "running"
+                  ? "This run has recorded no episode yet; they appear when an update has been played."
+                  : "This run recorded no episodes."
                 : "No episode passes the filter: remove a word or a condition."}
             </Empty>
           ) : (

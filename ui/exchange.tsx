@@ -12,11 +12,12 @@ export function Exchange(props: {
   readonly step: ExchangeView;
   readonly tokens?: readonly TokenView[];
   readonly colouring?: Colouring;
+  readonly scale?: number;
   readonly expected?: { readonly observation: string; readonly note?: string } | undefined;
   /** Loads more of a field that was cut. */
   readonly more?: (field: string) => (from: number) => Promise<CutText>;
 }): JSX.Element {
-  const { step, tokens = [], colouring = "none", expected, more } = props;
+  const { step, tokens = [], colouring = "none", scale = 1, expected, more } = props;
   const remark = step.valid
     ? ""
     : step.wellFormed
@@ -45,17 +46,27 @@ export function Exchange(props: {
           />
         </div>
         {tokens.length > 0 && colouring !== "none" && (
-          <Tokens tokens={tokens} colouring={colouring} advantage={step.advantage} />
+          <Tokens tokens={tokens} colouring={colouring} advantage={step.advantage} scale={scale} />
         )}
       </div>
       <div class="said world">
-        <h3>World</h3>
+        <h3>
+          World
+          {step.selected !== undefined && (
+            <span class={`badge ${step.selected ? "solved" : "plain"}`} title={SELECTION}>
+              {step.selected ? "✓ selected for the world model" : "not selected"}
+            </span>
+          )}
+        </h3>
         <Text class="observation" of={step.observation} more={more?.("observation")} />
         {expected !== undefined && <Expectation real={step.observation.text} expected={expected} />}
       </div>
     </>
   );
 }
+
+const SELECTION =
+  "PaW trains the world model on the steps of an update at which the agent was least certain";
 
 /** An action that is a call of a tool, as one. */
 function ToolCall({

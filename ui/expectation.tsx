@@ -7,9 +7,11 @@ import { visible } from "./text.js";
 export function Expectation({
   real,
   expected,
+  names = ["Expected", "Came"],
 }: {
   readonly real: string;
   readonly expected: { readonly observation: string; readonly note?: string };
+  readonly names?: readonly [expected: string, real: string];
 }): JSX.Element {
   const { observation, note } = expected;
   const same = observation.trim() === real.trim();
@@ -18,7 +20,7 @@ export function Expectation({
     <div class="expectation">
       <div>
         <h4>
-          Expected{" "}
+          {names[0]}{" "}
           <span class={`badge ${same ? "solved" : "failed"}`}>
             {same ? "✓ as it came" : "✗ otherwise"}
           </span>
@@ -26,7 +28,7 @@ export function Expectation({
         <Parts of={left} mark="del" />
       </div>
       <div>
-        <h4>Came</h4>
+        <h4>{names[1]}</h4>
         <Parts of={right} mark="ins" />
       </div>
       {note !== undefined && <p class="hint">{visible(note)}</p>}

@@ -31,8 +31,13 @@ export function useKeys(): { readonly open: boolean; toggle(): void } {
       else return;
       event.preventDefault();
     };
+    const left = (): void => setOpen(false);
     addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
+    addEventListener("hashchange", left);
+    return () => {
+      removeEventListener("keydown", pressed);
+      removeEventListener("hashchange", left);
+    };
   }, []);
   return { open, toggle: () => setOpen(!open) };
 }

@@ -1,6 +1,7 @@
 /** Waiting, failing, and what to do about it. */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { link } from "./route.js";
 import { visible } from "./text.js";
 
 /** What was asked for: not there yet, an error, or the value. */
@@ -41,7 +42,8 @@ export function Waiting({ of }: { readonly of: Loaded<unknown> }): JSX.Element {
       {visible(of.problem)}{" "}
       <button type="button" class="small" onClick={of.again}>
         Try again
-      </button>
+      </button>{" "}
+      <a href={link([])}>All runs</a>
     </Problem>
   );
 }

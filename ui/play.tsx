@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { NextActions, PlayView, RunList, Session, WorldList } from "../src/ui/api.js";
 import { Expectation } from "./expectation.js";
-import { shortNumber, shortPercent } from "./format.js";
+import { count, shortNumber, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { setQuery, usePlace } from "./route.js";
 import { ask } from "./server.js";
@@ -229,23 +229,26 @@ function Game(props: {
                   <span class="badge failed">✗ first divergence from the world</span>
                 )}
               </h3>
-              <div class="text">{visible(step.observation)}</div>
-              {step.real !== undefined &&
-                (step.real === null ? (
-                  <p class="hint">The real world is over.</p>
-                ) : step.same ? (
-                  <p class="hint">✓ The world says the same.</p>
-                ) : (
-                  <Expectation real={step.real} expected={{ observation: step.observation }} />
-                ))}
+              {typeof step.real === "string" && !step.same ? (
+                <Expectation
+                  real={step.real}
+                  expected={{ observation: step.observation }}
+                  names={["World model", "Real world"]}
+                />
+              ) : (
+                <div class="text">{visible(step.observation)}</div>
+              )}
+              {step.real === null && <p class="hint">The real world is over.</p>}
+              {step.same && <p class="hint">✓ The real world says the same.</p>}
+              {step.note !== undefined && <p class="hint">{visible(step.note)}</p>}
             </div>
           </div>
         ))}
         {game.over && (
           <p class="strong" role="status">
             {game.solved
-              ? `✓ Solved in ${game.steps.length} steps.`
-              : `Over after ${game.steps.length} steps.`}
+              ? `✓ Solved in ${count(game.steps.length, "step")}.`
+              : `Over after ${count(game.steps.length, "step")}.`}
           </p>
         )}
       </section>
@@ -358,7 +361,7 @@ function Thoughts(props: {
               {visible(action || "(no action)")}
             </button>{" "}
             <meter min={0} max={1} value={p} aria-label={`probability of ${visibleText(action)}`} />{" "}
-            {shortPercent(p)}
+            {p > 0 && p < 0.0005 ? "< 0.1 %" : shortPercent(p)}
             {predicted !== undefined && (
               <div class="quiet small">
                 expects: {visible(predicted.slice(0, 400) || "(nothing)")}

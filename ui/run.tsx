@@ -51,7 +51,7 @@ export function Run({ id }: { readonly id: string }): JSX.Element {
       ))}
       {error !== null && <Problem>It failed: {visible(error)}</Problem>}
       <Alarms alarms={alarms} />
-      <Facts row={now} table={table} />
+      <Facts row={now} table={table} alarms={alarms.length} />
       <section>
         <h2>Commands</h2>
         <dl class="commands">
@@ -88,10 +88,12 @@ export function Run({ id }: { readonly id: string }): JSX.Element {
             <h2>Evaluations</h2>
             <EvaluationTable groups={groups} />
           </section>
-          <section>
-            <h2>Where the time goes</h2>
-            <TimeTable groups={groups} />
-          </section>
+          {Object.keys(table.columns).some((name) => name.startsWith("seconds.")) && (
+            <section>
+              <h2>Where the time goes</h2>
+              <TimeTable groups={groups} />
+            </section>
+          )}
         </>
       )}
       <section>
@@ -211,9 +213,11 @@ export function RunHeader({
 function Facts({
   row,
   table,
+  alarms,
 }: {
   readonly row: RunRow;
   readonly table: MetricsTable | undefined;
+  readonly alarms: number;
 }): JSX.Element {
   const last = (name: string): number | undefined => table && lastOf(table, name);
   const tokens = last("train.tokens");
@@ -238,6 +242,7 @@ function Facts({
       "speed",
       tokens === undefined || !learn ? undefined : `${shortNumber(tokens / learn)} tokens/s learnt`,
     ],
+    ["alarms", row.update === null ? undefined : alarms === 0 ? "none" : String(alarms)],
   ];
   return (
     <dl class="facts">
@@ -285,7 +290,7 @@ export function AxisForm(props: {
           onChange={(event) => setQuery({ axis: event.currentTarget.value })}
         >
           {Object.entries(AXES).map(([name, label]) => (
-            <option value={name}>{label}s</option>
+            <option value={name}>{name === "update" ? "updates" : label}</option>
           ))}
         </select>
       </label>

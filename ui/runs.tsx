@@ -18,7 +18,11 @@ export function Runs(): JSX.Element {
   const [connected, setConnected] = useState(true);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const tags = useTags();
-  useEffect(() => listen(() => ({}), { runs: setLive }, setConnected), []);
+  useEffect(() => {
+    const rows = (changed: readonly RunRow[]): void =>
+      setLive((list) => list && withRows(list, changed));
+    return listen(() => ({}), { runs: setLive, rows }, setConnected);
+  }, []);
   const list = live ?? first.value;
   if (list === undefined) return <Waiting of={first} />;
   const { text = "", state = "" } = query;
@@ -127,6 +131,12 @@ export function Runs(): JSX.Element {
       )}
     </>
   );
+}
+
+/** The list with the rows that have changed since. */
+function withRows(list: RunList, changed: readonly RunRow[]): RunList {
+  const byId = new Map(changed.map((row) => [row.id, row]));
+  return { ...list, runs: list.runs.map((row) => byId.get(row.id) ?? row) };
 }
 
 const searched = (run: RunRow, tags: readonly string[]): string =>

@@ -9,7 +9,7 @@ import { visible } from "./text.js";
 export const COLOURINGS = {
   none: "nothing",
   logprob: "log-probability (the agent's surprise at its own words)",
-  advantage: "advantage of the step",
+  advantage: "advantage",
   entropy: "entropy of the agent's choice",
   surprise: "the world model's surprise at the observation",
 } as const;
@@ -18,10 +18,19 @@ export type Colouring = keyof typeof COLOURINGS;
 /** A surprise of this many nats has the full colour. */
 const FULL = 4;
 
-/** From −1 (worse than expected) over 0 to 1: how strongly to colour, and in which direction. */
-function strength(token: TokenView, colouring: Colouring, advantage: number | undefined): number {
+/**
+ * From −1 (worse than expected) over 0 to 1: how strongly to colour, and in which direction. Advantages
+ * are compared with `scale`.
+ */
+function strength(
+  token: TokenView,
+  colouring: Colouring,
+  advantage: number | undefined,
+  scale: number,
+): number {
   const { kind, logprob, entropy } = token;
-  if (colouring === "advantage") return kind === "action" ? Math.tanh(advantage ?? 0) : 0;
+  if (colouring === "advantage")
+    return kind === "action" ? Math.tanh((token.advantage ?? advantage ?? 0) / scale) : 0;
   if (colouring === "entropy") return kind === "action" ? -Math.min(1, (entropy ?? 0) / FULL) : 0;
   const wanted = colouring === "surprise" ? "observation" : "action";
   return kind === wanted && logprob !== undefined ? -Math.min(1, -logprob / FULL) : 0;
@@ -32,25 +41,29 @@ export function Tokens(props: {
   readonly tokens: readonly TokenView[];
   readonly colouring: Colouring;
   readonly advantage?: number | undefined;
+  /** An advantage that has a strong colour; those of groups are normalised. */
+  readonly scale?: number;
 }): JSX.Element {
+  const { tokens, colouring, advantage, scale = 1 } = props;
   return (
     <div class="tokens">
-      {props.tokens.map((token) => (
-        <Token token={token} at={strength(token, props.colouring, props.advantage)} />
+      {tokens.map((token) => (
+        <Token token={token} at={strength(token, colouring, advantage, scale)} />
       ))}
     </div>
   );
 }
 
 function Token({ token, at }: { readonly token: TokenView; readonly at: number }): JSX.Element {
-  const { text, kind, logprob, entropy, kept } = token;
+  const { text, kind, logprob, entropy, advantage, kept } = token;
   const title = [
     kind,
     ...(logprob === undefined
       ? []
       : [`p ${shortPercent(Math.exp(logprob))}`, `log p ${shortNumber(logprob)}`]),
     ...(entropy === undefined ? [] : [`entropy ${shortNumber(entropy)}`]),
-    ...(kept === undefined ? [] : [kept ? "learnt by the world model" : "masked"]),
+    ...(advantage === undefined ? [] : [`advantage ${shortNumber(advantage)}`]),
+    ...(kept === undefined ? [] : [kept ? "kept by the mask" : "masked"]),
   ].join(", ");
   // Ten steps of colour as classes: a strict policy allows no styles inside the page.
   const level = Math.round(Math.abs(at) * 9);
@@ -64,18 +77,21 @@ function Token({ token, at }: { readonly token: TokenView; readonly at: number }
   );
 }
 
-/** What the colours mean. */
-export function Legend({
-  colouring,
-  steps,
-}: {
+/** What the colours mean, or why there are none. */
+export function Legend(props: {
   readonly colouring: Colouring;
   readonly steps: readonly StepView[];
+  /** Whether advantages are those of a critic. */
+  readonly critic: boolean;
+  /** Whether checkpoints may be asked here. */
+  readonly mayAsk: boolean;
 }): JSX.Element {
+  const { colouring, steps, critic, mayAsk } = props;
   const has = (name: "logprob" | "entropy", kind: string): boolean =>
     steps.some(({ tokens }) =>
       tokens.some((token) => token.kind === kind && token[name] !== undefined),
     );
+  const isMasked = steps.some(({ tokens }) => tokens.some(({ kept }) => kept !== undefined));
   const missing = {
     none: false,
     logprob: !has("logprob", "action"),
@@ -83,24 +99,52 @@ export function Legend({
     entropy: !has("entropy", "action"),
     surprise: !has("logprob", "observation"),
   }[colouring];
+  if (missing)
+    return (
+      <p class="legend">
+        {MISSING[colouring === "advantage" && critic ? "critic" : colouring]}{" "}
+        {needsModel(colouring, critic) &&
+          (mayAsk
+            ? "Use “Ask the checkpoint” to compute them."
+            : "Start the page with pawl ui --play, and “Ask the checkpoint” computes them.")}
+      </p>
+    );
   return (
     <p class="legend">
-      {missing ? (
-        "The record has no such numbers. Start the page with pawl ui --play and use “Ask the checkpoint” to compute them."
-      ) : colouring === "advantage" ? (
+      {colouring === "advantage" ? (
         <>
-          <span class="token high8">blue</span> better than the group,{" "}
-          <span class="token low8">orange</span> worse.
+          <span class="token high8">blue</span> better than {critic ? "the critic" : "the group"}{" "}
+          expected, <span class="token low8">orange</span> worse.
+          {critic &&
+            " By the critic of the latest checkpoint, in returns, and coloured by their size in this episode; training also whitens them over its update."}
         </>
       ) : (
         colouring !== "none" && (
           <>
             The stronger the <span class="token low8">orange</span>, the{" "}
-            {colouring === "entropy" ? "less certain the choice" : "less expected the token"};{" "}
-            <span class="token kept">underlined</span>: the world model learns from it.
+            {colouring === "entropy" ? "less certain the choice" : "less expected the token"}
+            {isMasked && (
+              <>
+                ; <span class="token kept">underlined</span>: the mask keeps it for the world model
+              </>
+            )}
+            .
           </>
         )
       )}
     </p>
   );
 }
+
+const needsModel = (colouring: Colouring, critic: boolean): boolean =>
+  colouring === "entropy" || colouring === "surprise" || (colouring === "advantage" && critic);
+
+const MISSING: Readonly<Record<Colouring | "critic", string>> = {
+  none: "",
+  logprob:
+    "The record has no log-probabilities: this policy is no model, or its sampler gave none.",
+  advantage: "There are no advantages: this run does not train a policy.",
+  critic: "With PPO, advantages come from the values of a critic, which the record does not have.",
+  entropy: "The record has no entropies.",
+  surprise: "The record does not say what the world model expected.",
+};

@@ -207,6 +207,23 @@ const FIXED: readonly CurveSection[] = [
       { metric: "gradient.policy", title: "Policy gradient", note: "its norm, whole update" },
       { metric: "gradient.world", title: "World-model gradient", note: "its norm, before the cap" },
       { metric: "gradient.cosine", title: "Cosine of the two", note: "1: same direction" },
+      { metric: "learningRate", title: "Learning rate", note: "at the end of the update" },
+    ],
+  },
+  {
+    heading: "Phases",
+    curves: [
+      { metric: "seconds.rollout", title: "Playing", note: "seconds of the update" },
+      { metric: "seconds.score", title: "Scoring", note: "seconds: values, reference, entropies" },
+      { metric: "seconds.measure", title: "Measuring gradients", note: "seconds" },
+      { metric: "seconds.learn", title: "Learning", note: "seconds" },
+    ],
+  },
+  {
+    heading: "Resources",
+    curves: [
+      { metric: "memory.mib", title: "Memory", note: "largest resident size of the process, MiB" },
+      { metric: "train.tokens", title: "Tokens", note: "learnt from in the update" },
     ],
   },
 ];

@@ -72,6 +72,7 @@ it("puts curves under headings; unknown metrics come last, parts of tables not a
   ).toEqual([
     ["Evaluation", ["eval.b.success"]],
     ["Training episodes", ["train.success"]],
+    ["Phases", ["seconds.learn"]],
     ["Other metrics", ["zebra"]],
   ]);
 });

@@ -50,6 +50,8 @@ export interface TokenView {
   readonly kind: "prompt" | "action" | "observation" | "template";
   readonly logprob?: number;
   readonly entropy?: number;
+  /** Its own advantage, where a critic gives one to each token. */
+  readonly advantage?: number;
   /** Whether the world model's mask keeps it for training. */
   readonly kept?: boolean;
 }
@@ -65,6 +67,8 @@ export interface ExchangeView {
   readonly strayed: boolean;
   readonly reward: number;
   readonly advantage?: number;
+  /** Whether the world model learnt from what came; absent if that is not known, or there is none. */
+  readonly selected?: boolean;
 }
 
 /** An episode in a report. */

@@ -96,6 +96,8 @@ export interface EpisodePage {
   readonly indexed: number;
   /** How much of the record is indexed, from 0 to 1. */
   readonly progress: number;
+  /** Bytes at the end of the record that are no whole episodes, once all of it has been read. */
+  readonly rest: number;
   readonly types: readonly string[];
   readonly splits: readonly string[];
   readonly problems: readonly string[];
@@ -128,6 +130,8 @@ export interface EpisodeView {
   readonly group: readonly EpisodeRow[];
   readonly older: string | null;
   readonly newer: string | null;
+  /** Whether advantages need the values of a critic, which has to be asked. */
+  readonly critic: boolean;
   /** Why tokens or advantages are missing, if they are. */
   readonly notes: readonly string[];
 }
@@ -169,6 +173,11 @@ export interface ExpectedStep {
   readonly note?: string;
 }
 
+/** The advantage of each token that the agent wrote, by steps, in returns and not whitened. */
+export interface CriticAdvantages {
+  readonly steps: readonly (readonly number[])[];
+}
+
 /** The worlds that can be played, and the tasks of one. */
 export interface WorldList {
   readonly worlds: readonly { readonly name: string; readonly summary: string }[];
@@ -192,6 +201,8 @@ export interface PlayedStep {
   /** Inside a world model: what the world answered (null: it is over), and whether that is the same. */
   readonly real?: string | null;
   readonly same?: boolean;
+  /** Why the world model's answer ends the game, if it is no good one. */
+  readonly note?: string;
 }
 
 /** A game as it stands. */

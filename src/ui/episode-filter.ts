@@ -45,13 +45,17 @@ export function filterEpisodes(index: EpisodeIndex, filter: EpisodeFilter): Epis
     (entry, i) => (withText === undefined || withText[i] === 1) && passes(entry, filter),
   );
   const sorted = sort === "oldest" ? passing : order(passing, sort);
-  const distinct = (key: "type" | "split"): string[] =>
-    [...new Set(entries.map((entry) => entry[key]))].sort().slice(0, 200);
+  const distinct = (key: "type" | "split"): string[] => {
+    const names = new Set<string>();
+    for (const entry of entries) names.add(entry[key]);
+    return [...names].sort().slice(0, 200);
+  };
   return {
     rows: sorted.slice(from, from + PAGE).map(rowOfEntry),
     matching: passing.length,
     indexed: entries.length,
-    progress: progress.size === 0 ? 1 : Math.min(1, progress.done / progress.size),
+    progress: progress.reading ? Math.min(1, progress.done / Math.max(1, progress.size)) : 1,
+    rest: progress.reading ? 0 : Math.max(0, progress.size - progress.done),
     types: distinct("type"),
     splits: distinct("split"),
     problems,

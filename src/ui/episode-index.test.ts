@@ -75,9 +75,14 @@ describe("the index of episodes", () => {
     await index.refresh();
     expect(names(index)).toEqual(["0.0"]);
     expect(index.problems).toEqual([]);
+    // Nobody waits for the rest.
+    const page = filterEpisodes(index, {});
+    expect(page.progress).toBe(1);
+    expect(page.rest).toBeGreaterThan(0);
     writeFileSync(path, whole);
     await index.refresh();
     expect(names(index)).toEqual(["0.0", "1.0"]);
+    expect(filterEpisodes(index, {})).toMatchObject({ progress: 1, rest: 0 });
   });
 
   it("says what is damaged, and shows the rest", async () => {

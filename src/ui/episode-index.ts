@@ -4,7 +4,7 @@
  * as resuming a run does.
  */
 import { existsSync, statSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { writeFileAtomically } from "../atomic-file.js";
 import type { EpisodeRecord } from "../runs/episode-record.js";
@@ -24,8 +24,8 @@ const SAVE_EVERY = 2 ** 26;
 export interface EpisodeIndex {
   readonly entries: readonly EpisodeEntry[];
   readonly words: WordIndex;
-  /** Bytes of the record that are indexed, and that there are. */
-  readonly progress: { readonly done: number; readonly size: number };
+  /** Bytes of the record that are indexed, and that there are; and whether it is being read. */
+  readonly progress: { readonly done: number; readonly size: number; readonly reading: boolean };
   /** What could not be read. */
   readonly problems: readonly string[];
   /** Changes whenever the index was rebuilt from the start. */
@@ -59,6 +59,7 @@ export function openEpisodeIndex(folder: string): EpisodeIndex {
   let state: State | undefined;
   let generation = 0;
   let saved = 0;
+  let opened: Promise<void> | undefined;
   let working: Promise<void> | undefined;
 
   const isStale = async ({ end, trailer }: State): Promise<boolean> =>
@@ -70,13 +71,17 @@ export function openEpisodeIndex(folder: string): EpisodeIndex {
     return empty();
   };
 
+  const load = async (): Promise<void> => {
+    if (existsSync(record)) state = await readIndex(file);
+    saved = state?.end ?? 0;
+  };
+
   const update = async (): Promise<void> => {
     if (!existsSync(record)) {
       state = state !== undefined && state.end > 0 ? restart() : (state ?? empty());
       return;
     }
-    state ??= (await readIndex(file)) ?? empty();
-    saved ||= state.end;
+    state ??= empty();
     if (await isStale(state)) state = restart();
     const now = state;
     try {
@@ -106,7 +111,7 @@ export function openEpisodeIndex(folder: string): EpisodeIndex {
     },
     get progress() {
       const size = existsSync(record) ? statSync(record).size : 0;
-      return { done: state?.end ?? 0, size };
+      return { done: state?.end ?? 0, size, reading: working !== undefined };
     },
     get problems() {
       return state?.problems ?? [];
@@ -115,6 +120,9 @@ export function openEpisodeIndex(folder: string): EpisodeIndex {
       return generation;
     },
     async refresh(patienceMs = Number.POSITIVE_INFINITY) {
+      // Reading the index is quick, and without it there would be nothing to show.
+      opened ??= load();
+      await opened;
       working ??= update().finally(() => {
         working = undefined;
       });
@@ -183,17 +191,30 @@ function* batches(lists: readonly Uint8Array[]): Generator<Buffer> {
   yield Buffer.concat(part);
 }
 
+/** In one piece: `readFile` reads a large file in many small ones. */
+async function readWhole(path: string): Promise<Buffer> {
+  const file = await open(path, "r");
+  try {
+    const { size } = await file.stat();
+    const content = Buffer.allocUnsafe(size);
+    const { bytesRead } = await file.read(content, 0, size, 0);
+    return content.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
 async function readIndex(path: string): Promise<State | undefined> {
   if (!existsSync(path)) return undefined;
   try {
-    const content = await readFile(path);
+    const content = await readWhole(path);
     const cut = content.indexOf(0x0a);
     const { version, end, trailer, problems, words, rows } = JSON.parse(
       content.toString("utf8", 0, cut),
     );
     if (version !== VERSION) return undefined;
     return {
-      entries: (rows as unknown[][]).map(ofRow),
+      entries: (rows as Parameters<typeof ofRow>[0][]).map(ofRow),
       words: createWordIndex({ words, bytes: content.subarray(cut + 1) }),
       end,
       trailer,

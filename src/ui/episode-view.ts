@@ -1,15 +1,18 @@
 /** One episode as the page shows it: steps, tokens with their numbers, and its group. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { computeAdvantages } from "../advantages/advantages.js";
 import { HttpError } from "../http-server.js";
 import type { CutText, TokenView } from "../report/views.js";
-import type { Episode, Step } from "../rollout/episode.js";
+import type { Episode, Group, Step } from "../rollout/episode.js";
 import { type EpisodeRecord, unpackEpisode } from "../runs/episode-record.js";
 import { episodesPath } from "../runs/run-folder.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
+import type { TrainConfig } from "../train/config.js";
+import { hasCritic } from "../train/critic.js";
 import { trainConfigOf } from "../train/recorded-config.js";
-import { recountAdvantages } from "../train/recount-advantages.js";
 import { TOKENIZER } from "../train/saved-model.js";
+import { selectedSteps } from "../update/update.js";
 import type { EpisodeView, GroupView, StepView } from "./api.js";
 import { cutText } from "./cut-text.js";
 import { type EpisodeEntry, idOf } from "./episode-entry.js";
@@ -23,6 +26,8 @@ const MOST_TOKENS = 3_000;
 const MOST_ATTEMPTS = 64;
 /** Pieces of a prompt that are sent. */
 const MOST_PIECES = 60;
+/** Characters of an update's records that are read to see which of its steps were selected. */
+const MOST_CHARACTERS = 2 ** 25;
 /** Characters of an action or observation in the comparison of a group. */
 const GLANCE = 200;
 
@@ -31,7 +36,9 @@ const MORE = 200_000;
 
 /** The entry with an id; the index is brought up to date if it is new. */
 async function findEntry(index: EpisodeIndex, id: string): Promise<number> {
-  const find = (): number => index.entries.findIndex((entry) => idOf(entry) === id);
+  const [offset, line] = id.split("-").map(Number);
+  const find = (): number =>
+    index.entries.findIndex((entry) => entry.offset === offset && entry.line === line);
   if (find() < 0) await index.refresh();
   const at = find();
   if (at < 0) throw new HttpError(404, `there is no episode ${id.slice(0, 40)} in this run`);
@@ -51,11 +58,33 @@ export async function readEpisodeById(
 
 /** Reads an episode's record. */
 async function readEpisode(folder: string, entry: EpisodeEntry): Promise<Episode> {
-  const lines = await readMember(episodesPath(folder), entry.offset, entry.length);
-  const line = lines?.[entry.line];
-  if (line === undefined)
-    throw new HttpError(410, "this episode is not in the record any more: the run was resumed");
-  return unpackEpisode(JSON.parse(line) as EpisodeRecord);
+  const [episode] = await readEpisodes(folder, [entry]);
+  return episode!;
+}
+
+/**
+ * Reads the records of episodes; those that were written together are read together. Throws if they have
+ * more characters than `most`.
+ */
+async function readEpisodes(
+  folder: string,
+  entries: readonly EpisodeEntry[],
+  most = Number.POSITIVE_INFINITY,
+): Promise<readonly Episode[]> {
+  let room = most;
+  const members = new Map<number, Promise<readonly string[] | undefined>>();
+  const episodes: Episode[] = [];
+  for (const { offset, length, line } of entries) {
+    const member = members.get(offset) ?? readMember(episodesPath(folder), offset, length);
+    members.set(offset, member);
+    const text = (await member)?.[line];
+    if (text === undefined)
+      throw new HttpError(410, "this episode is not in the record any more: the run was resumed");
+    room -= text.length;
+    if (room < 0) throw new Error(`their records have more than ${most} characters`);
+    episodes.push(unpackEpisode(JSON.parse(text) as EpisodeRecord));
+  }
+  return episodes;
 }
 
 /** An episode in full. */
@@ -69,7 +98,12 @@ export async function viewEpisode(
   const group = index.entries.filter((one) => one.group === entry.group).slice(0, MOST_ATTEMPTS);
   const episode = await readEpisode(folder, entry);
   const notes: string[] = [];
-  const { tokenizer, advantages, update } = await extras(folder, group, entry, notes);
+  const { tokenizer, advantages, selected, update, critic } = await extras(
+    folder,
+    index.entries,
+    entry,
+    notes,
+  );
   const beside = (place: number): string | null => {
     const other = index.entries[place];
     return other === undefined ? null : idOf(other);
@@ -81,10 +115,14 @@ export async function viewEpisode(
     error: episode.error === undefined ? null : cutText(episode.error),
     seed: episode.seed,
     update,
-    steps: episode.steps.map((step, i) => viewStep(step, tokenizer, advantages?.[i])),
+    steps: episode.steps.map((step, i) => ({
+      ...viewStep(step, tokenizer, advantages?.[i]),
+      ...(selected?.has(i) && { selected: selected.get(i)! }),
+    })),
     group: group.map(rowOfEntry),
     older: beside(at - 1),
     newer: beside(at + 1),
+    critic,
     notes,
   };
 }
@@ -98,19 +136,17 @@ export async function viewGroup(
   const at = await findEntry(index, id);
   const { group } = index.entries[at]!;
   const some = index.entries.filter((one) => one.group === group).slice(0, MOST_ATTEMPTS);
-  const attempts = [];
-  for (const entry of some) {
-    const { steps } = await readEpisode(folder, entry);
-    attempts.push({
-      row: rowOfEntry(entry),
+  const episodes = await readEpisodes(folder, some);
+  return {
+    attempts: episodes.map(({ steps }, i) => ({
+      row: rowOfEntry(some[i]!),
       steps: steps.map(({ action, observation, valid }) => ({
         action: action.slice(0, GLANCE),
         observation: observation.slice(0, GLANCE),
         valid,
       })),
-    });
-  }
-  return { attempts };
+    })),
+  };
 }
 
 /** A part of a text that was cut: step −1 is the episode itself. */
@@ -156,13 +192,21 @@ function tokenizerOf(folder: string): Promise<Tokenizer> {
   return loaded;
 }
 
-/** What the record does not hold: token texts, advantages, the update. */
+/** What the record does not hold: token texts, advantages, the update and what it selected. */
+interface Extras {
+  readonly tokenizer: Tokenizer | undefined;
+  readonly advantages?: readonly (number | readonly number[])[] | undefined;
+  readonly selected?: ReadonlyMap<number, boolean> | undefined;
+  readonly update: number | null;
+  readonly critic: boolean;
+}
+
 async function extras(
   folder: string,
-  group: readonly EpisodeEntry[],
+  entries: readonly EpisodeEntry[],
   entry: EpisodeEntry,
   notes: string[],
-) {
+): Promise<Extras> {
   let tokenizer: Tokenizer | undefined;
   if (existsSync(join(folder, TOKENIZER))) {
     try {
@@ -171,21 +215,75 @@ async function extras(
       notes.push(`Tokens have no texts: ${(error as Error).message}`);
     }
   }
-  let config: ReturnType<typeof trainConfigOf>;
+  let config: TrainConfig;
   try {
     config = trainConfigOf(folder);
   } catch {
-    return { tokenizer, advantages: undefined, update: null };
+    return { tokenizer, update: null, critic: false };
   }
-  const episodes = await Promise.all(group.map((one) => readEpisode(folder, one)));
-  const task = episodes[0]!.task;
-  const counted = recountAdvantages([{ index: entry.group, task, episodes }], config.advantage);
-  const advantages = counted?.advantages[0]?.[group.indexOf(entry)];
-  if (advantages === undefined)
-    notes.push(
-      `Advantages are not shown: with ${config.advantage.name} they depend on more than the record of this group.`,
+  const update = Math.floor(entry.group / config.groups);
+  const together = entries.filter(({ group }) => Math.floor(group / config.groups) === update);
+  const own = together.filter(({ group }) => group === entry.group);
+  const groups = grouped(own, await readEpisodes(folder, own));
+  const critic = hasCritic(config);
+  const advantages = critic
+    ? undefined
+    : computeAdvantages(groups, config.advantage).advantages[0]![own.indexOf(entry)];
+  const selected = isSelecting(config)
+    ? await selectionOf(folder, config, together, entry, notes)
+    : undefined;
+  return { tokenizer, advantages, selected, update, critic };
+}
+
+/** Which steps of an episode the world model learns from; those of the whole update compete. */
+async function selectionOf(
+  folder: string,
+  config: TrainConfig,
+  together: readonly EpisodeEntry[],
+  entry: EpisodeEntry,
+  notes: string[],
+): Promise<ReadonlyMap<number, boolean> | undefined> {
+  try {
+    const why = unselectable(config, together);
+    if (why !== undefined) throw new Error(why);
+    const groups = grouped(together, await readEpisodes(folder, together, MOST_CHARACTERS));
+    const g = groups.findIndex(({ index }) => index === entry.group);
+    const e = together.filter(({ group }) => group === entry.group).indexOf(entry);
+    const steps = selectedSteps(groups, config.paw).filter(
+      ({ group, episode, inPool }) => group === g && episode === e && inPool,
     );
-  return { tokenizer, advantages, update: Math.floor(entry.group / config.groups) };
+    return new Map(steps.map((one) => [one.step, one.selected]));
+  } catch (error) {
+    // Also where the episodes of a policy that is no model have no tokens.
+    notes.push(
+      `Which steps the world model learns from is not shown: ${(error as Error).message}.`,
+    );
+    return undefined;
+  }
+}
+
+const isSelecting = ({ paw }: TrainConfig): boolean => paw.loss !== "off";
+
+/** Why the record does not say which steps the world model learns from, if it does not. */
+function unselectable(
+  { paw, groups }: TrainConfig,
+  together: readonly EpisodeEntry[],
+): string | undefined {
+  if (paw.alpha < 1 && paw.entropy === "full")
+    return "they are selected by full entropies, which the record does not have";
+  if (new Set(together.map(({ group }) => group)).size < groups)
+    return "the update is not complete yet";
+  return undefined;
+}
+
+/** Episodes in their groups. */
+function grouped(entries: readonly EpisodeEntry[], episodes: readonly Episode[]): readonly Group[] {
+  const groups = new Map<number, Episode[]>();
+  for (const [i, { group }] of entries.entries())
+    groups.set(group, [...(groups.get(group) ?? []), episodes[i]!]);
+  return [...groups]
+    .sort(([a], [b]) => a - b)
+    .map(([index, members]) => ({ index, task: members[0]!.task, episodes: members }));
 }
 
 function viewStep(

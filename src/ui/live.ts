@@ -1,62 +1,84 @@
 /**
  * What changes, as server-sent events: one direction is all that is needed, a browser connects again
- * by itself, and no further dependency is. Files are looked at once a second; training notices
- * nothing of it.
+ * by itself, and no further dependency is. Files are looked at every two seconds, or less often if
+ * that would take more than a small share of a processor, so that training notices nothing of it.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readAlarms } from "../runs/alarms-file.js";
+import type { RunRow } from "./api.js";
 import { readMetricsFrom } from "./metrics-table.js";
+import type { Pulse } from "./pulse.js";
 import type { RunReader } from "./run-rows.js";
 import { pathInside } from "./safe-path.js";
 
-const EVERY_MS = 1_000;
 /** Pages that listen at once. */
 export const MOST_LISTENERS = 64;
 /** Bytes of metrics in one event. */
 const MOST_BYTES = 2 ** 22;
-
 /** Alarms that are shown: the latest. */
 const MOST_ALARMS = 100;
+/** A connection on which nothing is said for so long may be taken for a dead one. */
+const SILENT_MS = 15_000;
+
+type Send = (event: string, data: unknown) => void;
 
 /** Starts a stream; `look` is called at once and then regularly, until the page goes away. */
 function stream(
   asked: IncomingMessage,
   reply: ServerResponse,
-  everyMs: number,
-  look: (send: (event: string, data: unknown) => void, stop: () => void) => void,
+  pulse: Pulse,
+  look: (send: Send, stop: () => void) => void,
 ): void {
   reply.writeHead(200, {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-store",
     "x-accel-buffering": "no",
   });
-  const send = (event: string, data: unknown): void => {
-    // A page that does not read is not written to.
-    if (reply.writableLength < MOST_BYTES)
-      reply.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  let saidAt = Date.now();
+  let events = "";
+  let isOver = false;
+  const send: Send = (event, data) => {
+    events += `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
   };
   const stop = (): void => {
-    clearInterval(timer);
+    isOver = true;
+  };
+  const lookOnce = (): void => {
+    look(send, stop);
+    if (events === "" && Date.now() - saidAt > SILENT_MS) events = ": still here\n\n";
+    // All in one piece, because writing takes longer than looking. A page that does not read is not
+    // written to.
+    if (events !== "" && reply.writableLength < MOST_BYTES) reply.write(events);
+    if (events !== "") saidAt = Date.now();
+    events = "";
+    if (!isOver) return;
+    leave();
     reply.end();
   };
-  let beats = 0;
-  const timer = setInterval(() => {
-    look(send, stop);
-    if (++beats % 15 === 0) reply.write(": still here\n\n");
-  }, everyMs);
-  asked.on("close", () => clearInterval(timer));
-  reply.on("error", () => clearInterval(timer));
-  look(send, stop);
+  const leave = pulse.join(lookOnce);
+  asked.on("close", leave);
+  reply.on("error", leave);
+  lookOnce();
 }
 
-/** The list of runs, whenever it has changed. */
-export function streamRuns(asked: IncomingMessage, reply: ServerResponse, reader: RunReader): void {
-  let before = "";
-  stream(asked, reply, 2 * EVERY_MS, (send) => {
+/** The list of runs, then the rows that have changed. */
+export function streamRuns(
+  asked: IncomingMessage,
+  reply: ServerResponse,
+  pulse: Pulse,
+  reader: RunReader,
+): void {
+  let before: readonly RunRow[] = [];
+  let said = "";
+  stream(asked, reply, pulse, (send) => {
     const list = reader.list();
-    const now = JSON.stringify(list);
-    if (now !== before) send("runs", list);
-    before = now;
+    const { runs, problems } = list;
+    const which = JSON.stringify([runs.map(({ id }) => id), problems]);
+    const changed = runs.filter((row, i) => row !== before[i]);
+    if (which !== said) send("runs", list);
+    else if (changed.length > 0) send("rows", changed);
+    before = runs;
+    said = which;
   });
 }
 
@@ -64,6 +86,7 @@ export function streamRuns(asked: IncomingMessage, reply: ServerResponse, reader
 export function streamRun(
   asked: IncomingMessage,
   reply: ServerResponse,
+  pulse: Pulse,
   watched: {
     readonly root: string;
     readonly reader: RunReader;
@@ -75,18 +98,20 @@ export function streamRun(
 ): void {
   const { root, reader, id } = watched;
   let end = watched.from;
+  let file: number | undefined;
   let before = "";
   let alarmsBefore = "[]";
-  stream(asked, reply, EVERY_MS, (send, stop) => {
+  stream(asked, reply, pulse, (send, stop) => {
     try {
       watched.check();
       const folder = pathInside(root, id);
-      const row = reader.row(id);
       const part = readMetricsFrom(folder, end, MOST_BYTES);
       // A resumed run has lost its last lines: the page reads it again from the start.
-      if (part.end < end) send("again", {});
+      if (part.end < end || (file !== undefined && part.file !== file)) send("again", {});
       else if (part.lines.length > 0) send("metrics", { lines: part.lines, end: part.end });
       end = part.end;
+      file = part.file;
+      const row = reader.row(id);
       const now = JSON.stringify(row);
       if (now !== before) send("run", row);
       before = now;

@@ -10,6 +10,8 @@ export interface MetricsPart {
   readonly lines: readonly MetricsLine[];
   /** The byte after the last whole line. */
   readonly end: number;
+  /** Which file it is: a resumed run writes another one. 0 if there is none. */
+  readonly file: number;
   readonly problems: readonly string[];
 }
 
@@ -18,39 +20,47 @@ const MOST_BYTES = 2 ** 28;
 
 /** The whole lines from a byte on. A file that was cut since is read again by starting at 0. */
 export function readMetricsFrom(folder: string, from: number, most = MOST_BYTES): MetricsPart {
-  const path = metricsPath(folder);
-  if (!existsSync(path)) return { lines: [], end: 0, problems: [] };
-  const file = openSync(path, "r");
-  try {
-    const { size } = fstatSync(file);
-    const length = Math.min(size - from, most);
-    if (length <= 0) return { lines: [], end: Math.min(from, size), problems: [] };
-    const bytes = Buffer.alloc(length);
-    const whole = bytes.subarray(0, readSync(file, bytes, 0, length, from)).lastIndexOf(0x0a) + 1;
-    return { ...parse(bytes.toString("utf8", 0, whole)), end: from + whole };
-  } finally {
-    closeSync(file);
-  }
+  const { text, end, file } = readText(folder, (size) => [from, Math.min(size, from + most)]);
+  return { ...parse(text), end, file };
 }
 
 /** The last lines of a file, as many as fit into the given bytes. */
-export function lastMetrics(folder: string, bytes = 2 ** 16): readonly MetricsLine[] {
+export function lastLines(
+  folder: string,
+  bytes = 2 ** 16,
+): Pick<MetricsPart, "end" | "file"> & { readonly texts: readonly string[] } {
+  let isCut = false;
+  const { text, end, file } = readText(folder, (size) => {
+    isCut = size > bytes;
+    return [Math.max(0, size - bytes), size];
+  });
+  // The first line may lack its beginning.
+  const whole = isCut ? text.slice(text.indexOf("\n") + 1) : text;
+  return { texts: whole.split("\n").filter(Boolean), end, file };
+}
+
+/** The whole lines between two bytes; which, is said once the size is known. */
+function readText(
+  folder: string,
+  range: (size: number) => readonly [from: number, to: number],
+): { readonly text: string; readonly end: number; readonly file: number } {
   const path = metricsPath(folder);
-  if (!existsSync(path)) return [];
-  const file = openSync(path, "r");
+  if (!existsSync(path)) return { text: "", end: 0, file: 0 };
+  const opened = openSync(path, "r");
   try {
-    const { size } = fstatSync(file);
-    const from = Math.max(0, size - bytes);
-    const buffer = Buffer.alloc(size - from);
-    readSync(file, buffer, 0, buffer.length, from);
-    const text = buffer.toString("utf8", 0, buffer.lastIndexOf(0x0a) + 1);
-    return parse(from === 0 ? text : text.slice(text.indexOf("\n") + 1)).lines;
+    const { size, ino: file } = fstatSync(opened);
+    const [from, to] = range(size);
+    if (to <= from) return { text: "", end: Math.min(from, size), file };
+    const bytes = Buffer.allocUnsafe(to - from);
+    const read = bytes.subarray(0, readSync(opened, bytes, 0, bytes.length, from));
+    const whole = read.lastIndexOf(0x0a) + 1;
+    return { text: read.toString("utf8", 0, whole), end: from + whole, file };
   } finally {
-    closeSync(file);
+    closeSync(opened);
   }
 }
 
-function parse(text: string): Omit<MetricsPart, "end"> {
+function parse(text: string): Pick<MetricsPart, "lines" | "problems"> {
   const lines: MetricsLine[] = [];
   let damaged = 0;
   for (const line of text.split("\n")) {

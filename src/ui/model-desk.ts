@@ -23,6 +23,8 @@ export interface DeskModel {
 /** Lends models to one question after another. */
 export interface ModelDesk {
   ask<T>(folder: string, name: string, question: (model: DeskModel) => Promise<T>): Promise<T>;
+  /** Work with a model of its own, when no question is being answered. */
+  wait<T>(work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -71,6 +73,7 @@ export function createModelDesk(): ModelDesk {
   };
   return {
     ask: (folder, name, question) => queued(async () => question(await lend(folder, name))),
+    wait: queued,
     close: () => queued(close),
   };
 }

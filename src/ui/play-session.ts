@@ -125,6 +125,9 @@ export async function startSession(
             real: real === undefined ? null : cutText(real.observation).text,
             same:
               real !== undefined && sameOutcome(played, { ...real, success: real.info.success }),
+            ...(played.degeneration !== undefined && {
+              note: `The world model's answer is no good one, and ends the game: ${played.degeneration}.`,
+            }),
           }),
         },
       });

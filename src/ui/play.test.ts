@@ -4,11 +4,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readMetrics } from "../runs/metrics-file.js";
+import { metricsPath } from "../runs/run-folder.js";
+import { trainConfigOf } from "../train/recorded-config.js";
 import { trainRun } from "../train/run.js";
 import { tinyConfig } from "../train/testing.js";
-import type { ExpectedStep, NextActions, PlayView, WorldList } from "./api.js";
-import { idOf } from "./episode-entry.js";
+import type {
+  CriticAdvantages,
+  ExpectedStep,
+  NextActions,
+  PlayView,
+  StepView,
+  WorldList,
+} from "./api.js";
+import { type EpisodeEntry, idOf } from "./episode-entry.js";
 import { openEpisodeIndex } from "./episode-index.js";
+import { viewEpisode } from "./episode-view.js";
 import { createPlay, type Play } from "./play.js";
 import { startRun } from "./testing.js";
 
@@ -25,8 +36,8 @@ afterAll(() => play.close());
 
 async function ask<T>(path: string, body: unknown, method = "POST"): Promise<T> {
   const asked = Object.assign(Readable.from([Buffer.from(JSON.stringify(body))]), { method });
-  const index = openEpisodeIndex(join(root, "run"));
-  return (await play.handle(path, asked as unknown as IncomingMessage, () => index)) as T;
+  const indexOf = (run: string) => openEpisodeIndex(join(root, run));
+  return (await play.handle(path, asked as unknown as IncomingMessage, indexOf)) as T;
 }
 
 describe("playing a world", () => {
@@ -115,4 +126,60 @@ describe("a checkpoint", () => {
       /no step 100/,
     );
   });
+
+  it("knows which steps of an update taught the world model", async () => {
+    const folder = join(root, "run");
+    const index = openEpisodeIndex(folder);
+    await index.refresh();
+    const { paw } = trainConfigOf(folder);
+    let [steps, selected] = [0, 0];
+    for (const entry of index.entries) {
+      const episode = await viewEpisode(folder, index, idOf(entry));
+      expect(episode.notes).toEqual([]);
+      steps += episode.steps.length;
+      selected += episode.steps.filter((step) => step.selected === true).length;
+    }
+    expect(paw.alpha).toBeLessThan(1);
+    expect(selected).toBe(Math.ceil(paw.alpha * steps));
+    const [line] = readMetrics(metricsPath(folder), () => undefined).filter(
+      ({ update }) => update === 0,
+    );
+    expect(selected / steps).toBeCloseTo(line!["world.selectedShare"]!, 6);
+  });
+
+  it.each(["own", "shared"] as const)(
+    "has a critic (%s weights) that says how much better each token was than expected",
+    { timeout: 240_000 },
+    async (weights) => {
+      const run = `ppo-${weights}`;
+      const advantage = { name: "ppo", gamma: 1, lambda: 1, scope: "response" };
+      const config = { updates: 1, evaluation: { every: 0 }, advantage, critic: { weights } };
+      await trainRun(tinyConfig(config), { folder: join(root, run) });
+      const index = openEpisodeIndex(join(root, run));
+      await index.refresh();
+      const id = idOf(index.entries[0]!);
+      const episode = await viewEpisode(join(root, run), index, id);
+      expect(episode.critic).toBe(true);
+      expect(episode.steps.every(({ advantage: one }) => one === undefined)).toBe(true);
+      const { steps } = await ask<CriticAdvantages>("advantages", { run, id });
+      const written = ({ tokens }: StepView) => tokens.filter(({ kind }) => kind === "action");
+      expect(steps.map((one) => one.length)).toEqual(
+        episode.steps.map((step) => written(step).length),
+      );
+      // With γ = λ = 1 the target of every token is the return: what is left is minus its value, and
+      // the values of a critic that has learnt once differ.
+      const values = steps.flat().map((one) => episode.row.return - one);
+      expect(values.every(Number.isFinite)).toBe(true);
+      expect(new Set(values).size).toBeGreaterThan(1);
+      await expect(ask("advantages", { run: "run", id: idOf(await first("run")) })).rejects.toThrow(
+        /has no critic/,
+      );
+    },
+  );
 });
+
+async function first(run: string): Promise<EpisodeEntry> {
+  const index = openEpisodeIndex(join(root, run));
+  await index.refresh();
+  return index.entries[0]!;
+}

@@ -9,6 +9,7 @@ import { HttpError, parseJson, readBody } from "../http-server.js";
 import { createRandom } from "../random.js";
 import { readManifest } from "../runs/manifest.js";
 import type { NextActions, PlayView, WorldList } from "./api.js";
+import { criticAdvantages } from "./critic-advantages.js";
 import type { EpisodeIndex } from "./episode-index.js";
 import { readEpisodeById } from "./episode-view.js";
 import { expectStep } from "./expect.js";
@@ -63,6 +64,7 @@ const bodies = {
   hint: z.strictObject({ id: z.string() }),
   think: z.strictObject({ id: z.string(), agent: run }),
   expect: z.strictObject({ run, id: z.string().max(100), step: z.int().min(0) }),
+  advantages: z.strictObject({ run, id: z.string().max(100) }),
 } as const;
 
 /** Opens nothing before it is asked. */
@@ -165,6 +167,11 @@ export function createPlay({ root, env }: PlayOptions): Play {
       const folder = pathInside(root, of);
       const episode = await readEpisodeById(folder, indexOf(of), id);
       return desk.ask(folder, of, (model) => expectStep(folder, model, episode, step));
+    },
+    async advantages({ run: of, id }, indexOf) {
+      const folder = pathInside(root, of);
+      const episode = await readEpisodeById(folder, indexOf(of), id);
+      return desk.wait(() => criticAdvantages(folder, episode));
     },
   };
 

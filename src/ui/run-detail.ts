@@ -52,16 +52,13 @@ function commandsOf(folder: string, { state, kind }: RunRow, { config }: Manifes
   if (owner !== undefined)
     commands.push({ what: "Stop (it can be resumed)", command: `kill -INT ${owner}` });
   const command = RESUMABLE[kind];
-  if (command !== undefined && state !== "running") {
-    commands.push(
-      state === "done" && typeof config.updates === "number"
-        ? {
-            what: "Make it longer",
-            command: `pawl ${command} --resume ${quoted} --updates ${2 * config.updates}`,
-          }
-        : { what: "Resume", command: `pawl ${command} --resume ${quoted}` },
-    );
-  }
+  if (command !== undefined && state === "done" && typeof config.updates === "number")
+    commands.push({
+      what: "Make it longer",
+      command: `pawl ${command} --resume ${quoted} --updates ${2 * config.updates}`,
+    });
+  if (command !== undefined && state !== "done" && state !== "running")
+    commands.push({ what: "Resume", command: `pawl ${command} --resume ${quoted}` });
   if (command !== undefined) {
     commands.push({ what: "Report", command: `pawl report ${quoted}` });
     if (kind === "train")

@@ -1,31 +1,50 @@
 /** The list of runs: what one wants to see of each without opening it. */
 import { createHash } from "node:crypto";
-import { statSync } from "node:fs";
+import { lstatSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { flatten } from "../report/run-groups.js";
 import { type Manifest, readManifest } from "../runs/manifest.js";
-import type { MetricsLine } from "../runs/metrics-file.js";
 import { metricsPath } from "../runs/run-folder.js";
 import { findLock } from "../runs/run-lock.js";
 import type { RunList, RunRow, RunState } from "./api.js";
 import { findRuns } from "./find-runs.js";
-import { lastMetrics } from "./metrics-table.js";
-import { checkFile, pathInside } from "./safe-path.js";
+import { type RunTail, readTail, secondsLeft } from "./run-tail.js";
+import { checkLink, pathInside } from "./safe-path.js";
 
 /** Most settings that are named in the list. */
 const MOST_DIFFERENCES = 6;
-/** Updates whose duration gives the time left. */
-const RECENT = 20;
+
+/** What is read of a run's manifest, as long as that stays the same. */
+interface Described {
+  readonly stamp: string;
+  readonly manifest: Manifest;
+  readonly settings: ReadonlyMap<string, string>;
+  /** Runs of the same kind in the same world: what differs among them is named. */
+  readonly kindKey: string;
+  readonly groupKey: string;
+}
 
 interface Known {
   readonly stamp: string;
-  readonly manifest: Manifest;
-  readonly lines: readonly MetricsLine[];
-  readonly settings: ReadonlyMap<string, string>;
+  readonly described: Described;
+  readonly tail: RunTail;
 }
+
+/** A row, and what it was made from. */
+interface Shown {
+  readonly run: Known;
+  readonly paths: Values;
+  readonly row: RunRow;
+}
+
+/** By setting, how many runs have which value. */
+type Values = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+const NONE: Values = new Map();
 
 /** Reads runs, and remembers what has not changed since. */
 export interface RunReader {
+  /** A row that says the same as before is the same object. */
   list(): RunList;
   row(id: string): RunRow;
   manifest(id: string): Manifest;
@@ -34,24 +53,48 @@ export interface RunReader {
 /** A reader of the runs below a folder. */
 export function createRunReader(root: string): RunReader {
   const known = new Map<string, Known>();
-  const read = (id: string): Known => {
-    const folder = pathInside(root, id);
-    for (const name of ["manifest.json", "metrics.jsonl"]) checkFile(root, id, name);
-    const stamp = `${stampOf(join(folder, "manifest.json"))} ${stampOf(metricsPath(folder))}`;
+  const rows = new Map<string, Shown>();
+  let differing: Differing = { of: [], paths: new Map() };
+
+  /** For a folder that is known to be inside the root. */
+  const read = (id: string, folder: string): Known => {
+    const manifestStatus = statusOf(join(folder, "manifest.json"));
+    const metricsStatus = statusOf(metricsPath(folder));
+    checkLink(root, id, "manifest.json", manifestStatus);
+    checkLink(root, id, "metrics.jsonl", metricsStatus);
+    const described = stampOf(manifestStatus);
+    const stamp = `${described} ${stampOf(metricsStatus)}`;
     const before = known.get(id);
     if (before?.stamp === stamp) return before;
-    const manifest = readManifest(folder);
-    const settings = flatten(manifest.config);
-    const now = { stamp, manifest, lines: lastMetrics(folder), settings };
+    const now = {
+      stamp,
+      described:
+        before?.described.stamp === described ? before.described : describe(folder, described),
+      tail: readTail(folder, before?.tail),
+    };
     known.set(id, now);
     return now;
   };
+
+  const show = (id: string, run: Known): RunRow => {
+    const paths = differing.paths.get(run.described.kindKey) ?? NONE;
+    const before = rows.get(id);
+    const isSame = before !== undefined && before.run === run && before.paths === paths;
+    // Whether a run is still running is not in its files alone.
+    if (isSame && run.described.manifest.status !== "running") return before.row;
+    const now = rowOf(join(root, id), id, run, paths);
+    const row = JSON.stringify(before?.row) === JSON.stringify(now) ? before!.row : now;
+    rows.set(id, { run, paths, row });
+    return row;
+  };
+
   return {
     list() {
       const problems: string[] = [];
       const found = findRuns(root).flatMap((id) => {
         try {
-          return [{ id, ...read(id) }];
+          // Links are not among the runs that are found, so their folders are inside.
+          return [{ id, run: read(id, join(root, id)) }];
         } catch (error) {
           // A run that is removed while it is listed is no problem.
           if ((error as { status?: number }).status !== 404)
@@ -59,62 +102,93 @@ export function createRunReader(root: string): RunReader {
           return [];
         }
       });
-      for (const id of known.keys()) if (!found.some((run) => run.id === id)) known.delete(id);
-      const differing = differingPaths(found);
+      const ids = new Set(found.map(({ id }) => id));
+      for (const id of known.keys())
+        if (!ids.has(id)) {
+          known.delete(id);
+          rows.delete(id);
+        }
+      differing = differingPaths(
+        found.map(({ run }) => run.described),
+        differing,
+      );
       const runs = found
-        .map((run) => rowOf(join(root, run.id), run.id, run, differing.get(kindKey(run)) ?? []))
+        .map(({ id, run }) => show(id, run))
         .sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));
       return { folder: root, runs, problems };
     },
-    row: (id) => rowOf(join(root, id), id, read(id), []),
-    manifest: (id) => read(id).manifest,
+    row: (id) => rowOf(join(root, id), id, read(id, pathInside(root, id)), NONE),
+    manifest: (id) => read(id, pathInside(root, id)).described.manifest,
   };
 }
 
-function stampOf(path: string): string {
-  try {
-    const { mtimeMs, size, ino } = statSync(path);
-    return `${ino} ${size} ${mtimeMs}`;
-  } catch {
-    return "none";
-  }
+const statusOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false });
+
+const stampOf = (status: Stats | undefined): string =>
+  status === undefined ? "none" : `${status.ino} ${status.size} ${status.mtimeMs}`;
+
+function describe(folder: string, stamp: string): Described {
+  const manifest = readManifest(folder);
+  const settings = flatten(manifest.config);
+  return {
+    stamp,
+    manifest,
+    settings,
+    kindKey: `${manifest.kind} ${envOf(manifest)}`,
+    groupKey: keyOf(manifest.kind, settings),
+  };
 }
 
-const kindKey = ({ manifest }: Known): string => `${manifest.kind} ${envOf(manifest)}`;
+interface Differing {
+  readonly of: readonly Described[];
+  /** For each kind of run in one world: the settings that are not the same in all of them. */
+  readonly paths: ReadonlyMap<string, Values>;
+}
 
-/** For each kind of run in one world: the settings that are not the same in all of them. */
-function differingPaths(runs: readonly Known[]): ReadonlyMap<string, readonly string[]> {
-  const values = new Map<string, Map<string, Set<string>>>();
-  const counts = new Map<string, number>();
-  for (const run of runs) {
-    const key = kindKey(run);
-    counts.set(key, (counts.get(key) ?? 0) + 1);
-    const paths = values.get(key) ?? new Map<string, Set<string>>();
-    values.set(key, paths);
-    for (const [path, value] of run.settings)
-      paths.set(path, (paths.get(path) ?? new Set()).add(value));
+function differingPaths(of: readonly Described[], before: Differing): Differing {
+  if (of.length === before.of.length && of.every((one, i) => one === before.of[i])) return before;
+  const values = new Map<string, Map<string, Map<string, number>>>();
+  for (const { kindKey, settings } of of) {
+    const paths = values.get(kindKey) ?? new Map<string, Map<string, number>>();
+    values.set(kindKey, paths);
+    for (const [path, value] of settings) {
+      const counts = paths.get(path) ?? new Map<string, number>();
+      paths.set(path, counts.set(value, (counts.get(value) ?? 0) + 1));
+    }
   }
-  return new Map(
-    [...values].map(([key, paths]) => [
-      key,
-      counts.get(key)! < 2
-        ? []
-        : [...paths].flatMap(([path, { size }]) => (size > 1 ? [path] : [])),
-    ]),
-  );
+  return {
+    of,
+    paths: new Map(
+      [...values].map(([key, paths]) => [
+        key,
+        new Map([...paths].filter(([, counts]) => counts.size > 1)),
+      ]),
+    ),
+  };
+}
+
+/** The settings of a run that few others share, the rarest first. */
+function differsIn(settings: ReadonlyMap<string, string>, differing: Values) {
+  return [...differing]
+    .flatMap(([path, counts]) => {
+      const value = settings.get(path);
+      return value === undefined ? [] : [{ path, value, count: counts.get(value)! }];
+    })
+    .sort((a, b) => a.count - b.count)
+    .slice(0, MOST_DIFFERENCES)
+    .map(({ path, value }) => [path, value.slice(0, 60)]);
 }
 
 function rowOf(
   folder: string,
   id: string,
-  { manifest, lines, settings }: Known,
-  differing: readonly string[],
+  { described: { manifest, settings, groupKey }, tail }: Known,
+  differing: Values,
 ): RunRow {
-  const { kind, seed, createdAt, finishedAt, config } = manifest;
+  const { kind, seed, createdAt, finishedAt, config, summary } = manifest;
   const state = stateOf(folder, manifest);
-  const last = lines.findLast(({ update }) => update !== undefined && update >= 0);
-  const update = last?.update === undefined ? null : last.update + 1;
   const updates = typeof config.updates === "number" ? config.updates : null;
+  const summed = tail.success === null && summary?.success !== undefined;
   return {
     id,
     kind,
@@ -123,16 +197,13 @@ function rowOf(
     seed,
     createdAt,
     finishedAt: finishedAt ?? null,
-    update,
+    update: tail.update,
     updates,
-    ...successOf(manifest, lines),
-    secondsLeft: state === "running" ? timeLeft(lines, update, updates) : null,
-    differs: Object.fromEntries(
-      differing
-        .flatMap((path) => (settings.has(path) ? [[path, settings.get(path)!.slice(0, 60)]] : []))
-        .slice(0, MOST_DIFFERENCES),
-    ),
-    groupKey: keyOf(kind, settings),
+    success: summed ? summary.success! : tail.success,
+    successOf: summed ? "success" : tail.successOf,
+    secondsLeft: state === "running" ? secondsLeft(tail, updates) : null,
+    differs: Object.fromEntries(differsIn(settings, differing)),
+    groupKey,
   };
 }
 
@@ -157,38 +228,4 @@ function stateOf(folder: string, { status }: Manifest): RunState {
 function envOf({ config: { env, data } }: Manifest): string {
   if (Array.isArray(data)) return data.join(", ");
   return String((env as { readonly name?: unknown } | undefined)?.name ?? "–");
-}
-
-/** The newest of: the last evaluation, success while training, the summary of the run. */
-function successOf(
-  { summary }: Manifest,
-  lines: readonly MetricsLine[],
-): Pick<RunRow, "success" | "successOf"> {
-  const names = ["wm.exactMatch", "heldOut.reward", "train.success"];
-  for (const line of lines.toReversed()) {
-    const name = Object.keys(line).find((key) => /^eval\..+\.success$/.test(key));
-    if (name !== undefined) return { success: line[name]!, successOf: name };
-  }
-  for (const name of names) {
-    const line = lines.findLast((one) => one[name] !== undefined);
-    if (line !== undefined) return { success: line[name]!, successOf: name };
-  }
-  return summary?.success === undefined
-    ? { success: null, successOf: null }
-    : { success: summary.success, successOf: "success" };
-}
-
-function timeLeft(
-  lines: readonly MetricsLine[],
-  update: number | null,
-  updates: number | null,
-): number | null {
-  if (update === null || updates === null) return null;
-  const times = lines.slice(-RECENT).flatMap((line) => {
-    const parts = Object.entries(line).filter(([name]) => name.startsWith("seconds."));
-    return parts.length === 0 ? [] : [parts.reduce((sum, [, seconds]) => sum + seconds, 0)];
-  });
-  if (times.length === 0) return null;
-  const mean = times.reduce((sum, seconds) => sum + seconds, 0) / times.length;
-  return Math.max(0, updates - update) * mean;
 }

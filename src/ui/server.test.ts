@@ -177,6 +177,18 @@ describe("runs", () => {
     one.finish("interrupted");
   });
 
+  it("name first the setting that fewest others share", async () => {
+    for (const [name, config] of [
+      ["a", { groups: 4, split: "train" }],
+      ["b", { groups: 4, split: "other" }],
+      ["c", { groups: 8, split: "other" }],
+    ] as const)
+      startRun(join(root, name), { config }).finish("done");
+    const { runs } = await api<RunList>("runs");
+    const first = runs.map(({ id, differs }) => [id, Object.entries(differs)[0]]);
+    expect(Object.fromEntries(first)).toMatchObject({ a: ["split", "train"], c: ["groups", "8"] });
+  });
+
   it("show what differs from their recipe, and the commands", async () => {
     startRun(join(root, "it's"), { config: { groups: 4 } }).finish("interrupted");
     server.close();
@@ -252,6 +264,10 @@ describe("an episode", () => {
     const episode = await api<EpisodeView>(`episode?run=run&id=${rows[0]!.id}`);
     expect(episode.group.map(({ attempt }) => attempt)).toEqual([0, 1]);
     expect([episode.older, episode.newer]).toEqual([null, rows[1]!.id]);
+    // What is not known is said.
+    expect(episode.notes).toEqual([
+      "Which steps the world model learns from is not shown: the update is not complete yet.",
+    ]);
     const { attempts } = await api<{ attempts: { steps: { action: string }[] }[] }>(
       `group?run=run&id=${rows[0]!.id}`,
     );

@@ -18,6 +18,7 @@ import { moreText, viewEpisode, viewGroup } from "./episode-view.js";
 import { findEvidence } from "./evidence.js";
 import { MOST_LISTENERS, streamRun, streamRuns } from "./live.js";
 import { metricsTable } from "./metrics-table.js";
+import { createPulse } from "./pulse.js";
 import { runDetail } from "./run-detail.js";
 import { createRunReader } from "./run-rows.js";
 import { checkFile, pathInside } from "./safe-path.js";
@@ -44,7 +45,7 @@ export type PlayHandler = (
 /** Indexes that are kept in memory. */
 const MOST_INDEXES = 4;
 /** How long a page waits for the index; then it is shown what there is. */
-const PATIENCE_MS = 700;
+const PATIENCE_MS = 400;
 
 interface Asked {
   readonly request: IncomingMessage;
@@ -56,6 +57,7 @@ interface Asked {
 export function createUiServer(options: UiOptions): Server {
   const { folder: root, key, play } = options;
   const reader = createRunReader(root);
+  const pulse = createPulse();
   const indexes = new Map<string, EpisodeIndex>();
   let listeners = 0;
 
@@ -120,13 +122,14 @@ export function createUiServer(options: UiOptions): Server {
       request.on("close", () => {
         listeners -= 1;
       });
-      if (query.run === undefined) streamRuns(request, reply, reader);
+      if (query.run === undefined) streamRuns(request, reply, pulse, reader);
       else {
         const id = query.run;
         const check = (): void => {
           for (const name of ["metrics.jsonl", "alarms.jsonl"]) checkFile(root, id, name);
         };
-        streamRun(request, reply, { root, reader, id, check, from: wholeOf(query, "from", 0) });
+        const from = wholeOf(query, "from", 0);
+        streamRun(request, reply, pulse, { root, reader, id, check, from });
       }
       return undefined;
     },

@@ -54,30 +54,35 @@ export function createWordIndex(saved?: SavedWords): WordIndex {
       return lists.size >= MOST_WORDS;
     },
     add(episode, texts) {
-      const seen = new Set<string>();
       let room = MOST_TEXT;
       for (const text of texts) {
-        for (const word of wordsOf(text.length > room ? text.slice(0, room) : text))
-          seen.add(word.length > LONGEST_WORD ? word.slice(0, LONGEST_WORD) : word);
+        for (const found of wordsOf(text.length > room ? text.slice(0, room) : text)) {
+          const word = found.length > LONGEST_WORD ? found.slice(0, LONGEST_WORD) : found;
+          let list = lists.get(word);
+          if (list?.last === episode) continue;
+          if (list === undefined) {
+            if (lists.size >= MOST_WORDS) continue;
+            list = { bytes: new Uint8Array(4), length: 0, last: -1 };
+            lists.set(word, list);
+          }
+          append(list, episode - list.last);
+          list.last = episode;
+        }
         room -= text.length;
         if (room <= 0) break;
-      }
-      for (const word of seen) {
-        let list = lists.get(word);
-        if (list === undefined) {
-          if (lists.size >= MOST_WORDS) continue;
-          list = { bytes: new Uint8Array(4), length: 0, last: -1 };
-          lists.set(word, list);
-        }
-        append(list, episode - list.last);
-        list.last = episode;
       }
     },
     find(query, count) {
       const found = new Uint8Array(count).fill(1);
       for (const part of new Set(wordsOf(query))) {
         const some = new Uint8Array(count);
-        for (const [word, list] of lists) if (word.includes(part)) mark(list, some);
+        const having = [...lists].flatMap(([word, list]) => (word.includes(part) ? [list] : []));
+        // Long lists first: once all episodes are marked, the many short ones need not be read.
+        let left = count;
+        for (const list of having.sort((a, b) => b.length - a.length)) {
+          if (left === 0) break;
+          left -= mark(list, some);
+        }
         for (let i = 0; i < count; i++) found[i]! &= some[i]!;
       }
       return found;
@@ -91,7 +96,7 @@ export function createWordIndex(saved?: SavedWords): WordIndex {
 
 function append(list: Postings, difference: number): void {
   if (list.length + 5 > list.bytes.length) {
-    const longer = new Uint8Array(Math.ceil(1.5 * list.bytes.length) + 5);
+    const longer = new Uint8Array(Math.ceil(1.25 * list.bytes.length) + 5);
     longer.set(list.bytes.subarray(0, list.length));
     list.bytes = longer;
   }
@@ -100,8 +105,10 @@ function append(list: Postings, difference: number): void {
   list.bytes[list.length++] = rest;
 }
 
-function mark({ bytes, length }: Postings, found: Uint8Array): void {
+/** Marks the episodes of a list; how many were not marked before. */
+function mark({ bytes, length }: Postings, found: Uint8Array): number {
   let episode = -1;
+  let added = 0;
   for (let at = 0; at < length; ) {
     let difference = 0;
     for (let shift = 0; ; shift += 7) {
@@ -110,7 +117,9 @@ function mark({ bytes, length }: Postings, found: Uint8Array): void {
       if (byte < 0x80) break;
     }
     episode += difference;
-    if (episode >= found.length) return;
+    if (episode >= found.length) break;
+    added += 1 - found[episode]!;
     found[episode] = 1;
   }
+  return added;
 }

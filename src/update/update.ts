@@ -96,6 +96,19 @@ function prepareGroups(
   return { transitions: selected, sequences, lambdas, summary };
 }
 
+/**
+ * The steps of an update with whether each teaches the world model, as far as the record says: by the
+ * log-probabilities that its actions were sampled with.
+ */
+export function selectedSteps(
+  groups: readonly Group[],
+  paw: PawOptions,
+): readonly SelectedTransition[] {
+  const none = groups.map(({ episodes }) => episodes.map(({ steps }) => steps.map(() => 0)));
+  const credited = credit(transitionsOf(groups), { advantages: none }, {});
+  return select(measure(credited, paw), paw);
+}
+
 /** Each transition with the engine's results and its advantage. */
 function credit(
   transitions: readonly Transition[],

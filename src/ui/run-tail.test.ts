@@ -1,0 +1,76 @@
+import { mkdtempSync, renameSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { metricsPath } from "../runs/run-folder.js";
+import { readTail, secondsLeft } from "./run-tail.js";
+
+let folder: string;
+const write = (lines: readonly object[], more = "", flag = "a"): void =>
+  writeFileSync(
+    metricsPath(folder),
+    lines.map((line) => `${JSON.stringify(line)}\n`).join("") + more,
+    {
+      flag,
+    },
+  );
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "pawl-tail-"));
+});
+
+describe("the end of a run's metrics", () => {
+  it("is nothing before there are any", () => {
+    const tail = readTail(folder);
+    expect(tail).toMatchObject({ update: null, success: null, successOf: null });
+    expect(secondsLeft(tail, 10)).toBeNull();
+  });
+
+  it("has the last evaluation, however long ago, and the time of the last 20 updates", () => {
+    write([{ update: -1, "eval.a.success": 0.25 }]);
+    write(
+      Array.from({ length: 40 }, (_, update) => ({
+        update,
+        "train.success": 0.75,
+        "seconds.learn": update < 20 ? 100 : 2,
+        "seconds.rollout": 1,
+      })),
+    );
+    const tail = readTail(folder);
+    expect(tail).toMatchObject({ update: 40, success: 0.25, successOf: "eval.a.success" });
+    expect(secondsLeft(tail, 50)).toBe(30);
+    expect(secondsLeft(tail, null)).toBeNull();
+    expect(secondsLeft(tail, 30)).toBe(0);
+  });
+
+  it("counts an evaluation more than training, and a held-out reward more than training", () => {
+    write([{ update: 0, "train.success": 0.5 }]);
+    const trained = readTail(folder);
+    expect(trained).toMatchObject({ success: 0.5, successOf: "train.success" });
+    write([{ update: 1, "heldOut.reward": 0.1, "train.success": 0.6 }]);
+    const held = readTail(folder, trained);
+    expect(held).toMatchObject({ success: 0.1, successOf: "heldOut.reward" });
+    write([{ update: 2, "train.success": 0.7 }]);
+    expect(readTail(folder, held)).toMatchObject({ success: 0.1, successOf: "heldOut.reward" });
+    write([{ update: 3, "eval.a.success": 0.9 }]);
+    expect(readTail(folder, held)).toMatchObject({ success: 0.9, update: 4 });
+  });
+
+  it("reads on where it was, also over a line that was not finished, as from the start", () => {
+    write([{ update: 0, "train.success": 0.5, "seconds.learn": 1 }], '{"update":1,"train');
+    const before = readTail(folder);
+    expect(before.update).toBe(1);
+    write([], '.success":1,"seconds.learn":3}\nnonsense\n');
+    const now = readTail(folder, before);
+    expect(now).toMatchObject({ update: 2, success: 1, seconds: [1, 3] });
+    expect(now).toEqual(readTail(folder));
+  });
+
+  it("starts again when a resumed run has written its metrics anew", () => {
+    write([{ update: 0 }, { update: 1, "train.success": 0.5 }]);
+    const before = readTail(folder);
+    const draft = join(folder, "draft");
+    writeFileSync(draft, `${'{"update":0,"train.success":0.125}'.padEnd(200)}\n`);
+    renameSync(draft, metricsPath(folder));
+    expect(readTail(folder, before)).toMatchObject({ update: 1, success: 0.125 });
+  });
+});

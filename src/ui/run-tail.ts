@@ -1,0 +1,82 @@
+/** What a list of runs says of a run's metrics, kept up as lines are added. */
+import type { MetricsLine } from "../runs/metrics-file.js";
+import { lastLines, type MetricsPart, readMetricsFrom } from "./metrics-table.js";
+
+/** Updates whose duration gives the time left. */
+const RECENT = 20;
+
+/** Where success is taken from if there was no evaluation, the best first. */
+const SUCCESSES: readonly string[] = ["wm.exactMatch", "heldOut.reward", "train.success"];
+
+/** The end of a run's metrics. */
+export interface RunTail extends Pick<MetricsPart, "end" | "file"> {
+  /** Updates done. */
+  readonly update: number | null;
+  /** Seconds that the latest updates took. */
+  readonly seconds: readonly number[];
+  readonly success: number | null;
+  /** The metric that `success` is: the latest evaluation, or success while training. */
+  readonly successOf: string | null;
+}
+
+/** Reads the end of a run's metrics; of a file that was read before, only what is new. */
+export function readTail(folder: string, before?: RunTail): RunTail {
+  if (before !== undefined) {
+    const part = readMetricsFrom(folder, before.end);
+    // A resumed run writes its metrics anew, without the updates that it repeats.
+    if (part.file === before.file && part.end >= before.end)
+      return { ...part.lines.reduce(withLine, before), end: part.end };
+  }
+  const { texts, end, file } = lastLines(folder);
+  const none = { update: null, seconds: [], success: null, successOf: null, end, file };
+  // Old lines matter only if they have an evaluation; reading them all takes longest of a long list.
+  const recent = texts.slice(-RECENT);
+  const evaluated = texts.slice(0, -RECENT).findLast((text) => text.includes('"eval.'));
+  return [...(evaluated === undefined ? [] : [evaluated]), ...recent]
+    .flatMap((text) => parsed(text))
+    .reduce(withLine, none as RunTail);
+}
+
+function parsed(text: string): readonly MetricsLine[] {
+  try {
+    const line: unknown = JSON.parse(text);
+    return typeof line === "object" && line !== null ? [line as MetricsLine] : [];
+  } catch {
+    return [];
+  }
+}
+
+function withLine(tail: RunTail, line: MetricsLine): RunTail {
+  const { update } = line;
+  const names = Object.keys(line);
+  const parts = names.filter((name) => name.startsWith("seconds."));
+  const took = parts.reduce((sum, name) => sum + line[name]!, 0);
+  return {
+    ...tail,
+    update: update !== undefined && update >= 0 ? update + 1 : tail.update,
+    seconds: parts.length === 0 ? tail.seconds : [...tail.seconds, took].slice(-RECENT),
+    ...successIn(line, names, tail),
+  };
+}
+
+/** The success in a line, unless the one that is known counts more. */
+function successIn(
+  line: MetricsLine,
+  names: readonly string[],
+  { success, successOf }: RunTail,
+): Pick<RunTail, "success" | "successOf"> {
+  const evaluated = names.find((name) => /^eval\..+\.success$/.test(name));
+  if (evaluated !== undefined) return { success: line[evaluated]!, successOf: evaluated };
+  if (successOf?.startsWith("eval.")) return { success, successOf };
+  const known = SUCCESSES.indexOf(successOf ?? "");
+  const best = SUCCESSES.slice(0, known < 0 ? undefined : known + 1);
+  const found = best.find((name) => line[name] !== undefined);
+  return found === undefined ? { success, successOf } : { success: line[found]!, successOf: found };
+}
+
+/** How long the rest will take, if the last updates are any guide. */
+export function secondsLeft({ update, seconds }: RunTail, updates: number | null): number | null {
+  if (update === null || updates === null || seconds.length === 0) return null;
+  const mean = seconds.reduce((sum, one) => sum + one, 0) / seconds.length;
+  return Math.max(0, updates - update) * mean;
+}
