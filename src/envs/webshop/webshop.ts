@@ -156,6 +156,11 @@ function openCatalogue(options: Options, data: string | undefined): Catalogue {
       "webshop: goals that people wrote come with the official files. Set data (or WEBSHOP_DATA) to their folder, or use goals: synthetic.",
     );
   }
+  if (cache !== undefined) {
+    throw new EnvError(
+      "webshop: cache is for the index of the official products, and the made-up catalogue keeps none: leave it out, or set data (or WEBSHOP_DATA) to the folder of the official files.",
+    );
+  }
   return openMadeCatalogue(products ?? MADE_PRODUCTS, options.seed, options.wording);
 }
 
