@@ -77,6 +77,12 @@ export const webshopOptions = z.strictObject({
     .max(50)
     .default(RESULTS_PER_PAGE)
     .describe("products on a page of search results"),
+  reward: z
+    .enum(["success", "score"])
+    .default("success")
+    .describe(
+      `what a purchase is worth: ${SUCCESS_REWARD} if it is exactly what was wanted, as in verl-agent, or ${SUCCESS_REWARD} times its score, the original's reward`,
+    ),
   wording: z
     .enum(["rich", "plain"])
     .default("rich")
@@ -167,7 +173,11 @@ function openCatalogue(options: Options, data: string | undefined): Catalogue {
 function environment(
   shop: Shop,
   goals: Goals,
-  { suggestions, observations }: Pick<Options, "observations"> & { readonly suggestions: number },
+  {
+    suggestions,
+    observations,
+    reward,
+  }: Pick<Options, "observations" | "reward"> & { readonly suggestions: number },
   withExpert: boolean,
 ): Environment {
   const test = Math.min(TEST_GOALS, Math.ceil(goals.count / 5));
@@ -184,6 +194,7 @@ function environment(
   const world: ShopWorld = {
     shop,
     observations,
+    reward,
     goalOf(task) {
       // Looked up first, so that an unlisted task is rejected and only listed ids are parsed.
       const { id, split } = lists.task(task.id);
