@@ -87,7 +87,7 @@ export const webshopOptions = z.strictObject({
     .enum(["rich", "plain"])
     .default("rich")
     .describe(
-      "made-up catalogue: rich as the original's, or plain for small models: short codes, titles of words that wishes use, the same options for all products of a kind",
+      "made-up catalogue: rich as the original's, or plain for small models: short codes, titles of words that wishes use, and one choice, the same colours for all products of a kind",
     ),
   seed: z
     .int()
