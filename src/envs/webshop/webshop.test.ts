@@ -123,7 +123,7 @@ it.each([
   ["score", [5, 10]],
 ] as const)("a purchase is rewarded by its %s", (reward, expected) => {
   const environment = open({ reward, wording: "plain" });
-  const env = environment.create();
+  const env = environment.create() as Env;
   const [task] = environment.tasks("test");
   const buy = (chooses: boolean): number => {
     env.reset(task!, 1);
