@@ -7,7 +7,8 @@ import { defineCommand, exitCodes } from "./command.js";
 import { episodeLine, episodeText, outcome } from "./episode-view.js";
 import { duration, percent } from "./format.js";
 import { type Io, print, warn } from "./io.js";
-import { changedSettings, factsOf, type RunFacts } from "./run-facts.js";
+import { factsOf, type RunFacts } from "./run-facts.js";
+import { changedSettings } from "./run-recipe.js";
 import { tallyTable } from "./tally-table.js";
 
 const LISTED = 20;
