@@ -13,7 +13,8 @@
  * GRPO, because GiGPO is misled here: a product's page looks the same before and after a colour is
  * chosen, so that choosing one, a step earlier, seems worse than buying.
  *
- * docs/results/laptop.md says what has been measured: the warm start, and not yet what RL adds.
+ * docs/results/laptop.md says what has been measured: RL does not yet add a gain that shows with every
+ * seed.
  */
 import { common } from "./laptop.js";
 
