@@ -11,6 +11,10 @@
  * One wrong token loses an episode, so there is no entropy bonus, and evaluation samples as training
  * does. What a passage says cannot be predicted, so there is no world-model loss in RL.
  *
+ * A malformed response ends a training episode. Where it is carried out as far as it is understood,
+ * searches without a closing tag are rewarded like others, and within a few updates there may be no
+ * others.
+ *
  * docs/results/laptop.md has its results over seeds, and what else was tried.
  */
 import { common } from "./laptop.js";
@@ -29,6 +33,7 @@ export const search = {
   warmStart: { ...common.warmStart, teacher: "expert", episodes: 2800, epsilon: 0 },
   updates: 60,
   stepLimit: 4,
+  invalidActionLimit: 1,
   maxTokens: 16,
   objective: { kl: 0, entropy: 0 },
   paw: { loss: "off" },

@@ -7,8 +7,9 @@ import { shortHash, taskListOf } from "../evaluation/task-list.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";
 import { envOptions } from "./env-options.js";
 import { number, table } from "./format.js";
-import { usageOf } from "./help.js";
+import { settingLines } from "./help.js";
 import { type Io, print } from "./io.js";
+import { widthOf, wrap } from "./wrap.js";
 
 /** `pawl env info`: what an environment is, its options, its data and its tasks. */
 export const envInfo = defineCommand({
@@ -27,21 +28,20 @@ export const envInfo = defineCommand({
     const { name, limits: _, ...given } = config.env;
     const kind = findEnvKind(String(name));
     const parsed = kind.options.safeParse(given);
-    const { bold, dim } = io.colors;
+    const { bold } = io.colors;
     print(io, `${bold(kind.name)}: ${kind.summary}`);
     print(io, `\n${bold("Options")}`);
-    for (const setting of settingsOf(envConfig(kind), ["env"])) {
-      const value =
-        setting.default === undefined ? "" : ` (default: ${JSON.stringify(setting.default)})`;
-      print(io, `  ${usageOf(setting)}\n      ${dim(`${setting.description}${value}`)}`);
-    }
+    // The environment itself is named by the command.
+    const own = settingsOf(envConfig(kind), ["env"]).filter(({ path }) => path.at(-1) !== "name");
+    for (const line of settingLines(own, io)) print(io, line);
     if (!parsed.success) {
       print(io, `\nIt needs options to be opened:\n${z.prettifyError(parsed.error)}`);
       return exitCodes.failed;
     }
     const data = kind.describe?.(parsed.data) ?? [];
-    if (data.length > 0)
-      print(io, `\n${bold("Data")}\n${data.map((line) => `  ${line}`).join("\n")}`);
+    const width = widthOf(io.stdout.columns) - 2;
+    if (data.length > 0) print(io, `\n${bold("Data")}`);
+    for (const line of data.flatMap((one) => wrap(one, width))) print(io, `  ${line}`);
     try {
       const env = { name: kind.name, ...parsed.data };
       printTasks(openEnvironment(env), env, io);

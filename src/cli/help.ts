@@ -117,8 +117,16 @@ export function commandHelp(
 }
 
 /** `--env NAME` stands for `--env.name NAME`. */
-export function usageOf(setting: Setting): string {
+function usageOf(setting: Setting): string {
   return `${setting.flag.replace(/\.name$/, "")} ${setting.placeholder}`.trimEnd();
+}
+
+/** Settings with their defaults in two columns, as help shows them. */
+export function settingLines(settings: readonly Setting[], io: Io): readonly string[] {
+  return columnsOf(
+    settings.map((setting): Row => [usageOf(setting), describe(setting, [])]),
+    io,
+  );
 }
 
 type Row = readonly [usage: string, text: string];

@@ -5,8 +5,10 @@ import { clip, textColumns } from "./columns.js";
 import { type Io, warn } from "./io.js";
 import { createLive } from "./live.js";
 import { recordRun } from "./resumable.js";
+import { rwmlProgress } from "./rwml-progress.js";
 import { screenOf } from "./screen-testing.js";
 import { trainProgress } from "./train-progress.js";
+import { worldProgress } from "./wm-progress.js";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
 afterEach(() => void vi.useRealTimers());
@@ -128,19 +130,85 @@ it("shows what is trained where, movement inside an update, and time left in eve
   progress.end();
 });
 
-it("acknowledges Ctrl-C at once, with what is waited for, above the view", async () => {
+it("shows the same of RWML: what it does before it learns, and movement inside an update", () => {
   const { io, screen } = terminal({ isTTY: true });
-  const progress = trainProgress(io, 4);
-  progress.onPhase("rl");
-  const controller = new AbortController();
-  const { signal } = controller;
-  const work = recordRun({ command: "train", folder: "runs/a", io, signal }, progress, async () => {
-    controller.abort(new Error("stopped"));
-    expect(screen().join("")).toContain("stopping as soon as");
-    throw new Error("stopped");
+  const progress = rwmlProgress(io, 4, "runs/b · household · runs/warm");
+  const shown = (): string => {
+    vi.advanceTimersByTime(600);
+    return screen().join("\n");
+  };
+  progress.onPhase("collect");
+  progress.onActivity({ what: "playing", done: 2, total: 8, unit: "episodes" });
+  expect(shown()).toMatch(
+    /runs\/b · household · runs\/warm\ncollecting triplets · playing: 2\/8 episodes/,
+  );
+  progress.onPhase("filter");
+  progress.onActivity({ what: "learning", done: 1, total: 5, unit: "steps" });
+  expect(shown()).toMatch(/filtering triplets · learning: 1\/5 steps {2}0:00 so far/);
+  progress.onMetrics({
+    ...{ update: -1, "triplets.kept": 3, "triplets.collected": 5 },
+    ...{ "heldOut.reward": 0.25, "eval.valid_seen.success": 0.5 },
   });
-  await expect(work).rejects.toThrow("stopped");
-  const text = screen().join("\n");
-  expect(text).toMatch(/stopping as soon as what is being computed is done\s\(rl\); Ctrl-C again/);
-  expect(text).toMatch(/interrupted; pawl train --resume runs\/a/);
+  progress.onPhase("rwml");
+  progress.onActivity({ what: "predicting", done: 0, total: 32, unit: "predictions" });
+  expect(progress.doing()).toBe("rwml · predicting: 0/32 predictions");
+  progress.onMetrics({ update: 0, "rwml.reward": 0.5, "rwml.exact": 0.4, "rwml.equalGroups": 2 });
+  progress.onMetrics({
+    ...{ update: 1, "rwml.reward": 1, "rwml.exact": 0.75, "rwml.equalGroups": 2 },
+    ...{ "heldOut.reward": 0.75, "train.tokens": 300, "seconds.learn": 2 },
+  });
+  progress.onActivity({ what: "learning", done: 10, total: 30, unit: "tokens" });
+  const text = shown();
+  expect(text).toMatch(/rwml update 2\/4 · learning: 10\/30 tokens/);
+  expect(text).toMatch(/reward +▅█ +1\.000\npredictions +exact 75\.0 % · 2 groups all equal · 150/);
+  expect(text).toMatch(/held out +0\.250 → 0\.750\nvalid_seen +50\.0 %/);
+  progress.end();
 });
+
+it("shows the same of a world model, and starts to count anew with every training", () => {
+  const { io, screen } = terminal({ isTTY: true });
+  const progress = worldProgress(io, "world model", "runs/c · data · tiny");
+  const shown = (): string => {
+    vi.advanceTimersByTime(600);
+    return screen().join("\n");
+  };
+  progress.onPhase("data");
+  expect(shown()).toMatch(/runs\/c · data · tiny\nreading the data .*– left of this/);
+  progress.onPhase("learn");
+  progress.onStep({ step: 0, steps: 4, loss: 2 });
+  expect(shown()).toMatch(/world model step 1\/4, loss 2\.0000 .*\d:\d\d left$/m);
+  progress.onActivity({ what: "evaluating", done: 5, total: 9, unit: "turns" });
+  expect(progress.doing()).toBe("world model step 1/4, loss 2.0000 · evaluating: 5/9 turns");
+  progress.onMetrics({ update: 0, "wm.loss": 2, "wm.exactMatch": 0.25 });
+  progress.onMetrics({ update: 3, "wm.loss": 1, "wm.exactMatch": 0.5 });
+  expect(shown()).toMatch(/loss +█▅ +1\.0000\nexact match +25\.0 % → 50\.0 % of test turns/);
+  progress.onPhase("model");
+  expect(shown()).toMatch(/opening the model .*– left of this/);
+  progress.end();
+});
+
+it.each([
+  ["train", (io: Io) => trainProgress(io, 4), "rl"],
+  ["rwml", (io: Io) => rwmlProgress(io, 4), "rwml"],
+  ["wm train", (io: Io) => worldProgress(io), "world model"],
+])(
+  "%s acknowledges Ctrl-C at once, with what is waited for, above the view",
+  async (command, start, phase) => {
+    const { io, screen } = terminal({ isTTY: true });
+    const progress = start(io);
+    progress.onPhase(phase);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const work = recordRun({ command, folder: "runs/a", io, signal }, progress, async () => {
+      controller.abort(new Error("stopped"));
+      expect(screen().join("")).toContain("stopping as soon as");
+      throw new Error("stopped");
+    });
+    await expect(work).rejects.toThrow("stopped");
+    const text = screen().join("\n");
+    const joined = text.replace(/\n/g, " ");
+    expect(joined).toContain("stopping as soon as what is being computed is done");
+    expect(joined).toContain(`(${phase}); Ctrl-C again`);
+    expect(text).toContain(`interrupted; pawl ${command} --resume runs/a`);
+  },
+);

@@ -5,7 +5,8 @@ import { afterAll, expect, it } from "vitest";
 import { laptop } from "../../recipes/laptop.js";
 import { saveCheckpoint } from "../runs/checkpoints.js";
 import { createRun, openRun } from "../runs/run-folder.js";
-import { changedSettings, factsOf } from "./run-facts.js";
+import { factsOf } from "./run-facts.js";
+import { changedSettings } from "./run-recipe.js";
 import { runCli } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-facts-"));
@@ -16,7 +17,7 @@ const fail = (message: string): never => {
 const folder = join(parent, "run");
 
 it("tells environment, model, updates, evaluations, duration, end and changed settings", async () => {
-  const config = { ...laptop, updates: 3, env: { ...laptop.env, rooms: 1, noise: "off" } };
+  const config = { ...laptop, updates: 3, env: { ...laptop.env, rooms: 1, noise: "all" } };
   const run = createRun({ folder, kind: "train", seed: 4, config }, fail);
   run.recordMetrics({ update: -1, "eval.a.success": 0.1, "eval.b.success": 0.3 });
   run.recordMetrics({ update: 0, "train.success": 0.9 });
@@ -37,9 +38,10 @@ it("tells environment, model, updates, evaluations, duration, end and changed se
     ended: "done",
     seconds: expect.any(Number),
   });
-  // Settings that the recipe does not speak about are defaults.
+  // Also those that the recipe leaves at their defaults.
   expect(changedSettings(openRun(folder, fail))).toEqual([
     "env.rooms 1 (recipe: 2)",
+    'env.noise "all" (recipe: "off")',
     "updates 3 (recipe: 105)",
   ]);
   const runs = (await runCli(["runs", parent])).stdout;

@@ -1,9 +1,8 @@
 /** What a run is and how it went, from its manifest and its metrics. */
-import { differences, type SettingsTree } from "../config/settings-tree.js";
+import type { SettingsTree } from "../config/settings-tree.js";
 import { bestCheckpoint } from "../runs/checkpoints.js";
 import { endOf, secondsOf } from "../runs/run-end.js";
 import type { RecordedRun } from "../runs/run-folder.js";
-import { ownedRecipe } from "./owned-recipe.js";
 
 /** The facts that `pawl runs` and `pawl show` tell about a run. */
 export interface RunFacts {
@@ -57,28 +56,6 @@ export function factsOf(run: RecordedRun): RunFacts {
     seconds: secondsOf(run),
     ended: endOf(run),
   };
-}
-
-/** The settings of a training run that differ from the recipe of its environment. */
-export function changedSettings({ manifest }: RecordedRun): readonly string[] {
-  const { kind, config } = manifest;
-  const name = nameIn(config.env, "name");
-  const recipe = kind === "train" && name !== undefined ? ownedRecipe(name)?.content : undefined;
-  if (recipe === undefined) return [];
-  return differences(recipe, within(config, recipe)).map(
-    ({ path, from, to }) =>
-      `${path.join(".")} ${JSON.stringify(to)} (recipe: ${JSON.stringify(from)})`,
-  );
-}
-
-/** The part of a whole configuration that a recipe speaks about: the rest are defaults. */
-function within(config: SettingsTree, recipe: SettingsTree): SettingsTree {
-  return Object.fromEntries(
-    Object.entries(recipe).map(([key, value]) => {
-      const given = config[key];
-      return [key, isTree(value) && isTree(given) ? within(given, value) : given];
-    }),
-  );
 }
 
 const isTree = (value: unknown): value is SettingsTree =>

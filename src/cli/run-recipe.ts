@@ -1,8 +1,10 @@
 /** The recipe of a run, to show what is its own. */
 import { resolveConfig } from "../config/resolve.js";
+import { differences } from "../config/settings-tree.js";
 import { findEnvKind } from "../envs/registry.js";
 import type { Recipe } from "../report/setting-rows.js";
 import type { Manifest } from "../runs/manifest.js";
+import type { RecordedRun } from "../runs/run-folder.js";
 import { trainConfig } from "../train/config.js";
 import { recipeOf } from "./default-recipe.js";
 
@@ -21,4 +23,19 @@ export function runRecipe({ kind, config }: Manifest): Recipe | undefined {
     // A world of a plugin, which whoever only reads does not load.
     return undefined;
   }
+}
+
+/** The settings of a training run that differ from those that `pawl train` takes for its world. */
+export function changedSettings({ manifest }: RecordedRun): readonly string[] {
+  const recipe = runRecipe(manifest)?.config;
+  if (recipe === undefined) return [];
+  return (
+    differences(recipe, manifest.config)
+      // The seed is told apart; what an earlier version did not record is not a change.
+      .filter(({ path, to }) => path.join(".") !== "seed" && to !== undefined)
+      .map(
+        ({ path, from, to }) =>
+          `${path.join(".")} ${JSON.stringify(to)} (recipe: ${from === undefined ? "–" : JSON.stringify(from)})`,
+      )
+  );
 }

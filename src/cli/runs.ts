@@ -29,7 +29,7 @@ export const runs = defineCommand({
       return exitCodes.done;
     }
     if (found.length === 0) {
-      print(io, `No runs in ${folder}. pawl rollout creates one.`);
+      print(io, `No runs in ${folder}. pawl train --quick makes one in a minute and a half.`);
       return exitCodes.done;
     }
     const rows = found.map((run) => {

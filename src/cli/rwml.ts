@@ -10,6 +10,7 @@ import { settingsOfModel } from "../train/saved-model.js";
 import { engineOfRun, sameEnvironment } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print } from "./io.js";
+import { runHeader } from "./phase-view.js";
 import { recordRun, runFolderOf, settingsOfRun } from "./resumable.js";
 import { rwmlProgress } from "./rwml-progress.js";
 
@@ -68,7 +69,8 @@ export const rwml = defineCommand({
           resumeChanges(rwmlConfigOf(run), settings, { folder: run, length: "updates", placeOf }),
       },
     );
-    const progress = rwmlProgress(io, settings.updates);
+    const header = runHeader(folder, String(settings.env.name), settings);
+    const progress = rwmlProgress(io, settings.updates, header);
     const resumed = resume !== undefined;
     await recordRun({ command: "rwml", folder, io, signal }, progress, (onProblem) =>
       rwmlRun(settings, { folder, resume: resumed, placeOf, signal, onProblem, ...progress }),

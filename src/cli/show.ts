@@ -7,7 +7,7 @@ import { defineCommand, exitCodes } from "./command.js";
 import { episodeLine, episodeText, outcome } from "./episode-view.js";
 import { duration, percent } from "./format.js";
 import { type Io, print, warn } from "./io.js";
-import { changedSettings, factsOf, type RunFacts } from "./run-facts.js";
+import { factsOf, type RunFacts } from "./run-facts.js";
 import { tallyTable } from "./tally-table.js";
 
 const LISTED = 20;
@@ -44,7 +44,11 @@ export const show = defineCommand({
   },
 });
 
-function showRun(run: RecordedRun, options: { json: boolean; all: boolean }, io: Io): number {
+async function showRun(
+  run: RecordedRun,
+  options: { json: boolean; all: boolean },
+  io: Io,
+): Promise<number> {
   if (options.json) {
     for (const episode of run.episodes()) print(io, JSON.stringify(episode));
     return exitCodes.done;
@@ -70,7 +74,7 @@ function showRun(run: RecordedRun, options: { json: boolean; all: boolean }, io:
     ),
   );
   for (const line of factLines(facts)) print(io, line);
-  const changed = changedSettings(run);
+  const changed = await changesOf(run);
   if (changed.length > 0) print(io, `settings     ${changed.join("\n             ")}`);
   if (manifest.error !== undefined) print(io, io.colors.red(manifest.error));
   const { stoppedBy } = manifest;
@@ -83,6 +87,13 @@ function showRun(run: RecordedRun, options: { json: boolean; all: boolean }, io:
   for (const { line } of listed) print(io, line);
   if (listed.length < lines.length) print(io, dim(`… ${lines.length - listed.length} more: --all`));
   return exitCodes.done;
+}
+
+async function changesOf(run: RecordedRun): Promise<readonly string[]> {
+  if (run.manifest.kind !== "train") return [];
+  // Recipes need the schemas of training and of its world, which nothing else here does.
+  const { changedSettings } = await import("./run-recipe.js");
+  return changedSettings(run);
 }
 
 function factLines({ environment, model, updates, evaluation }: RunFacts): string[] {

@@ -2,7 +2,8 @@ import { PassThrough, Readable } from "node:stream";
 import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
 import type { Io } from "./io.js";
-import { sparkline, trainProgress } from "./train-progress.js";
+import { sparkline } from "./phase-view.js";
+import { trainProgress } from "./train-progress.js";
 
 /** A terminal, or a pipe, that remembers what was written to it. */
 function terminal(isTTY: boolean): { readonly io: Io; readonly written: () => string } {

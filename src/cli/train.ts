@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
@@ -9,6 +8,7 @@ import { checkTraining, trainRun } from "../train/run.js";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
+import { runHeader } from "./phase-view.js";
 import { recordRun, runFolderOf, settingsOfRun, withJson } from "./resumable.js";
 import { trainProgress } from "./train-progress.js";
 
@@ -92,7 +92,8 @@ export const train = defineCommand({
           resumeChanges(trainConfigOf(run), settings, { folder: run, length: "updates", placeOf }),
       },
     );
-    const progress = trainProgress(io, settings.updates, headerOf(folder, settings));
+    const header = runHeader(folder, String(settings.env.name), settings);
+    const progress = trainProgress(io, settings.updates, header);
     const resumed = resume !== undefined;
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
@@ -103,20 +104,3 @@ export const train = defineCommand({
     return exitCodes.done;
   },
 });
-
-/** What is trained where, in a line: the run folder, the world, the model, the engine. */
-function headerOf(folder: string, { env, model, engine }: TrainConfig): string {
-  const {
-    address = "embedded",
-    threads,
-    model: served,
-  } = engine as {
-    readonly address?: string;
-    readonly threads?: number;
-    readonly model?: string;
-  };
-  const cores = threads ?? availableParallelism();
-  const where =
-    address === "embedded" ? `this machine's CPU, ${cores} threads` : `${address} ${served ?? ""}`;
-  return [folder, String(env.name), model.start, where.trim()].join(" · ");
-}

@@ -7,6 +7,7 @@ import { type WorldTrainConfig, worldTrainConfig } from "../worldmodel/config.js
 import { worldConfigOf } from "../worldmodel/saved.js";
 import { trainWorldModel } from "../worldmodel/train.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { runHeader } from "./phase-view.js";
 import { recordRun, runFolderOf, settingsOfRun } from "./resumable.js";
 import { worldProgress } from "./wm-progress.js";
 
@@ -51,7 +52,8 @@ export const wmTrain = defineCommand({
           resumeChanges(worldConfigOf(run), settings, { folder: run, length: "epochs", placeOf }),
       },
     );
-    const progress = worldProgress(io);
+    const header = runHeader(folder, settings.data.join(", "), settings);
+    const progress = worldProgress(io, "world model", header);
     const resumed = resume !== undefined;
     await recordRun({ command: "wm train", folder, io, signal }, progress, (onProblem) =>
       trainWorldModel(settings, {

@@ -12,7 +12,7 @@ const model = join(folder, "model");
 /** Runs a command that must succeed, and returns its output. */
 async function pawl(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await runCli(["wm", ...args]);
-  expect(stderr.replaceAll(/^(world model|warning): .*\n/gm, "")).toBe("");
+  expect(stderr.replaceAll(/^(\d+:\d\d {2}|warning: ).*\n/gm, "")).toBe("");
   expect(code).toBe(0);
   return stdout;
 }

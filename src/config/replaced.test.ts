@@ -22,3 +22,23 @@ it("suggests flags by their last part and by what people call them elsewhere", (
   expect(hintFor("--train.env", known)).toBe(' Did you mean "--env"?');
   expect(hintFor("--grups", known)).toBe(' Did you mean "--groups"?');
 });
+
+it("prefers what is called exactly so, and what is learnt to what is measured", () => {
+  const known = [
+    ...["--alarms.groups", "--critic.learning-rate", "--groups", "--group-size"],
+    ...["--optimizer.learning-rate", "--minibatch"],
+  ];
+  expect(hintFor("--batch-size", known)).toBe(
+    ' Did you mean "--groups", "--group-size", "--minibatch"?',
+  );
+  expect(hintFor("--lr", known)).toBe(
+    ' Did you mean "--optimizer.learning-rate" or "--critic.learning-rate"?',
+  );
+});
+
+it("sees through a slip in a last part or in another name, and names nothing far away", () => {
+  const known = ["--model.start", "--optimizer.learning-rate"];
+  expect(hintFor("--modle", known)).toBe(' Did you mean "--model.start"?');
+  expect(hintFor("--lerning-rate", known)).toBe(' Did you mean "--optimizer.learning-rate"?');
+  expect(hintFor("--zzzzzzzz", known)).toBe("");
+});

@@ -1,5 +1,5 @@
 /** Removed settings, with what replaced them, for callers that still give one. */
-import { didYouMean } from "../text/nearest.js";
+import { didYouMean, nearest } from "../text/nearest.js";
 
 const REPLACED: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -17,7 +17,7 @@ const REPLACED: ReadonlyMap<string, string> = new Map(
 /** What people call settings elsewhere. The keys are the last part of a flag, without dashes. */
 const SYNONYMS: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
-    lr: ["learning-rate"],
+    lr: ["optimizer.learning-rate", "learning-rate"],
     model: ["model.start", "checkpoint", "policy.model"],
     modelname: ["model.start", "checkpoint", "policy.model"],
     checkpoint: ["model.start", "resume"],
@@ -74,8 +74,17 @@ function alike(flag: string, known: readonly string[]): readonly string[] {
     known
       .filter((one) => one === `--${ending}` || one.endsWith(`.${ending}`))
       .sort((a, b) => depth(a) - depth(b));
+  // What has exactly the other name is meant, not what ends with it elsewhere.
+  const called = (other: string) =>
+    known.includes(`--${other}`) ? [`--${other}`] : endsWith(other);
   const synonyms = SYNONYMS.get(last.replaceAll("-", "").toLowerCase()) ?? [];
-  return [...new Set([...synonyms.flatMap(endsWith), ...endsWith(last)])].slice(0, SUGGESTED);
+  return [...new Set([...synonyms.flatMap(called), ...endsWith(last)])].slice(0, SUGGESTED);
+}
+
+/** The last part of a flag, or what people call one, that this one is nearest to. */
+function mistyped(flag: string, known: readonly string[]): string {
+  const last = (one: string): string => one.split(".").at(-1)!.replace(/^--/, "");
+  return nearest(last(flag), [...SYNONYMS.keys(), ...known.map(last)]) ?? "";
 }
 
 /**
@@ -88,7 +97,10 @@ export function hintFor(name: string, known: Iterable<string>): string {
   if (replaced !== undefined) return ` ${replaced}`;
   const all = [...known];
   const others = name.startsWith("--") ? alike(name, all) : [];
-  if (others.length === 0) return didYouMean(name, all);
-  const quoted = others.map((one) => `"${one}"`);
+  const near = others.length === 0 ? didYouMean(name, all) : "";
+  if (near !== "" || !name.startsWith("--")) return near;
+  const meant = others.length > 0 ? others : alike(mistyped(name, all), all);
+  if (meant.length === 0) return "";
+  const quoted = meant.map((one) => `"${one}"`);
   return ` Did you mean ${quoted.join(quoted.length > 2 ? ", " : " or ")}?`;
 }

@@ -27,11 +27,7 @@ export interface RetrieverChoice {
 /** Opens a retriever; anything missing or contradictory is a `UserError`. */
 export function openRetriever(choice: RetrieverChoice): Retriever {
   const { retriever, corpus, cache, prefixes = "none" } = choice;
-  if (prefixes !== "none" && retriever !== "dense") {
-    throw new UserError(
-      `prefixes: ${prefixes} is for the encoder of dense retrieval, and the retriever is ${retriever}: set retriever to dense, or leave prefixes out.`,
-    );
-  }
+  refuseUnused(choice);
   if (/^https?:/i.test(retriever)) return httpRetriever({ url: retriever });
   if (corpus === undefined) {
     throw new UserError(
@@ -55,6 +51,35 @@ export function openRetriever(choice: RetrieverChoice): Retriever {
     prefixes: encoderPrefixes[prefixes],
     ...(isFile && { file: cachePath(corpus, "vectors", cache) }),
   });
+}
+
+/** Settings that this choice would ignore. */
+function refuseUnused(choice: RetrieverChoice): void {
+  const { retriever, corpus, encoder, encoderModel, cache, prefixes = "none" } = choice;
+  const isServer = /^https?:/i.test(retriever);
+  const dense = {
+    encoder,
+    encoderModel,
+    prefixes: prefixes === "none" ? undefined : prefixes,
+  };
+  for (const [name, value] of Object.entries(dense))
+    if (value !== undefined && retriever !== "dense")
+      throw new UserError(
+        `${name}: ${value} is for dense retrieval, and the retriever is ${retriever}: set retriever to dense, or leave ${name} out.`,
+      );
+  if (encoderModel !== undefined && encoder !== undefined && !/^https?:/i.test(encoder))
+    throw new UserError(
+      `encoderModel: ${encoderModel} is the name of a model at an endpoint, and the encoder is the folder ${encoder}: leave encoderModel out.`,
+    );
+  // Passages in memory may be the ones that the server has: `pawl serve retriever` serves them.
+  if (isServer && typeof corpus === "string")
+    throw new UserError(
+      `corpus: ${retriever} searches a corpus of its own, and ${corpus} is another: leave one of them out.`,
+    );
+  if (cache !== undefined && typeof corpus !== "string")
+    throw new UserError(
+      `cache: ${cache} is for the index or vectors of a corpus in a file, and here ${isServer ? "a server searches" : "the passages are made up"}: leave cache out.`,
+    );
 }
 
 function encoderOf({ encoder, encoderModel }: RetrieverChoice): () => Promise<Encoder> {

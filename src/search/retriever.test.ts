@@ -187,6 +187,15 @@ describe("choosing a retriever", () => {
       /prefixes: e5 .*the retriever is bm25/,
     ],
     [{ retriever: "http://h/", prefixes: "e5" as const }, /prefixes: e5 .*the retriever is http/],
+    [{ retriever: "bm25", corpus, encoder: "e5" }, /encoder: e5 is for dense.*retriever is bm25/],
+    [{ retriever: "bm25", corpus, encoderModel: "m" }, /encoderModel: m is for dense/],
+    [
+      { retriever: "dense", corpus, encoder: "e5", encoderModel: "m" },
+      /encoderModel: m is the name of a model at an endpoint, and the encoder is the folder e5/,
+    ],
+    [{ retriever: "http://h/", corpus: "a.jsonl" }, /corpus: http.*own, and a\.jsonl is another/],
+    [{ retriever: "bm25", corpus, cache: "c" }, /cache: c is for .*the passages are made up/],
+    [{ retriever: "http://h/", cache: "c" }, /cache: c is for .*a server searches/],
     [{ retriever: "http://u:p@h/" }, /must not contain a user name/],
   ])("says what is missing: %j", (choice, message) => {
     expect(() => openRetriever(choice)).toThrow(message);

@@ -1,9 +1,15 @@
 /** What a run is doing at the moment, and how much of it is done. */
 export interface Activity {
-  readonly what: "the teacher plays" | "playing" | "learning" | "evaluating";
+  readonly what:
+    | "the teacher plays"
+    | "playing"
+    | "predicting"
+    | "judging"
+    | "learning"
+    | "evaluating";
   readonly done: number;
   readonly total: number;
-  readonly unit: "episodes" | "tokens";
+  readonly unit: "episodes" | "predictions" | "turns" | "steps" | "tokens";
 }
 
 /** Called often, for live views. */

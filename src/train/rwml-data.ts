@@ -21,6 +21,7 @@ import type { TripletData } from "../rwml/triplet-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { mergeContinuations } from "../update/merge.js";
+import { countingEpisodes, type OnActivity } from "./activity.js";
 import { engineFor } from "./engine-choice.js";
 import { type ModelStart, openModel, savedStartOf } from "./open-model.js";
 import type { RwmlConfig } from "./rwml-config.js";
@@ -40,6 +41,7 @@ export interface TripletSetup {
   readonly signal?: AbortSignal;
   readonly onProblem: (message: string) => void;
   readonly onPhase?: (phase: "collect" | "filter") => void;
+  readonly onActivity?: OnActivity | undefined;
 }
 
 /** Collects, cuts, splits and filters. */
@@ -83,7 +85,7 @@ export async function prepareTriplets(
 
 /** Episodes of recorded runs, or of the model itself. */
 async function collectEpisodes(
-  { environment, style, tokenizer, engine, signal, onProblem }: TripletSetup,
+  { environment, style, tokenizer, engine, signal, onProblem, onActivity }: TripletSetup,
   config: RwmlConfig,
 ): Promise<readonly Episode[]> {
   const { runs, epsilon } = config.collect;
@@ -103,6 +105,7 @@ async function collectEpisodes(
     groupSize: 1,
     seed: mixSeed(config.seed, "collect"),
     onProblem,
+    ...countingEpisodes("playing", config.collect.episodes, onActivity),
     ...(stepLimit !== undefined && { stepLimit }),
     ...(signal !== undefined && { signal }),
   });
@@ -125,6 +128,7 @@ async function filterTriplets(
   rest: readonly Triplet[],
 ): Promise<Filtered> {
   const { filter, predictionTokens, seed } = config;
+  const { onActivity } = setup;
   if (fitted.length === 0) return { kept: rest, easy: 0, hard: rest.length };
   // The filter model is thrown away after fitting, so it needs neither the run's sampler nor
   // copies.
@@ -147,12 +151,15 @@ async function filterTriplets(
         batch: filter.batch,
         optimizer: optimizerOptions.parse({ learningRate: filter.learningRate }),
         seed: mixSeed(seed, "fit"),
+        onStep: ({ step, steps }) =>
+          onActivity?.({ what: "learning", done: step + 1, total: steps, unit: "steps" }),
         ...(setup.signal !== undefined && { signal: setup.signal }),
       },
     );
     // A filter model with a shorter context cannot predict long triplets: those count as hard.
     const readable = new Set(fitting(engine, question, rest, predictionTokens));
     const asked = rest.filter((triplet) => readable.has(triplet));
+    onActivity?.({ what: "predicting", done: 0, total: asked.length, unit: "predictions" });
     const predicted = await predict(engine, question, asked, {
       count: 1,
       maxTokens: predictionTokens,

@@ -11,6 +11,7 @@ import type { StateReward } from "../rwml/reward.js";
 import type { Triplet } from "../rwml/triplet.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
+import type { OnActivity } from "./activity.js";
 import { finite, learntMetrics } from "./metrics.js";
 import type { FinishedRwmlUpdate } from "./rwml.js";
 import type { RwmlConfig } from "./rwml-config.js";
@@ -77,6 +78,7 @@ export interface HeldOutSetup {
   readonly question: Question;
   readonly reward: StateReward;
   readonly signal?: AbortSignal;
+  readonly onActivity?: OnActivity | undefined;
 }
 
 /**
@@ -84,18 +86,24 @@ export interface HeldOutSetup {
  * learning, and the loss per token on old actions, states and text now.
  */
 export async function heldOutMetrics(
-  { engine, tokenizer, style, question, reward, signal }: HeldOutSetup,
+  { engine, tokenizer, style, question, reward, signal, onActivity }: HeldOutSetup,
   triplets: readonly Triplet[],
   config: Pick<RwmlConfig, "heldOut" | "predictionTokens" | "temperature" | "seed">,
 ): Promise<MetricsLine> {
   const some = triplets.slice(0, config.heldOut.triplets);
+  const total = some.length * (1 + config.heldOut.samples);
+  const evaluating = (done: number): void =>
+    onActivity?.({ what: "evaluating", done, total, unit: "predictions" });
+  evaluating(0);
   const predictHeldOut = async (count: number, temperature: number) => {
     const sampling = { count, maxTokens: config.predictionTokens, temperature, seed: config.seed };
     const predicted = await predict(engine, question, some, sampling);
     return rewardPredictions(some, predicted, reward, signal);
   };
   const { summary } = await predictHeldOut(1, 0);
+  evaluating(some.length);
   const sampled = await predictHeldOut(config.heldOut.samples, config.temperature);
+  evaluating(total);
   const { actions, states } = heldOutSequences(some, question, tokenizer, style);
   const { text } = config.heldOut;
   return finite({

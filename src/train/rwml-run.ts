@@ -32,7 +32,9 @@ import { REFERENCE, TOKENIZER } from "./saved-model.js";
 
 /** Where to train, and callbacks. */
 export interface RwmlRunOptions extends RunOptions {
-  readonly onPhase?: (phase: "reward" | "model" | "collect" | "filter" | "rwml") => void;
+  readonly onPhase?: (
+    phase: "reward" | "model" | "collect" | "filter" | "rwml" | "forgetting",
+  ) => void;
   /** A reward to use instead of the configured one, for tests and custom measures. */
   readonly reward?: StateReward;
 }
@@ -88,6 +90,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
       onProblem,
       ...(signal !== undefined && { signal }),
       ...(options.onPhase !== undefined && { onPhase: options.onPhase }),
+      onActivity: options.onActivity,
     };
     const data = await tripletsFor(setup, config, run);
     const measure = async (index: number) => ({
@@ -108,6 +111,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
       },
       config,
     );
+    options.onPhase?.("forgetting");
     return reportForgetting(setup, data, config, folder, unmeasured);
   });
 }

@@ -29,6 +29,7 @@ import {
 import type { Question } from "../rwml/question.js";
 import type { StateReward } from "../rwml/reward.js";
 import type { Triplet } from "../rwml/triplet.js";
+import { countingEpisodes, type OnActivity } from "./activity.js";
 import { createClock } from "./clock.js";
 import { correctionOptions } from "./corrections.js";
 import { drawTasks, updateSeed } from "./draws.js";
@@ -65,6 +66,7 @@ export interface RwmlContext extends Omit<LearnerContext, "critic"> {
   readonly firstUpdate: number;
   readonly optimizerSteps: number;
   readonly signal?: AbortSignal;
+  readonly onActivity?: OnActivity | undefined;
   /** Called after every update; the next one waits for it. */
   onUpdate(done: FinishedRwmlUpdate): Promise<void>;
 }
@@ -97,7 +99,7 @@ const PREDICTIONS_ONLY = {
 
 /** Trains the engine's model to predict what actions do. */
 export async function trainRwml(context: RwmlContext, options: RwmlOptions): Promise<void> {
-  const { engine, question, reward, signal } = context;
+  const { engine, question, reward, signal, onActivity } = context;
   const learner = createLearner(context, { ...options, ...PREDICTIONS_ONLY });
   let { optimizerSteps } = context;
 
@@ -106,6 +108,8 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
     const { laps: seconds, lap } = createClock(PHASES);
     const seed = updateSeed(options, index);
     const triplets = drawTriplets(context.pool, options, index);
+    const some = { done: 0, total: triplets.length * options.groupSize } as const;
+    onActivity?.({ what: "predicting", ...some, unit: "predictions" });
     const predicted = await predict(engine, question, triplets, {
       count: options.groupSize,
       maxTokens: options.predictionTokens,
@@ -114,6 +118,7 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
     });
     lap("predict");
 
+    onActivity?.({ what: "judging", ...some, unit: "predictions" });
     const { rewards, summary } = await rewardPredictions(triplets, predicted, reward, signal);
     const predictions = predictionGroups(triplets, predicted, rewards);
     lap("reward");
@@ -131,7 +136,10 @@ export async function trainRwml(context: RwmlContext, options: RwmlOptions): Pro
     const scored = await learner.score(groups);
     const prepared = learner.prepare(groups, advantages, scored);
     const stepsInAll = expectedSteps(optimizerSteps, index, options);
-    const taught = await learner.learn(prepared, { stepsBefore: optimizerSteps, stepsInAll, seed });
+    const onBatch = (done: number, total: number): void =>
+      onActivity?.({ what: "learning", done, total, unit: "tokens" });
+    const place = { stepsBefore: optimizerSteps, stepsInAll, seed, onBatch };
+    const taught = await learner.learn(prepared, place);
     lap("learn");
     const learnt = taught?.learnt;
     optimizerSteps += learnt?.optimizerSteps ?? 0;
@@ -171,7 +179,7 @@ function drawTriplets(
 
 /** Episodes with task rewards, played as in `rl.ts`. */
 function playTasks(
-  { engine, environment, tokenizer, style, signal }: RwmlContext,
+  { engine, environment, tokenizer, style, signal, onActivity }: RwmlContext,
   { task, split, stepLimit, maxTokens, temperature }: RwmlOptions,
   seed: number,
 ): Promise<readonly Group[]> {
@@ -182,6 +190,7 @@ function playTasks(
     tasks: drawTasks(environment, { split, groups: task.groups }, seed),
     groupSize: task.groupSize,
     seed,
+    ...countingEpisodes("playing", task.groups * task.groupSize, onActivity),
     ...(stepLimit !== undefined && { stepLimit }),
     ...(signal !== undefined && { signal }),
   });

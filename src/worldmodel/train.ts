@@ -47,6 +47,7 @@ export interface WorldTrainStep {
 
 /** Where to train, and callbacks. */
 export interface WorldTrainOptions extends RunOptions {
+  readonly onPhase?: (phase: "data" | "model" | "learn") => void;
   readonly onStep?: (step: WorldTrainStep) => void;
 }
 
@@ -71,6 +72,7 @@ export async function trainWorldModel(
     checkpoint === undefined
       ? await startOf(config, { onNotice: options.onProblem, signal: options.signal })
       : startAt(checkpoint, folder);
+  options.onPhase?.("data");
   const data = readDataSets(config.data, problems);
   const train = withinBudgets(data.train, parseBudgets(config.budget), config.seed);
   if (train.length === 0) {
@@ -83,6 +85,7 @@ export async function trainWorldModel(
   const { track } = config;
   const watched = { ...options, kind: "wm train", groupsPerUpdate: 0, track };
   await conductRun(run, watched, async (running) => {
+    options.onPhase?.("model");
     const model = await openModel({
       start,
       engine: config.engine,
@@ -101,6 +104,7 @@ export async function trainWorldModel(
       sealFolder(join(folder, TOKENIZER));
     } else await engine.load(checkpoint.folder);
     const sequences = toSequences(train, tokenizer, config.protocol, engine, problems);
+    options.onPhase?.("learn");
     await learn(
       { engine, tokenizer, sequences, test: data.test, running, checkpoint },
       config,
@@ -225,12 +229,17 @@ async function learn(
 async function evaluate(
   { engine, tokenizer, test }: Training,
   { protocol, maxTokens, evaluation, seed }: WorldTrainConfig,
-  { signal }: WorldTrainOptions,
+  { signal, onActivity }: WorldTrainOptions,
 ): Promise<MetricsLine> {
   if (test.length === 0) return {};
   const model = engineWorldModel({ engine, tokenizer, protocol, maxTokens });
   const some = createRandom(mixSeed(seed, "evaluation")).shuffle([...test]);
-  const turns = await scoreTurns(model, some.slice(0, evaluation.trajectories), { signal });
+  const asked = some.slice(0, evaluation.trajectories);
+  const total = asked.reduce((sum, { turns }) => sum + turns.length, 0);
+  const onTurns = (done: number): void =>
+    onActivity?.({ what: "evaluating", done, total, unit: "turns" });
+  onTurns(0);
+  const turns = await scoreTurns(model, asked, { signal, onTurns });
   const { exactMatch, f1, successAccuracy } = fidelityReport(turns).all;
   return { "wm.exactMatch": exactMatch, "wm.f1": f1, "wm.successAccuracy": successAccuracy };
 }

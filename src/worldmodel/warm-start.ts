@@ -47,8 +47,8 @@ export interface WarmStartOptions {
   /** Called when a stage starts; returns the callback for its progress. */
   readonly onStage?: (
     name: string,
-  ) => Pick<WorldTrainOptions, "onStep" | "onMetrics"> &
-    Pick<TrainOptions, "onPhase" | "onWarmStart" | "onMetrics">;
+  ) => Pick<WorldTrainOptions, "onPhase" | "onStep" | "onMetrics" | "onActivity"> &
+    Pick<TrainOptions, "onPhase" | "onWarmStart" | "onMetrics" | "onActivity">;
 }
 
 /** The curve of one arm with one seed. */

@@ -187,7 +187,7 @@ export const wireTargets: Readonly<Record<string, Target>> = {
             hasTools: false,
           },
           socket: { url: url.replace("http", "ws"), headers: {}, connectMs: 5000 },
-          ...{ retryMs: 0, goal: "look", maxReturn: 1, resetData: () => ({}) },
+          ...{ retryMs: 0, goal: "look", goalIsGiven: false, maxReturn: 1, resetData: () => ({}) },
         }) as RemoteEnv,
       ),
     ),

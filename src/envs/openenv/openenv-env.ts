@@ -26,6 +26,8 @@ export interface OpenEnvWorld {
   readonly retryMs: number;
   /** The goal, where the server names none. */
   readonly goal: string;
+  /** Whether it holds even where the server names one. */
+  readonly goalIsGiven: boolean;
   /** The return at which an episode is a success, where the server does not say. */
   readonly maxReturn: number;
   /** The data of a reset; an unknown task is an `EnvError`. */
@@ -34,6 +36,7 @@ export interface OpenEnvWorld {
 
 interface Playing {
   readonly task: Task;
+  readonly goalIsGiven: boolean;
   goal: string;
   tools: readonly Tool[];
   admissible: readonly string[];
@@ -49,7 +52,7 @@ const AGENTS_ERRORS = ["execution_error", "invalid_args", "tool_not_found"];
 
 /** A world behind the server: of text, or of tool calls. */
 export function createOpenEnv(world: OpenEnvWorld): RemoteEnv | RemoteToolEnv {
-  const { facts, goal } = world;
+  const { facts, goal, goalIsGiven } = world;
   const { served, hasTools } = facts;
   let session: SessionSocket | undefined;
   let playing: Playing | undefined;
@@ -83,7 +86,7 @@ export function createOpenEnv(world: OpenEnvWorld): RemoteEnv | RemoteToolEnv {
     const { observation, done } = await begin(data, signal);
     if (done) throw new EnvError("the episode was over when it began");
     const fresh: Playing = {
-      ...{ task, goal, tools: [], admissible: [], context: undefined },
+      ...{ task, goal, goalIsGiven, tools: [], admissible: [], context: undefined },
       ...{ total: 0, over: false },
     };
     if (hasTools) fresh.tools = await listTools(session!, signal);
@@ -214,7 +217,7 @@ const refused = (error: ServerRefusal): StepResult => {
 /** Takes over what a server of ours says about the episode. */
 function take(now: Playing, observation: Readonly<Record<string, unknown>>): StepResult["info"] {
   const { goal, admissible_actions: admissible, valid, success, score } = observation;
-  if (typeof goal === "string") now.goal = goal;
+  if (typeof goal === "string" && !now.goalIsGiven) now.goal = goal;
   if (Array.isArray(admissible)) now.admissible = admissible as string[];
   return {
     valid: valid === true,

@@ -106,6 +106,17 @@ describe("through pawl serve env", () => {
       "7 sessions are asked for, and the server has 6",
     );
   });
+
+  it("refuses seeds as tasks of a server that has tasks, and keeps the goal that it is given", async () => {
+    expect(() => openEnvironment({ name: "openenv", url: house.url, seeds: 5 })).toThrow(
+      "seeds: 5 are the tasks of a server without task lists",
+    );
+    const remote = openEnvironment({ name: "openenv", url: house.url, goal: "look around" });
+    const env = remote.create();
+    await env.reset(remote.tasks("train")[0]!, 1);
+    expect(env.goal).toBe("look around");
+    if ("close" in env) await env.close();
+  });
 });
 
 it.skipIf(!officialDataThere)("ALFWorld is the same through the socket", async () => {

@@ -11,6 +11,9 @@ import { describeServer, type ServerFacts } from "./server-facts.js";
 /** The variable with the key of a server. */
 const KEY_VARIABLE = "PAWL_OPENENV_KEY";
 
+/** Tasks to train on where a server has no task lists. */
+const DEFAULT_SEEDS = 1000;
+
 /** The options of an OpenEnv server. */
 export const openenvOptions = z.strictObject({
   url: z
@@ -32,7 +35,7 @@ export const openenvOptions = z.strictObject({
     .int()
     .min(1)
     .max(1_000_000)
-    .default(1000)
+    .default(DEFAULT_SEEDS)
     .describe("tasks of a server without task lists: train/N is a reset with seed N"),
   goal: z
     .string()
@@ -76,6 +79,10 @@ export const openenv: EnvKind<typeof openenvOptions> = {
 /** The environment of a server whose facts are known. */
 export function openOpenEnv(options: OpenEnvOptions, facts: ServerFacts): Environment {
   const { served } = facts;
+  if (facts.splits !== undefined && options.seeds !== DEFAULT_SEEDS)
+    throw new EnvError(
+      `openenv: seeds: ${options.seeds} are the tasks of a server without task lists, and ${options.url} has lists: leave seeds out`,
+    );
   const maxReturn = options.maxReward ?? served?.maxReturn ?? 1;
   const lists = facts.splits === undefined ? seedLists(options.seeds) : listedTasks(facts);
   const world: OpenEnvWorld = {
@@ -87,6 +94,7 @@ export function openOpenEnv(options: OpenEnvOptions, facts: ServerFacts): Enviro
       connectMs: 10_000,
     },
     retryMs: 1000 * options.connectSeconds,
+    goalIsGiven: options.goal !== undefined,
     goal: options.goal ?? (facts.description.trim() || `Act in the environment ${facts.name}.`),
     maxReturn,
     resetData: (task, seed) => lists.resetData(task, seed),

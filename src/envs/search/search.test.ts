@@ -255,6 +255,22 @@ describe("question files", () => {
   });
   const passage = { id: 1, contents: "q1\nthe a1" };
 
+  it.each([
+    { size: 80 },
+    { hops: "one" },
+    { relations: ["teacher"] },
+    { names: "shared" },
+    { seed: 2 },
+  ])("refuse the made-up world's %j", (option) => {
+    const data = mkdtempSync(join(folder, "ignored-"));
+    write("nq-test.jsonl", [ask(1)], data);
+    write("corpus.jsonl", [passage], data);
+    const [name] = Object.keys(option);
+    expect(() => search.open(search.options.parse({ data, ...option }))).toThrow(
+      `search: ${name} is about the made-up world, and ${data} has questions of its own`,
+    );
+  });
+
   it("give a training split, one split for each data set, and one of all for the table", () => {
     const data = mkdtempSync(join(folder, "all-"));
     write("nq-train.jsonl.gz", [ask(1), ask(2)], data);

@@ -31,6 +31,8 @@ import { relationNames } from "./world-relations.js";
 
 const TURNS = 4;
 const MADE_UP = "made-up";
+/** Options that say how the world is made up. */
+const MADE_UP_ONLY = ["size", "hops", "relations", "names", "seed"] as const;
 
 /** The options of search QA. */
 export const searchOptions = z.strictObject({
@@ -134,11 +136,9 @@ function openMadeUp(options: Options): Environment {
 }
 
 function openData(options: Options, data: string): Environment {
-  for (const [name, isSet] of [
-    ["relations", options.relations !== undefined],
-    ["names", options.names !== "own"],
-  ] as const)
-    if (isSet)
+  const usual = searchOptions.parse({});
+  for (const name of MADE_UP_ONLY)
+    if (options[name] !== usual[name])
       throw new EnvError(
         `search: ${name} is about the made-up world, and ${data} has questions of its own: leave one of them out.`,
       );

@@ -19,9 +19,12 @@ export interface MadeProduct {
 /**
  * How products are described: with names of makers and series, as many as the original's; or with
  * few words, which wishes use too. In plain words a page of results shows all that decides whether a
- * product fits: its title has every attribute, and products of a kind come with the same options.
+ * product fits: its title has every attribute, and products of a kind come in the same colours, the
+ * only choice.
  */
 export type Wording = "rich" | "plain";
+
+const PLAIN_COLOURS = 6;
 
 /** Product `number` of the catalogue with this seed. */
 export function makeProduct(seed: number, number: number, wording: Wording = "rich"): MadeProduct {
@@ -32,17 +35,13 @@ function makePlain(seed: number, number: number): MadeProduct {
   const random = createRandom(mixSeed(seed, "plain product", number));
   const kind = random.pick(productKinds);
   const traits = some(random, kind.traits, 1 + random.int(3));
-  const { name, values } = kind.choice;
   const product: Product = {
     asin: `M${number}`,
     title: capitalised(`${traits.join(", ")} ${kind.name}`),
     description: `A ${kind.name} made of ${random.pick(kind.materials)}.`,
     bullets: [`For ${some(random, kind.uses, 2).join(" and ")}`],
     prices: [makePrice(random, kind)],
-    options: [
-      { name: "color", values: coloursOf(kind) },
-      { name, values },
-    ],
+    options: [{ name: "color", values: coloursOf(kind) }],
     category: kind.department,
     query: kind.name,
     productCategory: pathOf(kind),
@@ -87,7 +86,7 @@ function pathOf({ department, shelf }: ProductKind): string {
 
 /** The colours that all products of a kind come in. */
 function coloursOf(kind: ProductKind): readonly string[] {
-  return some(createRandom(mixSeed("colours", kind.name)), shopColours, 3);
+  return some(createRandom(mixSeed("colours", kind.name)), shopColours, PLAIN_COLOURS);
 }
 
 /** The made-up catalogue of this seed and size. */

@@ -244,6 +244,14 @@ describe("webshop with official files", () => {
     expect(madeUp).toThrow(/goals that people wrote come with the official files/);
   });
 
+  it("refuses what only one of the catalogues could use", () => {
+    const data = folder(both);
+    const plain = () => webshop.open(webshop.options.parse({ data, wording: "plain" }));
+    expect(plain).toThrow(/wording is about the made-up catalogue/);
+    const kept = () => webshop.open(webshop.options.parse({ data: "made-up", cache: data }));
+    expect(kept).toThrow(/cache is for the index of the official products/);
+  });
+
   it("describes what is there and what is missing", () => {
     const tell = (data: string) => webshop.describe!(webshop.options.parse({ data })).join("\n");
     expect(tell(folder(both))).toMatch(

@@ -13,7 +13,7 @@ import {
 } from "./pages.js";
 import { BUY, move, parseAction, type Shop } from "./shop.js";
 
-/** The reward for buying exactly what was wanted; anything else gets none. */
+/** The reward for buying exactly what was wanted. */
 export const SUCCESS_REWARD = 10;
 
 /** Says that any words can be searched for. It is a valid search itself, for its own words. */
@@ -33,6 +33,8 @@ export interface ShopWorld {
   readonly shop: Shop;
   goalOf(task: Task): Goal;
   readonly observations: Observations;
+  /** Whether purchases that are nearly right are rewarded by their score, or not at all. */
+  readonly reward: "success" | "score";
   /** Queries listed as admissible on the first page. */
   suggestions(goal: Goal): readonly string[];
 }
@@ -88,7 +90,7 @@ export function createShopEnv(world: ShopWorld, started?: Visit): ShopEnv {
       const success = score === 1;
       return {
         observation: textOf(shop.catalogue, goal.text, moved.place),
-        reward: success ? SUCCESS_REWARD : 0,
+        reward: SUCCESS_REWARD * (world.reward === "score" ? score : Number(success)),
         done: moved.score !== undefined,
         info: { valid: moved.valid, success, score },
       };

@@ -301,7 +301,7 @@ describe("what follows the instruction", () => {
 
   it("is what an environment shows if its option says so, from the first observation on", () => {
     const world = { shop, goalOf: () => goal, suggestions: () => [] };
-    const env = createShopEnv({ ...world, observations: "after-instruction" });
+    const env = createShopEnv({ ...world, reward: "success", observations: "after-instruction" });
     expect(env.reset({ id: "test/0", split: "test", type: "garden" })).toBe("'Search'");
     expect(env.step("search[lamp]").observation).toMatch(/^'Back to Search' \[SEP\] 'Page 1 /);
     expect(env.clone().step("click[back to search]").observation).toBe("'Search'");
@@ -312,6 +312,7 @@ describe("any actions at all", () => {
   const world: ShopWorld = {
     shop,
     observations: "page",
+    reward: "success",
     goalOf: () => goal,
     suggestions: () => ["lamp"],
   };

@@ -117,3 +117,26 @@ describe("the expert", () => {
     }
   });
 });
+
+it.each([
+  ["success", [0, 10]],
+  ["score", [5, 10]],
+] as const)("a purchase is rewarded by its %s", (reward, expected) => {
+  const environment = open({ reward, wording: "plain" });
+  const env = environment.create() as Env;
+  const [task] = environment.tasks("test");
+  const buy = (chooses: boolean): number => {
+    env.reset(task!, 1);
+    for (;;) {
+      const action = environment.expert!(env);
+      const isChoice = !/^(search|click\[(m\d|buy now))/.test(action);
+      const { reward: got, done } = env.step(isChoice && !chooses ? "click[buy now]" : action);
+      if (done) return got;
+    }
+  };
+  const [without, exact] = [buy(false), buy(true)];
+  expect(exact).toBe(expected[1]);
+  // Attributes and price are right, only the colour is not chosen.
+  expect(without).toBeGreaterThanOrEqual(expected[0]);
+  expect(without).toBeLessThan(reward === "score" ? 10 : 1);
+});

@@ -77,11 +77,17 @@ export const webshopOptions = z.strictObject({
     .max(50)
     .default(RESULTS_PER_PAGE)
     .describe("products on a page of search results"),
+  reward: z
+    .enum(["success", "score"])
+    .default("success")
+    .describe(
+      `what a purchase is worth: ${SUCCESS_REWARD} if it is exactly what was wanted, as in verl-agent, or ${SUCCESS_REWARD} times its score, the original's reward`,
+    ),
   wording: z
     .enum(["rich", "plain"])
     .default("rich")
     .describe(
-      "made-up catalogue: rich as the original's, or plain for small models: short codes, titles of words that wishes use, the same options for all products of a kind",
+      "made-up catalogue: rich as the original's, or plain for small models: short codes, titles of words that wishes use, and one choice, the same colours for all products of a kind",
     ),
   seed: z
     .int()
@@ -156,13 +162,22 @@ function openCatalogue(options: Options, data: string | undefined): Catalogue {
       "webshop: goals that people wrote come with the official files. Set data (or WEBSHOP_DATA) to their folder, or use goals: synthetic.",
     );
   }
+  if (cache !== undefined) {
+    throw new EnvError(
+      "webshop: cache is for the index of the official products, and the made-up catalogue keeps none: leave it out, or set data (or WEBSHOP_DATA) to the folder of the official files.",
+    );
+  }
   return openMadeCatalogue(products ?? MADE_PRODUCTS, options.seed, options.wording);
 }
 
 function environment(
   shop: Shop,
   goals: Goals,
-  { suggestions, observations }: Pick<Options, "observations"> & { readonly suggestions: number },
+  {
+    suggestions,
+    observations,
+    reward,
+  }: Pick<Options, "observations" | "reward"> & { readonly suggestions: number },
   withExpert: boolean,
 ): Environment {
   const test = Math.min(TEST_GOALS, Math.ceil(goals.count / 5));
@@ -179,6 +194,7 @@ function environment(
   const world: ShopWorld = {
     shop,
     observations,
+    reward,
     goalOf(task) {
       // Looked up first, so that an unlisted task is rejected and only listed ids are parsed.
       const { id, split } = lists.task(task.id);
