@@ -1,6 +1,12 @@
 /** What our HTTP servers share: bodies with a limit, JSON in and out, errors with a status. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 
+/**
+ * How long our servers keep a connection for the next request. Node's own 5 s is so short that a busy
+ * machine closes connections on which a request is just coming, which then has no answer.
+ */
+export const KEEP_ALIVE_MS = 75_000;
+
 /** A rejected request, with its status. */
 export class HttpError extends Error {
   constructor(
