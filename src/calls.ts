@@ -1,5 +1,4 @@
-/** Calls to a worker thread: one message per call, one per answer. */
-import { type MessagePort, Worker } from "node:worker_threads";
+/** Calls to a worker thread or a process of ours: one message per call, one per answer. */
 import { UserError } from "./errors.js";
 
 /** Buffers that are transferred instead of copied. */
@@ -23,48 +22,31 @@ interface Reply {
   };
 }
 
-/** The calling side of a worker thread. */
+/** The calling side. */
 export interface Caller {
   call(method: string, args: readonly unknown[], moved?: Moved): Promise<unknown>;
-  /** Whether the thread has ended, so that all calls fail. */
+  /** Whether the other side has ended, so that all calls fail. */
   readonly ended: boolean;
   end(): Promise<void>;
 }
 
-/** A worker thread to start. */
-export interface Thread {
-  /** The file, without its ending. */
-  readonly file: URL;
-  readonly workerData: unknown;
-  /** What works in it, for errors: `the engine`. */
-  readonly what: string;
-  /** Makes the errors that are shown to the user. */
-  fail(message: string, options?: ErrorOptions): Error;
+/** The other side, as the calling one sees it. */
+export interface Callee {
+  send(message: object, moved: Moved): void;
+  /** Whether calls are waiting: an idle callee must not keep the process alive, a working one does. */
+  work(isWorking: boolean): void;
+  end(): Promise<void>;
 }
 
-/** Starts a worker thread. */
-export function startCaller({ file, workerData, what, fail }: Thread): Caller {
-  const worker = startWorker(file, workerData);
+/** Makes the errors that are shown to the user. */
+export type Fail = (message: string, options?: ErrorOptions) => Error;
+
+/** The calling side of a callee, and what to tell it: an answer has come, or there will be none. */
+export function createCaller(callee: Callee, fail: Fail) {
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   let ended: Error | undefined;
   let lastId = 0;
-  const end = (error: Error) => {
-    ended ??= error;
-    for (const { reject } of waiting.values()) reject(ended);
-    waiting.clear();
-  };
-  worker.on("message", (reply: Reply) => {
-    const call = waiting.get(reply.id);
-    waiting.delete(reply.id);
-    if (waiting.size === 0) worker.unref();
-    if (reply.error === undefined) call?.resolve(reply.result);
-    else call?.reject(toError(reply.error, fail));
-  });
-  worker.on("error", (error) =>
-    end(fail(`${what}'s thread failed: ${String(error)}`, { cause: error })),
-  );
-  worker.on("exit", () => end(fail(`${what} was disposed, or its thread ended`)));
-  return {
+  const caller: Caller = {
     call: (method, args, moved = []) => {
       if (ended !== undefined) return Promise.reject(ended);
       lastId += 1;
@@ -72,16 +54,30 @@ export function startCaller({ file, workerData, what, fail }: Thread): Caller {
       const answer = new Promise<unknown>((resolve, reject) => {
         waiting.set(id, { resolve, reject });
       });
-      // An idle thread does not keep the process alive, a working one does.
-      worker.ref();
-      worker.postMessage({ id, method, args } satisfies Call, moved as ArrayBuffer[]);
+      callee.work(true);
+      callee.send({ id, method, args } satisfies Call, moved);
       return answer;
     },
     get ended() {
       return ended !== undefined;
     },
-    end: async () => {
-      await worker.terminate();
+    end: () => callee.end(),
+  };
+  return {
+    caller,
+    answered(message: unknown): void {
+      const { id, result, error } = message as Reply;
+      const call = waiting.get(id);
+      waiting.delete(id);
+      if (waiting.size === 0) callee.work(false);
+      if (error === undefined) call?.resolve(result);
+      else call?.reject(toError(error, fail));
+    },
+    lost(error: Error): void {
+      ended ??= error;
+      for (const { reject } of waiting.values()) reject(ended);
+      waiting.clear();
+      callee.work(false);
     },
   };
 }
@@ -92,19 +88,26 @@ export interface Answer {
   readonly moved?: Moved;
 }
 
+/** Where calls come from and answers go. */
+export interface Port {
+  onMessage(listener: (message: unknown) => void): void;
+  send(message: object, moved: Moved): void;
+}
+
 /** The answering side: executes one call after another. */
 export function serve(
-  port: MessagePort,
+  port: Port,
   perform: (method: string, args: readonly unknown[]) => Promise<Answer>,
 ): void {
   let queue: Promise<void> = Promise.resolve();
-  port.on("message", ({ id, method, args }: Call) => {
+  port.onMessage((message) => {
+    const { id, method, args } = message as Call;
     queue = queue.then(async () => {
       try {
         const { result, moved = [] } = await perform(method, args);
-        port.postMessage({ id, result } satisfies Reply, moved as ArrayBuffer[]);
+        port.send({ id, result } satisfies Reply, moved);
       } catch (error) {
-        port.postMessage(failure(id, error));
+        port.send(failure(id, error), []);
       }
     });
   });
@@ -116,23 +119,22 @@ function failure(id: number, error: unknown): Reply {
   return { id, error: { message, stack, expected: error instanceof UserError } };
 }
 
-function toError(
-  { message, stack, expected }: NonNullable<Reply["error"]>,
-  fail: Thread["fail"],
-): Error {
+function toError({ message, stack, expected }: NonNullable<Reply["error"]>, fail: Fail): Error {
   const error = expected ? fail(message) : new Error(message);
   if (!expected && stack !== undefined) error.stack = stack;
   return error;
 }
 
-/** Starts a worker, always compiled: Node 20 cannot load TypeScript, and loaders take a second. */
-function startWorker(file: URL, workerData: unknown): Worker {
-  // Tests and benchmarks run from source, after a build.
+/**
+ * The compiled file of a module, named without its ending: Node 20 cannot load TypeScript, and
+ * loaders take a second. Tests and benchmarks run from source, after a build.
+ */
+export function builtFile(file: URL): URL {
   const built = import.meta.url.endsWith(".js")
     ? file.href
     : file.href.replace(
         new URL("./", import.meta.url).href,
         new URL("../dist/src/", import.meta.url).href,
       );
-  return new Worker(new URL(`${built}.js`), { workerData });
+  return new URL(`${built}.js`);
 }
