@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /**
- * How long our servers keep a connection for the next request. Node's own 5 s is so short that a busy
- * machine closes connections on which a request is just coming, which then has no answer.
+ * How long our servers keep a connection for the next request. A request that comes while a
+ * connection is being closed has no answer; with Node's own 5 s connections are closed more often.
  */
 export const KEEP_ALIVE_MS = 75_000;
 

@@ -49,7 +49,7 @@ describe("the server", () => {
     }
   });
 
-  it("keeps connections for longer than a busy machine's pauses", async () => {
+  it("tells clients how long it keeps idle connections", async () => {
     const { headers } = await fetch(`${url}/health`);
     expect(headers.get("keep-alive")).toBe("timeout=75");
   });
