@@ -117,7 +117,7 @@ it.skipIf(!canMount)(
 );
 
 it.skipIf(!canMount)(
-  "while a model is fetched: it says where, and the next try goes on with what came",
+  "while a model is fetched: it says where, and with room the next try works",
   async () => {
     const [gguf, model] = [join(folder, "tiny.gguf"), join(folder, "model")];
     const { metadata, tensors } = tinyModel();
@@ -163,6 +163,29 @@ it.skipIf(!canMount)(
     expect(JSON.parse(body)).toMatchObject({ matching: 16, problems: [] });
     expect(text).not.toMatch(/\n\s+at /);
     expect(code).toBe(0);
+  },
+  120_000,
+);
+
+it.skipIf(!canMount)(
+  "while a result is written: the error holds it, since it may have taken hours",
+  () => {
+    const args = ["--env", "webshop", "--policy", "expert", "--tasks", "1", "--budgets", "1"];
+    const out = join(disk, "verifier.json");
+    const script = `mkdir -p ${disk} && mount -t tmpfs -o size=4k tmpfs ${disk} && head -c 4096 /dev/zero >${disk}/full && exec "$@"`;
+    const { status, stderr } = spawnSync(
+      "unshare",
+      [
+        ...["-rm", "sh", "-c", script, "sh", process.execPath, cli, "wm", "eval", "verifier"],
+        ...[...args, "--out", out],
+      ],
+      { encoding: "utf8", env: { ...process.env, XDG_CACHE_HOME: join(folder, "cache") } },
+    );
+    expect(status, stderr).toBe(1);
+    expect(stderr).toContain(`could not write ${out}: the disk is full`);
+    const [line] = /^\{.*\}$/m.exec(stderr) ?? [];
+    expect(JSON.parse(line ?? "null"), stderr).toHaveProperty("createdAt");
+    expect(stderr).not.toMatch(/\n\s+at /);
   },
   120_000,
 );
