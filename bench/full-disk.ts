@@ -32,6 +32,14 @@ const MORE: Readonly<Record<string, Line>> = {
   "wm eval fidelity --data data": {
     args: words("--part all --trajectories 1 --model world --max-tokens 4 --out fidelity.json"),
   },
+  "wm eval consistency --model world": {
+    args: words(
+      "--env household --env.rooms 1 --env.receptacles 4 --env.objects 3 --tasks 1 --step-limit 2 --max-tokens 4 --out consistency.json",
+    ),
+  },
+  "wm eval verifier --env webshop": {
+    args: words("--policy expert --tasks 1 --budgets 1 --out verifier.json"),
+  },
   "track run": { args: words("--again --to trackio=trackio") },
   // A stand-in for TextWorld's generator: it writes what it is told to.
   "env make textworld": { args: words("--count 2 --jobs 1 --out games --tw-make ./tw-make") },

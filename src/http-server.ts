@@ -1,6 +1,12 @@
 /** What our HTTP servers share: bodies with a limit, JSON in and out, errors with a status. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 
+/**
+ * How long our servers keep a connection for the next request. A request that comes while a
+ * connection is being closed has no answer; with Node's own 5 s connections are closed more often.
+ */
+export const KEEP_ALIVE_MS = 75_000;
+
 /** A rejected request, with its status. */
 export class HttpError extends Error {
   constructor(

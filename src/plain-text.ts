@@ -9,23 +9,9 @@
  */
 const CONTROLS = /(?![\t\n])[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 
-const ESCAPE = "\u001b";
-
-/** Our own colours: bold, dim, red, green, yellow, cyan, and back to normal. */
-const OWN_COLOURS = new RegExp(`(${ESCAPE}\\[(?:1|2|22|31|32|33|36|39)m)`);
-
 /** The text with control characters made visible; for what others wrote. */
 export function plainText(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(CONTROLS, escaped);
-}
-
-/** The same for a line of ours, which may have colours. */
-export function colouredText(text: string, hasColours: boolean): string {
-  if (!hasColours || !text.includes(ESCAPE)) return plainText(text);
-  return text
-    .split(OWN_COLOURS)
-    .map((part, i) => (i % 2 === 1 ? part : plainText(part)))
-    .join("");
 }
 
 const escaped = (character: string): string =>

@@ -2,11 +2,15 @@
  * A disk that is too small, for commands that write: a sentence says where, what was kept and how to
  * go on, and nothing that was written before is lost. Needs Linux with user namespaces.
  */
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
+import { startHub } from "../src/hub/hub-testing.js";
+import { readGgufModel, writeGgufModel } from "../src/models/gguf-convert.js";
+import { openGguf } from "../src/models/gguf-file.js";
+import { tinyModel, writeGguf } from "../src/models/gguf-testing.js";
 
 const cli = join(process.cwd(), "dist/src/cli/main.js");
 const folder = mkdtempSync(join(tmpdir(), "pawl-full-"));
@@ -28,6 +32,26 @@ function onDisk(size: string, args: readonly string[], then = "true") {
     encoding: "utf8",
     env: { ...process.env, TMPDIR: disk, XDG_CACHE_HOME: join(disk, "cache") },
   });
+}
+
+/** The same for commands that talk to this process; `look` is told what the command writes. */
+function besideDisk(
+  script: string,
+  environment: Readonly<Record<string, string>>,
+  look: (text: string, child: ReturnType<typeof spawn>) => void = () => undefined,
+) {
+  const child = spawn("unshare", ["-rm", "sh", "-c", `mkdir -p ${disk} && ${script}`], {
+    env: { ...process.env, TMPDIR: disk, XDG_CACHE_HOME: join(disk, "cache"), ...environment },
+  });
+  let text = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+      look(text, child);
+    });
+  return new Promise<{ code: number | null; text: string }>((done) =>
+    child.on("close", (code) => done({ code, text })),
+  );
 }
 
 beforeAll(() => {
@@ -83,3 +107,74 @@ it.skipIf(!canMount)("keeps the checkpoint before, says so, and goes on when the
   });
   expect(resumed.status, resumed.stderr).toBe(0);
 });
+
+it.skipIf(!canMount)(
+  "while a model is fetched: it says where, and with room the next try works",
+  async () => {
+    const [gguf, model] = [join(folder, "tiny.gguf"), join(folder, "model")];
+    const { metadata, tensors } = tinyModel();
+    writeGguf(gguf, metadata, tensors);
+    await writeGgufModel(await readGgufModel(openGguf(gguf)), model);
+    const files = readdirSync(model).map((name) => [name, readFileSync(join(model, name))]);
+    const hub = await startHub({ "owner/tiny": Object.fromEntries(files) });
+    const [home, kept] = [join(disk, "hub"), join(folder, "fetched")];
+    const pull = (where: string, then = "") =>
+      besideDisk(
+        `mount -t tmpfs -o size=${where === home ? "8k" : "1m"} tmpfs ${disk}; ${process.execPath} ${cli} model pull owner/tiny; code=$?; ${then} exit $code`,
+        { HF_ENDPOINT: hub.endpoint, HF_HOME: where },
+      );
+    const { code, text } = await pull(home, `cp -r ${home} ${kept};`);
+    expect(code, text).toBe(1);
+    expect(text).toMatch(/^error: .*(the disk is full: free some space|no room for)/m);
+    expect(text).toContain(disk);
+    expect(text).not.toMatch(/\n\s+at /);
+    const again = await pull(kept);
+    expect(again.code, again.text).toBe(0);
+    await hub.close();
+  },
+);
+
+it.skipIf(!canMount)(
+  "under pawl ui: runs are shown although their index cannot be written",
+  async () => {
+    let answer: Promise<{ status: number; body: string }> | undefined;
+    const { code, text } = await besideDisk(
+      `mount -t tmpfs -o size=400k tmpfs ${disk} && cp -r ${played} ${disk}/run && (cat /dev/zero >${disk}/full 2>/dev/null; true) && exec ${process.execPath} ${cli} ui ${disk} --port 0`,
+      {},
+      (written, child) => {
+        const address = /http:\/\/\S+\//.exec(written)?.[0];
+        if (address === undefined || answer !== undefined) return;
+        answer = fetch(new URL("api/episodes?run=run", address))
+          .then(async (reply) => ({ status: reply.status, body: await reply.text() }))
+          .finally(() => child.kill("SIGINT"));
+      },
+    );
+    const { status, body } = (await answer) ?? { status: 0, body: "no answer" };
+    expect(status, `${body}${text}`).toBe(200);
+    expect(JSON.parse(body)).toMatchObject({ matching: 16, problems: [] });
+    expect(text).not.toMatch(/\n\s+at /);
+    expect(code).toBe(0);
+  },
+);
+
+it.skipIf(!canMount)(
+  "while a result is written: the error holds it, since it may have taken hours",
+  () => {
+    const args = ["--env", "webshop", "--policy", "expert", "--tasks", "1", "--budgets", "1"];
+    const out = join(disk, "verifier.json");
+    const script = `mkdir -p ${disk} && mount -t tmpfs -o size=4k tmpfs ${disk} && head -c 4096 /dev/zero >${disk}/full && exec "$@"`;
+    const { status, stderr } = spawnSync(
+      "unshare",
+      [
+        ...["-rm", "sh", "-c", script, "sh", process.execPath, cli, "wm", "eval", "verifier"],
+        ...[...args, "--out", out],
+      ],
+      { encoding: "utf8", env: { ...process.env, XDG_CACHE_HOME: join(folder, "cache") } },
+    );
+    expect(status, stderr).toBe(1);
+    expect(stderr).toContain(`could not write ${out}: the disk is full`);
+    const [line] = /^\{.*\}$/m.exec(stderr) ?? [];
+    expect(JSON.parse(line ?? "null"), stderr).toHaveProperty("createdAt");
+    expect(stderr).not.toMatch(/\n\s+at /);
+  },
+);

@@ -1,10 +1,17 @@
 /** A world that hangs for ever, as a user meets it: broken after its limit, and Ctrl-C works. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it, vi } from "vitest";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-hang-"));
 const plugin = join(folder, "hang.ts");
@@ -84,7 +91,7 @@ it("is interrupted by the first Ctrl-C, with finished episodes kept", async () =
   expect(manifest).toMatchObject({ status: "interrupted", summary: { episodes: 1 } });
 });
 
-/** A world that answers at once, unless it loops for ever, ends its process or eats all memory. */
+/** A world that answers at once, unless it loops for ever or ends its process. */
 const looping = join(folder, "looping.ts");
 const isolated = ["--plugin", looping, "--env", "looping", "--env.limits.isolate"];
 
@@ -121,6 +128,19 @@ beforeAll(() => {
   );
 });
 
+/** Isolated worlds of this test that run; where there is no /proc, none are seen. */
+const worlds = (): readonly string[] =>
+  (existsSync("/proc") ? readdirSync("/proc") : []).filter((id) => {
+    try {
+      const [words, environment] = ["cmdline", "environ"].map((name) =>
+        readFileSync(`/proc/${id}/${name}`, "utf8"),
+      );
+      return words!.includes("world-worker") && environment!.includes(folder);
+    } catch {
+      return false;
+    }
+  });
+
 /** Runs a command to its end. */
 const run = (...args: readonly string[]) =>
   spawnSync(process.execPath, ["dist/src/cli/main.js", ...args], {
@@ -128,19 +148,58 @@ const run = (...args: readonly string[]) =>
     env: { ...process.env, XDG_CACHE_HOME: join(folder, "cache") },
   });
 
-it("is interrupted in its own thread, although it never gives up the processor", async () => {
+it("is interrupted in its own process, although it never gives up the processor", async () => {
   const { code, text } = await evaluate(join(folder, "isolated"), [
     ...isolated,
     ...["--env.limits.step-seconds", "2", "--split", "train"],
   ]);
   expect(text).toMatch(/^all +2 +100\.0 % .* 3$/m);
   expect(text).toContain("1 × a step took longer than env.limits.stepSeconds, 2 s");
-  expect(text).toContain("1 × the world was disposed, or its thread ended");
+  expect(text).toContain("1 × the world ended its process, with 3");
   expect(text).toContain("1 × a teacher took longer than 2 s");
   expect(code).toBe(0);
 });
 
-it("plays the same episodes as in this thread, and keeps the contract", () => {
+it.each([
+  ["objects", "for (;;) kept.push({ held: [kept.length] });"],
+  // These end the whole process if they run in a thread of it, whatever its limits.
+  ["a long list", "for (;;) kept.push(1);"],
+  ["many lists", "for (;;) kept.push(new Array(1e6).fill(0));"],
+  // Outside the heap.
+  ["buffers", "for (;;) kept.push(Buffer.alloc(2 ** 22, 1));"],
+])(
+  "eats memory without end, and only its own episode is broken: %s",
+  async (_, eat) => {
+    const eater = join(folder, "eater.ts");
+    const world = readFileSync(looping, "utf8")
+      .replaceAll("looping", "eater")
+      .replace(
+        "const forEver = () => { for (;;); };",
+        `const kept = []; const forEver = () => { ${eat} };`,
+      )
+      .replace("process.exit(3)", "undefined")
+      .replace('env.goal === "train/3"', "false");
+    writeFileSync(eater, world);
+    const { code, text } = await evaluate(mkdtempSync(join(folder, "eaten-")), [
+      ...["--plugin", eater, "--env", "eater", "--split", "train"],
+      ...["--env.limits.isolate", "--env.limits.isolated-memory", "300"],
+    ]);
+    expect(text).toMatch(/^all +4 +100\.0 % .* 1$/m);
+    expect(text).toContain("1 × the world took more than env.limits.isolatedMemory, 300 MB");
+    expect(text).not.toMatch(/FATAL|Last few GCs|^\s+at /m);
+    expect(code).toBe(0);
+  },
+  120_000,
+);
+
+it("leaves no process behind when its run is killed, although it never stops by itself", async () => {
+  const out = join(folder, "killed");
+  const { code } = await evaluate(out, [...isolated, "--split", "train"], "SIGKILL");
+  expect(code).toBeNull();
+  await vi.waitFor(() => expect(worlds()).toEqual([]), { timeout: 20_000, interval: 200 });
+});
+
+it("plays the same episodes as in this process, and keeps the contract", () => {
   const [here, apart] = [[], ["--env.limits.isolate"]].map((isolate, at) => {
     const out = join(folder, `same-${at}`);
     const args = ["--policy", "random", "--groups", "2", "--group-size", "2", "--step-limit", "5"];
@@ -156,11 +215,16 @@ it("plays the same episodes as in this thread, and keeps the contract", () => {
 });
 
 it.each([
-  ["play", ["play", "--env.limits.isolate"], "pawl play looks into worlds in its own thread"],
+  ["play", ["play", "--env.limits.isolate"], "pawl play looks into worlds in its own process"],
   [
     "the verifier",
     ["wm", "eval", "verifier", "--env.limits.isolate", "--policy", "random"],
-    "the verifier looks into worlds in its own thread",
+    "the verifier looks into worlds in its own process",
+  ],
+  [
+    "a limit without isolation",
+    ["rollout", "--env.limits.isolated-memory", "500"],
+    "isolatedMemory holds for isolated worlds: add env.limits.isolate",
   ],
   [
     "worlds that answer later",
@@ -169,6 +233,6 @@ it.each([
   ],
 ])("isolation is refused by name: %s", (_, args, reason) => {
   const { status, stderr } = run(...args);
-  expect(stderr).toContain(`env.limits.isolate: ${reason}`);
+  expect(stderr).toMatch(new RegExp(`env\\.limits\\.(isolate: )?${reason}`));
   expect(status).toBe(1);
 });

@@ -78,9 +78,12 @@ it.each([
     "a chat model's",
     ["rollout", "--policy", "chat", "--policy.base-url", `http://u:${PASSWORD}@h/v1`],
   ],
+  ["an address with quotes", ["train", "--engine", `http://u:a"${PASSWORD}@localhost:9`]],
+  ["a broken address", ["train", "--engine", `http:/u:${PASSWORD}@localhost:9`]],
+  ["a query", ["train", "--engine", `http://localhost:9/?api_key=${PASSWORD}`]],
   ["an unknown setting's", ["train", "--enigne", `http://u:${PASSWORD}@localhost:9`]],
 ])("a password in %s is refused before anything is recorded", async (_, args) => {
-  const out = join(folder, `refused-${args.length}-${args[1]!.slice(2)}`);
+  const out = join(mkdtempSync(join(folder, "refused-")), "run");
   const { code, text } = await pawl([...args, "--out", out]);
   expect(code).toBe(2);
   expect(text).toMatch(/^error: /);

@@ -3,7 +3,7 @@
 import { plainText } from "../plain-text.js";
 import type { Episode, Step } from "../rollout/episode.js";
 import { promptText } from "../text/prompt.js";
-import type { Colors } from "./io.js";
+import type { Colours } from "./colours.js";
 
 /** How an episode ended, in a word. */
 export function outcome(episode: Episode): "broken" | "solved" | "failed" {
@@ -12,7 +12,7 @@ export function outcome(episode: Episode): "broken" | "solved" | "failed" {
 }
 
 /** A one-line summary of an episode. */
-export function episodeLine(episode: Episode, colors: Colors): string {
+export function episodeLine(episode: Episode, colors: Colours): string {
   const { green, red, yellow } = colors;
   const sign = { solved: green("✓"), failed: red("✗"), broken: yellow("!") }[outcome(episode)];
   const id = `${episode.group}.${episode.attempt}`;
@@ -22,7 +22,7 @@ export function episodeLine(episode: Episode, colors: Colors): string {
 /** The whole episode: goal, observations and actions, and how it ended. */
 export function episodeText(
   recorded: Episode,
-  colors: Colors,
+  colors: Colours,
   options: { full: boolean },
 ): string[] {
   // Everything in it was written by a world or a model.
@@ -68,7 +68,7 @@ function plainStrings<T>(value: T): T {
   ) as T;
 }
 
-function remarks(step: Step, { red, green }: Colors): string {
+function remarks(step: Step, { red, green }: Colours): string {
   const invalid = step.valid
     ? ""
     : red(`  (${step.wellFormed ? "refused" : step.cut ? "truncated" : "malformed"})`);

@@ -3,10 +3,10 @@ import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
 import { expect, it } from "vitest";
 import type { Episode } from "../rollout/episode.js";
 import { createRun } from "../runs/run-folder.js";
+import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";
 import { createLive } from "./live.js";
 
@@ -41,7 +41,7 @@ const episode: Episode = {
 function terminal() {
   const stream = () => Object.assign(new PassThrough(), { isTTY: true, columns: 500, rows: 30 });
   const [stdout, stderr] = [stream(), stream()];
-  const colors = picocolors.createColors(true);
+  const colors = createColours(true);
   const written = () => [stdout, stderr].map((one) => String(one.read() ?? "")).join("");
   return { io: { stdin: Readable.from([]), stdout, stderr, env: {}, colors }, written };
 }

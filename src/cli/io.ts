@@ -1,8 +1,9 @@
 /** Where a command reads and writes: the terminal, or a test's substitute. */
 import type { Readable } from "node:stream";
 import picocolors from "picocolors";
-import { colouredText, plainText } from "../plain-text.js";
+import { plainText } from "../plain-text.js";
 import { withoutSecrets } from "../secrets.js";
+import { type Colours, colouredText, createColours } from "./colours.js";
 
 /** The streams of a command and what it knows about the terminal. */
 export interface Io {
@@ -20,13 +21,10 @@ export interface Io {
     readonly rows?: number;
   };
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly colors: Colors;
+  readonly colors: Colours;
   /** Show no progress. */
   readonly quiet?: boolean;
 }
-
-/** Functions that colour a text, or leave it unchanged if colours are off. */
-export type Colors = ReturnType<typeof picocolors.createColors>;
 
 /**
  * The streams of this process, with colours if the terminal supports them and NO_COLOR is not set.
@@ -37,7 +35,7 @@ export function processIo(): Io {
     stdout: process.stdout,
     stderr: process.stderr,
     env: process.env,
-    colors: picocolors.createColors(picocolors.isColorSupported && process.stdout.isTTY === true),
+    colors: createColours(picocolors.isColorSupported && process.stdout.isTTY === true),
   };
 }
 
@@ -48,13 +46,13 @@ export function print(io: Io, text = ""): void {
 
 /** Writes results as they come, without a line's end. */
 export function write(io: Io, text: string): void {
-  io.stdout.write(colouredText(text, io.colors.isColorSupported));
+  io.stdout.write(colouredText(text));
 }
 
 /** Writes a line about the work; above the live view, if there is one. */
 export function note(io: Io, text: string): void {
   const clean = withoutSecrets(text, io.env);
-  const line = `${colouredText(clean, io.colors.isColorSupported)}\n`;
+  const line = `${colouredText(clean)}\n`;
   const above = liveViews.get(io.stderr);
   if (above === undefined) io.stderr.write(line);
   else above(line);

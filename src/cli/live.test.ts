@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { createColours } from "./colours.js";
 import { clip, textColumns } from "./columns.js";
 import { type Io, warn } from "./io.js";
 import { createLive } from "./live.js";
@@ -23,7 +23,7 @@ function terminal(options: { isTTY: boolean; quiet?: boolean }) {
   });
   const io: Io = {
     ...{ stdin: Readable.from([]), stdout: new PassThrough(), stderr, env: {} },
-    colors: picocolors.createColors(false),
+    colors: createColours(false),
     ...(options.quiet === true && { quiet: true }),
   };
   const screen = (): readonly string[] => {

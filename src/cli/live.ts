@@ -2,7 +2,7 @@
  * A few lines at the bottom of the terminal that are redrawn in place. What else is written goes
  * above them and stays.
  */
-import { colouredText } from "../plain-text.js";
+import { colouredText } from "./colours.js";
 import { clip } from "./columns.js";
 import { type Io, liveViews, note } from "./io.js";
 
@@ -74,7 +74,7 @@ export function createLive(io: Io, plain?: () => string): Live {
     const shown = lines.slice(0, (stderr.rows || 24) - 1);
     // A line break in a foreign name would break redrawing, too.
     const text = shown
-      .map((line) => `${clip(colouredText(line, true).replaceAll("\n", " "), width)}\n`)
+      .map((line) => `${clip(colouredText(line).replaceAll("\n", " "), width)}\n`)
       .join("");
     stderr.write(`${upAndErase()}${text}`);
     height = shown.length;

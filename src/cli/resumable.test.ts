@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import picocolors from "picocolors";
 import { afterAll, expect, it } from "vitest";
 import { EngineError } from "../engine/engine.js";
+import { createColours } from "./colours.js";
 import type { Io } from "./io.js";
 import { recordRun } from "./resumable.js";
 
@@ -15,7 +15,7 @@ afterAll(() => rmSync(begun, { recursive: true, force: true }));
 async function said(folder: string, error: Error, aborted = false): Promise<string> {
   const written: string[] = [];
   const stderr = { write: (text: string) => written.push(text) };
-  const io = { stderr, colors: picocolors.createColors(false) } as unknown as Io;
+  const io = { stderr, colors: createColours(false) } as unknown as Io;
   const signal = aborted ? AbortSignal.abort() : new AbortController().signal;
   const work = recordRun({ command: "train", folder, io, signal }, { end: () => undefined }, () =>
     Promise.reject(error),

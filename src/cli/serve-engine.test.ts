@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
 
@@ -74,7 +74,7 @@ describe("pawl serve engine", () => {
         stdout,
         stderr,
         env: { ...process.env, PAWL_API_KEY: "secret", PAWL_PYTHON: python("listens", listens) },
-        colors: picocolors.createColors(false),
+        colors: createColours(false),
       };
       const args = ["serve", "engine", "--model", model, "--port", "0", "--nproc", nproc];
       const ended = main(args, io, controller.signal);

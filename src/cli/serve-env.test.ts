@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
+import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
 
@@ -8,7 +8,7 @@ import { runCli } from "./testing.js";
 async function serve(args: readonly string[], env: Record<string, string> = {}) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const controller = new AbortController();
-  const colors = picocolors.createColors(false);
+  const colors = createColours(false);
   const io = { stdin: Readable.from([""]), stdout, stderr, env, colors };
   const ended = main(["serve", "env", ...args, "--port", "0"], io, controller.signal);
   const line = await new Promise<string>((resolve) => {

@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hermes } from "../agents/testing.js";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
 
@@ -29,7 +29,7 @@ afterAll(() => rmSync(parent, { recursive: true }));
 async function serve(args: readonly string[], env: Record<string, string> = {}) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const controller = new AbortController();
-  const colors = picocolors.createColors(false);
+  const colors = createColours(false);
   const io = { stdin: Readable.from([""]), stdout, stderr, env, colors };
   const ended = main(["serve", "model", model, "--port", "0", ...args], io, controller.signal);
   const line = await new Promise<string>((resolve) => {

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
 import { afterAll, describe, expect, it } from "vitest";
 import { httpRetriever } from "../search/retriever-http.js";
+import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
 
@@ -22,7 +22,7 @@ async function serve(...args: readonly string[]) {
     stdout,
     stderr,
     env: {},
-    colors: picocolors.createColors(false),
+    colors: createColours(false),
   };
   const ended = main(["serve", "retriever", "--port", "0", ...args], io, controller.signal);
   const [line] = await new Promise<readonly string[]>((resolve) => {

@@ -1,6 +1,6 @@
 /** A command line for tests: memory instead of the terminal. */
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
+import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";
 import type { Io } from "./io.js";
 
@@ -23,7 +23,7 @@ export async function runCli(
     stdout,
     stderr,
     env: options.env ?? {},
-    colors: picocolors.createColors(false),
+    colors: createColours(false),
   };
   const code = await main(args, io, new AbortController().signal);
   return { code, stdout: text(stdout), stderr: text(stderr) };

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
+import { createColours } from "./colours.js";
 import type { Io } from "./io.js";
 import { sparkline } from "./phase-view.js";
 import { trainProgress } from "./train-progress.js";
@@ -13,7 +13,7 @@ function terminal(isTTY: boolean): { readonly io: Io; readonly written: () => st
     stdout: new PassThrough(),
     stderr,
     env: {},
-    colors: picocolors.createColors(false),
+    colors: createColours(false),
   };
   return { io, written: () => (stderr.read() as Buffer | null)?.toString() ?? "" };
 }

@@ -2,10 +2,10 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
 import type { RunDetail, Session } from "../ui/api.js";
 import { startRun } from "../ui/testing.js";
+import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
 
@@ -20,7 +20,7 @@ async function serving(
   const stop = new AbortController();
   const stdout = new PassThrough();
   const stderr = new PassThrough();
-  const colors = picocolors.createColors(false);
+  const colors = createColours(false);
   const io = { stdin: Readable.from([""]), stdout, stderr, env: {}, colors };
   const ended = main(["ui", folder, "--port", "0", ...args], io, stop.signal);
   const line = await new Promise<string>((resolve, reject) => {

@@ -50,7 +50,7 @@ export function resolveConfig<S extends z.ZodObject>(
 function refuseCredentials(value: unknown, path: readonly string[], sources: ConfigSources): void {
   if (typeof value === "string" && hasCredentials(value))
     throw new ConfigError(
-      `${placeOf(path, sources)}: an address must not contain a user name or password, because settings are recorded with the run. Put the key into the environment variable that the help of this setting names.`,
+      `${placeOf(path, sources)}: an address must not contain a user name, password or key, because settings are recorded with the run. Put the key into the environment variable that the help of this setting names.`,
     );
   if (typeof value !== "object" || value === null) return;
   for (const [key, inner] of Object.entries(value))

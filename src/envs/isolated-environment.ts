@@ -1,14 +1,15 @@
 /**
- * Worlds in threads of their own (`env.limits.isolate`): one that loops for ever, ends its process or
- * takes all memory breaks its own episode only. It is no sandbox: the code can do what ours can.
+ * Worlds in processes of their own (`env.limits.isolate`): one that loops for ever, ends its process
+ * or takes all memory breaks its own episode only. It is no sandbox: the code can do what ours can.
  *
  * The environment is opened here as well, for its task lists and words. Each running world has a
- * thread, which is used again for later episodes unless it had to be ended. What a rollout asks
+ * process, which is used again for later episodes unless it had to be ended. What a rollout asks
  * between two steps comes with every answer.
  */
+import type { Caller } from "../calls.js";
 import { loadedPlugins } from "../loaded-plugins.js";
+import { startProcess } from "../process-calls.js";
 import type { Tool } from "../text/tool.js";
-import { type Caller, startCaller } from "../thread-calls.js";
 import {
   type EnvConfig,
   EnvError,
@@ -18,18 +19,18 @@ import {
   type StepResult,
   type Teacher,
 } from "./env.js";
-import type { EnvLimits } from "./limits.js";
+import { type EnvLimits, ISOLATED_MEGABYTES } from "./limits.js";
 import { isBuiltIn } from "./registry.js";
 
-/** Threads at once; each takes some 40 MB and what the world itself needs. */
-const MAX_THREADS = 16;
-/** How long a thread may take to load plugins and open its environment. */
+/** Processes at once; each takes some 60 MB and what the world itself needs. */
+const MAX_PROCESSES = 16;
+/** How long a process may take to load plugins and open its environment. */
 const START_SECONDS = 120;
 /** Timers count to 2³¹ − 1 milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** What a thread is started with. */
-export interface ThreadStart {
+/** What a world is opened with, in its process. */
+export interface WorldStart {
   /** Paths of the plugins to load. */
   readonly plugins: readonly string[];
   readonly config: EnvConfig;
@@ -50,23 +51,23 @@ export interface Shown {
 /** What its teachers would do now. */
 export type Advice = Readonly<Record<"expert" | "seeker", Told<string>>>;
 
-/** The same environment, with every running world in a thread of its own. */
+/** The same environment, with every running world in a process of its own. */
 export function isolatedEnvironment(
   opened: Environment,
   config: EnvConfig,
   limits: EnvLimits,
 ): Environment {
   refuseOthers(opened, config.name);
-  const { whiteSpace, freeText, prompt, parallel = MAX_THREADS } = opened;
-  const start: ThreadStart = {
+  const { whiteSpace, freeText, prompt, parallel = MAX_PROCESSES } = opened;
+  const start: WorldStart = {
     plugins: loadedPlugins().map(({ path }) => path),
-    config: { ...config, limits: { ...limits, isolate: false } },
+    config: { ...config, limits: { ...limits, isolate: false, isolatedMemory: undefined } },
   };
   const idle: Caller[] = [];
-  const threads = {
-    take: (): Caller => idle.pop() ?? startThread(start),
-    giveBack: (thread: Caller): void => {
-      if (!thread.ended) idle.push(thread);
+  const processes = {
+    take: (): Caller => idle.pop() ?? startWorld(start, limits),
+    giveBack: (one: Caller): void => {
+      if (!one.ended) idle.push(one);
     },
   };
   const advice = new WeakMap<object, Advice>();
@@ -79,7 +80,7 @@ export function isolatedEnvironment(
     };
   const inThisThread = (): never => {
     throw new EnvError(
-      `${opened.name}: recordings are compared in this thread: leave out env.limits.isolate`,
+      `${opened.name}: recordings are compared in this process: leave out env.limits.isolate`,
     );
   };
   // What a world offers is known before it runs.
@@ -93,12 +94,12 @@ export function isolatedEnvironment(
     ...(freeText !== undefined && { freeText }),
     ...(prompt !== undefined && { prompt }),
     limits,
-    parallel: Math.min(parallel, MAX_THREADS),
+    parallel: Math.min(parallel, MAX_PROCESSES),
     tasks: (split) => opened.tasks(split),
     task: (id) => opened.task(id),
-    create: () => isolatedWorld({ offers, limits, threads, advice }),
+    create: () => isolatedWorld({ offers, limits, processes, advice }),
     async close() {
-      await Promise.all(idle.splice(0).map((thread) => thread.end()));
+      await Promise.all(idle.splice(0).map((one) => one.end()));
       await opened.close?.();
     },
     ...(opened.expert && { expert: teacher("expert") }),
@@ -108,11 +109,11 @@ export function isolatedEnvironment(
   };
 }
 
-/** Refuses what needs worlds in this thread. */
+/** Refuses what needs worlds in this process. */
 export function refuseIsolated({ limits }: Environment, command: string): void {
   if (limits?.isolate)
     throw new EnvError(
-      `env.limits.isolate: ${command} looks into worlds in its own thread: leave it out`,
+      `env.limits.isolate: ${command} looks into worlds in its own process: leave it out`,
     );
 }
 
@@ -125,31 +126,34 @@ function refuseOthers(opened: Environment, name: string): void {
     refuse(`worlds of ${name} answer later and are interrupted anyway: leave it out`);
   if (!isBuiltIn(name) && !loadedPlugins().some((one) => one.environments.includes(name)))
     refuse(
-      `${name} was registered by this program, and a thread cannot load it: put it in a module and name that as a plugin`,
+      `${name} was registered by this program, and another process cannot load it: put it in a module and name that as a plugin`,
     );
 }
 
-function startThread(start: ThreadStart): Caller {
-  return startCaller({
+function startWorld(start: WorldStart, { isolatedMemory = ISOLATED_MEGABYTES }: EnvLimits): Caller {
+  const world = startProcess({
     // Loads plugins, so it is beside them.
     file: new URL("../plugins/world-worker", import.meta.url),
-    workerData: start,
     what: "the world",
+    memory: { megabytes: isolatedMemory, name: "env.limits.isolatedMemory" },
     fail: (message, options) => new EnvError(message, options),
   });
+  // Calls after it report its error.
+  world.call("open", [start]).catch(() => undefined);
+  return world;
 }
 
 interface WorldParts {
   /** A world that does not run: which methods there are. */
   readonly offers: ReturnType<Environment["create"]>;
   readonly limits: EnvLimits;
-  readonly threads: { take(): Caller; giveBack(thread: Caller): void };
+  readonly processes: { take(): Caller; giveBack(one: Caller): void };
   /** What the teachers of a world would do. */
   readonly advice: WeakMap<object, Advice>;
 }
 
-function isolatedWorld({ offers, limits, threads, advice }: WorldParts): RemoteEnv {
-  let thread: Caller | undefined;
+function isolatedWorld({ offers, limits, processes, advice }: WorldParts): RemoteEnv {
+  let world: Caller | undefined;
   let working = false;
   let shown: Shown | undefined;
   /** The episode so far, for copies. */
@@ -161,10 +165,10 @@ function isolatedWorld({ offers, limits, threads, advice }: WorldParts): RemoteE
   };
   /** A world that nobody waits for any more is ended, whatever it is doing. */
   const ask = async <T>(method: string, args: readonly unknown[], signal?: AbortSignal) => {
-    thread ??= threads.take();
-    const asked = thread;
+    world ??= processes.take();
+    const asked = world;
     const end = (): void => {
-      thread = undefined;
+      world = undefined;
       void asked.end();
     };
     signal?.addEventListener("abort", end, { once: true });
@@ -175,7 +179,7 @@ function isolatedWorld({ offers, limits, threads, advice }: WorldParts): RemoteE
     } finally {
       working = false;
       signal?.removeEventListener("abort", end);
-      if (asked.ended && thread === asked) thread = undefined;
+      if (asked.ended && world === asked) world = undefined;
     }
   };
   const env: RemoteEnv = {
@@ -191,7 +195,7 @@ function isolatedWorld({ offers, limits, threads, advice }: WorldParts): RemoteE
     ...(offers.tools && { tools: () => told(show().tools) }),
     ...(offers.initialContext && { initialContext: () => told(show().initialContext) }),
     async prepare() {
-      await within(START_SECONDS, "opening the environment in a thread", (late) =>
+      await within(START_SECONDS, "opening the environment in a process", (late) =>
         ask("open", [], late),
       );
     },
@@ -210,7 +214,7 @@ function isolatedWorld({ offers, limits, threads, advice }: WorldParts): RemoteE
       return answer.observation;
     },
     async step(action, signal) {
-      if (thread === undefined)
+      if (world === undefined)
         throw new EnvError("there is no episode, or its world was ended: call reset(task)");
       advice.delete(env);
       actions.push(action);
@@ -221,7 +225,7 @@ function isolatedWorld({ offers, limits, threads, advice }: WorldParts): RemoteE
     /** Worlds are deterministic: the same actions lead to the same state. */
     async clone() {
       if (started === undefined) throw new EnvError("call reset(task) first");
-      const copy = isolatedWorld({ offers, limits, threads, advice });
+      const copy = isolatedWorld({ offers, limits, processes, advice });
       await copy.reset(...started);
       for (const action of actions) await copy.step(action);
       return copy;
@@ -232,12 +236,12 @@ function isolatedWorld({ offers, limits, threads, advice }: WorldParts): RemoteE
       advice.set(env, now);
     },
     async close() {
-      const left = thread;
-      thread = undefined;
+      const left = world;
+      world = undefined;
       shown = undefined;
       if (left === undefined) return;
       if (working) await left.end();
-      else threads.giveBack(left);
+      else processes.giveBack(left);
     },
   };
   return env;

@@ -1,6 +1,9 @@
 /** Limits that hold in every environment: time, the length of observations, isolation. */
 import { z } from "zod";
 
+/** What an isolated world may take, if nothing else is said. */
+export const ISOLATED_MEGABYTES = 2048;
+
 /** Settings of the limits: types, defaults, help and errors come from here. */
 export const limitOptions = z
   .strictObject({
@@ -27,7 +30,14 @@ export const limitOptions = z
       .boolean()
       .default(false)
       .describe(
-        "play each world in a thread of its own, which is ended when it takes too long: for worlds that may loop for ever",
+        "play each world in a process of its own, which is ended when it takes too long or too much memory: for worlds that may never end",
+      ),
+    isolatedMemory: z
+      .int()
+      .min(100)
+      .optional()
+      .describe(
+        `megabytes that an isolated world's process may take; then the episode is broken (default: ${ISOLATED_MEGABYTES})`,
       ),
   })
   .prefault({});

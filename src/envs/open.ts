@@ -37,6 +37,10 @@ export function openEnvironment(config: EnvConfig): Environment {
 
 function parseLimits(limits: unknown, name: string): EnvLimits {
   const parsed = limitOptions.safeParse(limits);
+  if (parsed.data?.isolatedMemory !== undefined && !parsed.data.isolate)
+    throw new EnvError(
+      "env.limits.isolatedMemory holds for isolated worlds: add env.limits.isolate, or leave it out",
+    );
   if (parsed.success) return parsed.data;
   throw new EnvError(`environment ${name}: limits: ${z.prettifyError(parsed.error)}`);
 }

@@ -1,21 +1,15 @@
-/** The thread of an isolated world (`envs/isolated-environment.ts`): loads plugins, opens, plays. */
-import { parentPort, workerData } from "node:worker_threads";
+/** The process of an isolated world (`envs/isolated-environment.ts`): loads plugins, opens, plays. */
+import { serve } from "../calls.js";
 import { type Env, EnvError, type Environment } from "../envs/env.js";
-import type { Advice, Shown, ThreadStart, Told } from "../envs/isolated-environment.js";
+import type { Advice, Shown, Told, WorldStart } from "../envs/isolated-environment.js";
 import { openEnvironment } from "../envs/open.js";
-import { serve } from "../thread-calls.js";
+import { processPort } from "../process-calls.js";
 
-const port = parentPort;
-if (port === null) throw new Error("this file runs as the thread of an isolated world");
-const { plugins, config } = workerData as ThreadStart;
-
-const opening = open();
-// The first call reports the error; until then it must not end the thread.
-opening.catch(() => undefined);
+let opening: Promise<Environment> | undefined;
 let env: Env | undefined;
 
-async function open(): Promise<Environment> {
-  // Loaded only if needed: every thread has its own copy.
+async function open({ plugins, config }: WorldStart): Promise<Environment> {
+  // Loaded only if needed: every process has its own copy.
   if (plugins.length > 0) {
     const { loadPlugin } = await import("./load.js");
     for (const path of plugins) await loadPlugin(path);
@@ -23,7 +17,10 @@ async function open(): Promise<Environment> {
   return openEnvironment(config);
 }
 
-serve(port, async (method, args) => {
+serve(processPort(), async (method, args) => {
+  // The first call; those after it report its error.
+  if (method === "open") opening ??= open(args[0] as WorldStart);
+  if (opening === undefined) throw new Error("expected open first");
   const environment = await opening;
   if (method === "open") return { result: undefined };
   const started = (): Env => {
@@ -48,7 +45,7 @@ serve(port, async (method, args) => {
   return { result: advice };
 });
 
-/** Everything is asked for, because the other thread cannot wait for it later. */
+/** Everything is asked for, because the other process cannot wait for it later. */
 function show(world: Env): Shown {
   return {
     goal: tell(() => world.goal),

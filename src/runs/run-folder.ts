@@ -79,9 +79,9 @@ export function defaultRunFolder(kind: string, subject: string, now = new Date()
 /** Starts a run in a new or empty folder, or in that of a run that failed before it recorded anything. */
 export function createRun(run: NewRun, onProblem: (message: string) => void): Run {
   const { folder } = run;
-  if (hasCredentials(JSON.stringify(run.config)))
+  if (hasCredentials(run.config))
     throw new RunError(
-      "a setting holds an address with a user name or password, which would be recorded with the run: leave it out, and put the key into an environment variable",
+      "a setting holds an address with a user name, password or key, which would be recorded with the run: leave it out, and put the key into an environment variable",
     );
   let lock: RunLock;
   try {

@@ -49,6 +49,11 @@ describe("the server", () => {
     }
   });
 
+  it("tells clients how long it keeps idle connections", async () => {
+    const { headers } = await fetch(`${url}/health`);
+    expect(headers.get("keep-alive")).toBe("timeout=75");
+  });
+
   it("answers several queries, with and without scores, as many as asked for", async () => {
     const oak = { id: "a", contents: "Oak\nThe oak is a tree." };
     const lamp = { id: "b", contents: "Lamp\nA lamp of oak, and another lamp." };

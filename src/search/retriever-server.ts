@@ -13,6 +13,7 @@ import { z } from "zod";
 import {
   createBudget,
   HttpError,
+  KEEP_ALIVE_MS,
   parseJson,
   readBody,
   refuseWebPages,
@@ -52,7 +53,7 @@ export interface RetrieverServerOptions {
 export function createRetrieverServer(options: RetrieverServerOptions): Server {
   const budget = createBudget(MOST_MEMORY);
   const server = createServer(
-    { requestTimeout: 60_000, headersTimeout: 20_000 },
+    { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: KEEP_ALIVE_MS },
     (asked, reply) => {
       answer(asked, reply, options, budget.lease(reply)).catch((error: unknown) => {
         if (reply.headersSent || reply.destroyed) {

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { UserError } from "../errors.js";
-import { HttpError, sendJson } from "../http-server.js";
+import { HttpError, KEEP_ALIVE_MS, sendJson } from "../http-server.js";
 import { BUNDLE, readBundle } from "../report/bundle.js";
 import type { Recipe } from "../report/setting-rows.js";
 import type { Manifest } from "../runs/manifest.js";
@@ -160,7 +160,7 @@ export function createUiServer(options: UiOptions): Server {
     if (body !== undefined) sendJson(reply, 200, body, SECURITY_HEADERS);
   };
 
-  return createServer((request, reply) => {
+  return createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, reply) => {
     answer(request, reply).catch((error: unknown) => {
       const status =
         error instanceof HttpError ? error.status : error instanceof UserError ? 422 : 500;

@@ -1,4 +1,7 @@
 """A problem that is reported to the client as it is."""
+from __future__ import annotations
+
+from pathlib import Path
 
 
 class RequestError(Exception):
@@ -7,3 +10,11 @@ class RequestError(Exception):
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
+
+
+def unwritable(path: Path, error: OSError) -> str:
+    """Why the server could not write, where, and what helps."""
+    return (
+        f"the server could not write {path}: {error.strerror or error}. Earlier checkpoints are kept. "
+        "Free some space there, or start the server with another --checkpoints"
+    )

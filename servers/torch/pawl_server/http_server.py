@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterator, Optional
 from torch import Tensor
 
 from .api import Api
-from .errors import RequestError
+from .errors import RequestError, unwritable
 
 Json = dict[str, Any]
 PREFIX = "/api/v1/"
@@ -237,7 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
                     left -= len(piece)
             os.replace(temporary, file)
         except OSError as error:
-            raise RequestError(f"{file.name} could not be stored: {error.strerror or error}", 507) from error
+            raise RequestError(unwritable(file, error), 507) from error
         finally:
             # If the folder could not be created, there is nothing to remove.
             with contextlib.suppress(NotADirectoryError):

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Sequence
 
 from .engine import Engine
 from .engine_types import EngineOptions
-from .errors import RequestError
+from .errors import RequestError, unwritable
 from .folders import Folders
 from .futures import Future, Futures
 from .messages import (
@@ -218,8 +218,11 @@ class Service:
     def _checkpoint(self, engine: Engine, operation: str, work: Checkpoint) -> Json:
         if operation == "save_weights":
             folder = self.folders.confined(work.path)
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            engine.save(folder, optimizer=work.optimizer, merged=work.merged)
+            try:
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                engine.save(folder, optimizer=work.optimizer, merged=work.merged)
+            except OSError as error:
+                raise RequestError(unwritable(folder, error), 507) from error
             return {"path": work.path, "type": operation}
         engine.load(self.folders.existing(work.path), optimizer=work.optimizer)
         return {"path": work.path, "type": operation, "pawl": _describe(engine)}

@@ -14,7 +14,7 @@ import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
 import { createAccess } from "../../http-access.js";
-import { parseJson, readBody, sendJson } from "../../http-server.js";
+import { KEEP_ALIVE_MS, parseJson, readBody, sendJson } from "../../http-server.js";
 import type { Tokenizer } from "../../text/tokenizer.js";
 import type { RecordedSession } from "../session.js";
 import { chunksOf, completionOf } from "./completion.js";
@@ -92,8 +92,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
       headersTimeout: headersMs,
       requestTimeout: 3 * headersMs,
       connectionsCheckingInterval: Math.min(30_000, headersMs),
-      // Agents pause between calls while their tools work.
-      keepAliveTimeout: 75_000,
+      keepAliveTimeout: KEEP_ALIVE_MS,
     },
     (asked, reply) => {
       route(asked, reply, context, access).catch((error: unknown) => {

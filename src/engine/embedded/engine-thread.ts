@@ -1,10 +1,11 @@
 /** Threads of the embedded engine. */
-import { type Caller, startCaller } from "../../thread-calls.js";
+import type { Caller } from "../../calls.js";
+import { startThread } from "../../thread-calls.js";
 import { EngineError } from "../engine.js";
 
 /** Starts the worker in the named file, next to this one. */
 export function startEngineThread(name: string, workerData: unknown): Caller {
-  return startCaller({
+  return startThread({
     file: new URL(name, import.meta.url),
     workerData,
     what: "the engine",

@@ -1,6 +1,7 @@
 /** The worker thread of a replica, with weights copied from shared memory. */
 import { parentPort, workerData } from "node:worker_threads";
-import { serve } from "../../thread-calls.js";
+import { serve } from "../../calls.js";
+import { threadPort } from "../../thread-calls.js";
 import type { SampleTask } from "./batching.js";
 import { createReplica, type Job, type ReplicaStart } from "./replica.js";
 import { createSessions } from "./sessions.js";
@@ -11,7 +12,7 @@ if (port === null) throw new Error("this file runs as a worker thread of a repli
 const replica = createReplica(workerData as ReplicaStart, createSessions(1));
 const copied = createCopies();
 
-serve(port, async (method, args) => {
+serve(threadPort(port), async (method, args) => {
   if (method === "run") {
     const [job] = args as readonly [Job];
     const result = await replica.run({ ...job, weights: copied(job.weights) });

@@ -1,5 +1,5 @@
 /** The replicas of an engine, and how work is shared among them. */
-import type { Caller } from "../../thread-calls.js";
+import type { Caller } from "../../calls.js";
 import { startEngineThread } from "./engine-thread.js";
 import { createReplica, type JobResult, type Replica, type ReplicaStart } from "./replica.js";
 import type { Sessions } from "./sessions.js";

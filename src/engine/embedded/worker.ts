@@ -1,6 +1,7 @@
 /** The worker thread of an embedded engine: executes one call after another. */
 import { parentPort, workerData } from "node:worker_threads";
-import { serve } from "../../thread-calls.js";
+import { serve } from "../../calls.js";
+import { threadPort } from "../../thread-calls.js";
 import { type Core, createCore, type EmbeddedOptions } from "./core.js";
 
 const port = parentPort;
@@ -14,7 +15,7 @@ const core = createCore(options, threads);
 // The first call reports the error; until then it must not end the thread.
 core.catch(() => undefined);
 
-serve(port, async (method, args) => {
+serve(threadPort(port), async (method, args) => {
   const ready = await core;
   // The client is typed by the same interface, so the arguments are those of the method.
   const run = ready[method as keyof Core] as (...given: readonly unknown[]) => unknown;

@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import { createAccess } from "../../http-access.js";
-import { HttpError, sendJson } from "../../http-server.js";
+import { HttpError, KEEP_ALIVE_MS, sendJson } from "../../http-server.js";
 import type { Environment } from "../env.js";
 import { answerHttp, type HttpContext, pathOf, Unprocessable } from "./env-http.js";
 import { describeServed } from "./env-schema.js";
@@ -68,7 +68,7 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   const context: HttpContext = { environment, served, sessions, maxSessions, maxMessageBytes };
   const access = createAccess(key);
   const server = createServer(
-    { headersTimeout: HEADERS_MS, requestTimeout: 3 * HEADERS_MS, keepAliveTimeout: 75_000 },
+    { headersTimeout: HEADERS_MS, requestTimeout: 3 * HEADERS_MS, keepAliveTimeout: KEEP_ALIVE_MS },
     async (asked, reply) => {
       try {
         if (pathOf(asked) === "/health" && asked.method === "GET")
