@@ -156,7 +156,7 @@ it("scienceworld is accepted by the schema of training", () => {
 
 describe.each([
   { recipe: search, tasks: 1500, longest: 120 },
-  { recipe: webshop, tasks: 1500, longest: 400 },
+  { recipe: webshop, tasks: 900, longest: 400 },
 ])("$recipe.env.name", ({ recipe, tasks, longest }) => {
   const config = trainConfig(findEnvKind(recipe.env.name)).parse({
     ...recipe,
