@@ -10,8 +10,8 @@
  * temperature, and an action that is not understood ends them. The catalogue cannot be predicted, so
  * there is no world-model loss in RL.
  *
- * GRPO, because GiGPO is misled here: a product's page looks the same before and after a colour is
- * chosen, so that choosing one, a step earlier, seems worse than buying.
+ * GRPO, because GiGPO would compare unlike steps: a product's page looks the same before and after a
+ * colour is chosen, so that choosing one, a step earlier, would seem worse than buying.
  *
  * docs/results/laptop.md says what has been measured: RL does not yet add a gain that shows with every
  * seed.
