@@ -1,6 +1,21 @@
 /** All commands, in the order in which help lists them. */
 import type { CommandEntry } from "./command-entry.js";
 
+/** These read records and need no world. */
+const WITHOUT_WORLDS = new Set(["runs", "check", "show", "completion", "complete"]);
+
+/** World models are environments too, which any other command may be given. */
+const withSimulator = (entry: CommandEntry): CommandEntry =>
+  WITHOUT_WORLDS.has(entry.name)
+    ? entry
+    : {
+        ...entry,
+        load: async () => {
+          await import("../worldmodel/simulator-kind.js");
+          return entry.load();
+        },
+      };
+
 /** The commands of `pawl`. */
 export const commands: readonly CommandEntry[] = [
   { name: "train", load: async () => (await import("./train.js")).train },
@@ -66,4 +81,4 @@ export const commands: readonly CommandEntry[] = [
     name: "complete",
     load: async () => (await import("./completion.js")).completeCommand(() => commands),
   },
-];
+].map(withSimulator);
