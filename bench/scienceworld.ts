@@ -5,7 +5,7 @@
  * Arms with `hash` leave the order of things to the JVM, as the Python package does.
  *
  * `npm run bench -- scienceworld [PYTHON]`, PYTHON one with the package (default: PAWL_PYTHON,
- * python3); without it only our own figures are taken.
+ * python3); without it only our own figures are taken. The jar is that Python's, or SCIENCEWORLD_JAR.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -152,7 +152,8 @@ const rounded = (value: number): number => Number(value.toPrecision(3));
 /** Runs the benchmark; looks for the recordings next to the repository. */
 export async function main(args: readonly string[]): Promise<Record<string, number>> {
   if (!existsSync(RECORDINGS)) throw new Error(`no recordings at ${RECORDINGS} to play`);
-  const peer = await theirs(args[0] ?? process.env.PAWL_PYTHON ?? "python3");
+  if (args[0] !== undefined) process.env.PAWL_PYTHON = args[0];
+  const peer = await theirs(process.env.PAWL_PYTHON ?? "python3");
   const arms: Record<string, Arm> = {
     ...(peer && { python: peer }),
     plain: ours({}),

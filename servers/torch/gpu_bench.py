@@ -63,6 +63,8 @@ RATIOS = {
     "train_ratio": ("train_tokens_per_s", "plain_tokens_per_s"),
     "sample_ratio": ("sample_tokens_per_s", "generate_tokens_per_s"),
     "sample_long_ratio": ("sample_long_tokens_per_s", "generate_long_tokens_per_s"),
+    "continued_ratio": ("continued_tokens_per_s", "whole_tokens_per_s"),
+    "continued_short_ratio": ("continued_short_tokens_per_s", "whole_short_tokens_per_s"),
     "sample_compiled_ratio": ("sample_tokens_per_s", "generate_compiled_tokens_per_s"),
     "sample_grouped_ratio": ("sample_grouped_tokens_per_s", "generate_grouped_tokens_per_s"),
     "sample_grouped_long_ratio": ("sample_grouped_long_tokens_per_s", "generate_grouped_long_tokens_per_s"),
@@ -272,6 +274,27 @@ def sampling(bench: Bench) -> tuple[int, int, int, int]:
     return (128, 512, 128, 8) if not bench.small else (8, 16, 8, 4)
 
 
+def continued_section(bench: Bench) -> Json:
+    """128 distinct prompts of 512 tokens, 400 of them from the turn before: continued from its kept pages, and read whole."""
+    rows, prompt, new, _ = sampling(bench)
+    shared = prompt * 400 // 512
+    engine = bench.engine()
+    results: Json = {}
+    for kind, length in (("", new), ("_short", new // 4)):
+        seconds: dict[bool, list[float]] = {True: [], False: []}
+        for seed in range(8):
+            continued = seed % 2 == 0
+            requests = [SampleRequest(tuple(bench.tokens(shared - new // 4)), 1, new // 4, seed * rows + i, continued=True) for i in range(rows)]
+            before = [[*row.request.prompt, *row.tokens] for (row,) in engine.sample(requests)]
+            texts = [tuple(text + bench.tokens(prompt - shared)) for text in before]
+            asked = [SampleRequest(text, 1, length, i, continued=continued) for i, text in enumerate(texts)]
+            seconds[continued].append(timed(lambda: engine.sample(asked), repeat=1, warm=0))
+        # The first of each warms up.
+        for continued, name in ((True, "continued"), (False, "whole")):
+            results[f"{name}{kind}_tokens_per_s"] = round(rows * length / sorted(seconds[continued][1:])[1])
+    return results
+
+
 def compiled_section(bench: Bench) -> Json:
     """The other side compiled: full sequences, and sampling of distinct prompts with a static cache."""
     rows, prompt, new, _ = sampling(bench)
@@ -351,6 +374,7 @@ SECTIONS: dict[str, Callable[[Bench], Json]] = {
     "check": check_section,
     "train": train_section,
     "sample": sample_section,
+    "continued": continued_section,
     "compiled": compiled_section,
     "update": update_section,
     "small": small_section,
