@@ -85,6 +85,7 @@ export default defineConfig({
           page("ALFWorld on a GPU", "/results/alfworld-gpu"),
           page("A pretrained model", "/results/observations"),
           page("World models", "/results/world-model"),
+          page("A pretrained world model", "/results/world-model-smollm2"),
           page("RWML", "/results/rwml"),
           page("History", "/results/history"),
         ],
