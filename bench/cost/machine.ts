@@ -72,7 +72,7 @@ export function solve(
   predict: (value: number) => number,
 ): number {
   let [from, to] = [low, high];
-  for (let i = 0; i < 100; i++) {
+  for (let i = 0; i < 60; i++) {
     const middle = (from + to) / 2;
     if (predict(middle) < measured) from = middle;
     else to = middle;

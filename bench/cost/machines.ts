@@ -3,13 +3,13 @@
  * and checked.
  */
 import type { ModelConfig } from "../../src/engine/weights/model-config.js";
-import { type Machine, secondsOf, solve } from "./machine.js";
+import { type Machine, seconds, secondsOf, solve } from "./machine.js";
 import type { Measurements } from "./measure.js";
 import { memoryOf } from "./memory.js";
 import { SHAPES, type ShapeName } from "./shape.js";
 import type { Task } from "./task.js";
 import { wireOf } from "./wire.js";
-import { cachedNumbers, type Limits } from "./work.js";
+import { cachedNumbers, type Limits, workOf } from "./work.js";
 
 /** A measured task. */
 export interface Point {
@@ -180,12 +180,16 @@ function fitted(
     if (point === undefined) throw new Error(`no measurement fits the constant "${name}"`);
     return point;
   };
-  for (let round = 0; round < 100; round++)
-    for (const [name, { high, set }] of Object.entries(constants)) {
-      const point = pointOf(name);
+  const parts = Object.entries(constants).map(([name, constant]) => {
+    const { shape, task, wire, measured } = pointOf(name);
+    const work = workOf(SHAPES[shape], start.limits(SHAPES[shape]), task);
+    const spent = (now: Machine) => seconds(now, SHAPES[shape], work) + wire / now.wire;
+    return { ...constant, measured, spent };
+  });
+  for (let round = 0; round < 50; round++)
+    for (const { high, set, measured, spent } of parts) {
       const changed = (value: number): Machine => ({ ...machine, ...set(value) });
-      const predict = (value: number): number => predicted(changed(value), point);
-      machine = changed(solve(0, high, point.measured, predict));
+      machine = changed(solve(0, high, measured, (value) => spent(changed(value))));
     }
   for (const name of Object.keys(constants)) {
     const [is, was] = [predicted(machine, pointOf(name)), pointOf(name).measured];

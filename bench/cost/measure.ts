@@ -72,7 +72,6 @@ const TASKS: readonly (readonly [ShapeName, readonly Task[]])[] = [
   ["small", [learn(8, 256), learn(2, 1024), score(8, 256), sample(64, 128)]],
   ["base", [learn(4, 256), learn(2, 1024), score(4, 256), sample(16, 128)]],
   ["SmolLM2-135M", [learn(2, 256), sample(16, 128)]],
-  ["tiny", [act(512), learn(512, episodeLength(act(512)))]],
 ];
 
 /** Measures every task, several times after once to warm up. */

@@ -40,13 +40,13 @@ export function memoryOf(
   };
 }
 
-/** All of a server's memory, CUDA's own included. */
+/** The sum, with or without a copy of the weights as reference. */
 export function totalOf(memory: Memory, { reference }: { readonly reference: boolean }): number {
   const { weights, gradients, moments, activations, cache } = memory;
   return weights + gradients + moments + activations + cache + (reference ? memory.reference : 0);
 }
 
-/** With what CUDA takes of a process. */
+/** With what CUDA itself takes of a process (servers/torch/pawl_server/memory.py). */
 export const withCuda = (bytes: number): number => bytes + CUDA;
 
 /** What a layer keeps of each token for the backward pass; as in servers/torch/pawl_server/micro_batch.py. */

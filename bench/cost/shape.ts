@@ -62,10 +62,17 @@ export const SHAPES = {
 
 export type ShapeName = keyof typeof SHAPES;
 
-/** All of a model's weights, counted. */
+/** Counted once: fitting a machine asks thousands of times. */
+const counted = new WeakMap<ModelConfig, number>();
+
+/** All of a model's weights. */
 export function parametersOf(shape: ModelConfig): number {
+  const known = counted.get(shape);
+  if (known !== undefined) return known;
   const sizes = tensorSpecs(shape)
     .filter((spec) => !spec.optional)
     .map((spec) => spec.shape.reduce((product, size) => product * size, 1));
-  return sizes.reduce((sum, size) => sum + size, 0);
+  const parameters = sizes.reduce((sum, size) => sum + size, 0);
+  counted.set(shape, parameters);
+  return parameters;
 }
