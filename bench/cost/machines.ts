@@ -115,6 +115,27 @@ export async function gpuPoints(): Promise<readonly Point[]> {
     local("sampling 128 prompts, 512 + 512 tokens", sampled(128, 1, 512), (128 * 512) / 40_400),
     local("sampling 16 × 8, 512 + 128 tokens", sampled(16, 8, 128), (128 * 128) / 51_000),
     local("sampling 16 × 8, 512 + 512 tokens", sampled(16, 8, 512), (128 * 512) / 51_900),
+    local(
+      "sampling 128 prompts, 400 of 512 tokens kept",
+      { do: "sample", prompts: 128, count: 1, prompt: 512, cached: 400, fresh: 128 },
+      (128 * 128) / 41_400,
+    ),
+    // Extrapolated there from 3 rounds of 50, with an optimiser step each time.
+    local(
+      "engine alone: scoring",
+      { do: "score", sequences, length: 575, targets: WHOLE.response },
+      21.8,
+    ),
+    local(
+      "engine alone: learning",
+      { do: "learn", sequences, length: 588, targets: 113, steps: 17 },
+      62.4,
+    ),
+    local(
+      "engine alone: acting, 40 to 160 new tokens",
+      { do: "sample", prompts: 128, count: 1, prompt: 476, fresh: 100, times: WHOLE.steps },
+      36.7,
+    ),
     await remote(
       "acting, 128 episodes of 30 turns",
       SMALL,

@@ -25,6 +25,8 @@ export interface Sample {
   readonly prompts: number;
   readonly count: number;
   readonly prompt: number;
+  /** Tokens of a prompt that are in the cache already; default 0. */
+  readonly cached?: number;
   readonly fresh: number;
   /** How often, one after the other; default 1. */
   readonly times?: number;

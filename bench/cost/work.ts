@@ -136,8 +136,8 @@ export function workOf(shape: ModelConfig, limits: Limits, task: Task): Work {
       }),
     ]);
   if (task.do === "sample") {
-    const { prompts, count, prompt, fresh, times = 1 } = task;
-    return scaled(turn({ rows: prompts, before: 0, fresh: prompt }, count, fresh), times);
+    const { prompts: rows, count, prompt, cached = 0, fresh, times = 1 } = task;
+    return scaled(turn({ rows, before: cached, fresh: prompt - cached }, count, fresh), times);
   }
   const { episodes: rows, turns, first, response, observation } = task;
   const later = Array.from({ length: turns - 1 }, (_, index) => {
