@@ -1,5 +1,5 @@
 /** A world that hangs for ever, as a user meets it: broken after its limit, and Ctrl-C works. */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import {
   existsSync,
   mkdtempSync,
@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { beforeAll, expect, it, vi } from "vitest";
+import { runCli } from "../src/cli/testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-hang-"));
 const plugin = join(folder, "hang.ts");
@@ -141,13 +142,6 @@ const worlds = (): readonly string[] =>
     }
   });
 
-/** Runs a command to its end. */
-const run = (...args: readonly string[]) =>
-  spawnSync(process.execPath, ["dist/src/cli/main.js", ...args], {
-    encoding: "utf8",
-    env: { ...process.env, XDG_CACHE_HOME: join(folder, "cache") },
-  });
-
 it("is interrupted in its own process, although it never gives up the processor", async () => {
   const { code, text } = await evaluate(join(folder, "isolated"), [
     ...isolated,
@@ -160,37 +154,53 @@ it("is interrupted in its own process, although it never gives up the processor"
   expect(code).toBe(0);
 });
 
-it.each([
-  ["objects", "for (;;) kept.push({ held: [kept.length] });"],
-  // These end the whole process if they run in a thread of it, whatever its limits.
-  ["a long list", "for (;;) kept.push(1);"],
-  ["many lists", "for (;;) kept.push(new Array(1e6).fill(0));"],
-  // Outside the heap.
-  ["buffers", "for (;;) kept.push(Buffer.alloc(2 ** 22, 1));"],
-])(
-  "eats memory without end, and only its own episode is broken: %s",
-  async (_, eat) => {
-    const eater = join(folder, "eater.ts");
-    const world = readFileSync(looping, "utf8")
-      .replaceAll("looping", "eater")
-      .replace(
-        "const forEver = () => { for (;;); };",
-        `const kept = []; const forEver = () => { ${eat} };`,
-      )
-      .replace("process.exit(3)", "undefined")
-      .replace('env.goal === "train/3"', "false");
-    writeFileSync(eater, world);
-    const { code, text } = await evaluate(mkdtempSync(join(folder, "eaten-")), [
-      ...["--plugin", eater, "--env", "eater", "--split", "train"],
-      ...["--env.limits.isolate", "--env.limits.isolated-memory", "300"],
-    ]);
-    expect(text).toMatch(/^all +4 +100\.0 % .* 1$/m);
-    expect(text).toContain("1 × the world took more than env.limits.isolatedMemory, 300 MB");
-    expect(text).not.toMatch(/FATAL|Last few GCs|^\s+at /m);
-    expect(code).toBe(0);
-  },
-  120_000,
-);
+it("eats memory without end, and only its own episode is broken, whatever it fills", async () => {
+  const meals = [
+    "for (;;) kept.push({ held: [kept.length] });",
+    // These end the whole process if they run in a thread of it, whatever its limits.
+    "for (;;) kept.push(1);",
+    "for (;;) kept.push(new Array(1e6).fill(0));",
+    // Outside the heap.
+    "for (;;) kept.push(Buffer.alloc(2 ** 22, 1));",
+  ];
+  const eater = join(folder, "eater.ts");
+  const world = readFileSync(looping, "utf8")
+    .replaceAll("looping", "eater")
+    .replace(
+      "const forEver = () => { for (;;); };",
+      `const kept = []; const meals = [${meals.map((eat) => `() => { ${eat} }`).join(", ")}];`,
+    )
+    .replace(
+      'if (id === "train/1" && steps === 2) forEver();',
+      "if (steps === 2) meals[id.at(-1)]?.();",
+    )
+    .replace('if (id === "train/2" && steps === 2) process.exit(3);', "")
+    .replace('env.goal === "train/3" ? forEver() : "go on"', '"go on"');
+  expect(world).not.toMatch(/forEver|exit/);
+  writeFileSync(eater, world);
+  const out = join(folder, "eaten");
+  const { code, text } = await evaluate(out, [
+    ...["--plugin", eater, "--env", "eater", "--split", "train"],
+    ...["--env.limits.isolate", "--env.limits.isolated-memory", "300"],
+  ]);
+  const errors = gunzipSync(readFileSync(join(out, "episodes.jsonl.gz")))
+    .toString()
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .map(({ task, error }) => [task.id, error]);
+  const tooMuch = expect.stringContaining(
+    "the world took more than env.limits.isolatedMemory, 300 MB",
+  );
+  expect(Object.fromEntries(errors), text).toEqual({
+    ...Object.fromEntries(meals.map((_, at) => [`train/${at}`, tooMuch])),
+    "train/4": undefined,
+  });
+  expect(text).toMatch(/^all +1 +100\.0 % .* 4$/m);
+  expect(text).toContain("4 × the world took more than env.limits.isolatedMemory, 300 MB");
+  expect(text).not.toMatch(/FATAL|Last few GCs|^\s+at /m);
+  expect(code).toBe(0);
+}, 240_000);
 
 it("leaves no process behind when its run is killed, although it never stops by itself", async () => {
   const out = join(folder, "killed");
@@ -199,19 +209,19 @@ it("leaves no process behind when its run is killed, although it never stops by 
   await vi.waitFor(() => expect(worlds()).toEqual([]), { timeout: 20_000, interval: 200 });
 });
 
-it("plays the same episodes as in this process, and keeps the contract", () => {
-  const [here, apart] = [[], ["--env.limits.isolate"]].map((isolate, at) => {
-    const out = join(folder, `same-${at}`);
+it("plays the same episodes as in this process, and keeps the contract", async () => {
+  const episodes = async (name: string, ...isolate: readonly string[]) => {
+    const out = join(folder, name);
     const args = ["--policy", "random", "--groups", "2", "--group-size", "2", "--step-limit", "5"];
-    const { status, stderr } = run("rollout", ...args, ...isolate, "--out", out);
-    expect(status, stderr).toBe(0);
+    const { code, stderr } = await runCli(["rollout", ...args, ...isolate, "--out", out]);
+    expect(code, stderr).toBe(0);
     return gunzipSync(readFileSync(join(out, "episodes.jsonl.gz"))).toString();
-  });
-  expect(apart).toBe(here);
-  const checked = run("env", "check", "--env.limits.isolate");
+  };
+  expect(await episodes("apart", "--env.limits.isolate")).toBe(await episodes("here"));
+  const checked = await runCli(["env", "check", "--env.limits.isolate"]);
   expect(checked.stdout).toContain("✓ clones exactly");
   expect(checked.stdout).toContain("✓ lets its expert solve every task");
-  expect(checked.status, checked.stdout).toBe(0);
+  expect(checked.code, checked.stdout).toBe(0);
 });
 
 it.each([
@@ -231,8 +241,8 @@ it.each([
     ["rollout", "--plugin", plugin, "--env", "hang", "--env.limits.isolate"],
     "worlds of hang answer later and are interrupted anyway",
   ],
-])("isolation is refused by name: %s", (_, args, reason) => {
-  const { status, stderr } = run(...args);
+])("isolation is refused by name: %s", async (_, args, reason) => {
+  const { code, stderr } = await runCli(args);
   expect(stderr).toMatch(new RegExp(`env\\.limits\\.(isolate: )?${reason}`));
-  expect(status).toBe(1);
+  expect(code).toBe(1);
 });

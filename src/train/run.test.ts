@@ -91,13 +91,11 @@ describe("a training run", () => {
       { advantage: { name: "gigpo" }, paw: { loss: "ce", entropy: "full" } },
       { advantage: { name: "rloo" }, paw: { loss: "off" } },
     ];
-    const small = {
-      ...{ updates: 1, warmStart: { episodes: 8 }, evaluation: { every: 0 } },
-      gradients: { every: 0 },
-    };
+    // Several minibatches.
+    const small = { updates: 1, minibatch: 9, evaluation: { every: 0 } };
     for (const [index, variant] of variants.entries()) {
       const folder = join(parent, String(index));
-      await trainRun(tiny({ ...variant, ...small }), { folder });
+      await trainRun(tinyConfig({ ...variant, ...small }), { folder });
       const { metrics } = recorded(folder);
       expect(metrics.at(-1)).toHaveProperty(["policy.loss"]);
       expect("world.loss" in metrics.at(-1)!).toBe(variant.paw?.loss !== "off");

@@ -14,8 +14,10 @@ import {
 import { conformanceChecks } from "../conformance.js";
 import { type Engine, EngineError, type TrainSequence } from "../engine.js";
 import { testModel } from "../remote/model-testing.js";
+import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import type { EmbeddedOptions } from "./core.js";
 import { createEmbeddedEngine } from "./embedded-engine.js";
+import { type PresetName, presetConfig } from "./init.js";
 
 const options: EmbeddedOptions = { ...testModel, threads: 2 };
 
@@ -95,14 +97,14 @@ describe("the embedded engine", () => {
   });
 
   it("has presets of about 0.6, 4 and 20 million parameters", async () => {
-    const sizes = await Promise.all(
-      (["tiny", "small", "base"] as const).map(async (preset) => {
-        const engine = await createEmbeddedEngine({ model: { preset, vocabularySize: 512 } });
-        const { parameters } = engine.capabilities;
-        await engine.dispose();
-        return parameters / 1e6;
-      }),
-    );
+    const sizeOf = (preset: PresetName) =>
+      tensorSpecs(presetConfig(preset, 512))
+        .filter(({ name }) => name !== VALUE_HEAD)
+        .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
+    const tiny = await createEmbeddedEngine({ model: { preset: "tiny", vocabularySize: 512 } });
+    expect(tiny.capabilities.parameters).toBe(sizeOf("tiny"));
+    await tiny.dispose();
+    const sizes = (["tiny", "small", "base"] as const).map((preset) => sizeOf(preset) / 1e6);
     expect(sizes[0]).toBeCloseTo(0.6, 1);
     expect(sizes[1]).toBeCloseTo(4, 0);
     expect(Math.abs(sizes[2]! - 20)).toBeLessThan(2);

@@ -61,104 +61,162 @@ const opset = 21;
 const irVersion = 9;
 
 /**
- * Encoded bytes in chunks, joined once at the end: weights stored in a model are copied only then.
+ * Where a message is written, from its end to its beginning: the length of a part, which stands before
+ * it, is then known. Without bytes it only counts, so that the second time everything fits exactly.
  */
-type Bytes = readonly Uint8Array[];
+interface Writer {
+  readonly bytes: Buffer | undefined;
+  /** Where what has been written begins. */
+  at: number;
+}
 
 /** Encodes a graph as the bytes of an ONNX model file. */
 export function encodeModel(graph: OnnxGraph): Uint8Array {
-  const domains: readonly [string, number][] = [
-    ["", opset],
-    ["com.microsoft", 1],
-  ];
-  return Buffer.concat([
-    ...varintField(1, irVersion),
-    ...bytesField(2, text("pawl")),
-    ...bytesField(7, encodeGraph(graph)),
-    ...domains.flatMap(([domain, version]) =>
-      bytesField(8, [...bytesField(1, text(domain)), ...varintField(2, version)]),
-    ),
-  ]);
+  const size = { bytes: undefined, at: 0 };
+  writeModel(size, graph);
+  const bytes = Buffer.allocUnsafeSlow(-size.at);
+  writeModel({ bytes, at: bytes.length }, graph);
+  return bytes;
 }
 
-function encodeGraph(graph: OnnxGraph): Bytes {
-  return [
-    ...graph.nodes.flatMap((node) => bytesField(1, encodeNode(node))),
-    ...bytesField(2, text(graph.name)),
-    ...graph.constants.flatMap((constant) => bytesField(5, encodeConstant(constant))),
-    ...graph.inputs.flatMap((value) => bytesField(11, encodeValue(value))),
-    ...graph.outputs.flatMap((value) => bytesField(12, encodeValue(value))),
-  ];
+function writeModel(to: Writer, graph: OnnxGraph): void {
+  writeDomain(to, "com.microsoft", 1);
+  writeDomain(to, "", opset);
+  writePart(to, 7, graph, writeGraph);
+  writePart(to, 2, "pawl", writeText);
+  writeNumber(to, 1, irVersion);
 }
 
-function encodeNode(node: OnnxNode): Bytes {
-  return [
-    ...node.inputs.flatMap((name) => bytesField(1, text(name))),
-    ...node.outputs.flatMap((name) => bytesField(2, text(name))),
-    // The first output is unique in its graph, so it also names the operator in profiles and
-    // errors.
-    ...bytesField(3, text(node.outputs[0] ?? node.op)),
-    ...bytesField(4, text(node.op)),
-    ...Object.entries(node.attributes).flatMap(([name, value]) =>
-      bytesField(5, [...bytesField(1, text(name)), ...encodeAttribute(value)]),
-    ),
-    ...bytesField(7, text(node.domain)),
-  ];
+function writeDomain(to: Writer, domain: string, version: number): void {
+  const end = to.at;
+  writeNumber(to, 2, version);
+  writePart(to, 1, domain, writeText);
+  writeHead(to, 8, end);
 }
 
-function encodeAttribute(value: Attribute): Bytes {
-  if ("float" in value) return [...floatField(2, value.float), ...varintField(20, 1)];
-  if ("int" in value) return [...varintField(3, value.int), ...varintField(20, 2)];
-  if ("string" in value) return [...bytesField(4, text(value.string)), ...varintField(20, 3)];
-  if ("graph" in value) return [...bytesField(6, encodeGraph(value.graph)), ...varintField(20, 5)];
-  return [...value.ints.flatMap((int) => varintField(8, int)), ...varintField(20, 7)];
+function writeGraph(to: Writer, graph: OnnxGraph): void {
+  writeParts(to, 12, graph.outputs, writeValue);
+  writeParts(to, 11, graph.inputs, writeValue);
+  writeParts(to, 5, graph.constants, writeConstant);
+  writePart(to, 2, graph.name, writeText);
+  writeParts(to, 1, graph.nodes, writeNode);
 }
 
-function encodeConstant(constant: OnnxConstant): Bytes {
-  return [
-    ...constant.shape.flatMap((size) => varintField(1, size)),
-    ...varintField(2, elementCodes[constant.type]),
-    ...bytesField(8, text(constant.name)),
-    ...bytesField(9, [constant.data]),
-  ];
+function writeNode(to: Writer, node: OnnxNode): void {
+  writePart(to, 7, node.domain, writeText);
+  writeParts(to, 5, Object.entries(node.attributes), writeAttribute);
+  writePart(to, 4, node.op, writeText);
+  // The first output is unique in its graph, so it also names the operator in profiles and errors.
+  writePart(to, 3, node.outputs[0] ?? node.op, writeText);
+  writeParts(to, 2, node.outputs, writeText);
+  writeParts(to, 1, node.inputs, writeText);
 }
 
-function encodeValue(value: OnnxValue): Bytes {
-  const dimensions = value.shape?.flatMap((size) =>
-    bytesField(1, typeof size === "number" ? varintField(1, size) : bytesField(2, text(size))),
-  );
-  const tensor = [
-    ...varintField(1, elementCodes[value.type]),
-    ...(dimensions === undefined ? [] : bytesField(2, dimensions)),
-  ];
-  return [...bytesField(1, text(value.name)), ...bytesField(2, bytesField(1, tensor))];
+function writeAttribute(to: Writer, [name, value]: readonly [string, Attribute]): void {
+  if ("float" in value) {
+    writeNumber(to, 20, 1);
+    writeFloat(to, 2, value.float);
+  } else if ("int" in value) {
+    writeNumber(to, 20, 2);
+    writeNumber(to, 3, value.int);
+  } else if ("string" in value) {
+    writeNumber(to, 20, 3);
+    writePart(to, 4, value.string, writeText);
+  } else if ("graph" in value) {
+    writeNumber(to, 20, 5);
+    writePart(to, 6, value.graph, writeGraph);
+  } else {
+    writeNumber(to, 20, 7);
+    writeNumbers(to, 8, value.ints);
+  }
+  writePart(to, 1, name, writeText);
 }
 
-function text(value: string): Bytes {
-  return [Buffer.from(value, "utf8")];
+function writeConstant(to: Writer, constant: OnnxConstant): void {
+  writePart(to, 9, constant.data, writeBytes);
+  writePart(to, 8, constant.name, writeText);
+  writeNumber(to, 2, elementCodes[constant.type]);
+  writeNumbers(to, 1, constant.shape);
 }
 
-function bytesField(field: number, bytes: Bytes): Bytes {
-  const length = bytes.reduce((sum, piece) => sum + piece.length, 0);
-  return [varint(field * 8 + 2), varint(length), ...bytes];
+function writeValue(to: Writer, value: OnnxValue): void {
+  writePart(to, 2, value, writeType);
+  writePart(to, 1, value.name, writeText);
 }
 
-function varintField(field: number, value: number): Bytes {
-  return [varint(field * 8), varint(value)];
+function writeType(to: Writer, value: OnnxValue): void {
+  const end = to.at;
+  if (value.shape !== undefined) writePart(to, 2, value.shape, writeShape);
+  writeNumber(to, 1, elementCodes[value.type]);
+  writeHead(to, 1, end);
 }
 
-function floatField(field: number, value: number): Bytes {
-  const bytes = Buffer.alloc(4);
-  bytes.writeFloatLE(value);
-  return [varint(field * 8 + 5), bytes];
+function writeShape(to: Writer, shape: readonly (number | string)[]): void {
+  writeParts(to, 1, shape, (_, size) => {
+    if (typeof size === "number") writeNumber(to, 1, size);
+    else writePart(to, 2, size, writeText);
+  });
 }
 
-/** Nearly all numbers of a graph are small: field numbers and lengths. */
-const SMALL = Array.from({ length: 128 }, (_, value) => Uint8Array.of(value));
+/** A field of several parts; the first comes to stand first. */
+function writeParts<T>(
+  to: Writer,
+  field: number,
+  parts: readonly T[],
+  write: (to: Writer, part: T) => void,
+): void {
+  for (let i = parts.length - 1; i >= 0; i--) writePart(to, field, parts[i]!, write);
+}
 
-function varint(value: number): Uint8Array {
-  const small = SMALL[value];
-  if (small !== undefined) return small;
+function writePart<T>(
+  to: Writer,
+  field: number,
+  part: T,
+  write: (to: Writer, part: T) => void,
+): void {
+  const end = to.at;
+  write(to, part);
+  writeHead(to, field, end);
+}
+
+/** What stands before a part that ends there: its field and its length. */
+function writeHead(to: Writer, field: number, end: number): void {
+  writeVarint(to, end - to.at);
+  writeVarint(to, field * 8 + 2);
+}
+
+function writeText(to: Writer, text: string): void {
+  to.at -= Buffer.byteLength(text);
+  to.bytes?.write(text, to.at);
+}
+
+function writeBytes(to: Writer, bytes: Uint8Array): void {
+  to.at -= bytes.length;
+  to.bytes?.set(bytes, to.at);
+}
+
+function writeNumbers(to: Writer, field: number, values: readonly number[]): void {
+  for (let i = values.length - 1; i >= 0; i--) writeNumber(to, field, values[i]!);
+}
+
+function writeNumber(to: Writer, field: number, value: number): void {
+  writeVarint(to, value);
+  writeVarint(to, field * 8);
+}
+
+function writeFloat(to: Writer, field: number, value: number): void {
+  to.at -= 4;
+  to.bytes?.writeFloatLE(value, to.at);
+  writeVarint(to, field * 8 + 5);
+}
+
+function writeVarint(to: Writer, value: number): void {
+  // Nearly all numbers of a graph are small: field numbers and lengths.
+  if (value >= 0 && value < 128) {
+    to.at -= 1;
+    if (to.bytes !== undefined) to.bytes[to.at] = value;
+    return;
+  }
   const bytes: number[] = [];
   // Negative numbers are written as 64-bit two's complement, as protobuf's int64 requires.
   let rest = BigInt.asUintN(64, BigInt(value));
@@ -167,5 +225,5 @@ function varint(value: number): Uint8Array {
     rest >>= 7n;
   }
   bytes.push(Number(rest));
-  return Uint8Array.from(bytes);
+  writeBytes(to, Uint8Array.from(bytes));
 }
