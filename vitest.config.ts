@@ -9,8 +9,12 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  */
 const SLOW = [
   "src/bench/compare.test.ts",
+  "src/envs/scienceworld/scienceworld.test.ts",
   "tests/example-agents.test.ts",
+  "tests/example-plugin.test.ts",
   "tests/exports-python.test.ts",
+  "tests/full-disk.test.ts",
+  "tests/hanging-world.test.ts",
   "tests/killed.test.ts",
   "tests/newcomer.test.ts",
   "tests/openenv.test.ts",
@@ -18,9 +22,11 @@ const SLOW = [
   "tests/site.test.ts",
   "tests/smollm2.test.ts",
   "tests/telemetry.test.ts",
+  "tests/terminal.test.ts",
   "tests/torch-lora.test.ts",
   "tests/torch-python.test.ts",
   "tests/torch-server-faults.test.ts",
+  "tests/torch-server.test.ts",
   "tests/trackers.test.ts",
   "tests/ui-browser.test.ts",
 ];
