@@ -316,6 +316,7 @@ describe("completion", () => {
 
   /** How a shell is told what has been typed, and made to say what it would offer. */
   const shells = {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's
     bash: 'COMP_WORDS=(pawl train --env ""); COMP_CWORD=3; _pawl; printf "%s\\n" "${COMPREPLY[@]}"',
     zsh: 'words=(pawl train --env ""); CURRENT=4; compadd() { shift; print -l "$@" }; _pawl',
     fish: 'complete --do-complete "pawl train --env "',
