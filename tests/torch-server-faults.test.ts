@@ -28,10 +28,11 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function serve(port: number, nproc = 1): Promise<TorchServer> {
+function serve(port: number, nproc = 1, said: string[] = []): Promise<TorchServer> {
   if (typeof python === "string") throw new Error(python);
   const options = { model, checkpoints, host: "127.0.0.1", port, nproc, threads: 1 };
-  return startTorchServer(python, options, { ...process.env, PAWL_API_KEY: "" }, () => undefined);
+  const environment = { ...process.env, PAWL_API_KEY: "" };
+  return startTorchServer(python, options, environment, (line) => said.push(line));
 }
 
 /** Calls back once, when the server has accepted a call and is working on it. */
@@ -65,6 +66,14 @@ describe.skipIf(absent)("the PyTorch server", () => {
   afterAll(() => server?.stop());
 
   // src/train/remote-run.test.ts kills it in other calls; here we check what is left on disk.
+  it("ends quietly by Ctrl-C, which reaches it too in a terminal", async () => {
+    const said: string[] = [];
+    const other = await serve(0, 1, said);
+    other.process.kill("SIGINT");
+    expect(await other.ended).toBe(0);
+    expect(said).toEqual([expect.stringContaining("computes on")]);
+  });
+
   it("killed during a save: the run says so, and resuming loses only the update", async () => {
     const run = join(folder, "killed");
     const { port } = new URL(server.url);

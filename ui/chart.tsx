@@ -287,13 +287,17 @@ function options(
     },
     axes: [
       { ...axis, size: 34, values: (_, ticks) => ticks.map(shortNumber) },
-      { ...axis, size: 58, values: (_, ticks) => ticks.map(format) },
+      { ...axis, size: labelRoom, values: (_, ticks) => ticks.map(format) },
     ],
     legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false } },
     hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? null)] },
   };
 }
+
+/** The pixels that the labels beside a chart need; as many for all charts unless one has long labels. */
+const labelRoom = (_: uPlot, labels: readonly string[] | null): number =>
+  Math.max(58, 16 + 7 * Math.max(0, ...(labels ?? []).map((label) => label.length)));
 
 /** A range that is not a single point. */
 function apart(low: number | null, high: number | null, reach: number): [number, number] {

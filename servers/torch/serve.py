@@ -35,6 +35,9 @@ from pawl_server.service import Service
 
 
 def main() -> None:
+    # Ctrl-C in a terminal reaches this process too, and is no error.
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, lambda *_: os._exit(0))
     # What is imported stays; otherwise every release of memory walks through all of PyTorch's objects.
     gc.freeze()
     arguments = read_arguments()
@@ -102,7 +105,6 @@ def main() -> None:
     say(computes_on(ranks.device, options.dtype, ranks.size))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     threading.Thread(target=watch_sessions, args=(api,), daemon=True).start()
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     shown = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
     print(json.dumps({"listening": f"http://{shown}:{server.server_address[1]}"}), flush=True)
     service.lead()

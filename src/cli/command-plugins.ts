@@ -38,7 +38,7 @@ export async function loadCommandPlugins(
   const line = about === undefined ? args : await aboutPlugin(about, named.args);
   const { plugins = "load" } = command;
   if ((typeof plugins === "string" ? plugins : plugins(args)) === "load")
-    for (const run of runsNamedIn([...args, ...textsIn(file?.content)]))
+    for (const run of runsNamedIn([...withoutOut(args), ...textsIn(file?.content)]))
       for (const notice of await loadPluginsOf(run)) warn(io, notice);
   return { args: command.takesEnv ? namedEnv(line) : line, file: inFile.layer };
 }
@@ -105,6 +105,10 @@ async function aboutPlugin(path: string, args: readonly string[]): Promise<reado
     );
   return [...rest, "--env", name];
 }
+
+/** The line without the folder to write: what a failed run left there has no say. */
+const withoutOut = (args: readonly string[]): readonly string[] =>
+  args.filter((arg, i) => !arg.startsWith("--out=") && args[i - 1] !== "--out");
 
 /** The runs among the folders that a line or a file names, or that such folders are in. */
 function runsNamedIn(texts: readonly string[]): readonly string[] {

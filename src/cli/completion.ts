@@ -18,7 +18,7 @@ complete -F _pawl pawl`,
   zsh: `#compdef pawl
 _pawl() {
   local -a candidates
-  candidates=("\${(@f)$(pawl complete -- "\${words[@]:1:CURRENT-1}" 2>/dev/null)}")
+  candidates=("\${(@f)$(pawl complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
   [[ -n "$candidates" ]] && compadd -- $candidates || _files
 }
 compdef _pawl pawl`,
@@ -90,11 +90,13 @@ function afterCommand(command: Command, before: readonly string[]): string[] {
     command.options((path) => (path === "env.name" && at >= 0 ? before[at + 1] : undefined)),
   );
   const last = before.at(-1);
+  const named = before.length > command.name.split(" ").length;
   const open = settings.find((setting) => short(setting) === last || setting.flag === last);
   if (open !== undefined && !open.isSwitch)
     return [...open.choices, ...(RUN_SETTINGS.includes(open.path.join(".")) ? runFolders() : [])];
   return [
     ...(/RUN|MODEL/.test(command.positionals ?? "") ? runFolders() : []),
+    ...(command.takesEnv && !named ? environments(settings) : []),
     ...settings.map(short),
     ...["--config", "--plugin", "--help", "--print-config", "--quiet"],
     ...(command.check === undefined ? [] : ["--dry-run"]),
@@ -112,5 +114,9 @@ const runFolders = (): string[] =>
         .map((name) => `${RUNS}/${name}`)
         .filter(hasManifest)
     : [];
+
+/** The environments that may be named without --env. */
+const environments = (settings: readonly Setting[]): readonly string[] =>
+  settings.find((setting) => short(setting) === "--env")?.choices ?? [];
 
 const short = (setting: Setting): string => setting.flag.replace(/\.name$/, "");

@@ -140,10 +140,10 @@ function unknownCommand(args: readonly string[]): ConfigError {
     .map((count) => args.slice(0, count))
     .find((some) => familyOf(some).length > 0);
   if (words !== undefined) {
-    const next = familyOf(words).map(({ name }) => name.split(" ")[words.length]!);
-    return new ConfigError(
-      `pawl ${words.join(" ")} needs one of: ${[...new Set(next)].join(", ")}`,
-    );
+    const next = new Set(familyOf(words).map(({ name }) => name.split(" ")[words.length]!));
+    const given = args[words.length];
+    const got = given === undefined ? "" : `, got "${given}".${didYouMean(given, next)}`;
+    return new ConfigError(`pawl ${words.join(" ")} needs one of: ${[...next].join(", ")}${got}`);
   }
   return new ConfigError(
     `unknown command "${args[0]}".${didYouMean(args[0]!, names)} pawl --help lists them.`,

@@ -1,4 +1,5 @@
 /** Numbers and tables in readable form. */
+import { textColumns } from "./columns.js";
 
 /** `82.4 %`; a dash if there is nothing to divide by. */
 export function percent(share: number): string {
@@ -30,16 +31,18 @@ export function duration(seconds: number): string {
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [header, ...rows];
   const widths = header.map((_, column) =>
-    Math.max(...all.map((row) => (row[column] ?? "").length)),
+    Math.max(...all.map((row) => textColumns(row[column] ?? ""))),
   );
   const numeric = header.map(
     (_, column) => column > 0 && rows.every((row) => /^[\d.,–\s%-]*$/.test(row[column] ?? "")),
   );
+  const padded = (cell: string, width: number, right: boolean | undefined): string => {
+    const room = " ".repeat(Math.max(0, width - textColumns(cell)));
+    return right ? `${room}${cell}` : `${cell}${room}`;
+  };
   return all.map((row) =>
     widths
-      .map((width, column) =>
-        numeric[column] ? (row[column] ?? "").padStart(width) : (row[column] ?? "").padEnd(width),
-      )
+      .map((width, column) => padded(row[column] ?? "", width, numeric[column]))
       .join("  ")
       .trimEnd(),
   );

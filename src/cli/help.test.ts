@@ -26,6 +26,10 @@ it("shows the values that hold: the recipe's, and lists", async () => {
   expect(household).toMatch(/splits to evaluate on \(default: valid_seen,valid_unseen\)/);
   const desk = flat(await help("train", "--env", "desk", "--help"));
   expect(desk).toMatch(/--updates NUMBER number of RL updates \(default: 30\)/);
+  // Not beside what would hold without the recipe.
+  expect(household).toMatch(/maximum steps per episode \(default: 30\)/);
+  for (const text of [household, flat(await help("eval", "--help", "all"))])
+    expect(text).not.toMatch(/\(default[^()]*\) \(/);
 });
 
 it("finds options by a word of their description", async () => {
@@ -44,6 +48,11 @@ it("keeps to the width", async () => {
   const all = await help("train", "--help", "all");
   const lines = all.slice(0, all.indexOf("Examples")).split("\n");
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);
+  for (const args of [["--help"], ["eval", "--help"]]) {
+    const { stdout } = await runCli(args, { columns: 60 });
+    const own = stdout.split("Examples")[0]!.split("\n");
+    expect(Math.max(...own.map((line) => line.length))).toBeLessThanOrEqual(60);
+  }
 });
 
 it("prints a configuration that --config takes and that gives itself again", async () => {

@@ -48,7 +48,10 @@ export function programHelp(commands: readonly Command[], io: Io): string {
       io,
     ),
     "",
-    dim("Exit codes: 0 done, 1 failed or differences found, 2 wrong usage, 130 interrupted."),
+    ...wrap(
+      "Exit codes: 0 done, 1 failed or differences found, 2 wrong usage, 130 interrupted.",
+      widthOf(io.stdout.columns),
+    ).map(dim),
   ].join("\n");
 }
 
@@ -96,8 +99,11 @@ export function commandHelp(
   const short = topic === undefined && settings.length > LONG_LIST;
   const shown = short ? commonOf(command, settings) : settings;
   const hidden = settings.length - shown.length;
+  const name = `pawl ${command.name}`;
+  const [title = "", ...more] = wrap(`${name}: ${command.summary}`, widthOf(io.stdout.columns));
   return [
-    `${bold(`pawl ${command.name}`)}: ${command.summary}`,
+    `${bold(name)}${title.slice(name.length)}`,
+    ...more,
     ...(command.details === undefined
       ? []
       : ["", ...wrapParagraphs(command.details, widthOf(io.stdout.columns))]),
@@ -228,11 +234,17 @@ function exampleLines(examples: Command["examples"], io: Io): string[] {
 function describe(setting: Setting, layers: readonly ConfigLayer[]): string {
   const given = layers.map(({ content }) => valueAt(content, setting.path));
   const value = shownValue(given.findLast((one) => one !== undefined) ?? setting.default);
-  if (setting.required && value === undefined) return `${setting.description} (needed)`;
-  if (value === undefined || value === "off") return setting.description;
+  const { description } = setting;
+  const said = DEFAULT.test(description);
+  if (setting.required && value === undefined && !said) return `${description} (needed)`;
+  if (value === undefined || value === "off") return description;
   const on = `on; --no-${setting.flag.slice(2)} turns it off`;
-  return `${setting.description} (default: ${setting.isSwitch ? on : value})`;
+  // A value that holds stands for the words about what would hold otherwise.
+  return `${description.replace(DEFAULT, "")} (default: ${setting.isSwitch ? on : value})`;
 }
+
+/** What a description says about a value that depends on other settings. */
+const DEFAULT = / \(default[^()]*\)$/;
 
 /** A value as a flag has it; undefined for what is absent, empty or a whole object. */
 function shownValue(value: unknown): string | undefined {

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -45,6 +46,8 @@ describe("wrong usage", () => {
     [["rolout"], 'unknown command "rolout". Did you mean "rollout"?'],
     [["bench", "paw", "--jobs", "2"], "pawl bench paw is now called pawl bench observations"],
     [["env"], "pawl env needs one of: list, info, new, make, prompt, check, replay"],
+    [["env", "chek"], 'prompt, check, replay, got "chek". Did you mean "check"?'],
+    [["train", "--wandb"], 'unknown option --wandb. Did you mean "--track"?'],
     [["rollout", "--grups", "3"], 'unknown option --grups. Did you mean "--groups"?'],
     [["rollout", "--env", "housolde"], 'There is no environment "housolde"'],
     [["rollout", "--split", "trian"], 'household has no split "trian"'],
@@ -52,7 +55,8 @@ describe("wrong usage", () => {
     [["rollout", "--tasks", "train/99999999"], 'no task "train/99999999"'],
     [["rollout", "--env.objects", "24"], "--env.objects: expected at most 16 objects"],
     [["rollout", "extra"], 'unexpected "extra"'],
-    [["rollout", "--config", "nowhere.yaml"], "nowhere.yaml"],
+    [["rollout", "--config", "nowhere.yaml"], "there is no file nowhere.yaml"],
+    [["rollout", "--config", "nowhere.ts"], "there is no file nowhere.ts"],
     [
       ["train", "--quick", "--config", "recipes/paper-alfworld.ts"],
       "--quick stands for the settings of recipes/quick.ts",
@@ -306,9 +310,32 @@ describe("completion", () => {
     ]);
     expect(await candidates(commands, ["rollout", "--policy", "r"])).toEqual(["random"]);
     expect(await candidates(commands, ["nonsense", ""])).toEqual([]);
+    expect(await candidates(commands, ["env", "info", "al"])).toEqual(["alfworld"]);
+    expect(await candidates(commands, ["env", "info", "alfworld", "al"])).toEqual([]);
   });
 
-  it.each(["bash", "zsh", "fish"])("prints a script for %s", async (shell) => {
-    expect((await runCli(["completion", shell])).stdout).toContain("pawl complete --");
-  });
+  /** How a shell is told what has been typed, and made to say what it would offer. */
+  const shells = {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's
+    bash: 'COMP_WORDS=(pawl train --env ""); COMP_CWORD=3; _pawl; printf "%s\\n" "${COMPREPLY[@]}"',
+    zsh: 'words=(pawl train --env ""); CURRENT=4; compadd() { shift; print -l "$@" }; _pawl',
+    fish: 'complete --do-complete "pawl train --env "',
+  };
+  for (const [shell, offer] of Object.entries(shells)) {
+    const there = spawnSync(shell, ["-c", "true"]).status === 0;
+    it.skipIf(!there)(`offers in ${shell} what pawl complete says`, async () => {
+      const { stdout: script } = await runCli(["completion", shell]);
+      const pawl = `pawl() { "${process.execPath}" dist/src/cli/main.js "$@"; }`;
+      const setup = {
+        bash: pawl,
+        zsh: `compdef() { : }; ${pawl}`,
+        fish: `function pawl; "${process.execPath}" dist/src/cli/main.js $argv; end`,
+      }[shell]!;
+      const { stdout, stderr } = spawnSync(shell, ["-c", `${setup}\n${script}\n${offer}`], {
+        encoding: "utf8",
+      });
+      expect(stderr).toBe("");
+      expect(stdout.trim().split("\n")).toEqual(await candidates(commands, ["train", "--env", ""]));
+    });
+  }
 });

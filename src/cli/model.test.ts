@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,6 +7,8 @@ import { readGgufModel, writeGgufModel } from "../models/gguf-convert.js";
 import { openGguf } from "../models/gguf-file.js";
 import { tinyModel, writeGguf } from "../models/gguf-testing.js";
 import { loadTokenizer } from "../text/tokenizer.js";
+import { trainRun } from "../train/run.js";
+import { tinyConfig } from "../train/testing.js";
 import { runCli } from "./testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-model-"));
@@ -35,6 +37,19 @@ const changed = (name: string, change: (model: ReturnType<typeof tinyModel>) => 
   writeGguf(file, metadata, tensors);
   return file;
 };
+
+it("training refuses a prompt style that a model's tokenizer cannot write, before anything is played", async () => {
+  const played: string[] = [];
+  const other = join(parent, "other-tokenizer");
+  cpSync(model, other, { recursive: true });
+  const file = join(other, "tokenizer.json");
+  writeFileSync(file, readFileSync(file, "utf8").replaceAll("<|see|>", "<|look|>"));
+  const config = tinyConfig({ model: { start: other } });
+  const onActivity = ({ what }: { readonly what: string }) => void played.push(what);
+  const run = trainRun(config, { folder: join(parent, "style"), onActivity });
+  await expect(run).rejects.toThrow(/style compact .*Use --prompt\.style full or chat/);
+  expect(played).toEqual([]);
+});
 
 describe("pawl model info", () => {
   it("describes a GGUF file without converting it", async () => {

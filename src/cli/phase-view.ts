@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Activity } from "../train/activity.js";
+import { textColumns } from "./columns.js";
 import { duration, number, percent } from "./format.js";
 import { type Io, note } from "./io.js";
 import { createLive } from "./live.js";
@@ -18,6 +19,12 @@ export interface Count {
   readonly total: number;
   /** Those that a resumed run had made before. */
   readonly before?: number;
+}
+
+/** When it was counted, and the first that was made here. */
+interface Counted {
+  readonly at: number;
+  readonly first: { readonly done: number; readonly at: number } | undefined;
 }
 
 /** The first lines of a live view. */
@@ -49,7 +56,7 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
   const { bold, dim } = io.colors;
   const startedAt = performance.now();
   let phase = "";
-  let count: (Count & { readonly since: number }) | undefined;
+  let count: (Count & Counted) | undefined;
   let activity: (Activity & { readonly since: number }) | undefined;
   /** When the phase began, or its first count after what was done to prepare it. */
   let since = startedAt;
@@ -64,21 +71,28 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
   };
   const doing = (): string => [phase, inPhase()].filter((part) => part !== "").join(" ");
 
-  const remaining = (done: number, all: number, from: number): string => {
-    const seconds = (performance.now() - from) / 1000;
-    return done === 0 ? "–" : duration((seconds / done) * all);
-  };
   const timeLeft = (): string => {
-    if (phase !== main && activity !== undefined)
-      return remaining(activity.done, activity.total - activity.done, activity.since);
+    const now = performance.now();
+    if (phase !== main && activity !== undefined) {
+      const { done, total, since } = activity;
+      return done === 0 ? "–" : duration(((now - since) / 1000 / done) * (total - done));
+    }
     if (count === undefined) return "–";
-    return remaining(count.done - (count.before ?? 0), count.total - count.done, count.since);
+    const { done, total, before = 0, first, at } = count;
+    if (first === undefined) return "–";
+    // The first one is slower than the others: once there are others, it says nothing.
+    const each =
+      first.done < done ? (at - first.at) / (done - first.done) : (at - since) / (done - before);
+    return duration(Math.max(0, each * (total - done) - (now - at)) / 1000);
   };
   const lines = (): readonly string[] => {
     const time = `${duration(elapsed())} so far, ${timeLeft()} left${phase === main ? "" : " of this"}`;
+    const now = [bold(phase), inPhase()].filter((part) => part !== "").join(" ");
+    // A line of its own where it would not fit beside the rest.
+    const fits = textColumns(`${doing()}  ${time}`) < (io.stderr.columns || 80);
     return [
       ...(header === undefined ? [] : [dim(header)]),
-      [bold(phase), inPhase(), ` ${dim(time)}`].filter((part) => part !== "").join(" "),
+      ...(fits ? [`${now}  ${dim(time)}`] : [now, dim(time)]),
       ...more(),
     ];
   };
@@ -105,7 +119,9 @@ export function phaseView(io: Io, { header, main, more }: ViewOptions): PhaseVie
     },
     onCount(next) {
       activity = undefined;
-      count = { ...next, since: count?.since ?? since };
+      const at = performance.now();
+      const own = next.done > (next.before ?? 0) ? { done: next.done, at } : undefined;
+      count = { ...next, at, first: count?.first ?? own };
       redraw();
     },
     plain,

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { laptop } from "../../recipes/laptop.js";
+import { quick } from "../../recipes/quick.js";
 import { saveCheckpoint } from "../runs/checkpoints.js";
 import { createRun, openRun } from "../runs/run-folder.js";
 import { factsOf } from "./run-facts.js";
@@ -44,6 +45,12 @@ it("tells environment, model, updates, evaluations, duration, end and changed se
     'env.noise "all" (recipe: "off")',
     "updates 3 (recipe: 105)",
   ]);
+  const other = join(parent, "quick");
+  createRun(
+    { folder: other, kind: "train", seed: 0, config: { ...quick, updates: 9 } },
+    fail,
+  ).finish("done");
+  expect(changedSettings(openRun(other, fail))).toEqual(["updates 9 (recipe: 36)"]);
   const runs = (await runCli(["runs", parent])).stdout;
   expect(runs).toMatch(/run +train +done .* household +tiny +3\/3 +50\.0 % +70\.0 %/);
   const shown = (await runCli(["show", folder])).stdout;

@@ -6,19 +6,26 @@ import type { Recipe } from "../report/setting-rows.js";
 import type { Manifest } from "../runs/manifest.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { trainConfig } from "../train/config.js";
-import { recipeOf } from "./default-recipe.js";
+import { quickRecipe, recipeOf } from "./default-recipe.js";
 
-/** The recipe that `pawl train` would take for a run's world. */
+/** The recipe that `pawl train` would take for a run's world, or that of `--quick` if it is nearer. */
 export function runRecipe({ kind, config }: Manifest): Recipe | undefined {
   const { name, data } = (config.env ?? {}) as Readonly<Record<string, unknown>>;
   if (kind !== "train" || typeof name !== "string") return undefined;
   try {
-    const { path, content } = recipeOf(name, (path) =>
-      path === "env.data" && typeof data === "string" ? data : undefined,
-    );
-    const layers = [{ path, content }];
-    const full = resolveConfig(trainConfig(findEnvKind(name)), { layers, flags: [] });
-    return { name: path, config: full };
+    const peek = (path: string): string | undefined =>
+      path === "env.data" && typeof data === "string" ? data : undefined;
+    const bases = [
+      recipeOf(name, peek),
+      ...(name === "household" ? [quickRecipe({ peek, file: undefined })] : []),
+    ];
+    const recipes = bases.map(({ path, content }): Recipe => {
+      const layers = [{ path, content }];
+      const full = resolveConfig(trainConfig(findEnvKind(name)), { layers, flags: [] });
+      return { name: path, config: full };
+    });
+    const far = (recipe: Recipe): number => differences(recipe.config, config).length;
+    return recipes.reduce((near, recipe) => (far(recipe) < far(near) ? recipe : near));
   } catch {
     // A world of a plugin, which whoever only reads does not load.
     return undefined;

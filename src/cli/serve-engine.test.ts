@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { createRun } from "../runs/run-folder.js";
 import { createColours } from "./colours.js";
 import { main } from "./dispatch.js";
 import { runCli } from "./testing.js";
@@ -35,6 +36,12 @@ describe("pawl serve engine", () => {
     expect(await refused("--model", folder)).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/no checkpoint in .*config.json/),
+    });
+    // A run stands for its latest checkpoint.
+    const config = {};
+    createRun({ folder: join(folder, "run"), kind: "train", seed: 0, config }, () => undefined);
+    expect(await refused("--model", join(folder, "run"))).toMatchObject({
+      stderr: expect.stringMatching(/run has no checkpoint: wait for its first one/),
     });
     expect(await refused("--model", model, "--host", "0.0.0.0")).toMatchObject({
       code: 2,

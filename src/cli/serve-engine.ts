@@ -4,6 +4,8 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
 import { fetchModel } from "../models/fetch-model.js";
+import { hasManifest } from "../runs/manifest.js";
+import { findSavedModel } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { fetchingOf } from "./fetching.js";
 import { note, print } from "./io.js";
@@ -24,7 +26,7 @@ export const serveEngine = defineCommand({
         .string()
         .optional()
         .describe(
-          "model folder in Hugging Face layout, .gguf file or hub id (default: none; runs upload their models)",
+          "a run, a model folder in Hugging Face layout, a .gguf file or a hub id (default: none; runs upload their models)",
         ),
       nproc: count.default(1).describe("number of processes, one per GPU"),
       host: z.string().default("127.0.0.1").describe("address to listen on"),
@@ -78,22 +80,22 @@ export const serveEngine = defineCommand({
     ],
   ],
   async run({ config, io, signal }) {
-    const { python: named, ...options } = config;
+    const { python: interpreter, ...options } = config;
     const fetched =
       options.model === undefined
         ? undefined
         : await fetchModel(options.model, fetchingOf(io, signal));
-    const model = fetched?.folder ?? options.model;
+    const model = fetched?.folder ?? (options.model && folderOf(options.model));
     const name = options.name ?? (fetched && basename(options.model!));
     if (model !== undefined && !existsSync(join(model, "config.json")))
       throw new ConfigError(
-        `--model: there is no checkpoint in ${model}; expected a folder with config.json, model.safetensors and tokenizer.json`,
+        `--model: there is no checkpoint in ${model}; expected a run, or a folder with config.json, model.safetensors and tokenizer.json`,
       );
     if (!/^(localhost|127\..*|::1)$/.test(options.host) && !io.env.PAWL_API_KEY)
       throw new ConfigError(
         `--host: ${options.host} can be reached from other machines: set PAWL_API_KEY to a secret first, here and where runs are started`,
       );
-    const python = await findTorchPython(io.env, named);
+    const python = await findTorchPython(io.env, interpreter);
     if (model !== undefined && !hasWeights(model))
       note(io, `there are no weights in ${model} (*.safetensors): serving random ones`);
     const server = await startTorchServer(
@@ -116,7 +118,7 @@ export const serveEngine = defineCommand({
       else signal.addEventListener("abort", () => done(undefined), { once: true });
     });
     const end = await Promise.race([server.ended, aborted]);
-    if (end === undefined) {
+    if (end === undefined || signal.aborted) {
       await server.stop();
       return exitCodes.done;
     }
@@ -125,6 +127,10 @@ export const serveEngine = defineCommand({
     );
   },
 });
+
+/** Of a run, its latest checkpoint. */
+const folderOf = (model: string): string =>
+  hasManifest(model) ? findSavedModel(model).weights : model;
 
 const hasWeights = (folder: string): boolean =>
   readdirSync(folder).some((name) => name.endsWith(".safetensors"));

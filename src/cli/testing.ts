@@ -11,16 +11,17 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** Runs a command line in this process, with `input` as what is typed. */
+/** Runs a command line in this process: `input` is what is typed, `columns` the terminal's width. */
 export async function runCli(
   args: readonly string[],
-  options: { input?: string; env?: Record<string, string> } = {},
+  options: { input?: string; env?: Record<string, string>; columns?: number } = {},
 ): Promise<Outcome> {
   const stdout = new PassThrough();
   const stderr = new PassThrough();
   const io: Io = {
     stdin: Readable.from([options.input ?? ""]),
-    stdout,
+    stdout:
+      options.columns === undefined ? stdout : Object.assign(stdout, { columns: options.columns }),
     stderr,
     env: options.env ?? {},
     colors: createColours(false),

@@ -1,5 +1,5 @@
 import { PassThrough, Readable } from "node:stream";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createColours } from "./colours.js";
 import type { Io } from "./io.js";
 import { sparkline } from "./phase-view.js";
@@ -48,6 +48,34 @@ describe("the live view of training", () => {
     expect(last).toContain(
       "λ 0.20 · world loss 0.0625 · clipped 25.0 % · p 0.75 · KL 0.0011 · 1,500 tokens/s",
     );
+  });
+
+  it("shows what a resumed run did before, and the time of its own updates", () => {
+    vi.useFakeTimers();
+    const { io, written } = terminal(true);
+    const lines = [{ update: -1, "eval.valid_seen.success": 0.1 }, update(0, 4), update(1, 8)];
+    const progress = trainProgress(io, 13, { earlier: () => lines });
+    let view = "";
+    const shown = (): string => {
+      view = written().split("\u001b[J").at(-1) || view;
+      return view;
+    };
+    progress.onPhase("rl");
+    vi.advanceTimersByTime(1000);
+    expect(shown()).toMatch(/rl.* update 2\/13 .*so far, – left/);
+    expect(shown()).toMatch(/reward +▅█ +8\.00/);
+    // The first update takes 20 seconds, the next 2: ten updates more, of which one second is over.
+    vi.advanceTimersByTime(19_000);
+    progress.onMetrics(update(2, 4));
+    vi.advanceTimersByTime(1000);
+    expect(shown()).toMatch(/update 3\/13 .*0:21 so far, 3:19 left/);
+    vi.advanceTimersByTime(1000);
+    progress.onMetrics({ ...update(3, 4), "eval.valid_seen.success": 0.5 });
+    vi.advanceTimersByTime(1000);
+    expect(shown()).toMatch(/update 4\/13 .*0:23 so far, 0:17 left/);
+    expect(shown()).toMatch(/valid_seen +10\.0 % → 50\.0 %/);
+    progress.end();
+    vi.useRealTimers();
   });
 
   it("writes line by line to a pipe, and counts an update of broken episodes", () => {

@@ -22,14 +22,26 @@ export interface TrainProgress {
   end(): void;
 }
 
-/** Starts a live view for this many updates; `header` says what is trained where. */
-export function trainProgress(io: Io, updates: number, header?: string): TrainProgress {
+/** What a view of training starts with. */
+export interface TrainView {
+  /** What is trained where. */
+  readonly header?: string;
+  /** The metrics of a resumed run so far. */
+  earlier?(): readonly MetricsLine[];
+}
+
+/** Starts a live view for this many updates. */
+export function trainProgress(
+  io: Io,
+  updates: number,
+  { header, earlier }: TrainView = {},
+): TrainProgress {
   const { cyan, dim, green } = io.colors;
   const returns: number[] = [];
   const evaluations = new Map<string, number[]>();
   let last: MetricsLine = {};
   let updatesDone = 0;
-  let updatesBefore: number | undefined;
+  let updatesBefore = 0;
 
   const more = (): readonly string[] => [
     ...(updatesDone === 0
@@ -52,8 +64,34 @@ export function trainProgress(io: Io, updates: number, header?: string): TrainPr
   ];
   const view = phaseView(io, { header, main: MAIN, more });
 
+  /** Takes the numbers that the curves need; says which update they are of. */
+  const remember = (line: MetricsLine): number => {
+    for (const [split, value] of successes(line))
+      evaluations.set(split, [...(evaluations.get(split) ?? []), value]);
+    const update = line.update ?? -1;
+    // An update with only broken episodes has no success and no return, but still counts as an
+    // update.
+    if (update < 0) return update;
+    updatesDone = update + 1;
+    if (line["train.return"] !== undefined) returns.push(line["train.return"]);
+    last = line;
+    return update;
+  };
+
+  const count = (): void => {
+    const words = `update ${updatesDone}/${updates}`;
+    view.onCount({ words, done: updatesDone, total: updates, before: updatesBefore });
+  };
+
   return {
-    onPhase: view.onPhase,
+    onPhase(phase) {
+      view.onPhase(phase);
+      // A run without a checkpoint is warm-started and evaluated again.
+      if (phase !== MAIN || evaluations.size > 0) return;
+      for (const line of earlier?.() ?? []) remember(line);
+      updatesBefore = updatesDone;
+      if (updatesDone > 0) count();
+    },
     onWarmStart({ step, steps, loss }) {
       const done = step + 1;
       const words = `step ${done}/${steps}, loss ${number(loss, 3)}`;
@@ -61,24 +99,14 @@ export function trainProgress(io: Io, updates: number, header?: string): TrainPr
       if (done % 25 === 0 || done === steps) view.plain(words);
     },
     onMetrics(line) {
-      const update = line.update ?? -1;
-      const words = `update ${update + 1}/${updates}`;
-      for (const [split, value] of successes(line))
-        evaluations.set(split, [...(evaluations.get(split) ?? []), value]);
-      // An update with only broken episodes has no success and no return, but still counts as an
-      // update.
-      if (update >= 0) {
-        updatesBefore ??= update;
-        updatesDone = update + 1;
-        if (line["train.return"] !== undefined) returns.push(line["train.return"]);
-        last = line;
-        view.onCount({ words, done: updatesDone, total: updates, before: updatesBefore });
-      } else view.redraw();
+      const update = remember(line);
+      if (update >= 0) count();
+      else view.redraw();
       const parts = [
         ...(update < 0
           ? ["warm-started"]
           : [
-              words,
+              `update ${updatesDone}/${updates}`,
               `reward ${number(line["train.return"] ?? Number.NaN, 2)}`,
               `success ${percent(line["train.success"] ?? Number.NaN)}`,
               `λ ${number(line["world.lambda"] ?? Number.NaN, 2)}`,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { findEnvKind } from "../envs/registry.js";
-import { defaultRunFolder } from "../runs/run-folder.js";
+import { defaultRunFolder, openRun } from "../runs/run-folder.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { resumeChanges } from "../train/resume.js";
@@ -93,8 +93,11 @@ export const train = defineCommand({
       },
     );
     const header = runHeader(folder, String(settings.env.name), settings);
-    const progress = trainProgress(io, settings.updates, header);
     const resumed = resume !== undefined;
+    const progress = trainProgress(io, settings.updates, {
+      header,
+      ...(resumed && { earlier: () => openRun(folder, () => undefined).metrics() }),
+    });
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
         ...{ folder, resume: resumed, placeOf, signal, onProblem },

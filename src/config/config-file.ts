@@ -1,5 +1,5 @@
 /** Configuration files: JSON, YAML, or a TypeScript or JavaScript module with a default export. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import { importModule, MODULE_ENDINGS } from "../module-loader.js";
 import { ConfigError } from "./config-error.js";
@@ -15,6 +15,8 @@ export async function readConfigFile(path: string): Promise<Record<string, unkno
 
 async function readAny(path: string): Promise<unknown> {
   const extension = extname(path);
+  if (!existsSync(path))
+    throw new ConfigError(`could not read the configuration: there is no file ${path}`);
   if (MODULE_ENDINGS.includes(extension)) return readModule(path);
   if (![".json", ".yaml", ".yml"].includes(extension)) {
     throw new ConfigError(

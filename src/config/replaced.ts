@@ -61,6 +61,16 @@ const SYNONYMS: ReadonlyMap<string, readonly string[]> = new Map(
     world: ["env"],
     verbose: ["full"],
     threads: ["engine.threads"],
+    numenvs: ["concurrency", "rollout.rows", "groups"],
+    numworkers: ["engine.threads", "concurrency"],
+    numthreads: ["engine.threads"],
+    wandb: ["track"],
+    mlflow: ["track"],
+    trackio: ["track"],
+    tracker: ["track"],
+    reportto: ["track"],
+    logger: ["track"],
+    loggers: ["track"],
   }),
 );
 /** More suggestions than this would not help. */

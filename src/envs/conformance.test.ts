@@ -126,6 +126,16 @@ const faults: readonly [check: string, fault: string, message: RegExp, Environme
   ],
   [
     "answers with text, finite rewards and info",
+    "a mistake of its own",
+    /after 0 steps: my bug \(TypeError, at conformance\.test\.ts:\d+\)$/,
+    withEnv(() => ({
+      step: () => {
+        throw new TypeError("my bug");
+      },
+    })),
+  ],
+  [
+    "answers with text, finite rewards and info",
     "a server that never answers",
     /after 0 steps: a step took longer than env.limits.stepSeconds/,
     {

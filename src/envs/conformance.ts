@@ -6,6 +6,7 @@
  * contract. Checks that need `clone`, admissible actions or an expert are skipped if the
  * environment has none.
  */
+import { UserError } from "../errors.js";
 import { createRandom, mixSeed } from "../random.js";
 import { checkAdmissible, checkStep, checkText } from "./answers.js";
 import {
@@ -119,12 +120,21 @@ async function listsTasks({ environment }: Setup): Promise<void> {
   }
 }
 
+/** Where a world's own code failed: the first place of its stack. */
+function thrownAt(error: unknown): string {
+  if (error instanceof UserError || !(error instanceof Error)) return "";
+  const place = /\n\s+at .*?([^/\\(]+:\d+):\d+\)?/.exec(error.stack ?? "")?.[1];
+  return place === undefined ? "" : ` (${error.name}, at ${place})`;
+}
+
 async function answersWell(setup: Setup): Promise<void> {
   const { limits = DEFAULT_LIMITS } = setup.environment;
   for (const task of setup.tasks)
     await closing(setup.environment.create(), async (env) => {
       const where = (error: unknown): Error =>
-        new Error(`task ${task.id}, after ${steps} steps: ${(error as Error).message}`);
+        new Error(
+          `task ${task.id}, after ${steps} ${steps === 1 ? "step" : "steps"}: ${(error as Error).message}${thrownAt(error)}`,
+        );
       let steps = 0;
       try {
         checkText(await env.reset(task, 0), "the first observation", limits);

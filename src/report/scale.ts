@@ -44,7 +44,8 @@ function roundStep(atLeast: number): number {
 export function shortNumber(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(1).replace("e+", "e");
+  if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(1).replace("e+", "e");
+  if (size >= 1e6) return `${Number((value / 1e6).toPrecision(4))}M`;
   if (size >= 1e4) return `${Number((value / 1e3).toPrecision(4))}k`;
   return String(Number(value.toPrecision(4)));
 }

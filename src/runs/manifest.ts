@@ -23,6 +23,10 @@ const pluginSchema = z.object({
 
 const resumeSchema = z.object({
   at: z.iso.datetime(),
+  stoppedAt: z.iso
+    .datetime()
+    .optional()
+    .describe("when it had stopped before, or last written its metrics if it was killed"),
   update: z.int().min(0).describe("first update with the changed settings"),
   pawl: z.string(),
   changed: settingChanges,

@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { readManifest } from "./manifest.js";
+import { readManifest, writeManifest } from "./manifest.js";
+import { secondsOf } from "./run-end.js";
 import { createRun, finishFailed, openRun, resumeRun } from "./run-folder.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-run-"));
@@ -62,6 +63,20 @@ describe("a resumed run", () => {
       { update: 1, changed: {} },
     ]);
     expect(openRun(run.folder, fail).active).toBe(false);
+  });
+
+  it("took as long as its parts together", () => {
+    const minute = (at: number): string => new Date(at * 60_000).toISOString();
+    const run = start("parts");
+    run.finish("interrupted");
+    const { checksum: _, ...manifest } = readManifest(run.folder);
+    writeManifest(run.folder, { ...manifest, createdAt: minute(0), finishedAt: minute(3) });
+    resumeRun(run.folder, { keep, updates: 0 }, fail).finish("done");
+    const { resumes, ...rest } = readManifest(run.folder);
+    expect(resumes).toMatchObject([{ stoppedAt: minute(3) }]);
+    const told = { ...rest, resumes: [{ ...resumes![0]!, at: minute(60) }] };
+    const ended = { ...told, finishedAt: minute(64) };
+    expect(secondsOf({ ...openRun(run.folder, fail), manifest: ended })).toBe(7 * 60);
   });
 });
 

@@ -176,7 +176,7 @@ export function resumeRun(
   const lock = takeLock(folder);
   try {
     const {
-      finishedAt: _,
+      finishedAt,
       error: __,
       summary: ___,
       stoppedBy: ____,
@@ -184,6 +184,7 @@ export function resumeRun(
     } = readManifest(folder);
     const edited = editedManifest(folder);
     if (edited !== undefined) throw new RunError(edited);
+    const stoppedAt = finishedAt ?? lastWritten(metricsPath(folder));
     const episodes = openRecordWriter(
       episodesPath(folder),
       ({ message }) => onProblem(message),
@@ -199,6 +200,7 @@ export function resumeRun(
     }));
     const now = {
       at: new Date().toISOString(),
+      ...(stoppedAt !== undefined && { stoppedAt }),
       update: updates,
       pawl: packageVersion(),
       changed,
@@ -217,6 +219,10 @@ export function resumeRun(
     lock.release();
     throw error;
   }
+}
+
+function lastWritten(path: string): string | undefined {
+  return existsSync(path) ? statSync(path).mtime.toISOString() : undefined;
 }
 
 /** The plugins of this process, if it has any. */

@@ -54,7 +54,7 @@ function streamQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
     const id = tokenizer.id(marker);
     if (id === undefined) {
       throw new TokenizerError(
-        `An observation of the prompt style ${style.name} ends with ${marker}, which is not a token of this tokenizer. Use a tokenizer made by buildTokenizer, or the full style.`,
+        `An observation of the prompt style ${style.name} ends with ${marker}, which is not a token of this tokenizer. Use --prompt.style full or chat, or a tokenizer made by buildTokenizer.`,
       );
     }
     return id;

@@ -188,7 +188,7 @@ export function responseEndId(tokenizer: Tokenizer, style: PromptStyle): number 
     throw new TokenizerError(
       style.responseEnd === ""
         ? `The prompt style ${style.name} ends a response with the tokenizer's end token, but this tokenizer has none (eos_token in tokenizer_config.json).`
-        : `The prompt style ${style.name} ends a response with ${style.responseEnd}, which is not a token of this tokenizer. Use a tokenizer made by buildTokenizer, or the full style.`,
+        : `The prompt style ${style.name} ends a response with ${style.responseEnd}, which is not a token of this tokenizer: only models from scratch have it. Use --prompt.style full or chat, or a tokenizer made by buildTokenizer.`,
     );
   }
   return id;

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import type { Episode, StopReason } from "../rollout/episode.js";
 import { checkContext, watchContext } from "./context-limit.js";
+import { checkLengths } from "./sft.js";
 
 const model = (start: string, maxContext: number) => ({ start, maxContext });
 const episodes = (...stops: StopReason[]) => stops.map((stop) => ({ stop })) as Episode[];
@@ -11,6 +12,14 @@ it("refuses responses as long as the context of a model from scratch, and leaves
   );
   expect(() => checkContext({ model: model("tiny", 512), maxTokens: 511 })).not.toThrow();
   expect(() => checkContext({ model: model("a/b", 512), maxTokens: 512 })).not.toThrow();
+});
+
+it("refuses episodes to imitate that are longer than the context, and says by how much", () => {
+  const samples = [[{ ids: [1, 2, 3] }, { ids: [1] }], [{ ids: [1, 2, 3, 4, 5] }], []];
+  expect(() => checkLengths(samples, 5)).not.toThrow();
+  expect(() => checkLengths(samples, 4)).toThrow(
+    /^1 of 3 episodes to imitate do not fit into the model's context of 4 tokens; the longest has 5\..*--model\.max-context/,
+  );
 });
 
 it("warns once when more than a tenth ended at the context limit", () => {

@@ -6,6 +6,7 @@ import type { Checkpoint } from "../runs/checkpoints.js";
 import { sealFolder } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { conversationNotice } from "../text/conversation.js";
+import { responseEndId } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkConfig } from "./checks.js";
@@ -189,7 +190,11 @@ async function warmStart(
     };
     if (config.warmStart.data.length > 0)
       await fitSamples(engine, transcriptSamples(setup, config.warmStart, options), fitting);
-    else await sft(engine, await teacherEpisodes(setup, config, options), setup, fitting);
+    else {
+      // A style that the tokenizer cannot write is refused before anything is played.
+      responseEndId(setup.tokenizer, setup.style);
+      await sft(engine, await teacherEpisodes(setup, config, options), setup, fitting);
+    }
   }
   // A server's own model was already saved for its tokenizer, and has not changed.
   const isSaved = episodes === 0 && "served" in start;

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import type { Engine, TrainSequence } from "../engine/engine.js";
+import { UserError } from "../errors.js";
 import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
@@ -57,10 +58,22 @@ export async function sft(
     readonly signal?: AbortSignal;
   },
 ): Promise<void> {
-  await fitSamples(
-    engine,
-    episodes.map((episode) => imitationSequences(episode, text, options)),
-    options,
+  const samples = episodes.map((episode) => imitationSequences(episode, text, options));
+  checkLengths(samples, engine.capabilities.maxContext);
+  await fitSamples(engine, samples, options);
+}
+
+/** Refuses episodes to imitate that the model could not read to their end. */
+export function checkLengths(
+  samples: readonly (readonly { readonly ids: ArrayLike<number> }[])[],
+  maxContext: number,
+): void {
+  const lengths = samples.map((sample) => Math.max(0, ...sample.map(({ ids }) => ids.length)));
+  const long = lengths.filter((length) => length > maxContext).length;
+  if (long === 0) return;
+  const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
+  throw new UserError(
+    `${long} of ${samples.length} episodes to imitate do not fit into the model's context of ${maxContext} tokens; the longest has ${longest}. Show less history (--prompt.history), shorten episodes (--step-limit), or, for a model from scratch, raise --model.max-context.`,
   );
 }
 

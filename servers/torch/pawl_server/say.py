@@ -15,7 +15,8 @@ def computes_on(device: torch.device, dtype: torch.dtype, ranks: int) -> str:
     """On what a server computes: `CPU, 2 threads, float32`, or the GPU with its memory."""
     precision = str(dtype).replace("torch.", "")
     if device.type != "cuda":
-        return f"computes on the CPU, {torch.get_num_threads()} threads, {precision}"
+        threads = torch.get_num_threads()
+        return f"computes on the CPU, {threads} {'thread' if threads == 1 else 'threads'}, {precision}"
     free, total = torch.cuda.mem_get_info(device)
     each = "" if ranks == 1 else f", {ranks} processes"
     return f"computes on {torch.cuda.get_device_name(device)}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free, {precision}{each}"
