@@ -7,7 +7,7 @@
  * Each command runs once with room enough, which shows what it writes; then on disks of a part of
  * that, where output, caches and temporary files are together.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -41,6 +41,12 @@ const MORE: Readonly<Record<string, Line>> = {
     args: words("--policy expert --tasks 1 --budgets 1 --out verifier.json"),
   },
   "track run": { args: words("--again --to trackio=trackio") },
+  // Inside the chat model every episode succeeds; a tiny model of ours would find nothing to imitate.
+  "wm synth --shots 0": {
+    args: words(
+      "--env household --env.rooms 1 --env.receptacles 4 --env.objects 3 --episodes 3 --step-limit 12 --sft.epochs 1 --model.start run --chat.base-url $CHAT --chat.model world --out synth.json",
+    ),
+  },
   // A stand-in for TextWorld's generator: it writes what it is told to.
   "env make textworld": { args: words("--count 2 --jobs 1 --out games --tw-make ./tw-make") },
   "bench observations": {
@@ -53,6 +59,18 @@ const MORE: Readonly<Record<string, Line>> = {
 const TW_MAKE = `#!/bin/sh
 while [ $# -gt 0 ]; do [ "$1" = --output ] && out=$2; shift; done
 head -c 30000 /dev/zero >"$out" && echo {} >"$(dirname "$out")/$(basename "$out" .z8).json" || exit 1
+`;
+
+/** A stand-in for a chat model that says of every action that it reaches the goal. */
+const CHAT = `
+const server = require("node:http").createServer((request, reply) => {
+  request.resume().on("end", () => {
+    reply.writeHead(200, { "content-type": "application/json" });
+    const message = { role: "assistant", content: "All done. [SUCCESS]" };
+    reply.end(JSON.stringify({ choices: [{ index: 0, finish_reason: "stop", message }] }));
+  });
+});
+server.listen(0, "127.0.0.1", () => console.log(server.address().port));
 `;
 
 /** Commands whose output others read. */
@@ -82,6 +100,10 @@ export async function main(args: readonly string[]): Promise<object> {
   for (const name of [work, disk]) mkdirSync(name);
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(work, name), text);
   writeFileSync(join(work, "tw-make"), TW_MAKE, { mode: 0o755 });
+  const chat = spawn(process.execPath, ["-e", CHAT], { stdio: ["ignore", "pipe", "inherit"] });
+  const port = await new Promise<string>((done) =>
+    chat.stdout.once("data", (text: Buffer) => done(text.toString().trim())),
+  );
   const failed: string[] = [];
   const fail = (what: string): void => {
     failed.push(what);
@@ -94,7 +116,8 @@ export async function main(args: readonly string[]): Promise<object> {
       const isAsked = args.length === 0 || args.includes(name);
       if (line.serves || !(isAsked || SOURCES.includes(name))) continue;
       const before = readdirSync(work);
-      const command = [process.execPath, cli, ...words(name), ...line.args];
+      const given = line.args.map((arg) => arg.replace("$CHAT", `http://127.0.0.1:${port}/v1`));
+      const command = [process.execPath, cli, ...words(name), ...given];
       const usual = spawnSync(command[0]!, command.slice(1), {
         cwd: work,
         input: line.input ?? "",
@@ -135,6 +158,7 @@ export async function main(args: readonly string[]): Promise<object> {
       }
     }
   } finally {
+    chat.kill();
     rmSync(folder, { recursive: true, force: true });
   }
   if (failed.length > 0) process.exitCode = 1;

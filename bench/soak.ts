@@ -1,24 +1,25 @@
 /**
  * Long runs that must not grow: training, and servers whose clients come, go, die and lie.
  *
- *   npm run bench -- soak train [--updates 2000]
+ *   npm run bench -- soak train [--updates 2000] [--arenas 2]
  *   npm run bench -- soak retriever|model|env|ui|engine [--minutes 30] [--clients 50]
  *
- * Prints memory and open files over time, and fails if memory grows by more than 5 % from the second
- * tenth of the run to the last, if files or processes are left, or if an answer is wrong. Needs
- * Linux (/proc); `engine` needs PAWL_PYTHON with PyTorch.
+ * Prints memory and open files over time: the mean of each tenth, and the least, which garbage that
+ * waits to be collected does not change. Fails if the least memory grows by more than 5 % from the
+ * second tenth of the run to the last, if files or processes are left, or if an answer is wrong. Needs
+ * Linux (/proc); `engine` needs PAWL_PYTHON with PyTorch. `--arenas` is the number of glibc's arenas:
+ * by default each thread has its own, and what they keep of freed memory grows for a while.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import WebSocket from "ws";
 import { createRandom } from "../src/random.js";
 import { mutate } from "../tests/fuzz/mutate.js";
+import { cli, type Served, servers } from "./shared/soak-servers.js";
 
-const cli = resolve("dist/src/cli/main.js");
 const TINY =
   "--env household --env.rooms 1 --env.receptacles 4 --env.objects 3 --model.start tiny --model.max-context 256 --warm-start.episodes 8 --warm-start.sft.epochs 1 --groups 2 --group-size 3 --step-limit 3 --max-tokens 6 --minibatch 64 --evaluation.every 0 --engine.threads 1";
 
@@ -49,20 +50,26 @@ const marked = (mark: string): readonly string[] =>
     }
   });
 
-/** The mean of each tenth of the samples. */
-function tenths(samples: readonly Sample[], key: keyof Sample): readonly number[] {
+/** One number for each tenth of the samples. */
+function tenths(
+  samples: readonly Sample[],
+  key: keyof Sample,
+  summary: (values: readonly number[]) => number,
+): readonly number[] {
   return Array.from({ length: 10 }, (_, index) => {
     const [from, to] = [index, index + 1].map((n) => Math.floor((n * samples.length) / 10));
-    const part = samples.slice(from, to);
-    return part.reduce((sum, sample) => sum + sample[key], 0) / Math.max(1, part.length);
+    return summary(samples.slice(from, to).map((sample) => sample[key]));
   });
 }
 
-/** What grew from the second tenth to the last, and what is wrong with that. */
-function judge(samples: readonly Sample[]) {
-  const megabytes = tenths(samples, "megabytes");
-  const files = tenths(samples, "files");
-  const [early, late] = [megabytes[1]!, megabytes.at(-1)!];
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+
+/** What grew from a tenth (of ten; the second unless told) to the last, and what is wrong with that. */
+function judge(samples: readonly Sample[], from = 1) {
+  const least = tenths(samples, "megabytes", (values) => Math.min(...values));
+  const files = tenths(samples, "files", mean);
+  const [early, late] = [least[Math.min(from, 9)]!, least.at(-1)!];
   const moreFiles = files.at(-1)! - files[1]!;
   const problems = [
     ...(late > 1.05 * early
@@ -72,7 +79,8 @@ function judge(samples: readonly Sample[]) {
   ];
   return {
     samples: samples.length,
-    megabytesByTenth: megabytes.map(Math.round),
+    megabytesByTenth: tenths(samples, "megabytes", mean).map(Math.round),
+    leastByTenth: least.map(Math.round),
     moreFiles,
     problems,
   };
@@ -88,7 +96,10 @@ async function watch(child: ChildProcess, until: () => boolean): Promise<readonl
   return samples;
 }
 
-async function soakTraining(updates: number, folder: string, mark: string): Promise<object> {
+async function soakTraining(
+  { updates, arenas, mark }: { updates: number; arenas: number; mark: string },
+  folder: string,
+): Promise<object> {
   const temporary = join(folder, "tmp");
   mkdirSync(temporary);
   const args = [
@@ -101,7 +112,12 @@ async function soakTraining(updates: number, folder: string, mark: string): Prom
   ];
   const start = (out: string) =>
     spawn(process.execPath, [cli, ...args, "--out", join(folder, out)], {
-      env: { ...process.env, TMPDIR: temporary, PAWL_SOAK: mark },
+      env: {
+        ...process.env,
+        TMPDIR: temporary,
+        PAWL_SOAK: mark,
+        ...(arenas > 0 && { MALLOC_ARENA_MAX: String(arenas) }),
+      },
       stdio: ["ignore", "ignore", "inherit"],
     });
   const child = start("run");
@@ -120,124 +136,8 @@ async function soakTraining(updates: number, folder: string, mark: string): Prom
   if (left.length > 0) problems.push(`processes left: ${left.join(", ")}`);
   const files = readdirSync(temporary);
   if (files.length > 0) problems.push(`temporary files left: ${files.join(", ")}`);
-  return { ...result, updates, problems };
+  return { ...result, updates, ...(arenas > 0 && { arenas }), problems };
 }
-
-/** An answer: its HTTP status, and what is compared between answers to the same question. */
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-
-/** How a server is started and used. */
-interface Served {
-  readonly command: readonly string[];
-  /** The question that is asked again and again; liars damage it. */
-  readonly question: string;
-  ask(address: string, question: Buffer, signal?: AbortSignal): Promise<Answer>;
-}
-
-/** A question that is the body of a POST request. */
-function posted(path: string, body: object, compared: (json: unknown) => unknown) {
-  return {
-    question: JSON.stringify(body),
-    async ask(address: string, question: Buffer, signal?: AbortSignal): Promise<Answer> {
-      const reply = await fetch(new URL(path, address), {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: new Uint8Array(question),
-        ...(signal !== undefined && { signal }),
-      });
-      const json: unknown = await reply.json();
-      return { status: reply.status, text: JSON.stringify(compared(json)) };
-    },
-  };
-}
-
-/** A question that is the query of a GET request. */
-function queried(path: string, query: string) {
-  return {
-    question: query,
-    async ask(address: string, question: Buffer, signal?: AbortSignal): Promise<Answer> {
-      const url = new URL(path, address);
-      url.search = question.toString("latin1");
-      const reply = await fetch(url, signal === undefined ? {} : { signal });
-      return { status: reply.status, text: await reply.text() };
-    },
-  };
-}
-
-/** Messages of an episode, one after another over a socket. */
-function played(messages: readonly object[]) {
-  return {
-    question: messages.map((message) => JSON.stringify(message)).join("\n"),
-    ask: (address: string, question: Buffer, signal?: AbortSignal) =>
-      new Promise<Answer>((done, fail) => {
-        const waiting = question.toString("latin1").split("\n");
-        const seen: string[] = [];
-        const socket = new WebSocket(new URL("/ws", address.replace("http", "ws")));
-        const next = (): void => {
-          const message = waiting.shift();
-          if (message === undefined) socket.close();
-          else socket.send(message);
-        };
-        signal?.addEventListener("abort", () => socket.terminate(), { once: true });
-        socket.on("open", next);
-        socket.on("message", (text) => {
-          seen.push(String(text));
-          next();
-        });
-        socket.on("error", fail);
-        socket.on("close", () => done({ status: 200, text: seen.join("\n") }));
-      }),
-  };
-}
-
-const python = process.env.PAWL_PYTHON ?? "python3";
-const pawl = [process.execPath, cli];
-const servers: Readonly<Record<string, (folder: string) => Served>> = {
-  retriever: () => ({
-    command: [...pawl, "serve", "retriever", "--port", "0"],
-    ...posted(
-      "/retrieve",
-      { queries: ["who founded the museum", "river"], topk: 3, return_scores: true },
-      (json) => json,
-    ),
-  }),
-  model: (folder) => ({
-    command: [...pawl, "serve", "model", join(folder, "model"), "--port", "0"],
-    ...posted(
-      "/v1/chat/completions",
-      {
-        model: "model",
-        messages: [{ role: "user", content: "look" }],
-        max_tokens: 4,
-        temperature: 0,
-      },
-      (json) => (json as { choices?: unknown }).choices,
-    ),
-  }),
-  env: () => ({
-    command: [...pawl, "serve", "env", "household", "--port", "0"],
-    ...played([
-      { type: "reset", data: { split: "train", index: 3, seed: 7, episode_id: "soak" } },
-      { type: "step", data: { action: "look" } },
-      { type: "step", data: { action: "inventory" } },
-      { type: "state", data: {} },
-    ]),
-  }),
-  ui: (folder) => ({
-    command: [...pawl, "ui", folder, "--port", "0"],
-    ...queried("api/metrics", "?run=run"),
-  }),
-  engine: (folder) => ({
-    command: [
-      ...[python, "servers/torch/serve.py", "--model", join(folder, "model"), "--threads", "1"],
-      ...["--checkpoints", join(folder, "checkpoints")],
-    ],
-    ...posted("/api/v1/create_session", {}, (json) => (json as { type?: unknown }).type),
-  }),
-};
 
 async function soakServer(
   served: Served,
@@ -261,11 +161,11 @@ async function soakServer(
   // Whatever goes wrong here, the server is not left behind.
   process.on("exit", () => void child.kill("SIGKILL"));
   const { hostname, port } = new URL(address);
-  const question = Buffer.from(served.question);
+  const question = Buffer.from((await served.prepare?.(address)) ?? served.question);
   const right = await served.ask(address, question);
   if (right.status !== 200) throw new Error(`answered ${right.status}: ${right.text}`);
   const counts = { good: 0, busy: 0, lies: 0, gone: 0, slow: 0, wrong: 0, unanswered: 0 };
-  const reasons = new Set<string>();
+  const reasons = new Map<string, number>();
   const end = Date.now() + minutes * 60_000;
   const over = (): boolean => Date.now() > end;
   const acts = [
@@ -302,22 +202,28 @@ async function soakServer(
     while (!over() && child.exitCode === null) {
       // Mostly good ones.
       const act = acts[random.next() < 0.5 ? 0 : Math.floor(random.next() * acts.length)]!;
+      const began = Date.now();
       await act(random).catch((error: Error) => {
         counts.unanswered++;
-        reasons.add(String(error.cause ?? error));
+        const reason = `${acts.indexOf(act) === 0 ? "good" : "lie"}: ${String(error.cause ?? error)}`;
+        reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+        process.stderr.write(
+          `${new Date().toISOString()} ${reason} after ${Date.now() - began} ms\n`,
+        );
       });
       await wait(random.next() * 50);
     }
   };
   const playing = Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
-  const result = judge(await watch(child, over));
+  const settled = Math.max(1, Math.ceil((10 * (served.settles ?? 0)) / minutes));
+  const result = judge(await watch(child, over), settled);
   await playing;
   const problems = [...result.problems];
   if (child.exitCode !== null) problems.push(`the server ended with ${child.exitCode}`);
   if (counts.wrong > 0) problems.push(`${counts.wrong} wrong answers`);
   if (counts.unanswered > 0)
     problems.push(
-      `${counts.unanswered} requests were not answered: ${[...reasons].slice(0, 5).join("; ")}`,
+      `${counts.unanswered} requests were not answered: ${[...reasons].map(([reason, times]) => `${times} × ${reason}`).join("; ")}`,
     );
   child.kill(program === process.execPath ? "SIGINT" : "SIGTERM");
   await new Promise((done) => (child.exitCode === null ? child.on("close", done) : done(0)));
@@ -336,8 +242,10 @@ export async function main(args: readonly string[]): Promise<object> {
   const mark = `soak-${process.pid}`;
   try {
     let result: object & { problems?: readonly string[] };
-    if (what === "train") result = await soakTraining(numberOf("--updates", 2000), folder, mark);
-    else {
+    if (what === "train") {
+      const [updates, arenas] = [numberOf("--updates", 2000), numberOf("--arenas", 0)];
+      result = await soakTraining({ updates, arenas, mark }, folder);
+    } else {
       const make = servers[what];
       if (make === undefined) throw new Error(`expected train, ${Object.keys(servers).join(", ")}`);
       if (what !== "retriever" && what !== "env") {

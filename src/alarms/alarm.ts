@@ -8,6 +8,8 @@ export interface Alarm {
   readonly name: string;
   /** What it watches for, for help. */
   readonly summary: string;
+  /** The metrics that it looks at in lines before the last; of those, no others are kept. */
+  readonly reads: readonly string[];
   /** What is wrong at the last of these lines, in words; undefined if nothing is. */
   check(lines: readonly MetricsLine[], options: AlarmOptions): string | undefined;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { MetricsLine } from "../runs/metrics-file.js";
-import { alarmNames, checkStopOn, watchLine } from "./alarms.js";
+import { alarmNames, checkStopOn, rememberedOf, watchLine } from "./alarms.js";
 import { saysNotFinite } from "./nan.js";
 import { alarmOptions } from "./options.js";
 
@@ -11,7 +11,8 @@ function watched(lines: readonly MetricsLine[], changes: object = {}) {
   const options = alarmOptions.parse(changes);
   const recorded: MetricsLine[] = [];
   const raised = lines.flatMap((line) => {
-    const seen = watchLine(recorded, line, options);
+    // As in a run: of earlier lines, only what the alarms say they read is there.
+    const seen = watchLine(recorded.map(rememberedOf), line, options);
     recorded.push(seen.line);
     return seen.raised.map(({ update, alarm }) => `${update}:${alarm}`);
   });

@@ -41,6 +41,16 @@ export interface RaisedAlarm {
 
 const metricOf = (name: string): string => `alarm.${name}`;
 
+const read = new Set([
+  "update",
+  ...alarms.flatMap(({ name, reads }) => [metricOf(name), ...reads]),
+]);
+
+/** What the alarms look at in a line once others come after it; a long run keeps this of each. */
+export function rememberedOf(line: MetricsLine): MetricsLine {
+  return Object.fromEntries(Object.entries(line).filter(([name]) => read.has(name)));
+}
+
 /** What the alarms say about a new line. */
 export interface Watched {
   /** The line with `alarm.NAME: 1` for each alarm whose condition holds. */
@@ -49,7 +59,7 @@ export interface Watched {
   readonly raised: readonly RaisedAlarm[];
 }
 
-/** Checks a new line against those before it. */
+/** Checks a new line against what is remembered of those before it. */
 export function watchLine(
   before: readonly MetricsLine[],
   line: MetricsLine,

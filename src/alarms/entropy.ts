@@ -8,6 +8,7 @@ const SOLVED = 0.9;
 export const entropyAlarm: Alarm = {
   name: "entropy",
   summary: "the entropy of actions collapsed although many episodes fail",
+  reads: ["policy.actionEntropy", "policy.entropy", "train.success", "rwml.reward"],
   check(lines, { entropy: share, window }) {
     const recent = lines.slice(-window);
     const entropies = valuesOf(lines, "policy.actionEntropy", "policy.entropy");

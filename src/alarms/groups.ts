@@ -6,6 +6,7 @@ import { type Alarm, mean, REWARDS, shown, valuesOf } from "./alarm.js";
 export const groupsAlarm: Alarm = {
   name: "groups",
   summary: "all groups have equal rewards, so that there is nothing to learn from",
+  reads: ["train.equalGroups", "rwml.skipped", ...REWARDS],
   check(lines, { groups: updates }) {
     const recent = lines.slice(-updates);
     if (updates === 0 || recent.length < updates || !recent.every(isEqual)) return undefined;

@@ -8,6 +8,7 @@ const HARMLESS = 0.05;
 export const klAlarm: Alarm = {
   name: "kl",
   summary: "the KL to the reference jumped",
+  reads: ["policy.kl"],
   check(lines, { kl: factor, window }) {
     const now = lines.at(-1)?.["policy.kl"];
     const before = valuesOf(lines.slice(0, -1), "policy.kl").slice(-window);

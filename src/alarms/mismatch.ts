@@ -8,6 +8,7 @@ const ROUNDING = 1e-4;
 export const mismatchAlarm: Alarm = {
   name: "mismatch",
   summary: "sampling and learning compute ever more different log-probabilities",
+  reads: ["mismatch.mean"],
   check(lines, { mismatch: factor }) {
     const now = lines.at(-1)?.["mismatch.mean"];
     const before = valuesOf(lines.slice(0, -1), "mismatch.mean");

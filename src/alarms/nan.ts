@@ -8,6 +8,7 @@ export const NOT_FINITE = "notFinite.";
 export const nanAlarm: Alarm = {
   name: "nan",
   summary: "a loss, gradient or metric is NaN or infinite",
+  reads: [],
   check(lines) {
     const names = Object.keys(lines.at(-1) ?? {})
       .filter((name) => name.startsWith(NOT_FINITE))

@@ -5,6 +5,7 @@ import { type Alarm, mean, REWARDS, shown } from "./alarm.js";
 export const rewardAlarm: Alarm = {
   name: "reward",
   summary: "rewards stopped coming",
+  reads: REWARDS,
   check(lines, { reward: share, window }) {
     const updates = lines.filter(({ update = -1 }) => update >= 0);
     if (share === 0 || updates.length < 2 * window) return undefined;

@@ -5,6 +5,7 @@ import { type Alarm, movingMeans, REWARDS, shown, valuesOf } from "./alarm.js";
 export const stallAlarm: Alarm = {
   name: "stall",
   summary: "rewards stopped rising",
+  reads: REWARDS,
   check(lines, { stall: updates, window }) {
     const means = movingMeans(valuesOf(lines, ...REWARDS), window);
     if (updates === 0 || means.length <= updates) return undefined;

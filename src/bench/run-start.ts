@@ -13,6 +13,7 @@ import {
 import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
+import { writeError } from "../io-error.js";
 import { isRemote } from "../train/engines.js";
 import { findSavedModel, REFERENCE, type SavedModel, TOKENIZER } from "../train/saved-model.js";
 import { type Claim, claim } from "./claim.js";
@@ -103,16 +104,21 @@ function copyModel({ weights, tokenizer }: Pick<SavedModel, "weights" | "tokeniz
     );
   const temporary = `${to}.tmp`;
   rmSync(temporary, { recursive: true, force: true });
-  mkdirSync(temporary, { recursive: true });
-  for (const [folder, files] of [
-    [weights, /^(config\.json|model.*\.(safetensors|json))$/],
-    [tokenizer, /^(tokenizer.*\.json|chat_template\.jinja)$/],
-  ] as const) {
-    for (const name of readdirSync(folder).filter((file) => files.test(file)))
-      cpSync(join(folder, name), join(temporary, name), { dereference: true });
+  try {
+    mkdirSync(temporary, { recursive: true });
+    for (const [folder, files] of [
+      [weights, /^(config\.json|model.*\.(safetensors|json))$/],
+      [tokenizer, /^(tokenizer.*\.json|chat_template\.jinja)$/],
+    ] as const) {
+      for (const name of readdirSync(folder).filter((file) => files.test(file)))
+        cpSync(join(folder, name), join(temporary, name), { dereference: true });
+    }
+    rmSync(to, { recursive: true, force: true });
+    renameSync(temporary, to);
+  } catch (error) {
+    rmSync(temporary, { recursive: true, force: true });
+    throw writeError(error, to);
   }
-  rmSync(to, { recursive: true, force: true });
-  renameSync(temporary, to);
 }
 
 const weightFiles = (folder: string): readonly string[] =>

@@ -7,7 +7,8 @@ import { brokenSeals, isSealed } from "./checksums.js";
 import { editedManifest } from "./manifest.js";
 import { changedMetrics } from "./metrics-file.js";
 import { readRecords } from "./record-file.js";
-import { metricsPath, openRun } from "./run-folder.js";
+import { eventsPath, metricsPath, openRun } from "./run-folder.js";
+import { checkEvents } from "./tensorboard.js";
 
 /** What was found out about one part of a run folder. */
 export interface CheckedPart {
@@ -37,6 +38,8 @@ export function checkRun(folder: string): readonly CheckedPart[] {
     ...FOLDERS.filter((name) => existsSync(join(folder, name))).map((name) =>
       checkFolder(name, join(folder, name)),
     ),
+    // The last record of a run that is being written may not be whole yet.
+    ...(existsSync(eventsPath(folder)) && !active ? [checkTensorboard(eventsPath(folder))] : []),
     ...readdirSync(folder)
       .filter((name) => name.endsWith(".jsonl.gz") && name !== "episodes.jsonl.gz")
       .map((name) => checkRecords(name, join(folder, name))),
@@ -46,6 +49,11 @@ export function checkRun(folder: string): readonly CheckedPart[] {
 
 /** The folders of a run that hold models and tokenizers, besides checkpoints. */
 const FOLDERS = ["reference", "tokenizer", "model"];
+
+function checkTensorboard(folder: string): CheckedPart {
+  const { records, problems } = checkEvents(folder);
+  return { part: "tensorboard", found: `${records} records`, problems };
+}
 
 /** The result of a reader; what it throws is a problem too. */
 function checked(part: string, problems: string[], read: () => string): CheckedPart {

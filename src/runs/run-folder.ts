@@ -349,4 +349,5 @@ export function listRuns(parent: string, onProblem: (message: string) => void): 
 export const episodesPath = (folder: string): string => join(folder, "episodes.jsonl.gz");
 /** The metrics of a run. */
 export const metricsPath = (folder: string): string => join(folder, "metrics.jsonl");
-const eventsPath = (folder: string): string => join(folder, "tensorboard");
+/** The folder of TensorBoard's event files. */
+export const eventsPath = (folder: string): string => join(folder, "tensorboard");

@@ -1,9 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createRun, resumeRun } from "./run-folder.js";
-import { crc32c, openEventWriter } from "./tensorboard.js";
+import { checkEvents, crc32c, openEventWriter } from "./tensorboard.js";
 
 interface ReadEvent {
   readonly step: number;
@@ -134,4 +134,29 @@ describe("event files", () => {
 
 it("computes CRC-32C like the standard's check value", () => {
   expect(crc32c(Buffer.from("123456789"))).toBe(0xe3069283);
+});
+
+it("finds every flipped bit and every cut in an event file", () => {
+  const folder = mkdtempSync(join(tmpdir(), "pawl-events-"));
+  const writer = openEventWriter(folder);
+  for (const update of [0, 1]) writer.append({ update, "train.return": 0.5 });
+  writer.close();
+  expect(checkEvents(folder)).toEqual({ records: 3, problems: [] });
+  const path = join(folder, readdirSync(folder)[0]!);
+  const whole = readFileSync(path);
+  const missed: string[] = [];
+  for (let at = 0; at < whole.length; at++) {
+    for (let bit = 0; bit < 8; bit++) {
+      const bytes = Buffer.from(whole);
+      bytes[at]! ^= 1 << bit;
+      writeFileSync(path, bytes);
+      if (checkEvents(folder).problems.length !== 1) missed.push(`${at}:${bit}`);
+    }
+  }
+  expect(missed).toEqual([]);
+  writeFileSync(path, whole.subarray(0, -3));
+  expect(checkEvents(folder)).toMatchObject({
+    records: 2,
+    problems: [expect.stringMatching(/is damaged at byte \d+: TensorBoard shows nothing after/)],
+  });
 });

@@ -12,7 +12,7 @@
  * A resumed run gets its own file, which starts by telling TensorBoard from which step on the
  * earlier files no longer hold.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { explainIo } from "../io-error.js";
 import type { MetricsLine } from "./metrics-file.js";
@@ -55,6 +55,27 @@ export function openEventWriter(folder: string, firstStep?: number): EventWriter
       if (file !== undefined) closeSync(file);
     },
   };
+}
+
+/** How many records the event files of a folder hold, and where they are damaged. */
+export function checkEvents(folder: string): { records: number; problems: readonly string[] } {
+  let records = 0;
+  const problems = readdirSync(folder).flatMap((name) => {
+    const bytes = readFileSync(join(folder, name));
+    for (let at = 0; at < bytes.length; records++) {
+      const head = bytes.subarray(at, at + 8);
+      const end = at + 12 + (head.length < 8 ? bytes.length : head.readUInt32LE());
+      const isWhole =
+        end + 4 <= bytes.length &&
+        maskedCrc(head).equals(bytes.subarray(at + 8, at + 12)) &&
+        maskedCrc(bytes.subarray(at + 12, end)).equals(bytes.subarray(end, end + 4));
+      if (!isWhole)
+        return `${join(folder, name)} is damaged at byte ${at}: TensorBoard shows nothing after that; metrics.jsonl has the same numbers`;
+      at = end + 4;
+    }
+    return [];
+  });
+  return { records, problems };
 }
 
 /**

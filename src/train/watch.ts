@@ -1,5 +1,5 @@
 /** Watches a run's metrics for alarms: says so, records it, and tells when to stop. */
-import { type RaisedAlarm, watchLine } from "../alarms/alarms.js";
+import { type RaisedAlarm, rememberedOf, watchLine } from "../alarms/alarms.js";
 import { nanAlarm, saysNotFinite } from "../alarms/nan.js";
 import type { AlarmOptions } from "../alarms/options.js";
 import { EngineError } from "../engine/engine.js";
@@ -46,7 +46,9 @@ export interface Watch {
 export function createWatch(run: Run, options: WatchOptions | undefined): Watch {
   if (options === undefined)
     return { see: (line) => ({ line, raised: [] }), failed: () => undefined };
-  const lines = openRun(run.folder, () => undefined).metrics();
+  const lines = openRun(run.folder, () => undefined)
+    .metrics()
+    .map(rememberedOf);
   const noted = (alarm: RaisedAlarm): SeenAlarm => {
     recordAlarm(run.folder, alarm);
     return { ...alarm, stops: options.stopOn.includes(alarm.alarm) };
@@ -54,7 +56,7 @@ export function createWatch(run: Run, options: WatchOptions | undefined): Watch 
   return {
     see(given) {
       const { line, raised } = watchLine(lines, given, options.alarms);
-      lines.push(line);
+      lines.push(rememberedOf(line));
       return { line, raised: raised.map(noted) };
     },
     failed(error) {

@@ -66,11 +66,22 @@ def load_weights(weights: Weights, config: ModelConfig, folder: Path, seed: int,
 
 def has_same_base(weights: Weights, config: ModelConfig, folder: Path, lora_rank: int) -> bool:
     """Whether the base weights below an adapter are those of this folder, up to rounding."""
-    frozen = ((n, v) for n, v in _values(weights, config, folder, 0, lora_rank) if n not in weights.trained)
-    ours = ((whole(weights.parameters[name]).detach(), value) for name, value in frozen)
-    # All are compared, because all ranks gather sharded ones together.
-    same = [torch.allclose(mine.float().cpu(), value.cpu().to(mine.dtype).float(), rtol=1e-4, atol=1e-4) for mine, value in ours]
-    return all(same)
+    theirs = (value for name, value in _values(weights, config, folder, 0, lora_rank) if name not in weights.trained)
+    same, problem = True, None
+    for name in (name for name in weights.parameters if name not in weights.trained):
+        # All are gathered, because all ranks gather sharded ones together, also if one cannot read its file.
+        mine = whole(weights.parameters[name]).detach()
+        if problem is not None:
+            continue
+        try:
+            value = next(theirs)
+        except (ValueError, KeyError, OSError) as error:
+            problem = error
+            continue
+        same = torch.allclose(mine.float().cpu(), value.cpu().to(mine.dtype).float(), rtol=1e-4, atol=1e-4) and same
+    if problem is not None:
+        raise problem
+    return same
 
 
 def _values(
@@ -139,21 +150,31 @@ def save_folder(
         items[ADAPTER_WEIGHTS] = list(adapter_items(weights))
     if optimizer:
         items[OPTIMIZER] = list(_moment_items(weights))
-    metadata = {"steps": str(weights.steps)}
-    if not ranks.first:
-        # Sharded tensors are gathered in the order in which the first rank writes them.
-        for part in items.values():
-            for _, _, read in part:
-                read()
-        return
-    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.partial"
-    temporary.mkdir(parents=True)
+    # Sharded tensors are gathered by all ranks, in the order in which the first rank writes them.
+    reads = iter([read for part in items.values() for _, _, read in part])
     try:
+        if ranks.first:
+            turns = {name: [(tensor, shape, lambda: next(reads)()) for tensor, shape, _ in part] for name, part in items.items()}
+            _write_folder(weights, turns, base, folder, lora_rank=lora_rank if adapted else 0)
+    except OSError:
+        # The others wait for the rest of them, even if it cannot be written here.
+        for read in reads:
+            read()
+        raise
+    for read in reads:
+        read()
+
+
+def _write_folder(weights: Weights, items: dict[str, Items], base: Path, folder: Path, *, lora_rank: int) -> None:
+    """Writes the files of a checkpoint, and puts them in the place of an earlier one."""
+    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.partial"
+    try:
+        temporary.mkdir(parents=True)
         for name, part in items.items():
-            write_safetensors(temporary / name, part, metadata if name == OPTIMIZER else {})
+            write_safetensors(temporary / name, part, {"steps": str(weights.steps)} if name == OPTIMIZER else {})
         fields = json.loads((base / "config.json").read_text())
         (temporary / "config.json").write_text(json.dumps({**fields, "torch_dtype": "float32"}, indent=2) + "\n")
-        if adapted:
+        if lora_rank:
             about = json.dumps(adapter_config(weights, lora_rank, folder), indent=2)
             (temporary / ADAPTER_CONFIG).write_text(about + "\n")
         for name in COMPANIONS:
@@ -169,7 +190,12 @@ def _replace(new: Path, folder: Path) -> None:
     old = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.replaced"
     if folder.exists():
         os.rename(folder, old)
-    os.rename(new, folder)
+    try:
+        os.rename(new, folder)
+    except OSError:
+        if old.exists():
+            os.rename(old, folder)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 

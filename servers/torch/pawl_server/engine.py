@@ -38,7 +38,8 @@ class Engine:
         self, folder: Path, ranks: Ranks, options: EngineOptions, *, lora_rank: int, value_head: bool, seed: int
     ) -> None:
         self.folder, self.ranks, self.options, self.lora_rank = folder, ranks, options, lora_rank
-        self.config = read_config(folder)
+        with ranks.together():
+            self.config = read_config(folder)
         self.sharded = ranks.size > 1 and can_shard() and self.config.built_in
         self.model: AnyModel = self._model(value_head)
         if self.sharded:
@@ -49,7 +50,8 @@ class Engine:
         if options.compiled and self.config.built_in:
             self.model.compile()
         self.weights = Weights(self.model, ranks, self.sharded)
-        load_weights(self.weights, self.config, folder, seed, lora_rank)
+        with ranks.together():
+            load_weights(self.weights, self.config, folder, seed, lora_rank)
         self.memory = Memory(ranks.device, options.memory)
         self.batch_tokens = options.batch_tokens or batch_tokens_for(self.config, self.parameters, ranks.device, options.checkpointing)
         # The largest forward and backward pass so far.
@@ -204,15 +206,17 @@ class Engine:
     def load(self, folder: Path, *, optimizer: bool) -> None:
         """Loads a checkpoint folder whose model has the same shape."""
         try:
-            if read_config(folder) != self.config:
-                raise ValueError(f"{folder.name}: its model has a different shape than this one")
-            if self.lora_rank and self.reference is not None:
-                # The reference is an adapter too, and means nothing with other base weights.
-                if not has_same_base(self.weights, self.config, folder, self.lora_rank):
-                    raise ValueError(f"{folder.name}: its base weights differ from those of the reference; create a new model from it")
-            load_weights(self.weights, self.config, folder, 0, self.lora_rank)
-            if optimizer:
-                load_moments(self.weights, folder)
+            with self.ranks.together():
+                if read_config(folder) != self.config:
+                    raise ValueError(f"{folder.name}: its model has a different shape than this one")
+            with self.ranks.together():
+                if self.lora_rank and self.reference is not None:
+                    # The reference is an adapter too, and means nothing with other base weights.
+                    if not has_same_base(self.weights, self.config, folder, self.lora_rank):
+                        raise ValueError(f"{folder.name}: its base weights differ from those of the reference; create a new model from it")
+                load_weights(self.weights, self.config, folder, 0, self.lora_rank)
+                if optimizer:
+                    load_moments(self.weights, folder)
         except (ValueError, OSError, KeyError) as error:
             raise RequestError(f"cannot load: {error}") from error
         self.weights.clear()

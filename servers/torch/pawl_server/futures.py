@@ -21,6 +21,8 @@ CHECK_S = 1.0
 # Bytes of requests that wait, and of results that are kept. The oldest results go first, those already sent before others.
 MAX_WAITING_BYTES = 2**31
 MAX_KEPT_BYTES = 2**30
+# What a future takes up without its request or result.
+FUTURE_BYTES = 2048
 
 
 @dataclass(eq=False)
@@ -51,7 +53,7 @@ class Future:
 
     def _finish(self, size: int) -> None:
         # Repeats are answered from the result; the request itself may be large.
-        self.work, self.bytes, self.done_at = None, size, time.monotonic()
+        self.work, self.bytes, self.done_at = None, FUTURE_BYTES + size, time.monotonic()
         self.body = {name: self.body[name] for name in ("assigned_id", "model_id") if name in self.body}
         self.done.set()
 

@@ -5,12 +5,15 @@ import datetime
 import json
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from .errors import RequestError
 
 # Ranks wait much longer for work than for each other; torchrun ends them all when one dies.
 PATIENCE = datetime.timedelta(days=30)
@@ -50,6 +53,23 @@ class Ranks:
             content = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         dist.broadcast(content, source, group=self.messages)
         return json.loads(bytes(content.numpy()))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What cannot be read by one rank fails on all: none goes on to wait for another, or with
+        other weights. What is done inside must not need the other ranks after it failed.
+        """
+        problem: Optional[Exception] = None
+        try:
+            yield
+        except (ValueError, KeyError, OSError, RequestError) as error:
+            problem = error
+        found = self.gather(None if problem is None else str(problem))
+        if problem is not None:
+            raise problem
+        for rank, text in enumerate(found):
+            if text is not None:
+                raise RequestError(f"process {rank + 1} of {self.size}: {text}")
 
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all ranks of a tensor, in place."""

@@ -118,9 +118,11 @@ class Service:
         raise RequestError(f"unknown operation {operation}", 404)
 
     def _create(self, model_id: str, work: CreateModel) -> Json:
+        with self.ranks.together():
+            folder = self.folders.base(work.base_model)
         try:
             self.models[model_id] = engine = Engine(
-                self.folders.base(work.base_model),
+                folder,
                 self.ranks,
                 self.options,
                 lora_rank=work.lora_rank,
@@ -219,12 +221,13 @@ class Service:
         if operation == "save_weights":
             folder = self.folders.confined(work.path)
             try:
-                folder.parent.mkdir(parents=True, exist_ok=True)
                 engine.save(folder, optimizer=work.optimizer, merged=work.merged)
             except OSError as error:
                 raise RequestError(unwritable(folder, error), 507) from error
             return {"path": work.path, "type": operation}
-        engine.load(self.folders.existing(work.path), optimizer=work.optimizer)
+        with self.ranks.together():
+            folder = self.folders.existing(work.path)
+        engine.load(folder, optimizer=work.optimizer)
         return {"path": work.path, "type": operation, "pawl": _describe(engine)}
 
 

@@ -168,7 +168,7 @@ class MemoryTest(unittest.TestCase):
 
     def test_results_are_kept_within_a_size_those_not_yet_sent_the_longest(self):
         futures = Futures()
-        with mock.patch.object(futures_module, "MAX_KEPT_BYTES", 3 * 4000 + 1000):
+        with mock.patch.object(futures_module, "MAX_KEPT_BYTES", 3 * (4000 + futures_module.FUTURE_BYTES) + 1000):
             first, second, third, fourth = (self.done(futures, 1000, f"key {i}") for i in range(4))
             third.sent_at = time.monotonic()
             futures.forget_old()
@@ -187,6 +187,16 @@ class MemoryTest(unittest.TestCase):
         waiting.done_at -= futures_module.KEPT_S
         futures.forget_old()
         self.assertEqual((len(futures._known), len(futures._repeatable)), (0, 0))
+
+    def test_failures_take_room_too(self):
+        futures = Futures()
+        with mock.patch.object(futures_module, "MAX_KEPT_BYTES", 10 * futures_module.FUTURE_BYTES):
+            for _ in range(30):
+                future = futures.add(Future("forward", {}, None), None)
+                futures.next(0)
+                future.fail(RequestError("refused"))
+            futures.forget_old()
+            self.assertEqual(len(futures._known), 10)
 
     def test_requests_that_wait_are_limited_by_their_size(self):
         futures = Futures()

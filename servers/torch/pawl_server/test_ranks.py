@@ -3,6 +3,7 @@ them all.
 """
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -101,6 +102,47 @@ class RanksTest(unittest.TestCase):
             torch.testing.assert_close(resumed.weights.parameters[name], p, rtol=1e-3, atol=1e-4, msg=name)
         for ours, theirs in zip(updates(resumed, 2), there["later"]):
             torch.testing.assert_close(torch.tensor(theirs), torch.tensor(ours), rtol=1e-3, atol=1e-3)
+
+    def test_files_that_one_rank_cannot_write_or_read(self):
+        for lora in ("0", "2"):
+            with self.subTest(lora=lora), tempfile.TemporaryDirectory() as root:
+                self.fail_on_one_rank(Path(root), lora)
+
+    def fail_on_one_rank(self, root, lora):
+        (root / "file").write_text("")
+        for rank in (0, 1):
+            (root / f"of-{rank}").mkdir()
+            shutil.copytree(self.model.name, root / f"of-{rank}" / "damaged")
+        alone = tiny_engine(self.model.name)
+        alone.save(root / "of-0" / "apart", optimizer=True)
+        alone.save(root / "of-0" / "damaged", optimizer=True)
+        shutil.rmtree(root / "of-1" / "damaged")
+        shutil.copytree(root / "of-0" / "damaged", root / "of-1" / "damaged")
+        # Complete up to its last tensor, in which it breaks off.
+        weights = root / "of-1" / "damaged" / "model.safetensors"
+        content = bytearray(weights.read_bytes())
+        content[-4:] = b"\x00\x00\xc0\x7f"
+        weights.write_bytes(content)
+        ranks = two_ranks(str(HERE / "testing_failures.py"), self.model.name, str(root), lora)
+        for rank in ranks:
+            self.addCleanup(lambda rank=rank: rank.poll() is None and rank.kill())
+        outputs = [rank.communicate(timeout=300) for rank in ranks]
+        for rank, (_, errors) in zip(ranks, outputs):
+            self.assertEqual(rank.returncode, 0, errors[-2000:])
+        first, second = json.loads(outputs[0][0].splitlines()[-1])
+        good = ("create", "reference", "save", "load", "load again", "forward")
+        self.assertEqual({name: first[name] for name in good}, {name: "done" for name in good})
+        self.assertEqual({name: second[name] for name in good}, {name: "done" for name in good})
+        for name in ("save under a file", "save 0", "save 4096", "save 20000"):
+            self.assertIn("the server could not write", first[name])
+            # Only the first rank writes.
+            self.assertEqual(second[name], "done")
+        for name in ("create apart", "load apart"):
+            self.assertIn("there is no checkpoint", first[name])
+            self.assertIn("there is no checkpoint", second[name])
+        self.assertIn("process 2 of 2", first["load damaged apart"])
+        self.assertIn("contains NaN", second["load damaged apart"])
+        self.assertEqual(list(root.glob(".*")), [])
 
     @unittest.skipUnless(HAS_TORCHRUN, "this PyTorch has no torchrun that works")
     def test_a_lost_rank_ends_the_server(self):

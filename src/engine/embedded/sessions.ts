@@ -91,7 +91,8 @@ async function compile(
     graphOptimizationLevel: "all",
     // Shapes differ from run to run, so a memory plan for one of them would only waste memory.
     enableMemPattern: false,
-    // Masked attention weights underflow, and arithmetic on denormal numbers is ten times slower.
+    // Masked attention weights underflow, and arithmetic on denormal numbers is ten times slower;
+    // `denormals.ts` says in which threads.
     extra: { session: { set_denormal_as_zero: "1" } },
     logSeverityLevel: 3,
   });

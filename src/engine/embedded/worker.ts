@@ -3,6 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { serve } from "../../calls.js";
 import { threadPort } from "../../thread-calls.js";
 import { type Core, createCore, type EmbeddedOptions } from "./core.js";
+import { flushDenormals } from "./denormals.js";
 
 const port = parentPort;
 if (port === null) throw new Error("this file runs as a worker thread of the embedded engine");
@@ -11,7 +12,7 @@ const { options, threads } = workerData as {
   readonly threads: number;
 };
 
-const core = createCore(options, threads);
+const core = flushDenormals().then(() => createCore(options, threads));
 // The first call reports the error; until then it must not end the thread.
 core.catch(() => undefined);
 
