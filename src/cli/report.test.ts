@@ -93,8 +93,9 @@ describe("pawl report", () => {
     expect(code).toBe(0);
     const { predictions, settings, recipe } = viewIn(out).groups[0]!;
     const { steps } = predictions!;
-    expect(recipe).toBe("recipes/laptop.ts");
-    expect(settings).toContainEqual({ path: "updates", value: "1", recipe: "105" });
+    // Of the two recipes of this world, the nearer one.
+    expect(recipe).toBe("recipes/quick.ts");
+    expect(settings).toContainEqual({ path: "updates", value: "1", recipe: "36" });
     for (const { rows } of steps)
       expect(rows.map(({ weights }) => weights)).toEqual(["before RL", "latest"]);
     expect(steps.flatMap(({ rows }) => rows[0]!.tokens).length).toBeGreaterThan(5);
