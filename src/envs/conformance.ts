@@ -123,7 +123,7 @@ async function listsTasks({ environment }: Setup): Promise<void> {
 /** Where a world's own code failed: the first place of its stack. */
 function thrownAt(error: unknown): string {
   if (error instanceof UserError || !(error instanceof Error)) return "";
-  const place = /\n\s+at .*?([^/\\(]+:\d+):\d+\)?/.exec(error.stack ?? "")?.[1];
+  const place = /\n\s+at .*?([^/\\(]+:\d+):\d+\)?/.exec(error.stack?.slice(0, 4000) ?? "")?.[1];
   return place === undefined ? "" : ` (${error.name}, at ${place})`;
 }
 
