@@ -35,12 +35,15 @@ export const webshop = {
   evaluation: { every: 50, splits: ["test"], tasks: 240, temperature: 1 },
 };
 
-/** With the official files: pages as they are, and prompts that hold the last two steps, as in the paper. */
+/**
+ * With the official files: pages as they are, and prompts that hold the last two steps, as in the paper.
+ * A few products have hundreds of options; their pages are cut.
+ */
 export const officialWebshop = {
   ...common,
-  env: { name: "webshop" },
+  env: { name: "webshop", limits: { observation: 4000 } },
   prompt: { style: "compact", history: 2 },
-  model: { start: "tiny", maxContext: 2048 },
+  model: { start: "tiny", maxContext: 4096 },
   warmStart: { ...common.warmStart, teacher: "expert", episodes: 2000, epsilon: 0.05 },
   updates: 40,
   groups: 8,

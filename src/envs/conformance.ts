@@ -337,7 +337,8 @@ async function carriesOutAdmissible(setup: Setup): Promise<void> {
 }
 
 async function expertSolves(setup: Setup): Promise<void> {
-  const { stepLimit } = setup.environment;
+  const { stepLimit, expertMayFail = false } = setup.environment;
+  const failures: string[] = [];
   for (const task of setup.tasks) {
     const last = await closing(setup.environment.create(), async (env) => {
       let result: StepResult | undefined;
@@ -346,10 +347,13 @@ async function expertSolves(setup: Setup): Promise<void> {
         result = await env.step(await askExpert(setup, env));
       return result;
     });
-    must(
-      last?.info.success === true,
-      `task ${task.id}: the expert did not succeed within ${stepLimit} steps; ` +
-        `the last observation was "${last?.observation}"`,
-    );
+    if (last?.info.success !== true)
+      failures.push(
+        `task ${task.id}: the expert did not succeed within ${stepLimit} steps; ` +
+          `the last observation was "${last?.observation}"`,
+      );
   }
+  // Where tasks may be beyond anyone, most of them must still be solved.
+  const allowed = expertMayFail ? setup.tasks.length / 2 : 0;
+  must(failures.length <= allowed, failures[0]!);
 }

@@ -130,6 +130,8 @@ export interface Environment {
   close?(): Promise<void>;
   /** A teacher: it may look at the true state of the world that `create` gives. */
   readonly expert?: Teacher;
+  /** Whether some tasks cannot be solved, so that the expert fails there. */
+  readonly expertMayFail?: boolean;
   /**
    * An expert that acts only on what it has seen, so that it can be imitated by an agent that sees
    * no more.

@@ -1,6 +1,6 @@
 /**
  * The expert: it searches with the words of the goal, opens the first product that would score full
- * marks, chooses its options and buys it. It knows scores and products, but a reader of the pages
+ * marks, or the goal's own, chooses its options and buys it. It knows scores and products, but a reader of the pages
  * could act the same way.
  */
 import type { Goal } from "./goals.js";
@@ -30,9 +30,7 @@ export function goalQuery({ catalogue }: Shop, goal: Goal): string {
 
 function chooseResult(shop: Shop, goal: Goal, results: Results): string {
   const { catalogue } = shop;
-  const fitting = shown(results).find(
-    (product) => wantedOptions(shop, goal, product) !== undefined,
-  );
+  const fitting = shown(results).find((product) => fits(shop, goal, product));
   if (fitting !== undefined) return `click[${catalogue.product(fitting).asin.toLowerCase()}]`;
   const at = results.found.indexOf(goal.product);
   if (at < 0) return `search[${catalogue.product(goal.product).title.toLowerCase()}]`;
@@ -42,14 +40,21 @@ function chooseResult(shop: Shop, goal: Goal, results: Results): string {
 
 function chooseOption(shop: Shop, goal: Goal, item: Item & Place): string {
   const wanted = wantedOptions(shop, goal, item.product);
-  if (wanted === undefined) return "click[< prev]";
+  if (wanted === undefined || !fits(shop, goal, item.product)) return "click[< prev]";
   for (const [name, value] of wanted) {
     if (item.options.get(name) !== value) return `click[${value}]`;
   }
   return `click[${BUY}]`;
 }
 
-/** The options that make the product score full marks; undefined if none do. */
+/** Whether to buy a product: one that scores full marks, or the goal's own, which is the best of the others. */
+function fits(shop: Shop, goal: Goal, product: number): boolean {
+  const options = wantedOptions(shop, goal, product);
+  if (options === undefined) return false;
+  return product === goal.product || scoreItem(shop, goal, { product, options }).score === 1;
+}
+
+/** The wanted options as the product has them; undefined if it lacks one. */
 function wantedOptions(
   shop: Shop,
   goal: Goal,
@@ -58,11 +63,14 @@ function wantedOptions(
   const { options: groups } = shop.catalogue.product(product);
   const options = new Map<string, string>();
   for (const wanted of goal.options) {
-    if (typeof wanted === "string") return undefined;
-    const [name, value] = wanted;
-    if (!groups.some((group) => group.name === name && group.values.includes(value)))
-      return undefined;
-    options.set(name, value);
+    // People's goals state a value without its option's name.
+    const [name, value] =
+      typeof wanted === "string"
+        ? [groups.find(({ values }) => values.includes(wanted))?.name, wanted]
+        : wanted;
+    const group = groups.find((one) => one.name === name);
+    if (group === undefined || !group.values.includes(value)) return undefined;
+    options.set(group.name, value);
   }
-  return scoreItem(shop, goal, { product, options }).score === 1 ? options : undefined;
+  return options;
 }

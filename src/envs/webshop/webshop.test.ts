@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { envChecks } from "../conformance.js";
-import type { Env } from "../env.js";
+import type { Env, StepResult } from "../env.js";
 import { webshop } from "./webshop.js";
 
 const open = (options: Record<string, unknown> = {}) =>
@@ -23,6 +23,24 @@ describe.skipIf(!existsSync(official))(
       for (const check of envChecks(environment, { invalidActions })) {
         await expect(check.run()).resolves.toBeUndefined();
       }
+    });
+
+    it.each([
+      ["synthetic", 0.85],
+      ["human", 0.5],
+    ])("has an expert, who mostly buys what is asked for: goals %s", (goals, least) => {
+      const environment = open({ data: official, products: undefined, goals });
+      const tasks = environment.tasks("train").slice(0, 60);
+      const bought = tasks.filter((task) => {
+        const env = environment.create() as Env;
+        env.reset(task);
+        for (let step = 0; step < environment.stepLimit; step++) {
+          const { done, reward } = env.step(environment.expert!(env) as string) as StepResult;
+          if (done) return reward > 0;
+        }
+        return false;
+      });
+      expect(bought.length / tasks.length).toBeGreaterThan(least);
     });
 
     it("has the splits of verl-agent", () => {
