@@ -3,6 +3,7 @@ import { housePrompt } from "../envs/household/prompt.js";
 import { encodePrompt } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { createTokenizer } from "../text/tokenizer.js";
+import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { answerSequence } from "./filter.js";
 import { worldQuestion } from "./question.js";
 import { compact, episode, tokenizer } from "./testing.js";
@@ -66,6 +67,46 @@ describe("in the compact style", () => {
       tokenizer: JSON.stringify({ model: { type: "BPE", vocab: { a: 0 }, merges: [] } }),
     });
     expect(() => worldQuestion(bare, compact)).toThrow(/<\|do\|>, which is not a token/);
+  });
+});
+
+describe("in the chat style", () => {
+  const speaker = buildTokenizer(
+    ["open drawer 1", nextStateOf(triplets[0]!), "Put an apple here."],
+    {
+      chat: true,
+    },
+  );
+  const style = promptStyle(housePrompt, { style: "chat" }, speaker);
+  const question = worldQuestion(speaker, style);
+
+  it("question and answer are the beginning of the policy's next prompt, token for token", () => {
+    for (const [i, triplet] of triplets.slice(0, -1).entries()) {
+      const stream = [...question.ask(triplet).ids, ...question.answer(triplet)];
+      const next = historyOf(triplets[i + 1]!);
+      const prompt = encodePrompt(speaker, style, style.render(next)).ids;
+      expect(prompt.slice(0, stream.length)).toEqual(stream);
+    }
+  });
+
+  it("asks with everything before the answer, and nothing of it", () => {
+    const { ids, spans } = question.ask(triplets[0]!);
+    expect(spans.every(({ kind }) => kind === "prompt")).toBe(true);
+    expect(spans.at(-1)!.end).toBe(ids.length);
+    expect(speaker.decode(ids)).not.toContain(nextStateOf(triplets[0]!));
+  });
+
+  it("parses the correct answer, and reports one that is empty or unended", () => {
+    for (const triplet of triplets)
+      expect(question.read(question.answer(triplet)).text).toBe(nextStateOf(triplet));
+    expect(question.read([speaker.endId!])).toMatchObject({ text: "", problem: "empty" });
+    const words = speaker.encode("The drawer 1", { plain: true });
+    expect(question.read(words)).toMatchObject({ text: "The drawer 1", problem: "unended" });
+  });
+
+  it("refuses a template with words after an observation, whose end could not be sampled", () => {
+    const framed = { ...style, around: ["", "\nWhat now?"] as const };
+    expect(() => worldQuestion(speaker, framed)).toThrow(/followed by "\\nWhat now\?"/);
   });
 });
 

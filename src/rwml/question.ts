@@ -8,9 +8,11 @@
  */
 import {
   appendObservation,
+  appendResponse,
   decodeResponse,
   encodePrompt,
   encodeResponse,
+  responseEndId,
   responseEndIds,
 } from "../text/encode.js";
 import { recentPairs } from "../text/history.js";
@@ -44,9 +46,55 @@ export interface Question {
 
 /** The question for a prompt style. */
 export function worldQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
-  return style.responseEnd === ""
-    ? proseQuestion(tokenizer, style)
-    : streamQuestion(tokenizer, style);
+  if (style.responseEnd !== "") return streamQuestion(tokenizer, style);
+  return style.name === "chat"
+    ? conversationQuestion(tokenizer, style)
+    : proseQuestion(tokenizer, style);
+}
+
+function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
+  if (style.around?.[1])
+    throw new TokenizerError(
+      `The observations of this environment are followed by ${JSON.stringify(style.around[1])} in the chat style, so their end cannot be sampled. Use --prompt.style full.`,
+    );
+  const ends = responseEndIds(tokenizer, style);
+  /** The conversation up to the world's answer, then the answer's tokens. */
+  const split = (triplet: Triplet) => {
+    const view = historyOf(triplet);
+    const response = style.format(actionOf(triplet));
+    const asked = appendResponse(encodePrompt(tokenizer, style, style.render(view)), {
+      ids: encodeResponse(tokenizer, style, response),
+    });
+    const { ids, spans } = appendObservation(
+      asked,
+      tokenizer,
+      style,
+      nextStateOf(triplet),
+      isLast(triplet),
+      { response, tools: view.tools },
+    );
+    const at = spans.findIndex(({ kind }) => kind === "observation");
+    const start = at < 0 ? ids.length : spans[at]!.start;
+    const before = at < 0 ? spans : spans.slice(0, at);
+    return { ids, start, before };
+  };
+  return {
+    stop: ends.map((end) => [end]),
+    ask(triplet) {
+      const { ids, start, before } = split(triplet);
+      const spans = before.map((span) => ({ ...span, kind: "prompt" as const }));
+      return { ids: ids.slice(0, start), spans };
+    },
+    read(tokens) {
+      const ended = ends.includes(tokens.at(-1)!);
+      const response = decodeResponse(tokenizer, style, tokens);
+      return { response, ...judged(response.trim(), ended) };
+    },
+    answer(triplet) {
+      const { ids, start } = split(triplet);
+      return [...ids.slice(start), responseEndId(tokenizer, style)];
+    },
+  };
 }
 
 function streamQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {

@@ -27,7 +27,7 @@ function tiny(changes: Record<string, unknown> = {}): RwmlConfig {
     ...{ env, prompt, engine, stepLimit, maxTokens },
     model: { start: warm },
     collect: { episodes: 12, epsilon: 0.3 },
-    filter: { epochs: 1, batch: 4 },
+    filter: { share: 0.1, epochs: 1, batch: 4 },
     reward: { name: "rouge" },
     updates: 3,
     triplets: 4,
