@@ -34,6 +34,8 @@ export default {
   minibatch: 512,
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },
   objective: { kl: 0, entropy: 0 },
+  // Nothing was gained by predicting observations; `pawl bench observations` switches it on arm by arm.
+  paw: { loss: "off" },
   optimizer: { learningRate: 2e-5, schedule: "constant", warmup: 5 },
   gradients: { every: 10 },
   evaluation: { every: 20, splits: ["valid_train"], tasks: 128, temperature: 0.4 },
