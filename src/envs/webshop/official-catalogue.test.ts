@@ -220,9 +220,9 @@ describe("webshop with official files", () => {
   const open = (options: Record<string, unknown>) =>
     webshop.open(webshop.options.parse({ data: folder(both), ...options }));
 
-  it("has no expert and lists no queries, and scores with the original's colours if available", () => {
+  it("has an expert who may fail, lists no queries, and scores with the original's colours if available", () => {
     const environment = open({});
-    expect(environment.expert).toBeUndefined();
+    expect(environment.expertMayFail).toBe(true);
     const env = environment.create() as Env;
     env.reset(environment.tasks("test")[0]!);
     expect(env.admissibleActions!()).toEqual(["search[<your query>]"]);
