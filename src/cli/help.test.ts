@@ -72,6 +72,8 @@ it("checks without starting, and says so where that cannot be done", async () =>
   const tight = ["train", "--max-tokens", "512", "--model.max-context", "512", "--dry-run"];
   expect((await runCli(tight)).stderr).toContain("leaves no room for a prompt");
   expect((await runCli(["show", "--dry-run"])).stderr).toContain("pawl show has no --dry-run");
+  expect((await runCli(["show", "--help"])).stdout).not.toContain("--dry-run");
+  expect((await runCli(["train", "--help"])).stdout).toContain("--dry-run");
   expect(await help("eval", "--tasks", "5", "--dry-run")).toContain("would play 5 tasks");
   expect(await help("rollout", "--groups", "3", "--dry-run")).toContain("would play 3 tasks");
 });

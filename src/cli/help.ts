@@ -90,7 +90,7 @@ export function commandHelp(
   if (topic !== undefined && topic !== "all") {
     const mention = (row: Row): boolean =>
       row.some((text) => text.toLowerCase().includes(topic.toLowerCase()));
-    const found = [...settings.map(rowOf), ...globalsBeside(settings)].filter(mention);
+    const found = [...settings.map(rowOf), ...globalsBeside(command, settings)].filter(mention);
     return [
       bold(`Options of pawl ${command.name} that mention "${topic}"`),
       ...(found.length === 0 ? ["  none; --help all shows every option"] : columnsOf(found, io)),
@@ -108,7 +108,7 @@ export function commandHelp(
       ? []
       : ["", ...wrapParagraphs(command.details, widthOf(io.stdout.columns))]),
     ...["", bold("Usage"), `  ${usage}`],
-    ...optionLines(shown, rowOf, io),
+    ...optionLines(command, shown, rowOf, io),
     ...(hidden === 0
       ? []
       : [
@@ -137,7 +137,7 @@ export function settingLines(settings: readonly Setting[], io: Io): readonly str
 
 type Row = readonly [usage: string, text: string];
 
-/** What every command takes. */
+/** What commands take besides their own settings. */
 const GLOBAL: readonly Row[] = [
   ["--config FILE", "read settings from a .json, .yaml or .ts file; flags override it"],
   ["--plugin FILE", "load a module with environments, losses, … of your own; repeatable"],
@@ -147,9 +147,13 @@ const GLOBAL: readonly Row[] = [
   ["--help [all|WORD]", "show this text, every option, or the options that mention a word"],
 ];
 
-/** Those that the command has no setting of its own for. */
-const globalsBeside = (settings: readonly Setting[]): readonly Row[] =>
-  GLOBAL.filter(([usage]) => !settings.some(({ flag }) => flag === usage));
+/** Those that the command has no setting of its own for; not every command can check without starting. */
+const globalsBeside = ({ check }: Command, settings: readonly Setting[]): readonly Row[] =>
+  GLOBAL.filter(
+    ([usage]) =>
+      !settings.some(({ flag }) => flag === usage) &&
+      (usage !== "--dry-run" || check !== undefined),
+  );
 
 /** The name comes before the options that depend on it. */
 function sorted(settings: Setting[]): readonly Setting[] {
@@ -170,6 +174,7 @@ function commonOf({ common }: Command, settings: readonly Setting[]): readonly S
 
 /** Options under the headings of their families, those of every command last. */
 function optionLines(
+  command: Command,
   settings: readonly Setting[],
   rowOf: (setting: Setting) => Row,
   io: Io,
@@ -181,7 +186,7 @@ function optionLines(
     families.set(family, [...(families.get(family) ?? []), setting]);
   }
   const { "": own = [], ...others } = Object.fromEntries(families);
-  const globals = globalsBeside(settings);
+  const globals = globalsBeside(command, settings);
   const width = flagWidth([...settings.map(rowOf), ...globals]);
   return [
     ...["", bold("Options"), ...columnsOf([...own.map(rowOf), ...globals], io, width)],
