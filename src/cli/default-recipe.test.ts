@@ -48,7 +48,10 @@ describe("pawl train --env NAME", () => {
     expect(recipeOf("webshop", given("made-up")).content).toMatchObject({
       env: { products: 200, wording: "plain" },
     });
-    expect(recipeOf("webshop", given("/official")).content.env).toEqual({ name: "webshop" });
+    expect(recipeOf("webshop", given("/official")).content.env).toEqual({
+      name: "webshop",
+      limits: { observation: 4000 },
+    });
     expect(recipeOf("search", given("/official")).content.env).toEqual({ name: "search" });
     for (const [name, options] of [
       ["webshop", { wording: "plain" }],

@@ -190,6 +190,11 @@ describe("an RWML run", () => {
 });
 
 describe("bad input", () => {
+  it("refuses settings of a filter that is off", () => {
+    expect(() => tiny({ filter: { keep: 0.5 } })).toThrow(/no filter.*set filter\.share/);
+    expect(tiny({ filter: {} }).filter.share).toBe(0);
+  });
+
   it("if all rewards are equal, skips the update, counts it, and keeps the weights", async () => {
     const folder = join(parent, "equal");
     // Predictions of one token never end, so none can be the state itself.
