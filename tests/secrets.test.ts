@@ -49,7 +49,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 function pawl(args: readonly string[]): Promise<{ code: number | null; text: string }> {
-  const child = spawn(process.execPath, ["dist/src/cli/main.js", ...args], {
+  const child = spawn(process.execPath, ["dist/lib/main.js", ...args], {
     env: { ...process.env, OPENAI_API_KEY: KEY, XDG_CACHE_HOME: join(folder, "cache") },
   });
   let text = "";
