@@ -12,11 +12,12 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { rolldown } from "rolldown";
+import { isUpToDate } from "./up-to-date.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const compiled = join(root, "dist/src");
@@ -31,6 +32,12 @@ const entries = {
   "world-worker": "plugins/world-worker.js",
 };
 
+const done = join(out, "main.js");
+// The lock file changes with zod and rolldown.
+const inputs = [compiled, join(root, "dist/recipes"), join(root, "package-lock.json")];
+if (isUpToDate(done, [...inputs, fileURLToPath(import.meta.url)])) process.exit(0);
+
+const { rolldown } = await import("rolldown");
 const bundle = await rolldown({
   input: Object.fromEntries(
     Object.entries(entries).map(([name, path]) => [name, join(compiled, path)]),
@@ -74,7 +81,8 @@ for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) 
   const path = join(entry.parentPath, entry.name);
   if (entry.isFile() && !files.has(relative(out, path).replaceAll("\\", "/"))) rmSync(path);
 }
-chmodSync(join(out, "main.js"), 0o755);
+chmodSync(done, 0o755);
+utimesSync(done, new Date(), new Date());
 
 /** ONNX Runtime reads when it is loaded whether it may send telemetry, so that must be said before. */
 function checkTelemetry(name, text) {
