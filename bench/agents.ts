@@ -62,7 +62,7 @@ interface Work {
 
 /** `pawl serve model` in a process of its own. */
 async function startServer(folder: string) {
-  const cli = fileURLToPath(new URL("../dist/src/cli/main.js", import.meta.url));
+  const cli = fileURLToPath(new URL("../dist/lib/main.js", import.meta.url));
   const args = ["serve", "model", folder, "--name", "tiny", "--port", "0"];
   const child = spawn(process.execPath, [cli, ...args, "--engine.threads", String(THREADS)], {
     stdio: ["ignore", "pipe", "inherit"],

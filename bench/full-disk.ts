@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { FILES, type Line, lines, words } from "./shared/command-lines.js";
 
-const cli = resolve("dist/src/cli/main.js");
+const cli = resolve("dist/lib/main.js");
 
 /** The same commands with other outputs. */
 const MORE: Readonly<Record<string, Line>> = {

@@ -11,7 +11,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { episodesPath } from "../src/runs/run-folder.js";
 import { makeLargeRun } from "./shared/generated-runs.js";
 
-const CLI = join("dist", "src", "cli", "main.js");
+const CLI = join("dist", "lib", "main.js");
 
 /** The largest resident size of a command, in MiB. */
 async function memoryOf(args: readonly string[]): Promise<number> {

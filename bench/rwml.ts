@@ -103,7 +103,7 @@ async function run(stage: Stage, seed: number): Promise<void> {
   const folder = folderOf(stage, seed);
   if (existsSync(folder)) return;
   const partial = `${folder}.${process.pid}`;
-  const program = join("dist", "src", "cli", "main.js");
+  const program = join("dist", "lib", "main.js");
   await runChild([...commandOf(stage, seed), "--out", partial], {
     program,
     signal: stopped.signal,

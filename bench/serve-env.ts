@@ -17,7 +17,7 @@ import { createRandom } from "../src/random.js";
 const SECONDS = 5;
 const WARM_UP = 2;
 const SPLIT = "valid_seen";
-const COMMAND = fileURLToPath(new URL("../dist/src/cli/main.js", import.meta.url));
+const COMMAND = fileURLToPath(new URL("../dist/lib/main.js", import.meta.url));
 
 interface Seen {
   readonly observation: { readonly admissible_actions: readonly string[] };

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { FILES, type Line, lines, words } from "./shared/command-lines.js";
 
-const cli = resolve("dist/src/cli/main.js");
+const cli = resolve("dist/lib/main.js");
 
 /** Commands that are not traced, with the reason. */
 const LEFT_OUT: Readonly<Record<string, string>> = {

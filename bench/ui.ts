@@ -26,7 +26,7 @@ import type { EpisodePage, RunList } from "../src/ui/api.js";
 import { INDEX_FILE } from "../src/ui/episode-index.js";
 import { makeLargeRun, makeRuns } from "./shared/generated-runs.js";
 
-const CLI = join("dist", "src", "cli", "main.js");
+const CLI = join("dist", "lib", "main.js");
 const KEY = "bench-key-of-the-page";
 
 /** Generates, measures, removes. */

@@ -60,7 +60,7 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
     };
     const stopped = new AbortController();
     const run = runChild(["train", ...Object.entries(flags).flatMap(([k, v]) => [`--${k}`, v])], {
-      program: join(packageFolder(), "dist", "src", "cli", "main.js"),
+      program: join(packageFolder(), "dist", "lib", "main.js"),
       signal: stopped.signal,
       onLine: (line) => {
         say(line);

@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 
 const [file, ...args] = process.argv.slice(2);
-const command = `stty cols 100 rows 40; node dist/src/cli/main.js ${args.join(" ")}`;
+const command = `stty cols 100 rows 40; node dist/lib/main.js ${args.join(" ")}`;
 const output = execFileSync("script", ["-qec", command, "/dev/null"], {
   encoding: "utf8",
   env: { ...process.env, TERM: "xterm", FORCE_COLOR: "1" },

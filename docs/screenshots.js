@@ -13,7 +13,7 @@ if (first === undefined) {
 }
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const server = spawn(process.execPath, [
-  here("../dist/src/cli/main.js"),
+  here("../dist/lib/main.js"),
   "ui",
   folder,
   "--play",

@@ -1,5 +1,7 @@
 /** Calls to a worker thread or a process of ours: one message per call, one per answer. */
+import { join } from "node:path";
 import { UserError } from "./errors.js";
+import { packageFolder } from "./version.js";
 
 /** Buffers that are transferred instead of copied. */
 export type Moved = readonly ArrayBufferLike[];
@@ -126,15 +128,9 @@ function toError({ message, stack, expected }: NonNullable<Reply["error"]>, fail
 }
 
 /**
- * The compiled file of a module, named without its ending: Node 20 cannot load TypeScript, and
- * loaders take a second. Tests and benchmarks run from source, after a build.
+ * The built file of an entry of packaging/join.js, by its name there: Node 20 cannot load TypeScript, and loaders take
+ * a second. Tests and benchmarks run from source, after a build.
  */
-export function builtFile(file: URL): URL {
-  const built = import.meta.url.endsWith(".js")
-    ? file.href
-    : file.href.replace(
-        new URL("./", import.meta.url).href,
-        new URL("../dist/src/", import.meta.url).href,
-      );
-  return new URL(`${built}.js`);
+export function builtFile(name: string): string {
+  return join(packageFolder(), "dist/lib", `${name}.js`);
 }

@@ -4,7 +4,6 @@
  */
 import { fork } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { builtFile, type Caller, createCaller, type Fail, type Port } from "./calls.js";
 import { guard, unguard } from "./guardian.js";
 
@@ -16,8 +15,8 @@ const HEAP_IS_FULL = /<--- Last few GCs|FATAL ERROR|Fatal JavaScript|# Fatal err
 
 /** A process to start. */
 export interface Process {
-  /** The file, without its ending. */
-  readonly file: URL;
+  /** The name of its entry in packaging/join.js. */
+  readonly entry: string;
   /** What works in it, for errors: `the world`. */
   readonly what: string;
   /** Megabytes that it may take; `name` is the setting. */
@@ -26,9 +25,9 @@ export interface Process {
 }
 
 /** Starts a process. */
-export function startProcess({ file, what, memory, fail }: Process): Caller {
+export function startProcess({ entry, what, memory, fail }: Process): Caller {
   const { megabytes, name } = memory;
-  const child = fork(fileURLToPath(builtFile(file)), [], {
+  const child = fork(builtFile(entry), [], {
     // The heap's own limit is for systems where nobody looks at the memory.
     execArgv: [`--max-old-space-size=${megabytes}`],
     serialization: "advanced",

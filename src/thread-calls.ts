@@ -4,8 +4,8 @@ import { builtFile, type Caller, createCaller, type Fail, type Port } from "./ca
 
 /** A worker thread to start. */
 export interface Thread {
-  /** The file, without its ending. */
-  readonly file: URL;
+  /** The name of its entry in packaging/join.js. */
+  readonly entry: string;
   readonly workerData: unknown;
   /** What works in it, for errors: `the engine`. */
   readonly what: string;
@@ -13,8 +13,8 @@ export interface Thread {
 }
 
 /** Starts a worker thread. */
-export function startThread({ file, workerData, what, fail }: Thread): Caller {
-  const worker = new Worker(builtFile(file), { workerData });
+export function startThread({ entry, workerData, what, fail }: Thread): Caller {
+  const worker = new Worker(builtFile(entry), { workerData });
   const { caller, answered, lost } = createCaller(
     {
       send: (message, moved) => worker.postMessage(message, moved as ArrayBuffer[]),

@@ -43,7 +43,7 @@ function inProcess(id: string, chance?: number): { actions: string[]; results: S
 async function overMcp(id: string, actions: readonly string[]): Promise<StepResult[]> {
   const train = join(mkdtempSync(join(tmpdir(), "pawl-desk-")), "tasks.jsonl");
   writeFileSync(train, `${JSON.stringify({ goal: "Work on the case.", case: id })}\n`);
-  const command = resolve("dist/src/cli/main.js");
+  const command = resolve("dist/lib/main.js");
   const args = [command, "serve", "mcp", "--env", "desk", "--env.level", level, "--task", "{case}"];
   const remote = openEnvironment({
     name: "mcp",

@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), "pawl-agents-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 const env = { ...process.env, XDG_CACHE_HOME: join(folder, "cache") };
 const pawl = (...args: string[]) =>
-  spawnSync(process.execPath, ["dist/src/cli/main.js", ...args], { encoding: "utf8", env });
+  spawnSync(process.execPath, ["dist/lib/main.js", ...args], { encoding: "utf8", env });
 
 const small = [
   ...["--engine.threads", "1", "--updates", "2", "--groups", "1", "--group-size", "2"],
@@ -60,7 +60,7 @@ describe.each([
 });
 
 it("the model of an agent's run is served", async () => {
-  const args = ["dist/src/cli/main.js", "serve", "model", join(folder, "clerk"), "--port", "0"];
+  const args = ["dist/lib/main.js", "serve", "model", join(folder, "clerk"), "--port", "0"];
   const server = spawn(process.execPath, args, { env });
   const said = new Promise<string>((resolve) => {
     let text = "";

@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 const folder = mkdtempSync(join(tmpdir(), "pawl-example-"));
 const env = { ...process.env, XDG_CACHE_HOME: join(folder, "cache") };
 const pawl = (...args: string[]) =>
-  spawnSync(process.execPath, ["dist/src/cli/main.js", ...args], { encoding: "utf8", env });
+  spawnSync(process.execPath, ["dist/lib/main.js", ...args], { encoding: "utf8", env });
 
 const plugin = ["--plugin", "examples/plugin.ts"];
 const tiny = [

@@ -12,7 +12,7 @@ import { readGgufModel, writeGgufModel } from "../src/models/gguf-convert.js";
 import { openGguf } from "../src/models/gguf-file.js";
 import { tinyModel, writeGguf } from "../src/models/gguf-testing.js";
 
-const cli = join(process.cwd(), "dist/src/cli/main.js");
+const cli = join(process.cwd(), "dist/lib/main.js");
 const folder = mkdtempSync(join(tmpdir(), "pawl-full-"));
 const disk = join(folder, "disk");
 const canMount =

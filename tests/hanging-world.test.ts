@@ -42,7 +42,7 @@ beforeAll(() => {
 function evaluate(out: string, args: readonly string[], signal?: NodeJS.Signals) {
   const world = args.includes("--plugin") ? [] : ["--plugin", plugin, "--env", "hang"];
   const all = ["eval", ...world, "--policy", "expert", ...args];
-  const child = spawn(process.execPath, ["dist/src/cli/main.js", ...all, "--out", out], {
+  const child = spawn(process.execPath, ["dist/lib/main.js", ...all, "--out", out], {
     env: { ...process.env, XDG_CACHE_HOME: join(folder, "cache") },
   });
   let text = "";

@@ -10,7 +10,7 @@ import { createRandom } from "../src/random.js";
 import { openRun } from "../src/runs/run-folder.js";
 import { tinyConfig } from "../src/train/testing.js";
 
-const cli = join(process.cwd(), "dist/src/cli/main.js");
+const cli = join(process.cwd(), "dist/lib/main.js");
 const windows = process.platform === "win32";
 
 /** How a process ended, and how many lines it had written. */

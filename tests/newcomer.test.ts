@@ -44,7 +44,7 @@ export const squaredError: WorldLoss<typeof settings> = {
 
 const copy = mkdtempSync(join(tmpdir(), "pawl-newcomer-"));
 const pawl = (...args: string[]) =>
-  spawnSync(process.execPath, [join(copy, "dist/src/cli/main.js"), ...args], {
+  spawnSync(process.execPath, [join(copy, "dist/lib/main.js"), ...args], {
     cwd: copy,
     encoding: "utf8",
   });
@@ -62,7 +62,8 @@ function addLine(file: string, imported: string, after: string, line: string): v
 
 describe("a newcomer", () => {
   beforeAll(() => {
-    for (const one of ["src", "recipes", "package.json", "tsconfig.json", "tsconfig.build.json"])
+    const folders = ["src", "recipes", "ui", "packaging"];
+    for (const one of [...folders, "package.json", "tsconfig.json", "tsconfig.build.json"])
       cpSync(one, join(copy, one), { recursive: true });
     symlinkSync(resolve("node_modules"), join(copy, "node_modules"));
     writeFileSync(join(copy, "src/advantages/best.ts"), estimator);
@@ -79,11 +80,7 @@ describe("a newcomer", () => {
       "  ce: crossEntropy,",
       "  squared: squaredError,",
     );
-    const built = spawnSync(
-      process.execPath,
-      ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"],
-      { cwd: copy, encoding: "utf8" },
-    );
+    const built = spawnSync("npm", ["run", "--silent", "build"], { cwd: copy, encoding: "utf8" });
     expect(`${built.stdout}${built.stderr}`).toBe("");
     expect(built.status).toBe(0);
   });

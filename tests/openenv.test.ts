@@ -34,7 +34,7 @@ afterAll(() => {
 });
 
 async function serve(...args: readonly string[]): Promise<string> {
-  const cli = fileURLToPath(new URL("../dist/src/cli/main.js", import.meta.url));
+  const cli = fileURLToPath(new URL("../dist/lib/main.js", import.meta.url));
   const child = spawn(process.execPath, [cli, "serve", "env", ...args, "--port", "0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });

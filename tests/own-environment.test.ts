@@ -79,7 +79,7 @@ describe("the tutorial", () => {
     chmodSync(join(folder, "bin", "npm"), 0o755);
     mkdirSync(join(folder, "node_modules", ".bin"), { recursive: true });
     symlinkSync(resolve("."), join(folder, "node_modules", "pawl"));
-    symlinkSync(resolve("dist/src/cli/main.js"), join(folder, "node_modules", ".bin", "pawl"));
+    symlinkSync(resolve("dist/lib/main.js"), join(folder, "node_modules", ".bin", "pawl"));
   });
 
   it("has a line here for every block of commands", () => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { beforeEach, describe, expect, it } from "vitest";
 
-const cli = join(process.cwd(), "dist/src/cli/main.js");
+const cli = join(process.cwd(), "dist/lib/main.js");
 const windows = process.platform === "win32";
 let out: string;
 beforeEach(() => {

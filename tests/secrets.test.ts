@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { runCli } from "../src/cli/testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-secrets-"));
 const KEY = "sk-planted-0123456789";
@@ -49,7 +50,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 function pawl(args: readonly string[]): Promise<{ code: number | null; text: string }> {
-  const child = spawn(process.execPath, ["dist/src/cli/main.js", ...args], {
+  const child = spawn(process.execPath, ["dist/lib/main.js", ...args], {
     env: { ...process.env, OPENAI_API_KEY: KEY, XDG_CACHE_HOME: join(folder, "cache") },
   });
   let text = "";
@@ -84,10 +85,10 @@ it.each([
   ["an unknown setting's", ["train", "--enigne", `http://u:${PASSWORD}@localhost:9`]],
 ])("a password in %s is refused before anything is recorded", async (_, args) => {
   const out = join(mkdtempSync(join(folder, "refused-")), "run");
-  const { code, text } = await pawl([...args, "--out", out]);
+  const { code, stdout, stderr } = await runCli([...args, "--out", out]);
   expect(code).toBe(2);
-  expect(text).toMatch(/^error: /);
-  expect(text).not.toContain(PASSWORD);
+  expect(stderr).toMatch(/^error: /);
+  expect(stdout + stderr).not.toContain(PASSWORD);
   expect(existsSync(out)).toBe(false);
 });
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
-const cli = join(process.cwd(), "dist/src/cli/main.js");
+const cli = join(process.cwd(), "dist/lib/main.js");
 const hasStrace = spawnSync("strace", ["--version"]).status === 0;
 
 /** A training run of one update with two worker threads. */

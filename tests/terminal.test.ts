@@ -12,7 +12,7 @@ const python = ["python3", "python"].find(
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-terminal-"));
 afterAll(() => rmSync(folder, { recursive: true }));
-const cli = [process.execPath, "dist/src/cli/main.js"];
+const cli = [process.execPath, "dist/lib/main.js"];
 
 /** What a command leaves on the screen; Ctrl-C is pressed when `interruptAt` appears. */
 function run(args: readonly string[], interruptAt?: string) {

@@ -124,7 +124,7 @@ describe.skipIf(executablePath === undefined)(
       writeFileSync(config, JSON.stringify(settings));
       const child = spawn(
         process.execPath,
-        ["dist/src/cli/main.js", "train", "--config", config, "--out", join(root, "live")],
+        ["dist/lib/main.js", "train", "--config", config, "--out", join(root, "live")],
         { stdio: "ignore" },
       );
       const ended = new Promise((resolve) => child.on("exit", resolve));

@@ -1,12 +1,19 @@
 /** `npm run build`: the front end as one script and one style sheet in dist/ui, with its licences. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { rolldown } from "rolldown";
+import { isUpToDate } from "../packaging/up-to-date.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const out = fileURLToPath(new URL("../dist/ui/", import.meta.url));
 const module = (path) => fileURLToPath(import.meta.resolve(path));
 
+// Written last. What it imports from the package are types and plain functions.
+const done = `${out}licences.txt`;
+const src = fileURLToPath(new URL("../src", import.meta.url));
+const lock = fileURLToPath(new URL("../package-lock.json", import.meta.url));
+if (isUpToDate(done, [here, src, lock])) process.exit(0);
+
+const { rolldown } = await import("rolldown");
 const bundle = await rolldown({
   input: `${here}main.tsx`,
   resolve: { extensionAlias: { ".js": [".ts", ".tsx", ".js"] } },
@@ -22,4 +29,4 @@ const licences = ["preact", "uplot"].map((name) => {
   const folder = fileURLToPath(new URL(`../node_modules/${name}/`, import.meta.url));
   return `${name}\n\n${readFileSync(`${folder}LICENSE`, "utf8")}`;
 });
-writeFileSync(`${out}licences.txt`, licences.join("\n\n"));
+writeFileSync(done, licences.join("\n\n"));

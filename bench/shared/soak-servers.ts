@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import WebSocket from "ws";
 
 /** The program as built. */
-export const cli = resolve("dist/src/cli/main.js");
+export const cli = resolve("dist/lib/main.js");
 
 /** An answer: its HTTP status, and what is compared between answers to the same question. */
 export interface Answer {

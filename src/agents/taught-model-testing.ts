@@ -2,6 +2,9 @@
  * A real model for tests that has learnt one conversation by heart: it calls tools ten times, once
  * two of them, and then says that it is enough.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Engine, TrainSequence } from "../engine/engine.js";
 import { supervisedObjective } from "../objectives/supervised.js";
@@ -44,8 +47,12 @@ async function lesson(): Promise<TrainSequence> {
   return { ids, targets, inputs: { weight: Float32Array.from(targets, (one) => one / count) } };
 }
 
+/** Where its weights are kept, for the next test file of the same process. */
+let taught: string | undefined;
+
 /** The taught engine; the caller disposes of it. */
 export async function taughtEngine(): Promise<Engine> {
+  if (taught !== undefined) return createEmbeddedEngine({ model: { folder: taught }, threads: 1 });
   const { vocabularySize } = hermes;
   const model = { preset: "tiny", vocabularySize, maxContext: 1024 } as const;
   const engine = await createEmbeddedEngine({ model, threads: 1 });
@@ -56,6 +63,10 @@ export async function taughtEngine(): Promise<Engine> {
     await engine.optimStep({ learningRate: 5e-3, gradClipNorm: 1 });
   }
   await engine.discardGradients();
+  const folder = mkdtempSync(join(tmpdir(), "pawl-taught-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  await engine.save(folder, { optimizer: false });
+  taught = folder;
   return engine;
 }
 

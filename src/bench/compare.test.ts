@@ -27,7 +27,7 @@ async function ran(changes: object = {}): Promise<readonly string[]> {
   const options = comparisonOptions(findEnvKind("household")).parse({ ...given, ...changes });
   const ended: string[] = [];
   const failed = await compare(options, {
-    program: resolve("dist/src/cli/main.js"),
+    program: resolve("dist/lib/main.js"),
     signal: new AbortController().signal,
     onProgress: () => undefined,
     onEnd: (id, outcome) => ended.push(outcome === "done" ? id : `${id}: ${outcome.message}`),

@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url";
 import { quick } from "../../recipes/quick.js";
 import { algorithms, numbered, variants } from "../bench/arms.js";
 import { type ComparisonProgress, compare } from "../bench/compare.js";
@@ -7,6 +6,7 @@ import { findResults, sumUp } from "../bench/results.js";
 import { conditions } from "../bench/settings.js";
 import { startParts } from "../bench/start-parts.js";
 import { writeResults } from "../bench/write-results.js";
+import { builtFile } from "../calls.js";
 import { findEnvKind } from "../envs/registry.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { recipeOf } from "./default-recipe.js";
@@ -79,7 +79,7 @@ export const benchObservations = defineCommand({
     const command = `pawl ${process.argv.slice(2).join(" ")}`;
     let failed: readonly string[] = [];
     if (positionals.length === 0) {
-      const program = fileURLToPath(new URL("main.js", import.meta.url));
+      const program = builtFile("main");
       const view = comparisonView(io);
       try {
         failed = await compare(config, { program, signal, ...view });

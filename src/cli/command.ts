@@ -33,6 +33,8 @@ export interface Call<Config> {
   readonly positionals: readonly string[];
   /** The command line as it was given, for records; quoted where a shell needs it. */
   readonly line: string;
+  /** What the settings are based on: a recipe, a file, or another run. */
+  readonly recipe: string | undefined;
   /** How the user gave the setting at a path, for errors: `--groups`, or `run.yaml: groups`. */
   placeOf(path: readonly string[]): string;
   readonly io: Io;

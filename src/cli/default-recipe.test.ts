@@ -36,10 +36,13 @@ describe("pawl train --env NAME", () => {
         ...[...small, ...more],
       ]);
       expect([code, stderr]).toEqual([0, expect.stringContaining("update 1/1")]);
-      expect(readManifest(out).config).toMatchObject({
-        env: { name },
-        warmStart: { teacher: "expert" },
-        prompt: { style: "compact" },
+      expect(readManifest(out)).toMatchObject({
+        recipe: `recipes/${name}.ts`,
+        config: {
+          env: { name },
+          warmStart: { teacher: "expert" },
+          prompt: { style: "compact" },
+        },
       });
     });
 

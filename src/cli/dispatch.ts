@@ -90,6 +90,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     config,
     positionals,
     line: ["pawl", ...args].map(quoted).join(" "),
+    recipe: layers[0]?.path,
     placeOf: (path) => placeOf(path, sources),
     io: quiet ? { ...io, quiet } : io,
     signal,

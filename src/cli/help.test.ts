@@ -80,7 +80,7 @@ it("checks without starting, and says so where that cannot be done", async () =>
 
 it("prints the version without loading the commands", () => {
   const version = JSON.parse(readFileSync("package.json", "utf8")).version;
-  const printed = execFileSync(process.execPath, ["dist/src/cli/main.js", "--version"]);
+  const printed = execFileSync(process.execPath, ["dist/lib/main.js", "--version"]);
   expect(printed.toString()).toBe(`${version}\n`);
   const imports = readFileSync("src/cli/main.ts", "utf8").matchAll(/^import .*"(.*)";$/gm);
   expect([...imports].map(([, path]) => path)).toEqual([

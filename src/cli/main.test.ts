@@ -325,11 +325,11 @@ describe("completion", () => {
     const there = spawnSync(shell, ["-c", "true"]).status === 0;
     it.skipIf(!there)(`offers in ${shell} what pawl complete says`, async () => {
       const { stdout: script } = await runCli(["completion", shell]);
-      const pawl = `pawl() { "${process.execPath}" dist/src/cli/main.js "$@"; }`;
+      const pawl = `pawl() { "${process.execPath}" dist/lib/main.js "$@"; }`;
       const setup = {
         bash: pawl,
         zsh: `compdef() { : }; ${pawl}`,
-        fish: `function pawl; "${process.execPath}" dist/src/cli/main.js $argv; end`,
+        fish: `function pawl; "${process.execPath}" dist/lib/main.js $argv; end`,
       }[shell]!;
       const { stdout, stderr } = spawnSync(shell, ["-c", `${setup}\n${script}\n${offer}`], {
         encoding: "utf8",

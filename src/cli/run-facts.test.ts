@@ -51,6 +51,17 @@ it("tells environment, model, updates, evaluations, duration, end and changed se
     fail,
   ).finish("done");
   expect(changedSettings(openRun(other, fail))).toEqual(["updates 9 (recipe: 36)"]);
+  // A run that says which recipe it was made with is not compared with another, however near.
+  for (const [recipe, changed] of [
+    ["recipes/laptop.ts", expect.arrayContaining(["updates 9 (recipe: 105)"])],
+    ["recipes/quick.ts", ["updates 9 (recipe: 36)"]],
+  ] as const) {
+    const told = mkdtempSync(join(tmpdir(), "pawl-facts-"));
+    const config = { ...quick, updates: 9 };
+    createRun({ folder: told, kind: "train", seed: 0, config, recipe }, fail).finish("done");
+    expect(changedSettings(openRun(told, fail))).toEqual(changed);
+    rmSync(told, { recursive: true });
+  }
   const runs = (await runCli(["runs", parent])).stdout;
   expect(runs).toMatch(/run +train +done .* household +tiny +3\/3 +50\.0 % +70\.0 %/);
   const shown = (await runCli(["show", folder])).stdout;

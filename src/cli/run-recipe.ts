@@ -8,17 +8,20 @@ import type { RecordedRun } from "../runs/run-folder.js";
 import { trainConfig } from "../train/config.js";
 import { quickRecipe, recipeOf } from "./default-recipe.js";
 
-/** The recipe that `pawl train` would take for a run's world, or that of `--quick` if it is nearer. */
-export function runRecipe({ kind, config }: Manifest): Recipe | undefined {
+/**
+ * The recipe that `pawl train` takes for a run's world, or that of `--quick` if the run was made with it. Older runs do
+ * not say; for them it is the nearer one.
+ */
+export function runRecipe({ kind, config, recipe: recorded }: Manifest): Recipe | undefined {
   const { name, data } = (config.env ?? {}) as Readonly<Record<string, unknown>>;
   if (kind !== "train" || typeof name !== "string") return undefined;
   try {
     const peek = (path: string): string | undefined =>
       path === "env.data" && typeof data === "string" ? data : undefined;
-    const bases = [
-      recipeOf(name, peek),
-      ...(name === "household" ? [quickRecipe({ peek, file: undefined })] : []),
-    ];
+    const usual = recipeOf(name, peek);
+    const short = name === "household" ? quickRecipe({ peek, file: undefined }) : usual;
+    const bases =
+      recorded === undefined ? [usual, short] : [recorded === short.path ? short : usual];
     const recipes = bases.map(({ path, content }): Recipe => {
       const layers = [{ path, content }];
       const full = resolveConfig(trainConfig(findEnvKind(name)), { layers, flags: [] });

@@ -129,7 +129,7 @@ describe("pawl serve model", () => {
   it.skipIf(process.platform === "win32").each(["SIGINT", "SIGTERM"] as const)(
     "ends a real process cleanly on %s while it samples",
     async (signal) => {
-      const cli = join(process.cwd(), "dist/src/cli/main.js");
+      const cli = join(process.cwd(), "dist/lib/main.js");
       const args = ["serve", "model", model, "--port", "0", "--max-tokens", "8000"];
       const child = spawn(process.execPath, [cli, ...args, "--engine.threads", "1"], {
         stdio: ["ignore", "pipe", "pipe"],

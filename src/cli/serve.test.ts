@@ -63,7 +63,7 @@ describe("pawl serve retriever", () => {
   });
 
   it.skipIf(process.platform === "win32")("ends a real process cleanly on Ctrl-C", async () => {
-    const cli = join(process.cwd(), "dist/src/cli/main.js");
+    const cli = join(process.cwd(), "dist/lib/main.js");
     const child = spawn(process.execPath, [cli, "serve", "retriever", "--port", "0"], {
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -80,7 +80,7 @@ export const train = defineCommand({
     checkTraining(settings);
     return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${resume ?? out}`;
   },
-  async run({ config, placeOf, io, signal }) {
+  async run({ config, recipe, placeOf, io, signal }) {
     const { out, resume, quick: _, agent, json, ...given } = config;
     refuseAgentInFile(agent);
     const settings = given as TrainConfig;
@@ -100,7 +100,7 @@ export const train = defineCommand({
     });
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
-        ...{ folder, resume: resumed, placeOf, signal, onProblem },
+        ...{ folder, resume: resumed, recipe, placeOf, signal, onProblem },
         ...(json ? withJson(io, progress) : progress),
       }),
     );

@@ -132,8 +132,7 @@ function refuseOthers(opened: Environment, name: string): void {
 
 function startWorld(start: WorldStart, { isolatedMemory = ISOLATED_MEGABYTES }: EnvLimits): Caller {
   const world = startProcess({
-    // Loads plugins, so it is beside them.
-    file: new URL("../plugins/world-worker", import.meta.url),
+    entry: "world-worker",
     what: "the world",
     memory: { megabytes: isolatedMemory, name: "env.limits.isolatedMemory" },
     fail: (message, options) => new EnvError(message, options),

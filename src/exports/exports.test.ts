@@ -194,7 +194,7 @@ describe("pawl export --to", () => {
     const many = Array.from({ length: 200 }, (_, group) => ({ ...spokenEpisode, group }));
     recordEpisodes(at("large"), many);
     mkdirSync(at("full"));
-    const cli = resolve("dist/src/cli/main.js");
+    const cli = resolve("dist/lib/main.js");
     const args = ["export", at("large"), "--to", "jsonl", "--out", at("full/a.jsonl")];
     const result = spawnSync(
       "sh",

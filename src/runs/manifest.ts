@@ -49,6 +49,10 @@ const manifestSchema = z.object({
   config: z
     .record(z.string(), z.unknown())
     .describe("current resolved configuration, including defaults"),
+  recipe: z
+    .string()
+    .optional()
+    .describe("what its settings were based on: a recipe, a file, or another run"),
   start: z
     .object({
       model: z.string(),

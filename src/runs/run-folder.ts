@@ -41,6 +41,8 @@ export interface NewRun {
   readonly kind: string;
   readonly seed: number;
   readonly config: Readonly<Record<string, unknown>>;
+  /** What its settings were based on, if that is known. */
+  readonly recipe?: string | undefined;
   /** Where its start model came from, if it was fetched. */
   readonly start?: Manifest["start"] | undefined;
 }
@@ -110,6 +112,7 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     createdAt: new Date().toISOString(),
     seed: run.seed,
     config: run.config,
+    ...(run.recipe !== undefined && { recipe: run.recipe }),
     ...(run.start !== undefined && { start: run.start }),
     ...pluginsNow(),
     cores: availableParallelism(),

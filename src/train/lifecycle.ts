@@ -45,6 +45,8 @@ export interface RunOptions {
   readonly folder: string;
   /** Resume the run that is in the folder. */
   readonly resume?: boolean;
+  /** What the settings were based on, for the record. */
+  readonly recipe?: string | undefined;
   /** Where a setting was given, for errors; default: its flag. */
   readonly placeOf?: ((path: readonly string[]) => string) | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -110,9 +112,12 @@ export function openTrainingRun<C extends RunConfig>(
   options: RunOptions,
   start?: ModelOrigin,
 ): Run {
-  const { folder, onProblem = ignore } = options;
+  const { folder, recipe, onProblem = ignore } = options;
   if (options.resume !== true)
-    return createRun({ folder, kind: kind.kind, seed: config.seed, config, start }, onProblem);
+    return createRun(
+      { folder, kind: kind.kind, seed: config.seed, config, recipe, start },
+      onProblem,
+    );
   const older = olderNamesNotice(folder);
   if (older !== undefined) onProblem(older);
   const state = checkpoint?.state ?? NOTHING_DONE;

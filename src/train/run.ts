@@ -35,7 +35,7 @@ import { REFERENCE, TOKENIZER } from "./saved-model.js";
 import { fitSamples, type SftStep, sft } from "./sft.js";
 import { teacherEpisodes } from "./teacher-episodes.js";
 import { transcriptSamples } from "./transcript-samples.js";
-import { worldTexts } from "./world-text.js";
+import { textsForRun } from "./world-text.js";
 
 /** Where to train, and callbacks. */
 export interface TrainOptions extends RunOptions {
@@ -131,7 +131,7 @@ async function openSetup(
     scratch: {
       maxContext: config.model.maxContext,
       tokenizer: async () =>
-        buildTokenizer(await worldTexts(environment, words), {
+        buildTokenizer(await textsForRun(config, environment, words), {
           chat: config.prompt.style === "chat",
         }),
     },

@@ -14,6 +14,30 @@ const TASKS = 300;
  * words.
  */
 const MISTAKE_EVERY = 5;
+/** Worlds that follow from their settings alone: no file or server can change their texts. */
+const MADE_UP = ["household", "desk"];
+/** Of how many worlds the texts are kept. */
+const KEPT = 8;
+const kept = new Map<string, readonly string[]>();
+
+/**
+ * The texts of a run's world. Those of made-up worlds are kept: a program that trains several times in one world would
+ * play the same 600 episodes each time.
+ */
+export async function textsForRun(
+  { env, prompt }: { readonly env: { readonly name?: unknown }; readonly prompt: object },
+  environment: Environment,
+  style: PromptStyle,
+): Promise<readonly string[]> {
+  if (!MADE_UP.includes(String(env.name))) return worldTexts(environment, style);
+  const key = JSON.stringify([env, prompt]);
+  const texts = kept.get(key) ?? (await worldTexts(environment, style));
+  // Moved to the end, so that the first one is the least recently used.
+  kept.delete(key);
+  kept.set(key, texts);
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value!);
+  return texts;
+}
 
 /** The texts of some hundred episodes: prompts, actions and observations, piece by piece. */
 export async function worldTexts(

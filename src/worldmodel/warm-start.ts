@@ -20,7 +20,7 @@ import { engineOptions } from "../train/engines.js";
 import { openModel, startOf } from "../train/open-model.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { type TrainOptions, trainRun } from "../train/run.js";
-import { worldTexts } from "../train/world-text.js";
+import { textsForRun } from "../train/world-text.js";
 import type { WorldTrainConfig } from "./config.js";
 import { readDataSets } from "./dataset.js";
 import { createProblems } from "./problems.js";
@@ -129,7 +129,7 @@ async function commonStart(
     scratch: {
       maxContext: train.model.maxContext,
       tokenizer: async () =>
-        buildTokenizer([...words, ...(await worldTexts(environment, style))], {
+        buildTokenizer([...words, ...(await textsForRun(train, environment, style))], {
           chat: train.prompt.style === "chat",
         }),
     },

@@ -3,10 +3,10 @@ import type { Caller } from "../../calls.js";
 import { startThread } from "../../thread-calls.js";
 import { EngineError } from "../engine.js";
 
-/** Starts the worker in the named file, next to this one. */
-export function startEngineThread(name: string, workerData: unknown): Caller {
+/** Starts a worker. */
+export function startEngineThread(entry: "worker" | "replica-worker", workerData: unknown): Caller {
   return startThread({
-    file: new URL(name, import.meta.url),
+    entry,
     workerData,
     what: "the engine",
     fail: (message, options) => new EngineError(message, options),

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 const run = promisify(execFile);
 
 it("starts its worker in the compiled package, and does not keep an idle process alive", async () => {
-  const module = new URL("../../../dist/src/engine/embedded/embedded-engine.js", import.meta.url);
+  const module = new URL("../../../dist/lib/index.js", import.meta.url);
   // The engine is not disposed.
   const script = `
     import(${JSON.stringify(module)}).then(async ({ createEmbeddedEngine }) => {

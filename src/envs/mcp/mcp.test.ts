@@ -192,7 +192,7 @@ describe("an environment of MCP servers", () => {
       [
         "--input-type=module",
         "-e",
-        `const { openEnvironment } = await import(${JSON.stringify(resolve("dist/src/index.js"))});
+        `const { openEnvironment } = await import(${JSON.stringify(resolve("dist/lib/index.js"))});
          const environment = openEnvironment(${JSON.stringify(config)});
          const env = environment.create();
          await env.reset(environment.tasks("train")[0]);

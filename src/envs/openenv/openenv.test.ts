@@ -18,7 +18,7 @@ import { badServer, served } from "./testing.js";
 
 /** The built command as a process of its own: an environment is opened while this thread waits. */
 async function serve(...args: readonly string[]) {
-  const cli = join(process.cwd(), "dist/src/cli/main.js");
+  const cli = join(process.cwd(), "dist/lib/main.js");
   const child = spawn(process.execPath, [cli, "serve", "env", ...args, "--port", "0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -1,4 +1,9 @@
-/** Compared with values from CPython 3.11; `fixtures/make.py` regenerates them. */
+/**
+ * Compared with values from CPython 3.11; `fixtures/make.py` regenerates them.
+ *
+ * It needs a process of its own: where ONNX Runtime makes the first session of a process in the thread
+ * of the tests, that thread takes denormal numbers for zero from then on.
+ */
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,0 +1,34 @@
+import { expect, it } from "vitest";
+import { openEnvironment } from "../envs/open.js";
+import { promptStyle } from "../text/prompt.js";
+import { tinyConfig } from "./testing.js";
+import { textsForRun, worldTexts } from "./world-text.js";
+
+/** Texts for a run, and how many episodes were played for them. */
+async function textsOf(changes: Readonly<Record<string, unknown>>) {
+  const config = tinyConfig(changes);
+  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  let played = 0;
+  const counted = {
+    ...environment,
+    create: () => {
+      played += 1;
+      return environment.create();
+    },
+  };
+  const style = promptStyle(environment.prompt, config.prompt);
+  const texts = await textsForRun(config, counted, style);
+  return { texts, played, anew: () => worldTexts(environment, style) };
+}
+
+it("texts of a made-up world are played once, and again for other settings", async () => {
+  const world = { name: "household", rooms: 1, receptacles: 4, objects: 2, families: ["look"] };
+  const first = await textsOf({ env: world });
+  expect(first.played).toBeGreaterThan(600);
+  const second = await textsOf({ env: world });
+  expect(second.played).toBe(0);
+  expect(second.texts).toEqual(await first.anew());
+  const other = await textsOf({ env: { ...world, objects: 1 } });
+  expect(other.played).toBeGreaterThan(600);
+  expect(other.texts).not.toEqual(first.texts);
+});
