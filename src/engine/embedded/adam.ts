@@ -1,20 +1,20 @@
 /**
- * AdamW and the sums over parameters it needs, as graphs that run over chunks of one array of all
- * tensors.
+ * AdamW and the sums over parameters it needs, over one array of all tensors.
+ *
+ * AdamW and sums over replicas are loops in WebAssembly. As a graph, AdamW is thirteen operators, each
+ * a pass over memory, and ONNX Runtime copies every result once more for JavaScript.
  */
 import { type AdamParams, EngineError } from "../engine.js";
-import { addInput, createGraph, emit, type Tensor } from "./graph.js";
-import { elementwise, unary } from "./ops.js";
+import { addInput, createGraph, emit } from "./graph.js";
 import { finishProgram, type Program } from "./program.js";
-import { type Feed, type Feeds, floats, type Sessions } from "./sessions.js";
+import { type Feed, floats, type Sessions } from "./sessions.js";
+import { add, compileLoop, div, mul, sqrt, sub, type Vector } from "./wasm.js";
 
 /** Numbers per chunk: enough that calls cost little, few enough that a chunk stays in cache. */
 const CHUNK = 65_536;
 
 /** More threads would spin for a while after each call, on cores that the replicas need. */
 const ALONE = { threads: 1 };
-
-const SCALARS = ["keep", "rate", "keepFirst", "keepSecond", "toFirst", "toRoot", "eps"] as const;
 
 /** Parameters, their gradients and both moments, number by number. */
 export interface AdamArrays {
@@ -53,13 +53,11 @@ const DEFAULTS = { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01 } as c
  *
  * Finite gradients and checked settings keep all results finite, so nothing can fail half-way.
  */
-export async function adamStep(
-  sessions: Sessions,
+export function adamStep(
   arrays: AdamArrays,
   { begin, matrixSize }: AdamRange,
   params: AdamParams & { readonly scale: number; readonly optimSteps: number },
-): Promise<void> {
-  const update = await sessions.get("adam", adamProgram, ALONE);
+): void {
   const { beta1 = DEFAULTS.beta1, beta2 = DEFAULTS.beta2, eps = DEFAULTS.eps } = params;
   const decay = params.learningRate * (params.weightDecay ?? DEFAULTS.weightDecay);
   // The gradient's scale and the bias corrections are folded into factors that are needed anyway.
@@ -77,24 +75,18 @@ export async function adamStep(
     { from: begin, to: matrixSize, keep: 1 - decay },
     { from: matrixSize, to: arrays.parameters.length, keep: 1 },
   ]) {
-    const shared = scalarFeeds({ ...scalars, keep });
-    const chunks = (array: Float32Array) => chunksOf(array.subarray(from, to));
-    const [gradients, first, second] = [
-      chunks(arrays.gradients),
-      chunks(arrays.first),
-      chunks(arrays.second),
-    ];
-    for (const [i, parameter] of chunks(arrays.parameters).entries()) {
-      const changed = { parameter, first: first[i]!, second: second[i]! };
-      await update.run({ ...shared, ...changed, gradient: gradients[i]! }, changed);
-    }
+    const part = (array: Float32Array) => array.subarray(from, to);
+    const { parameters, gradients, first, second } = arrays;
+    update(
+      {
+        parameters: part(parameters),
+        gradients: part(gradients),
+        first: part(first),
+        second: part(second),
+      },
+      { ...scalars, keep },
+    );
   }
-}
-
-function scalarFeeds(values: Readonly<Record<(typeof SCALARS)[number], number>>): Feeds {
-  return Object.fromEntries(
-    SCALARS.map((name) => [name, floats(Float32Array.of(values[name]), [])]),
-  );
 }
 
 function chunksOf(array: Float32Array): readonly Feed[] {
@@ -104,42 +96,24 @@ function chunksOf(array: Float32Array): readonly Feed[] {
   });
 }
 
-/** Each result may overwrite its input, because only the first operator reads it. */
-function adamProgram(): Program {
-  const graph = createGraph();
-  const vector = (name: string) => addInput(graph, name, "float32", ["n"]);
-  const [parameter, first, second, gradient] = [
-    vector("parameter"),
-    vector("first"),
-    vector("second"),
-    vector("gradient"),
-  ];
-  const scalars = SCALARS.map((name) => addInput(graph, name, "float32", []));
-  const scalar = (name: (typeof SCALARS)[number]) => scalars[SCALARS.indexOf(name)]!;
-  const g = elementwise("Mul", gradient, scalar("toRoot"));
-  const decayed = (moment: Tensor, kept: Tensor, share: Tensor) =>
-    elementwise("Add", elementwise("Mul", moment, kept), share);
-  const newFirst = decayed(first, scalar("keepFirst"), elementwise("Mul", g, scalar("toFirst")));
-  const newSecond = decayed(second, scalar("keepSecond"), elementwise("Mul", g, g));
-  const change = elementwise(
-    "Div",
-    newFirst,
-    elementwise("Add", unary("Sqrt", newSecond), scalar("eps")),
-  );
-  const moved = elementwise(
-    "Sub",
-    elementwise("Mul", parameter, scalar("keep")),
-    elementwise("Mul", change, scalar("rate")),
-  );
-  return finishProgram(
-    graph,
-    new Map([
-      ["parameter", moved],
-      ["first", newFirst],
-      ["second", newSecond],
-    ]),
-  );
-}
+const update = compileLoop({
+  arrays: ["parameters", "gradients", "first", "second"],
+  scalars: ["keep", "rate", "keepFirst", "keepSecond", "toFirst", "toRoot", "eps"],
+  body: (array, scalar, later) => {
+    const g = later(mul(array("gradients"), scalar("toRoot")));
+    const decayed = (moment: Vector, kept: Vector, share: Vector) =>
+      later(add(mul(moment, kept), share));
+    const first = decayed(array("first"), scalar("keepFirst"), mul(g, scalar("toFirst")));
+    const second = decayed(array("second"), scalar("keepSecond"), mul(g, g));
+    const change = div(first, add(sqrt(second), scalar("eps")));
+    const moved = sub(mul(array("parameters"), scalar("keep")), mul(change, scalar("rate")));
+    return [
+      ["first", first],
+      ["second", second],
+      ["parameters", moved],
+    ];
+  },
+});
 
 /** The squared norm of an array, which is not finite if a number or its square is not. */
 export async function squaredNorm(sessions: Sessions, array: Float32Array): Promise<number> {
@@ -161,22 +135,13 @@ function normProgram(): Program {
   return finishProgram(graph, new Map([["norm", norm]]));
 }
 
-/** Adds an array to another of the same size, in place. */
-export async function addArray(
-  sessions: Sessions,
-  sum: Float32Array,
-  array: Float32Array,
-): Promise<void> {
-  const add = await sessions.get("add", addProgram, ALONE);
-  const into = floats(sum, [sum.length]);
-  await add.run({ sum: into, array: floats(array, [array.length]) }, { sum: into });
-}
+const addition = compileLoop({
+  arrays: ["sum", "array"],
+  scalars: [],
+  body: (array) => [["sum", add(array("sum"), array("array"))]],
+});
 
-function addProgram(): Program {
-  const graph = createGraph();
-  const [sum, array] = [
-    addInput(graph, "sum", "float32", ["n"]),
-    addInput(graph, "array", "float32", ["n"]),
-  ];
-  return finishProgram(graph, new Map([["sum", elementwise("Add", sum, array)]]));
+/** Adds an array to another of the same size, in place. */
+export function addArray(sum: Float32Array, array: Float32Array): void {
+  addition({ sum, array }, {});
 }

@@ -251,7 +251,7 @@ export function createLearner(start: LearnerStart): Learner {
       }
       // Only now, so that a failed call leaves the gradients unchanged.
       const [first, ...rest] = gradients === undefined ? sums : [gradients.sums.data, ...sums];
-      for (const array of rest) await addArray(sessions, first!, array);
+      for (const array of rest) addArray(first!, array);
       gradients = {
         sums: flatTensors(trainedSpecs(config, hasValues, lora), first),
         trained: new Set([...(gradients?.trained ?? []), ...trained]),
@@ -268,8 +268,7 @@ export function createLearner(start: LearnerStart): Learner {
       const gradNorm = await normOf(gradients);
       const clip = params.gradClipNorm;
       moments.optimSteps += 1;
-      await adamStep(
-        sessions,
+      adamStep(
         {
           parameters: parameters.data,
           gradients: sums.data,
