@@ -28,7 +28,7 @@ it("texts of a made-up world are played once, and again for other settings", asy
   const second = await textsOf({ env: world });
   expect(second.played).toBe(0);
   expect(second.texts).toEqual(await first.anew());
-  const other = await textsOf({ env: { ...world, objects: 1 } });
+  const other = await textsOf({ env: { ...world, objects: 3 } });
   expect(other.played).toBeGreaterThan(600);
   expect(other.texts).not.toEqual(first.texts);
 });
