@@ -8,7 +8,8 @@
  * waits to be collected does not change. Fails if the least memory grows by more than 5 % from the
  * second tenth of the run to the last, if files or processes are left, or if an answer is wrong. Needs
  * Linux (/proc); `engine` needs PAWL_PYTHON with PyTorch. `--arenas` is the number of glibc's arenas:
- * by default each thread has its own, and what they keep of freed memory grows for a while.
+ * by default each thread has its own, and what they keep of freed memory grows for a while. `places`
+ * says where the memory was in the middle of each tenth.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -18,6 +19,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { createRandom } from "../src/random.js";
 import { mutate } from "../tests/fuzz/mutate.js";
+import { type MemoryMap, memoryOf } from "./shared/memory-map.js";
 import { cli, type Served, servers } from "./shared/soak-servers.js";
 
 const TINY =
@@ -27,13 +29,16 @@ const TINY =
 interface Sample {
   readonly megabytes: number;
   readonly files: number;
+  readonly places: MemoryMap;
 }
 
 function sampleOf(pid: number): Sample | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     const megabytes = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
-    return { megabytes, files: readdirSync(`/proc/${pid}/fd`).length };
+    const places = memoryOf(pid);
+    if (places === undefined) return undefined;
+    return { megabytes, files: readdirSync(`/proc/${pid}/fd`).length, places };
   } catch {
     return undefined;
   }
@@ -53,13 +58,25 @@ const marked = (mark: string): readonly string[] =>
 /** One number for each tenth of the samples. */
 function tenths(
   samples: readonly Sample[],
-  key: keyof Sample,
+  key: "megabytes" | "files",
   summary: (values: readonly number[]) => number,
 ): readonly number[] {
   return Array.from({ length: 10 }, (_, index) => {
     const [from, to] = [index, index + 1].map((n) => Math.floor((n * samples.length) / 10));
     return summary(samples.slice(from, to).map((sample) => sample[key]));
   });
+}
+
+/** Where the memory was in the middle of each tenth, in MiB. */
+function placesByTenth(samples: readonly Sample[]): Readonly<Record<string, readonly number[]>> {
+  const middles = Array.from(
+    { length: 10 },
+    (_, i) => samples[Math.floor(((i + 0.5) * samples.length) / 10)],
+  );
+  const kinds = ["arenas", "heap", "other", "files", "heaps"] as const;
+  return Object.fromEntries(
+    kinds.map((kind) => [kind, middles.map((sample) => Math.round(sample?.places[kind] ?? 0))]),
+  );
 }
 
 const mean = (values: readonly number[]): number =>
@@ -81,6 +98,7 @@ function judge(samples: readonly Sample[], from = 1) {
     samples: samples.length,
     megabytesByTenth: tenths(samples, "megabytes", mean).map(Math.round),
     leastByTenth: least.map(Math.round),
+    places: placesByTenth(samples),
     moreFiles,
     problems,
   };
@@ -91,7 +109,7 @@ async function watch(child: ChildProcess, until: () => boolean): Promise<readonl
   while (!until() && child.exitCode === null && child.signalCode === null) {
     const sample = sampleOf(child.pid!);
     if (sample !== undefined && sample.megabytes > 0) samples.push(sample);
-    await wait(500);
+    await wait(1000);
   }
   return samples;
 }

@@ -1,11 +1,12 @@
 /** A whole run folder verified: what is there, and what is damaged or lost. */
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Episode } from "../rollout/episode.js";
-import { checkpointFolders, readCheckpoint } from "./checkpoints.js";
+import { checkpointFolders, foreignCheckpoint, readCheckpoint } from "./checkpoints.js";
 import { brokenSeals, isSealed } from "./checksums.js";
-import { editedManifest } from "./manifest.js";
-import { changedMetrics } from "./metrics-file.js";
+import { editedManifest, type Manifest, readManifest } from "./manifest.js";
+import { hasMetricsSums, type MetricsLine } from "./metrics-file.js";
+import { lostCheckpoints, lostFolders, lostUpdates, missingFrom } from "./missing-parts.js";
 import { readRecords } from "./record-file.js";
 import { eventsPath, metricsPath, openRun } from "./run-folder.js";
 import { checkEvents } from "./tensorboard.js";
@@ -22,22 +23,34 @@ export interface CheckedPart {
 export function checkRun(folder: string): readonly CheckedPart[] {
   const metricsProblems: string[] = [];
   const episodeProblems: string[] = [];
-  const run = openRun(folder, (message) => metricsProblems.push(message));
+  // A folder without a readable manifest is refused here.
+  readManifest(folder);
+  const edited = editedManifest(folder);
+  const into = (problems: string[]) => (message: string) => {
+    if (message !== edited) problems.push(message);
+  };
+  const run = openRun(folder, into(metricsProblems));
   const { manifest, active } = run;
   const metrics = run.metrics();
-  const reader = openRun(folder, (message) => episodeProblems.push(message));
+  const reader = openRun(folder, into(episodeProblems));
   return [
     {
       part: "manifest",
       found: `${manifest.kind}, ${manifest.status}${active ? ", being written now" : ""}`,
-      problems: [editedManifest(folder) ?? []].flat(),
+      problems: edited === undefined ? [] : [edited],
     },
-    checked("episodes", episodeProblems, () => countEpisodes(reader.episodes())),
-    checkMetrics(folder, metrics.length, metricsProblems),
-    ...checkpointFolders(folder).map(checkCheckpoint),
+    checked("episodes", episodeProblems, () => {
+      const { groups, found } = countEpisodes(reader.episodes());
+      episodeProblems.push(...lostEpisodes(manifest, groups, updatesDone(folder, metrics)));
+      return found;
+    }),
+    checkMetrics(folder, manifest, metrics, metricsProblems),
+    ...checkpointFolders(folder).map((one) => checkCheckpoint(folder, one)),
+    ...[lostCheckpoints(run) ?? []].flat().map((problem) => missing("checkpoints", problem)),
     ...FOLDERS.filter((name) => existsSync(join(folder, name))).map((name) =>
       checkFolder(name, join(folder, name)),
     ),
+    ...lostFolders(run).map((name) => missing(name, `${join(folder, name)} is missing`)),
     // The last record of a run that is being written may not be whole yet.
     ...(existsSync(eventsPath(folder)) && !active ? [checkTensorboard(eventsPath(folder))] : []),
     ...readdirSync(folder)
@@ -45,6 +58,28 @@ export function checkRun(folder: string): readonly CheckedPart[] {
       .map((name) => checkRecords(name, join(folder, name))),
     ...asides(folder),
   ];
+}
+
+const missing = (part: string, problem: string): CheckedPart => ({
+  ...{ part, found: "missing", problems: [problem] },
+});
+
+/** How many updates the record of a run should hold. */
+function updatesDone(folder: string, metrics: readonly MetricsLine[]): number {
+  const last = metrics.reduce((most, { update }) => Math.max(most, update ?? -1), -1);
+  const newest = checkpointFolders(folder).at(-1);
+  return Math.max(last + 1, newest === undefined ? 0 : Number(basename(newest)));
+}
+
+/** Updates without episodes; only `pawl train` plays every group of every update. */
+function lostEpisodes(
+  { kind, config }: Manifest,
+  groups: ReadonlySet<number>,
+  updates: number,
+): readonly string[] {
+  if (kind !== "train" || typeof config.groups !== "number") return [];
+  const seen = [...groups].map((group) => Math.floor(group / (config.groups as number)));
+  return [lostUpdates("episodes", seen, updates) ?? []].flat();
 }
 
 /** The folders of a run that hold models and tokenizers, besides checkpoints. */
@@ -66,35 +101,38 @@ function checked(part: string, problems: string[], read: () => string): CheckedP
   return { part, found, problems };
 }
 
-function checkMetrics(folder: string, lines: number, problems: readonly string[]): CheckedPart {
-  const changed = changedMetrics(metricsPath(folder));
-  const compared = changed === undefined ? "" : ", checksums compared";
+function checkMetrics(
+  folder: string,
+  { kind }: Manifest,
+  lines: readonly MetricsLine[],
+  problems: readonly string[],
+): CheckedPart {
+  const compared = hasMetricsSums(metricsPath(folder)) ? ", checksums compared" : "";
+  const seen = lines.map(({ update }) => update ?? -1);
+  // Other commands do not write a line for every update.
+  const lost = ["train", "rwml"].includes(kind)
+    ? lostUpdates("metrics", seen, updatesDone(folder, lines))
+    : undefined;
   return {
     part: "metrics",
-    found: `${lines} lines${compared}`,
-    problems: [...problems, ...(changed ?? [])],
+    found: `${lines.length} lines${compared}`,
+    problems: lost === undefined ? problems : [...problems, lost],
   };
 }
 
-function countEpisodes(episodes: Iterable<Episode>): string {
+function countEpisodes(episodes: Iterable<Episode>) {
   const groups = new Set<number>();
   let count = 0;
+  let end = 0;
   for (const { group } of episodes) {
     count++;
     groups.add(group);
+    end = Math.max(end, group + 1);
   }
-  const missing = gaps([...groups].sort((a, b) => a - b));
+  const missing = missingFrom(groups, end);
   const lost = missing.length === 0 ? "" : `; none of groups ${missing.join(", ")}`;
-  return `${count.toLocaleString("en-GB")} episodes in ${groups.size} groups${lost}`;
-}
-
-/** What is missing between sorted numbers: `0–2`, `4` for 3, 5. */
-function gaps(numbers: readonly number[]): readonly string[] {
-  return numbers.flatMap((number, i) => {
-    const from = (numbers[i - 1] ?? -1) + 1;
-    if (from === number) return [];
-    return from === number - 1 ? `${from}` : `${from}–${number - 1}`;
-  });
+  const found = `${count.toLocaleString("en-GB")} episodes in ${groups.size} groups${lost}`;
+  return { groups, found };
 }
 
 function checkRecords(name: string, path: string): CheckedPart {
@@ -106,15 +144,16 @@ function checkRecords(name: string, path: string): CheckedPart {
   });
 }
 
-function checkCheckpoint(folder: string): CheckedPart {
-  const part = `checkpoint ${folder.split(/[\\/]/).at(-1)}`;
+function checkCheckpoint(run: string, folder: string): CheckedPart {
+  const part = `checkpoint ${basename(folder)}`;
   const { found, problems } = checkFolder(part, folder);
   try {
-    const { updates, optimizerSteps } = readCheckpoint(folder).state;
+    const checkpoint = readCheckpoint(folder);
+    const { updates, optimizerSteps } = checkpoint.state;
     return {
       part,
       found: `${updates} updates, ${optimizerSteps} optimiser steps; ${found}`,
-      problems,
+      problems: [...problems, ...[foreignCheckpoint(run, checkpoint) ?? []].flat()],
     };
   } catch (error) {
     return { part, found, problems: [...problems, (error as Error).message] };

@@ -1,7 +1,8 @@
 /** Checkpoints of a run: folders that are complete or absent; the newest few and the best are kept. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { requireSeals, sealFolder } from "./checksums.js";
+import { brokenSeals, requireSeals, sealFolder, sealOf } from "./checksums.js";
+import { hasManifest, readManifest } from "./manifest.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
@@ -19,6 +20,9 @@ export interface CheckpointState {
   readonly ahead?: true;
   /** Mean success of the evaluation of these weights, if they were evaluated. */
   readonly success?: number;
+  /** When its run was created, and the checksum of that run's reference: files get mixed up. */
+  readonly run?: string;
+  readonly reference?: string;
 }
 
 /** A checkpoint on disk. */
@@ -63,8 +67,8 @@ export function bestCheckpoint(run: string): Checkpoint | undefined {
   const parent = join(run, "checkpoints");
   let best: Checkpoint | undefined;
   for (const name of existsSync(parent) ? wholeNames(parent) : []) {
-    const checkpoint = readCheckpoint(join(parent, name));
-    const { success } = checkpoint.state;
+    const checkpoint = readableCheckpoint(join(parent, name));
+    const success = checkpoint?.state.success;
     if (success !== undefined && success >= (best?.state.success ?? 0)) best = checkpoint;
   }
   return best;
@@ -76,9 +80,40 @@ export function latestCheckpoint(run: string): Checkpoint | undefined {
   return folder === undefined ? undefined : readCheckpoint(folder);
 }
 
-/** Refuses a checkpoint whose files were lost or changed since it was written. */
-export function requireWhole({ folder }: Checkpoint): void {
+/** A damaged one is refused when it is needed, which an old one may never be. */
+function readableCheckpoint(folder: string): Checkpoint | undefined {
+  try {
+    return readCheckpoint(folder);
+  } catch (error) {
+    if (error instanceof RunError) return undefined;
+    throw error;
+  }
+}
+
+/** What a checkpoint says about the run that it belongs to. */
+export function tiesOf(run: string): Pick<CheckpointState, "run" | "reference"> {
+  // Somebody may have deleted the folder: whoever records to it says so.
+  if (!hasManifest(run)) return {};
+  const reference = sealOf(join(run, "reference"));
+  return { run: readManifest(run).createdAt, ...(reference !== undefined && { reference }) };
+}
+
+/** Says so if a checkpoint, or the reference of its run, is another run's; older ones do not know. */
+export function foreignCheckpoint(run: string, { folder, state }: Checkpoint): string | undefined {
+  const own = tiesOf(run);
+  if (state.run !== undefined && state.run !== own.run)
+    return `${folder} is of another run: that one was started at ${state.run}, this one at ${own.run}. Restore the right one, or remove it to resume from the checkpoint before it.`;
+  if (state.reference !== undefined && state.reference !== own.reference)
+    return `${join(run, "reference")} is not the one that ${folder} was trained with: its checksums are ${own.reference === undefined ? "missing" : "others"}. Restore it.`;
+  return undefined;
+}
+
+/** Refuses a checkpoint whose files were lost or changed since it was written, or another run's. */
+export function requireWhole(run: string, checkpoint: Checkpoint): void {
+  const { folder } = checkpoint;
   requireSeals(folder, `Remove ${folder} to resume from the checkpoint before it.`);
+  const foreign = foreignCheckpoint(run, checkpoint);
+  if (foreign !== undefined) throw new RunError(foreign);
 }
 
 /** All complete checkpoints of a run, oldest first. */
@@ -96,7 +131,9 @@ export function checkpointAfter(run: string, updates: number): Checkpoint | unde
 /** Reads a checkpoint's state. */
 export function readCheckpoint(folder: string): Checkpoint {
   const path = join(folder, "state.json");
+  const [broken] = brokenSeals(folder, "state.json");
   try {
+    if (broken !== undefined) throw new Error(broken);
     return { folder, state: JSON.parse(readFileSync(path, "utf8")) as CheckpointState };
   } catch (error) {
     throw new RunError(

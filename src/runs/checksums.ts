@@ -37,8 +37,17 @@ export function sealFolder(folder: string): void {
 /** Whether the checksums of a folder's files are known. */
 export const isSealed = (folder: string): boolean => existsSync(join(folder, FILE));
 
-/** What is wrong with a folder's files; nothing is known of folders that older versions wrote. */
-export function brokenSeals(folder: string): readonly string[] {
+/** What tells the files of a folder from those of another; undefined if no checksums are known. */
+export function sealOf(folder: string): string | undefined {
+  const path = join(folder, FILE);
+  return existsSync(path) ? sumOf(path).crc32 : undefined;
+}
+
+/**
+ * What is wrong with a folder's files, or with one of them; nothing is known of folders that older
+ * versions wrote.
+ */
+export function brokenSeals(folder: string, only?: string): readonly string[] {
   const path = join(folder, FILE);
   if (!existsSync(path)) return [];
   let sums: Readonly<Record<string, Sum>>;
@@ -49,6 +58,7 @@ export function brokenSeals(folder: string): readonly string[] {
   }
   return Object.entries(sums).flatMap(([name, expected]) => {
     const file = join(folder, name);
+    if (only !== undefined && name !== only) return [];
     if (!existsSync(file)) return [`${file} is missing`];
     const { bytes, crc32: found } = sumOf(file);
     if (bytes !== expected.bytes) return [`${file} has ${bytes} bytes, expected ${expected.bytes}`];

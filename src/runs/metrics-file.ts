@@ -72,54 +72,87 @@ export function cutMetrics(
   onProblem: (message: string) => void,
 ): void {
   if (!existsSync(path)) return;
-  const kept: string[] = [];
-  const keptSums: string[] = [];
-  const damaged: string[] = [];
-  const sums = readSums(path);
-  for (const [index, text] of textLines(wholeLines(readFileSync(path))).entries()) {
-    const line = parsed(text);
-    if (line === undefined || differs(text, sums[index])) damaged.push(text);
-    else if (keep(line)) {
-      kept.push(text);
-      keptSums.push(sums[index] ?? UNKNOWN);
-    } else break;
+  const kept: SurveyedLine[] = [];
+  const damaged: SurveyedLine[] = [];
+  for (const line of surveyed(readSums(path), wholeLines(readFileSync(path))).lines) {
+    if (line.values === undefined || line.isChanged) damaged.push(line);
+    else if (keep(line.values)) kept.push(line);
+    else break;
   }
   if (damaged.length > 0) {
     const aside = `${path}.damaged`;
-    appendFileSync(aside, joined(damaged));
+    appendFileSync(aside, joined(damaged.map(({ text }) => text)));
     onProblem(`${path}: ${damaged.length} damaged lines were moved to ${aside}`);
   }
   // Should this be cut short, there are no checksums, and not those of other lines.
   rmSync(sumsPath(path), { force: true });
-  writeSmallFile(path, joined(kept));
-  writeSmallFile(sumsPath(path), joined(keptSums));
+  writeSmallFile(path, joined(kept.map(({ text }) => text)));
+  writeSmallFile(sumsPath(path), joined(kept.map(({ sum }) => sum)));
 }
 
-/** Lines whose numbers have changed since they were written; undefined if nothing is known. */
-export function changedMetrics(path: string): readonly string[] | undefined {
-  if (!existsSync(path) || !existsSync(sumsPath(path))) return undefined;
-  const sums = readSums(path);
-  return textLines(wholeLines(readFileSync(path))).flatMap((text, index) =>
-    differs(text, sums[index]) ? [`${path}:${index + 1}: changed (checksum mismatch)`] : [],
-  );
-}
+/** Whether there are checksums of a metrics file's lines. */
+export const hasMetricsSums = (path: string): boolean => existsSync(sumsPath(path));
 
 /**
  * Reads all complete lines; an incomplete last line is skipped with a warning, a damaged one with
- * its number.
+ * its number. One that is readable but was changed is read, with a warning.
  */
 export function readMetrics(path: string, onProblem: (message: string) => void): MetricsLine[] {
-  if (!existsSync(path)) return [];
+  // Before the lines: a run that is being written has a line before its checksum.
+  const sums = readSums(path);
+  if (!existsSync(path)) {
+    if (sums.length > 0) onProblem(`${path} is missing: it had ${sums.length} lines`);
+    return [];
+  }
   const bytes = readFileSync(path);
   const whole = wholeLines(bytes);
   if (whole.length < bytes.length) onProblem(`${path}: the last line was cut off; left out`);
-  const lines: MetricsLine[] = [];
-  for (const [index, text] of textLines(whole).entries()) {
-    const line = parsed(text);
-    if (line === undefined) onProblem(`${path}:${index + 1}: not a JSON object; left out`);
-    else lines.push(line);
-  }
-  return lines;
+  const { lines, lost } = surveyed(sums, whole);
+  if (lost > 0) onProblem(`${path}: its last lines are missing: ${lost} of ${sums.length}`);
+  return lines.flatMap(({ values, isChanged }, index): readonly MetricsLine[] => {
+    const place = `${path}:${index + 1}`;
+    if (values === undefined) onProblem(`${place}: not a JSON object; left out`);
+    else if (isChanged) onProblem(`${place}: changed since it was written (checksum mismatch)`);
+    return values === undefined ? [] : [values];
+  });
+}
+
+/** A line as it was found. */
+interface SurveyedLine {
+  readonly text: string;
+  /** Undefined if it is not a JSON object. */
+  readonly values: MetricsLine | undefined;
+  /** Its checksum; a dash if none is known. */
+  readonly sum: string;
+  /** Whether it differs from what was written. */
+  readonly isChanged: boolean;
+}
+
+/**
+ * The lines with their checksums. Damage can join lines or split them, here or among the checksums:
+ * then those of later lines have other numbers, and are found by what they are.
+ */
+function surveyed(
+  sums: readonly string[],
+  whole: Buffer,
+): { readonly lines: readonly SurveyedLine[] /** From the end. */; readonly lost: number } {
+  const texts = textLines(whole);
+  const own = texts.map(sumOf);
+  let next = 0;
+  const lines = texts.map((text, index) => {
+    const values = parsed(text);
+    const found = sums.indexOf(own[index]!, next);
+    if (found >= 0) {
+      next = found + 1;
+      return { text, values, sum: own[index]!, isChanged: false };
+    }
+    // The next checksum is that of the next line: this one has none.
+    const isSkipped = index + 1 < own.length && sums[next] === own[index + 1];
+    const sum = isSkipped || next >= sums.length ? undefined : sums[next++];
+    const isChanged = sum !== undefined && /^[0-9a-f]{8}$/.test(sum);
+    return { text, values, sum: UNKNOWN, isChanged };
+  });
+  return { lines, lost: sums.length - next };
 }
 
 const textLines = (whole: Buffer): string[] => whole.toString("utf8").split("\n").slice(0, -1);
@@ -141,10 +174,6 @@ const sumOf = (text: string): string => crc32(text).toString(16).padStart(8, "0"
 function readSums(path: string): readonly string[] {
   const file = sumsPath(path);
   return existsSync(file) ? textLines(wholeLines(readFileSync(file))) : [];
-}
-
-function differs(text: string, sum = UNKNOWN): boolean {
-  return sum !== UNKNOWN && sum !== sumOf(text);
 }
 
 /** The bytes up to and including the last line break. */

@@ -69,6 +69,8 @@ export interface RecordedRun {
   metrics(): MetricsLine[];
 }
 
+const ignore = (): void => undefined;
+
 /** The folder of a new run in `runs/`, named after the time and the command. */
 export function defaultRunFolder(kind: string, subject: string, now = new Date()): string {
   const moment = now.toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
@@ -308,15 +310,28 @@ export function finishFailed(
 /** Opens a recorded run for reading. */
 export function openRun(folder: string, onProblem: (message: string) => void): RecordedRun {
   const manifest = readManifest(folder);
+  const edited = editedManifest(folder);
+  if (edited !== undefined) onProblem(edited);
   return {
     folder,
     manifest,
     active: findLock(folder).owner !== undefined,
     *episodes() {
       const path = episodesPath(folder);
-      if (!existsSync(path)) return;
-      for (const record of readRecords(path, (problem) => onProblem(problem.message)))
+      // It is there from the beginning, before the manifest.
+      if (!existsSync(path)) return onProblem(`${path} is missing`);
+      let isEmpty = true;
+      for (const record of readRecords(path, (problem) => onProblem(problem.message))) {
+        isEmpty = false;
         yield episodeOf(record, path);
+      }
+      // Every update of `pawl train` begins with episodes.
+      if (isEmpty && manifest.kind === "train") {
+        const { length } = readMetrics(metricsPath(folder), ignore).filter(
+          ({ update = -1 }) => update >= 0,
+        );
+        if (length > 0) onProblem(`${path} holds no episodes, though there were ${length} updates`);
+      }
     },
     metrics: () => readMetrics(metricsPath(folder), onProblem),
   };

@@ -61,12 +61,17 @@ export function saveTriplets(path: string, data: TripletData): void {
 /** Reads what `saveTriplets` wrote; undefined if there is no file. */
 export function loadTriplets(path: string): TripletData | undefined {
   if (!existsSync(path)) return undefined;
-  const records = readRecords(path, ({ message }) => {
+  const refuse = (message: string): never => {
     throw new RunError(`${message}. Remove ${path} to collect the triplets again.`);
-  });
-  const [head, ...episodes] = [...records] as [Head, ...Episode[]];
+  };
+  const records = readRecords(path, ({ message }) => refuse(message));
+  const [head, ...episodes] = [...records] as [Head | undefined, ...Episode[]];
+  if (head === undefined) return refuse(`${path} is empty`);
   const tripletsAt = (places: readonly Place[]): readonly Triplet[] =>
-    places.map(([episode, step]) => ({ source: episodes[episode]!, step }));
+    places.map(([episode, step]) => ({
+      source: episodes[episode] ?? refuse(`${path}: the episode ${episode} is missing`),
+      step,
+    }));
   return {
     train: tripletsAt(head.train),
     heldOut: tripletsAt(head.heldOut),

@@ -83,6 +83,82 @@ describe("a damaged checkpoint is refused by name, with a remedy", () => {
   });
 });
 
+describe("what is missing is named, and nothing is deleted for it", () => {
+  it("all checkpoints: beginning again would delete the record", async () => {
+    const run = copyOf("no-checkpoints");
+    rmSync(join(run, "checkpoints"), { recursive: true });
+    expect(await runCli(["check", run])).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("3 updates in its record, but no checkpoint"),
+    });
+    const { code, stderr } = await resume(run);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("would begin again and delete")]);
+    expect(episodesIn(run)).toBe(18);
+    // The remedy begins again, and comes to the same numbers.
+    rmSync(join(run, "metrics.jsonl"));
+    expect((await resume(run)).code).toBe(0);
+    expect(openRun(run, fail).metrics().slice(0, 4).map(plain)).toEqual(
+      openRun(done, fail).metrics().map(plain),
+    );
+  });
+
+  it("episodes and metrics: the run goes on, and says what it lacks", async () => {
+    const run = copyOf("no-record");
+    rmSync(join(run, "episodes.jsonl.gz"));
+    rmSync(join(run, "metrics.jsonl"));
+    const check = await runCli(["check", run]);
+    expect(check.stdout).toContain("the episodes of updates 1–3 are missing");
+    expect(check.stdout).toContain("the metrics of updates 1–3 are missing");
+    const shown = await runCli(["show", run]);
+    expect(shown.stderr).toContain("episodes.jsonl.gz is missing");
+    expect(shown.stderr).toContain("metrics.jsonl is missing: it had 4 lines");
+    const emptied = copyOf("no-episodes");
+    writeFileSync(join(emptied, "episodes.jsonl.gz"), "");
+    const none = await runCli(["show", emptied]);
+    expect(none.stderr).toContain("holds no episodes, though there were 3 updates");
+    const { code, stderr } = await resume(run);
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain("the episodes of updates 1–3 are missing; the run goes on");
+    expect(stderr).toContain("the metrics of updates 1–3 are missing; the run goes on");
+  });
+
+  it("the reference: by check, and by replay without a stack trace", async () => {
+    const run = copyOf("no-reference");
+    rmSync(join(run, "reference"), { recursive: true });
+    const check = await runCli(["check", run]);
+    expect(check.stdout).toContain(`${join(run, "reference")} is missing`);
+    const { code, stderr } = await runCli(["replay", run]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/reference.config\.json.*restore/)]);
+    expect(stderr).not.toMatch(/^ +at /m);
+  });
+});
+
+describe("files of another run", () => {
+  const other = join(parent, "other");
+  beforeAll(() => trainRun({ ...config, seed: 1 }, { folder: other }));
+
+  it.each(["checkpoints/000003", "reference"])("are refused: %s", async (folder) => {
+    const run = copyOf(`other-${folder.slice(0, 3)}`);
+    rmSync(join(run, folder), { recursive: true });
+    cpSync(join(other, folder), join(run, folder), { recursive: true });
+    const said = /is of another run|is not the one that/;
+    expect(await runCli(["check", run])).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(said),
+    });
+    expect(await resume(run)).toMatchObject({ code: 1, stderr: expect.stringMatching(said) });
+    expect(episodesIn(run)).toBe(18);
+  });
+});
+
+it("a damaged checkpoint that is not needed does not end the run", async () => {
+  const run = copyOf("older");
+  flip(join(run, "checkpoints/000002/state.json"), 3);
+  const { code, stderr } = await resume(run);
+  expect(code, stderr).toBe(0);
+  expect(existsSync(join(run, "checkpoints/000004/state.json"))).toBe(true);
+});
+
 /** The numbers of a line that do not depend on the clock. */
 const plain = (line: Readonly<Record<string, number>>) =>
   Object.fromEntries(
@@ -102,6 +178,8 @@ describe("a manifest with another number of groups", () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining("was changed since pawl wrote it")]);
     expect(episodesIn(run)).toBe(18);
     expect(await runCli(["check", run])).toMatchObject({ code: 1 });
+    const shown = await runCli(["show", run]);
+    expect(shown.stderr).toContain("was changed since pawl wrote it");
   });
 
   it("is refused without a checksum too, because its records do not fit", async () => {
@@ -141,12 +219,14 @@ it("a changed number in the metrics is found, and kept aside when the run goes o
   writeFileSync(path, text.slice(0, at) + ((Number(text[at]) + 1) % 10) + text.slice(at + 1));
   const check = await runCli(["check", run]);
   expect(check.code).toBe(1);
-  expect(check.stdout).toContain(`${path}:2: changed (checksum mismatch)`);
+  expect(check.stdout).toContain(`${path}:2: changed since it was written (checksum mismatch)`);
   const { code, stderr } = await resume(run);
   expect([code, stderr]).toEqual([0, expect.stringContaining("1 damaged lines were moved to")]);
-  // What is left is whole, and so is what came after.
+  // What is left is whole, and so is what came after; what is lost stays known.
   const after = await runCli(["check", run]);
-  expect(after.stdout).toContain("✓ metrics: 4 lines, checksums compared");
+  expect(after.stdout).toContain("metrics: 4 lines, checksums compared");
+  expect(after.stdout).toContain("the metrics of update 1 are missing");
+  expect(after.stdout).not.toContain("mismatch");
 });
 
 it("a run whose folder is deleted while it trains fails, and says so", async () => {

@@ -23,10 +23,12 @@ import {
   latestCheckpoint,
   requireWhole,
   saveCheckpoint,
+  tiesOf,
 } from "../runs/checkpoints.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
+import { lostCheckpoints, lostUpdates } from "../runs/missing-parts.js";
 import { RunError } from "../runs/run-error.js";
-import { createRun, finishFailed, type Run, resumeRun } from "../runs/run-folder.js";
+import { createRun, finishFailed, openRun, type Run, resumeRun } from "../runs/run-folder.js";
 import { type LiveTracking, trackLive } from "../trackers/live.js";
 import type { TrackOptions } from "../trackers/options.js";
 import type { OnActivity } from "./activity.js";
@@ -86,7 +88,7 @@ const ignore = (): void => undefined;
 export function resumedCheckpoint({ folder, resume }: RunOptions): Checkpoint | undefined {
   const checkpoint = resume === true ? latestCheckpoint(folder) : undefined;
   if (checkpoint !== undefined) {
-    requireWhole(checkpoint);
+    requireWhole(folder, checkpoint);
     requireOptimizer(checkpoint);
   }
   return checkpoint;
@@ -122,6 +124,8 @@ export function openTrainingRun<C extends RunConfig>(
   if (older !== undefined) onProblem(older);
   const state = checkpoint?.state ?? NOTHING_DONE;
   const recorded = kind.recorded(folder);
+  const none = lostCheckpoints(openRun(folder, ignore));
+  if (none !== undefined) throw new RunError(none);
   const resumption = { folder, length: kind.length, placeOf: options.placeOf };
   const changed = resumeChanges(recorded, config, resumption);
   refuseShorter(resumption, kind.lengthOf(config), kind.lengthDone(state));
@@ -135,13 +139,24 @@ export function openTrainingRun<C extends RunConfig>(
   const notice = scheduleNotice(schedule, lengthOf(recorded), lengthOf(config));
   if (notice !== undefined) onProblem(notice);
   const drawn = state.updates + (state.ahead ? 1 : 0);
+  const seen = { metrics: new Set<number>(), episodes: new Set<number>() };
   const keep = {
-    episode: (episode: Pick<Episode, "group">) => episode.group < drawn * kind.groupsPerUpdate,
-    // Without a checkpoint the line before the first update is repeated too.
-    metrics: (line: MetricsLine) => checkpoint !== undefined && line.update! < state.updates,
+    episode({ group }: Pick<Episode, "group">): boolean {
+      seen.episodes.add(Math.floor(group / kind.groupsPerUpdate));
+      return group < drawn * kind.groupsPerUpdate;
+    },
+    metrics(line: MetricsLine): boolean {
+      seen.metrics.add(line.update!);
+      // Without a checkpoint the line before the first update is repeated too.
+      return checkpoint !== undefined && line.update! < state.updates;
+    },
   };
   const run = resumeRun(folder, { keep, updates: state.updates, config, changed }, onProblem);
   cutAlarms(folder, state.updates);
+  for (const what of ["metrics", "episodes"] as const) {
+    const lost = kind.length === "updates" && lostUpdates(what, seen[what], state.updates);
+    if (lost) onProblem(`${folder}: ${lost}; the run goes on without them`);
+  }
   return run;
 }
 
@@ -306,7 +321,7 @@ export async function checkpointRun(
   const write = async (into: string): Promise<void> => {
     for (const part of parts) await part?.save(into);
   };
-  await saveCheckpoint(folder, state, write, keep);
+  await saveCheckpoint(folder, { ...state, ...tiesOf(folder) }, write, keep);
 }
 
 /**

@@ -26,9 +26,12 @@ import { computeAdvantages, equalGroups, type TokenNumbers } from "../advantages
 import type { Engine } from "../engine/engine.js";
 import { parseModelConfig } from "../engine/weights/config-json.js";
 import { openEnvironment } from "../envs/open.js";
+import { explainIo } from "../io-error.js";
 import type { Group } from "../rollout/episode.js";
 import { checkpointAfter, latestCheckpoint } from "../runs/checkpoints.js";
+import { brokenSeals } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
+import { RunError } from "../runs/run-error.js";
 import type { RecordedRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { drawnLogprobs } from "../text/sequence.js";
@@ -120,6 +123,20 @@ function withoutEpisodes(update: number): ReplayedUpdate {
   return { update, compared: [], left: [], learnt: false, divergences: [divergence] };
 }
 
+/** The context of the model in a folder. */
+function contextIn(folder: string): number {
+  const file = join(folder, "config.json");
+  const [broken] = brokenSeals(folder, "config.json");
+  if (broken !== undefined) throw new RunError(`${broken}. Replay needs it: restore it.`);
+  let config: unknown;
+  try {
+    config = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new RunError(`${explainIo(error, file)}. Replay needs it: restore it.`, { cause: error });
+  }
+  return parseModelConfig(config, file).maxContext;
+}
+
 interface Replayer {
   recompute(update: number, groups: readonly Group[]): Promise<Recomputed>;
   close(): Promise<void>;
@@ -137,11 +154,7 @@ async function createReplayer(
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   const { maxReturn } = environment;
   const reference = join(folder, REFERENCE);
-  const configFile = join(reference, "config.json");
-  const maxTokens = parseModelConfig(
-    JSON.parse(readFileSync(configFile, "utf8")),
-    configFile,
-  ).maxContext;
+  const maxTokens = contextIn(reference);
   const valued = hasCritic(config);
   const own = hasOwnCritic(config, latestCheckpoint(folder)?.folder);
   let engine: Engine | undefined;
