@@ -3,7 +3,8 @@
  *
  * In the compact style the question is the same stream that the policy reads and continues:
  * history, action, `<|see|>`; the answer is the observation, up to the `<|do|>` or `<|end|>` after
- * it. So the world is learnt on the tokens that the policy acts on. In the full style the question
+ * it. In the chat style it is the conversation, and the answer the user's next message. So the world is
+ * learnt on the tokens that the policy acts on. In the full style the question
  * is prose: the model reasons in `<think>` first, then writes the next state in `<next_state>`.
  */
 import {

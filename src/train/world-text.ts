@@ -25,11 +25,19 @@ const kept = new Map<string, readonly string[]>();
  * play the same 600 episodes each time.
  */
 export async function textsForRun(
-  { env, prompt }: { readonly env: { readonly name?: unknown }; readonly prompt: object },
+  {
+    env,
+    prompt,
+  }: {
+    readonly env: { readonly name?: unknown };
+    readonly prompt: { readonly template?: string | undefined };
+  },
   environment: Environment,
   style: PromptStyle,
 ): Promise<readonly string[]> {
-  if (!MADE_UP.includes(String(env.name))) return worldTexts(environment, style);
+  // The file of a template may change.
+  if (!MADE_UP.includes(String(env.name)) || prompt.template !== undefined)
+    return worldTexts(environment, style);
   const key = JSON.stringify([env, prompt]);
   const texts = kept.get(key) ?? (await worldTexts(environment, style));
   // Moved to the end, so that the first one is the least recently used.
