@@ -101,7 +101,7 @@ describe("scores of the reference", () => {
     const plain = await engine.forward(actionSequences(transitions), { weights: "reference" });
     for (const [i, { logprobs }] of plain.entries())
       for (const [at, value] of logprobs.entries())
-        expect(Math.abs(found.logprobs[i]![at]! - value)).toBeLessThan(1e-4);
+        expect(Math.abs(found.logprobs[i]![at]! - value)).toBeLessThan(1e-5);
   });
 
   it("are asked for before the episodes are over, a bounded number at once", async () => {
