@@ -26,7 +26,7 @@ import { findTorchPython, startTorchServer } from "../src/cli/torch-server.js";
 import { type MetricsLine, readMetrics } from "../src/runs/metrics-file.js";
 import { packageFolder } from "../src/version.js";
 
-const PHASES = ["rollout", "score", "prepare", "measure", "learn"] as const;
+const PHASES = ["rollout", "score", "prepare", "learn"] as const;
 /** When the reference scores: flags of the run, and whether its server scores beside decoding. */
 const MODES = {
   acting: { flags: {}, scoreBesideDecode: false },
@@ -72,6 +72,8 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
       "step-limit": steps,
       "max-tokens": options["max-tokens"],
       "evaluation.every": "0",
+      // Measured at the first update and every tenth: most updates have none.
+      "gradients.every": "0",
       ...MODES[mode].flags,
       out,
     };
