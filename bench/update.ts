@@ -3,12 +3,11 @@
  * in this process, a model on an engine server, and HTTP between them.
  *
  *   PAWL_PYTHON=… ALFWORLD_DATA=… npm run bench -- update --model FOLDER [--max-tokens 100] \
- *     [--step-limit 50] [--modes acting,after,beside]
+ *     [--step-limit 50] [--modes acting,after]
  *
  * Modes say when the reference scores, and are measured one after another: while the policy acts and
- * nothing is sampled (`acting`, the default), after acting (`after`), or while it acts, also beside
- * the decoding of tokens (`beside`, on a server of its own). The first mode's fields are
- * `update_…`, those of the others `update_MODE_…`. `update_score_s` is what is left of scoring when
+ * nothing is sampled (`acting`, the default), or after acting (`after`). The first mode's fields are
+ * `update_…`, those of the other `update_MODE_…`. `update_score_s` is what is left of scoring when
  * acting is over. With fewer than the recipe's 50 steps, `update_of_50_steps_s` extrapolates: all
  * seconds times 50 / steps, for every phase grows with the steps.
  *
@@ -27,12 +26,8 @@ import { type MetricsLine, readMetrics } from "../src/runs/metrics-file.js";
 import { packageFolder } from "../src/version.js";
 
 const PHASES = ["rollout", "score", "prepare", "learn"] as const;
-/** When the reference scores: flags of the run, and whether its server scores beside decoding. */
-const MODES = {
-  acting: { flags: {}, scoreBesideDecode: false },
-  after: { flags: { "score-while-acting": "false" }, scoreBesideDecode: false },
-  beside: { flags: {}, scoreBesideDecode: true },
-} as const;
+/** When the reference scores: flags of the run. */
+const MODES = { acting: {}, after: { "score-while-acting": "false" } } as const;
 type Mode = keyof typeof MODES;
 
 /**
@@ -74,7 +69,7 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
       "evaluation.every": "0",
       // Measured at the first update and every tenth: most updates have none.
       "gradients.every": "0",
-      ...MODES[mode].flags,
+      ...MODES[mode],
       out,
     };
     const stopped = new AbortController();
@@ -96,23 +91,14 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
 
   try {
     const found = new Map<Mode, MetricsLine>();
-    for (const scoreBesideDecode of [false, true]) {
-      const here = modes.filter((mode) => MODES[mode].scoreBesideDecode === scoreBesideDecode);
-      if (here.length === 0) continue;
-      const place = { checkpoints: join(folder, "checkpoints"), host: "127.0.0.1", port: 0 };
-      const server = await startTorchServer(
-        python,
-        { model, nproc: 1, scoreBesideDecode, ...place },
-        process.env,
-        say,
-      );
-      try {
-        await update(server.url, `warm-up-${scoreBesideDecode}`, here[0]!, "3");
-        for (const mode of here)
-          found.set(mode, await update(server.url, mode, mode, options["step-limit"]));
-      } finally {
-        await server.stop();
-      }
+    const place = { checkpoints: join(folder, "checkpoints"), host: "127.0.0.1", port: 0 };
+    const server = await startTorchServer(python, { model, nproc: 1, ...place }, process.env, say);
+    try {
+      await update(server.url, "warm-up", modes[0]!, "3");
+      for (const mode of modes)
+        found.set(mode, await update(server.url, mode, mode, options["step-limit"]));
+    } finally {
+      await server.stop();
     }
     const episodes = paper.groupSize * Number(options.groups);
     const fields = modes.map((mode, i) =>

@@ -68,7 +68,6 @@ def main() -> None:
         compiled=cuda and not arguments.eager,
         sample_rows=arguments.sample_rows,
         memory=None if arguments.memory is None else int(arguments.memory * 2**30),
-        score_beside_decode=arguments.score_beside_decode,
     )
     futures = Futures()
     name = None if arguments.model is None else arguments.name or arguments.model.resolve().name
@@ -123,7 +122,6 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--memory", type=float, help="maximum GPU memory of each process in GiB (default: as much as runs need, up to the whole GPU)")
     parser.add_argument("--sample-rows", type=int, help="maximum number of sequences sampled at once; fewer need less memory")
     parser.add_argument("--activation-checkpointing", action="store_true", help="recompute activations: less memory, a third more computation")
-    parser.add_argument("--score-beside-decode", action="store_true", help="score with the reference while tokens are decoded too, not only while nothing is sampled")
     parser.add_argument("--eager", action="store_true", help="do not compile the model on a GPU")
     parser.add_argument("--threads", type=int, help="CPU threads (default: 4 beside a GPU, otherwise all)")
     parser.add_argument("--until-stdin-closes", action="store_true", help="exit when standard input closes, for example because the parent process was killed")

@@ -31,8 +31,6 @@ export interface TorchServerOptions {
   readonly memory?: number | undefined;
   readonly sampleRows?: number | undefined;
   readonly activationCheckpointing?: boolean;
-  /** Whether it scores while it decodes, too. */
-  readonly scoreBesideDecode?: boolean;
 }
 
 const run = promisify(execFile);
@@ -85,7 +83,6 @@ export function torchServerCommand(
     script,
     ...flags.flatMap(([flag, value]) => (value === undefined ? [] : [flag, String(value)])),
     ...(options.activationCheckpointing === true ? ["--activation-checkpointing"] : []),
-    ...(options.scoreBesideDecode === true ? ["--score-beside-decode"] : []),
     // We hold its standard input, which closes when we are gone, even by SIGKILL.
     "--until-stdin-closes",
   ];

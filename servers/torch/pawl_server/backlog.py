@@ -66,7 +66,7 @@ class Backlog:
     def is_overdue(self) -> bool:
         return bool(self.entries) and time.monotonic() - self.entries[0].since > PATIENCE_S
 
-    def advance(self, *, beside_sampling: bool = False) -> bool:
+    def advance(self) -> bool:
         """Answers what is done and begins the next batch; False if none can begin now."""
         while self.queued and self.queued[0].query():
             self.queued.popleft()
@@ -74,9 +74,9 @@ class Backlog:
         waiting = next((entry for entry in self.entries if entry.scoring is None or entry.scoring.left), None)
         if waiting is None or len(self.queued) >= AHEAD:
             return False
-        begun = self._begin(waiting, beside_sampling)
+        self._begin(waiting)
         self._answer_computed()
-        return begun
+        return True
 
     def finish(self) -> None:
         """Computes and answers everything."""
@@ -84,29 +84,25 @@ class Backlog:
             if not self.advance() and self.queued:
                 self.queued[0].synchronize()
 
-    def _begin(self, entry: Entry, beside_sampling: bool) -> bool:
+    def _begin(self, entry: Entry) -> None:
         try:
             scoring = entry.begin()
             entry.engine.advance(scoring)
             if scoring.event is not None:
                 self.queued.append(scoring.event)
-            return True
+            return
         except torch.cuda.OutOfMemoryError:
             # Gone on with below: in here, the error still holds the tensors of the pass that failed.
             pass
         except Exception as error:
             self._fail(entry, error)
-            return True
-        if beside_sampling:
-            # Sampling needs its pages; later there is more room.
-            return False
+            return
         try:
             work = entry.work
             scored = entry.engine.score(work.sequences, reference=True, entropies=work.entropies, values=work.values)
             self._succeed(entry, scored)
         except Exception as error:
             self._fail(entry, error)
-        return True
 
     def _answer_computed(self) -> None:
         for entry in list(self.entries):

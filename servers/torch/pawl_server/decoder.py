@@ -90,16 +90,13 @@ class Decoder:
         # A CUDA graph always sees the whole table; it reads only as far as a row is long.
         self.width = self.tables.shape[1] if self.cuda_graphs else used
 
-    def run(self, wanted: int, meanwhile: Callable[[], None] = lambda: None) -> Choice:
-        """The next tokens of each row, as many as wanted or as fit: [rows, steps]. Before it waits for
-        them, it calls `meanwhile`, which may queue other work on another stream.
-        """
+    def run(self, wanted: int) -> Choice:
+        """The next tokens of each row, as many as wanted or as fit: [rows, steps]."""
         self.at.zero_()
         step = self._captured_step(self.cut) if self.cuda_graphs else self._step
         count = min(wanted, self.chosen.shape[0])
         for _ in range(count):
             step()
-        meanwhile()
         return Choice(*(x[:count].t().cpu() for x in (self.chosen, self.logprobs, self.sampled_logprobs)))
 
     def _captured_step(self, cut: bool) -> Callable[[], None]:

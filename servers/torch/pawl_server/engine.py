@@ -192,16 +192,11 @@ class Engine:
         self.reference = self.weights.snapshot()
         self._settle()
 
-    def sample(
-        self,
-        requests: Sequence[SampleRequest],
-        arrivals: Callable[[], Iterable[Job]] = tuple,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> list[list[Row]]:
+    def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
         """Continues prompts with the current weights, split over the ranks."""
         mine = range(self.ranks.rank, len(requests), self.ranks.size)
         with torch.no_grad(), unsharded(self.model, self.sharded):
-            rows = self.sampler.sample([requests[i] for i in mine], arrivals, meanwhile)
+            rows = self.sampler.sample([requests[i] for i in mine], arrivals)
         if self.ranks.size == 1:
             return rows
         fields = [[(row.tokens, row.logprobs, row.sampled_logprobs, row.stop_reason) for row in group] for group in rows]

@@ -21,8 +21,6 @@ class EngineOptions:
     sample_rows: Optional[int] = None
     # The most memory of a GPU that this process may take, in bytes; None: what there is.
     memory: Optional[int] = None
-    # Whether the reference also scores while tokens are decoded, not only while nothing is sampled.
-    score_beside_decode: bool = False
 
 
 @dataclass(frozen=True)

@@ -160,15 +160,8 @@ class Sampler:
         """Forgets the text that was kept, because the weights have changed."""
         self.pool.forget()
 
-    def sample(
-        self,
-        requests: Sequence[SampleRequest],
-        arrivals: Callable[[], Iterable[Job]] = tuple,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> list[list[Row]]:
-        """Continues all requests, and those that `arrivals` adds in the meantime; calls `meanwhile`
-        whenever tokens are being decoded.
-        """
+    def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
+        """Continues all requests, and those that `arrivals` adds meanwhile."""
         results: list[list[Row]] = [[] for _ in requests]
         jobs = [Job(request, lambda rows, i=i: results.__setitem__(i, rows)) for i, request in enumerate(requests)]
         waiting = deque(part for job in jobs for part in self._parts(job))
@@ -189,7 +182,7 @@ class Sampler:
             running = [part for part in running if not part.is_done]
             active = _active(running)
             if active:
-                self._decode(active, active != rows, meanwhile)
+                self._decode(active, changed=active != rows)
             rows = active
 
     def _release(self, running: Sequence[Part]) -> None:
@@ -346,11 +339,11 @@ class Sampler:
         top_p = tensor([request.top_p for request in requests], torch.float32)
         return choose_cut(logits, temperatures, uniform, top_k, top_p)
 
-    def _decode(self, rows: Sequence[Row], changed: bool, meanwhile: Callable[[], None]) -> None:
+    def _decode(self, rows: Sequence[Row], changed: bool) -> None:
         """Chooses the next tokens of all rows; tries once more if memory is short."""
         chosen = None
         try:
-            chosen = self._run_decoder(rows, changed, meanwhile)
+            chosen = self._run_decoder(rows, changed)
         except torch.cuda.OutOfMemoryError:
             pass
         if chosen is None:
@@ -358,11 +351,11 @@ class Sampler:
             # The rows are as they were before: nothing was taken over from the steps that ran.
             self.decoders = {}
             self.memory.release()
-            chosen = self._run_decoder(rows, True, lambda: None)
+            chosen = self._run_decoder(rows, True)
         for row, *new in zip(rows, *(x.tolist() for x in chosen)):
             row.extend(*new)
 
-    def _run_decoder(self, rows: Sequence[Row], changed: bool, meanwhile: Callable[[], None]) -> Choice:
+    def _run_decoder(self, rows: Sequence[Row], changed: bool) -> Choice:
         size = 8
         while size < len(rows):
             size *= 2
@@ -374,7 +367,7 @@ class Sampler:
         decoder = self.decoders[size]
         if changed:
             decoder.set_rows([row.state() for row in rows])
-        return decoder.run(max(row.request.max_tokens - len(row.tokens) for row in rows), meanwhile)
+        return decoder.run(max(row.request.max_tokens - len(row.tokens) for row in rows))
 
 
 def _active(running: Sequence[Part]) -> list[Row]:

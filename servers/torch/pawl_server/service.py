@@ -70,11 +70,6 @@ class Service:
         while not self.futures.is_waiting and self.backlog.advance():
             pass
 
-    def _score_meanwhile(self) -> None:
-        """Begins to score on another stream while the GPU decodes tokens, if that was asked for."""
-        if self.options.score_beside_decode:
-            self.backlog.advance(beside_sampling=True)
-
     def _can_wait(self, future: Future) -> bool:
         """Whether it belongs into the backlog. What is wrong with a request is answered in order."""
         work, engine = future.work, self._engine_of(future)
@@ -237,7 +232,7 @@ class Service:
             return [job for future in arrived for job in jobs_of(future)]
 
         try:
-            engine.sample((), arrivals, self._score_meanwhile)
+            engine.sample((), arrivals)
         except Exception as error:
             if not isinstance(error, RequestError):
                 traceback.print_exc(file=sys.stderr)

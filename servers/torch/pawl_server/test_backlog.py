@@ -1,7 +1,6 @@
 """Scoring that waits for sampling: the same numbers, in which order, and with which weights."""
 import threading
 import unittest
-from dataclasses import replace
 from types import SimpleNamespace
 
 import torch
@@ -133,27 +132,6 @@ class BacklogTest(unittest.TestCase):
         self.assertTrue(torch.equal(found, expected.logprobs))
         now = torch.cat([output["logprobs"] for output in last.result["loss_fn_outputs"]])
         self.assertFalse(torch.allclose(now, expected.logprobs))
-
-    def test_beside_decoding_everything_gives_the_same_numbers(self):
-        engine, futures = self.engine(), Futures()
-        expected = scored(engine, self.sequences)
-        request = SampleRequest((1, 2, 3), 2, 12, 0)
-        rows = [row.tokens for row in engine.sample([request])[0]]
-        service = Service(None, ALONE, replace(engine.options, score_beside_decode=True), futures)
-        service.models["m"] = engine
-        score = forward(self.sequences)
-        service.backlog.add(score, engine)
-        sample = futures.add(Future("sample_batch", {"model_id": "m"}, SampleBatch((request,))), None)
-        done_when = []
-        finish = sample._finish
-        sample._finish = lambda size: (done_when.append(score.done.is_set()), finish(size))
-        threading.Thread(target=service.lead, daemon=True).start()
-        self.assertTrue(sample.done.wait(60))
-        # The reference had scored before the last token was decoded.
-        self.assertEqual(done_when, [True])
-        self.assertEqual([sequence["tokens"] for sequence in sample.result["results"][0]["sequences"]], rows)
-        found = torch.cat([output["logprobs"] for output in score.result["loss_fn_outputs"]])
-        self.assertTrue(torch.equal(found, expected.logprobs))
 
     def test_what_has_waited_too_long_goes_before_sampling(self):
         engine, futures = self.engine(), Futures()

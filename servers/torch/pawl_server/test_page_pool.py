@@ -284,10 +284,10 @@ class NoMemoryTest(unittest.TestCase):
         requests = [SampleRequest(tuple(range(30)), 1, 6, seed) for seed in range(3)]
         run, failures = Decoder.run, [torch.cuda.OutOfMemoryError("CUDA out of memory")]
 
-        def fail_once(decoder, wanted, meanwhile):
+        def fail_once(decoder, wanted):
             if decoder.steps[0] == 3 and failures:
                 raise failures.pop()
-            return run(decoder, wanted, meanwhile)
+            return run(decoder, wanted)
 
         with mock.patch.object(Decoder, "run", fail_once):
             found = engine.sample(requests)
