@@ -25,6 +25,7 @@ const SLOW = [
   "tests/terminal.test.ts",
   "tests/torch-lora.test.ts",
   "tests/torch-python.test.ts",
+  "tests/torch-scoring.test.ts",
   "tests/torch-server-faults.test.ts",
   "tests/torch-server.test.ts",
   "tests/trackers.test.ts",

@@ -10,7 +10,16 @@ const run = promisify(execFile);
 describe.skipIf(!hasTorch)("servers/torch, if PAWL_PYTHON or python3 has PyTorch", () => {
   // Those that start servers, ranks or interpreters have processes of their own; importing PyTorch takes long.
   it.each([
-    ["expression", "engine", "page_pool", "architectures", "adapter", "self_check", "say"],
+    [
+      "expression",
+      "engine",
+      "page_pool",
+      "architectures",
+      "adapter",
+      "self_check",
+      "say",
+      "backlog",
+    ],
     ["server"],
     ["hostile"],
     ["ranks"],

@@ -146,13 +146,32 @@ def check_engine(folder: Path, device: torch.device) -> dict[str, tuple[float, f
         "gradient": (max(distance(gradients[0][name], gradients[1][name]) for name in gradients[1]), 5e-2),
     }
     found.update(_check_temperatures(there, here, sequences))
+    there.snapshot_reference()
+    before = there.score(sequences, reference=False, entropies=False, values=False).logprobs
     norms = [engine.step(AdamParams(1e-3)) for engine in (there, here)]
     found["gradient_norm"] = (abs(norms[0] / norms[1] - 1), 2e-2)
     scored = [engine.score(sequences, reference=False, entropies=True, values=False) for engine in (there, here)]
     found["logprobs_after_update"] = (distance(scored[0].logprobs, scored[1].logprobs), 1e-2)
     found["entropies"] = (distance(scored[0].entropies, scored[1].entropies), 1e-2)
     found.update(_check_sampling(there))
+    found.update(_check_reference(there, sequences, before))
     return found
+
+
+def _check_reference(engine: Engine, sequences: Sequences, before: torch.Tensor) -> dict[str, tuple[float, float]]:
+    """Scoring with the reference, on its own stream while sampling begins: what the policy scored before its
+    step, and the same samples as without.
+    """
+    requests = [SampleRequest(tuple(range(10 + i)), 4, 40, i) for i in range(4)]
+    tokens = lambda groups: [row.tokens for group in groups for row in group]
+    alone = tokens(engine.sample(requests))
+    begun = [engine.scoring(sequences, reference=True, entropies=False, values=False) for _ in range(8)]
+    for scoring in begun:
+        engine.advance(scoring)
+    together = tokens(engine.sample(requests))
+    changed = sum(a != b for a, b in zip(alone, together)) / len(alone)
+    worst = max(distance(scoring.result().logprobs, before) for scoring in begun)
+    return {"reference_beside_sampling": (worst, 1e-3), "samples_changed_by_scoring": (changed, 0.1)}
 
 
 def _check_temperatures(there: Engine, here: Engine, sequences: Sequences) -> dict[str, tuple[float, float]]:

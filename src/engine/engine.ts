@@ -37,6 +37,11 @@ export interface Capabilities {
    */
   readonly actor?: "meanwhile" | "in turns";
   /**
+   * `forward` with the reference's weights may be asked for while `sample` is under way, and fills
+   * the time in which nothing is sampled.
+   */
+  readonly scoresBesideSampling?: boolean;
+  /**
    * It computes in 16 bits, or may do so: two computations of the same number agree only roughly.
    */
   readonly sixteenBits?: boolean;

@@ -16,6 +16,8 @@ import type { Reply, Situation } from "./policy.js";
 /** An episode between two decisions. */
 export interface EpisodeRun {
   readonly plan: EpisodePlan;
+  /** The steps taken so far. */
+  readonly steps: readonly Step[];
   /** The record, once the episode is over. */
   readonly episode: Episode | undefined;
   situation(): Situation;
@@ -86,6 +88,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
 
   return {
     plan,
+    steps,
     get episode() {
       return episode;
     },

@@ -16,7 +16,7 @@ import type { Environment, Task } from "../envs/env.js";
 import { UserError } from "../errors.js";
 import { mixSeed } from "../random.js";
 import type { PromptStyle } from "../text/prompt.js";
-import type { Episode, Group } from "./episode.js";
+import type { Episode, Group, Step } from "./episode.js";
 import type { EpisodePlan } from "./episode-plan.js";
 import { type EpisodeRun, startEpisode } from "./episode-run.js";
 import type { Policy, Reply, Situation } from "./policy.js";
@@ -59,7 +59,8 @@ export interface RolloutOptions {
   /** Stops the rollout: episodes in progress are dropped, finished ones have been reported. */
   readonly signal?: AbortSignal;
   readonly onStart?: (plan: EpisodePlan) => void;
-  readonly onStep?: (plan: EpisodePlan) => void;
+  /** Called after each of an episode's steps, with all it has taken so far. */
+  readonly onStep?: (plan: EpisodePlan, steps: readonly Step[]) => void;
   readonly onEpisode?: (episode: Episode) => void;
   /** Callback for problems that do not break an episode. */
   readonly onProblem?: (message: string) => void;
@@ -209,7 +210,7 @@ async function playAlone(
     batch.map(async (plan) => {
       const episode = await policy.play!(plan);
       report(episode);
-      onStep?.(plan);
+      onStep?.(plan, episode.steps);
     }),
   );
   // Nothing is left running when the rollout ends.
@@ -241,7 +242,7 @@ async function playBatch(
     const replies = await ask(situations, options);
     if (replies instanceof Error) for (const run of live) run.breakOff(replies);
     else await Promise.all(live.map((run, i) => advance(run, replies[i]!, options)));
-    for (const run of live) options.onStep?.(run.plan);
+    for (const run of live) options.onStep?.(run.plan, run.steps);
     live = await settle(live, options, report);
   }
 }

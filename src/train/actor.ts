@@ -21,6 +21,7 @@ import { countingEpisodes, type OnActivity } from "./activity.js";
 import { drawTasks, updateSeed } from "./draws.js";
 import { modelPolicy } from "./model-policy.js";
 import type { PaceLoad } from "./pace-load.js";
+import type { ReferenceScores } from "./reference-scores.js";
 import type { RlOptions } from "./rl-types.js";
 import { mayBeStale } from "./staleness.js";
 
@@ -32,6 +33,8 @@ export interface ActorContext {
   readonly style: PromptStyle;
   /** The first update's groups, if they were drawn before the run was interrupted. */
   readonly ahead?: readonly Group[] | undefined;
+  /** The reference, if it scores while the policy acts. */
+  readonly reference?: ReferenceScores | undefined;
   readonly signal?: AbortSignal;
   /** Called with episodes that were drawn ahead: they are to be recorded. */
   onEpisodes(groups: readonly Group[], index: number): Promise<void>;
@@ -113,11 +116,18 @@ export function createActor(context: ActorContext, options: ActorOptions): Actor
     const seed = updateSeed(options, index);
     const tasks = drawTasks(environment, options, seed).slice(0, groups - player.carried);
     const episodes = (tasks.length + player.carried) * groupSize;
+    const counted = countingEpisodes("playing", episodes, onActivity);
+    // With overlap the engine learns meanwhile, and scores afterwards.
+    const watcher = isAhead ? undefined : context.reference?.watch(groupSize);
     const played = await player.play({
       ...{ environment, style, tasks, groupSize, seed, signal: stop.signal },
+      ...(watcher !== undefined && { onStep: watcher.onStep }),
+      onEpisode(episode) {
+        counted.onEpisode?.();
+        watcher?.onEpisode(episode);
+      },
       ...(stepLimit !== undefined && { stepLimit }),
       ...(invalidActionLimit !== undefined && { invalidActionLimit }),
-      ...countingEpisodes("playing", episodes, onActivity),
     });
     if (!mayBeStale(options)) return played;
     // What was carried over comes last, and was begun by the weights before.

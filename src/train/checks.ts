@@ -13,6 +13,7 @@ import { checkCritic } from "./critic.js";
 import { evaluationTasks } from "./evaluate.js";
 import { checkGradientCap } from "./gradient-cap.js";
 import { checkGradientLength } from "./gradient-length.js";
+import { checkScoring } from "./reference-scores.js";
 import { checkStaleness } from "./staleness.js";
 import { checkWarmStart } from "./transcript-samples.js";
 
@@ -26,6 +27,7 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   checkContext(config);
   checkPace(config.rollout);
   checkStaleness(config);
+  checkScoring(config);
   checkWarmStart(config);
   checkGradientCap(config);
   checkStopOn(config, {

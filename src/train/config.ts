@@ -126,6 +126,12 @@ export function trainConfig(kind: EnvKind) {
       .describe(
         "1: play the next update while this one is learnt, with the weights before it; importance-corrected",
       ),
+    scoreWhileActing: z
+      .boolean()
+      .optional()
+      .describe(
+        "compute the reference's log-probabilities while episodes are played, in time that sampling leaves (default: if the engine can)",
+      ),
     minibatch: count.default(256).describe("mini-batch size in steps"),
     corrections: correctionOptions,
     advantage: advantageOptions,

@@ -108,6 +108,7 @@ export interface EngineNeeds {
   readonly discardGradients: boolean;
   readonly temperatures: boolean;
   readonly actor: boolean;
+  readonly scoresBesideSampling: boolean;
 }
 
 /** Rejects, before a run starts, what the engine cannot do. */
@@ -118,6 +119,7 @@ export function refuseMissing(needs: Partial<EngineNeeds>, capabilities: Capabil
     discardGradients:
       "it cannot measure gradients: set gradients.every to 0, and leave paw.gradientLength out",
     actor: "it keeps no weights to act with while it learns: set overlap to 0",
+    scoresBesideSampling: "it cannot score while it samples: leave scoreWhileActing out",
     temperatures: "it computes log-probabilities at temperature 1 only: set temperature to 1",
   };
   const missing = (Object.keys(remedies) as (keyof EngineNeeds)[]).filter(

@@ -26,6 +26,7 @@ import { lengthScale } from "./gradient-length.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
 import { mismatchLimit } from "./mismatch.js";
+import type { ReferenceScores } from "./reference-scores.js";
 import type { RlOptions } from "./rl-types.js";
 import { type ScoredActions, scoreActions } from "./score.js";
 
@@ -37,6 +38,8 @@ export interface LearnerContext {
   readonly environment: Environment;
   readonly tokenizer: Tokenizer;
   readonly style: PromptStyle;
+  /** The reference, if it scores while the policy acts; absent: it scores afterwards, all at once. */
+  readonly reference?: ReferenceScores | undefined;
   /** Whether another program sampled the actions; default: what the engine reports. */
   readonly sampler?: boolean;
   /** Whether weights of an earlier update may have sampled the actions. */
@@ -111,7 +114,7 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
     values,
   };
   return {
-    score: (groups) => scoreActions(engine, groups, wanted, critic),
+    score: (groups) => scoreActions(engine, groups, wanted, critic, context.reference),
 
     prepare: (groups, advantages, { results }) =>
       prepareUpdate(groups, advantages, {

@@ -33,6 +33,7 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     ...done.gradients,
     "train.tokens": done.learnt?.tokens ?? 0,
     ...paceMetrics(done.pace),
+    "pace.scored": done.scoredAhead ?? Number.NaN,
     "pace.overlapped": done.overlapped ?? Number.NaN,
     ...Object.fromEntries(seconds.map(([phase, time]) => [`seconds.${phase}`, time])),
     "memory.mib": process.resourceUsage().maxRSS / 1024,

@@ -50,6 +50,7 @@ import { trainConfigOf, trainConfigsOf } from "./recorded-config.js";
 import { updatesOf } from "./recorded-updates.js";
 import { recount, recountStaleness } from "./recount.js";
 import { recountAdvantages } from "./recount-advantages.js";
+import { referenceScores } from "./reference-scores.js";
 import { compare, isComparable, type Recomputed, type ReplayedUpdate } from "./replay-compare.js";
 import { expectedSteps } from "./rl.js";
 import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
@@ -203,6 +204,7 @@ async function createReplayer(
       sampler,
       stale,
       environment,
+      reference: referenceScores(engine, configAt(index)),
       tokenizer,
       style: promptStyle(environment.prompt, config.prompt, tokenizer),
     };

@@ -28,6 +28,8 @@ export interface RlOptions {
   readonly rollout: PaceOptions;
   /** Updates that are played while an earlier one is learnt: 0 or 1. */
   readonly overlap: number;
+  /** Whether the reference scores while the policy acts (default: if the engine can). */
+  readonly scoreWhileActing?: boolean | undefined;
   readonly minibatch: number;
   readonly corrections: CorrectionOptions;
   readonly advantage: AdvantageOptions;
@@ -83,6 +85,8 @@ export interface FinishedUpdate {
   readonly pace?: PaceLoad | undefined;
   /** Seconds of its rollout in which the update before it learnt. */
   readonly overlapped?: number | undefined;
+  /** The share of the actions that the reference had scored when acting was over; undefined if it began then. */
+  readonly scoredAhead?: number | undefined;
   /** Whether the next update has been drawn already, and recorded. */
   readonly isAhead: boolean;
   /** Seconds each phase took. */

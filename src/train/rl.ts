@@ -12,6 +12,7 @@ import { type Actor, createActor } from "./actor.js";
 import { createClock } from "./clock.js";
 import { updateSeed } from "./draws.js";
 import { createLearner, type LearnerContext } from "./learner.js";
+import { referenceScores } from "./reference-scores.js";
 import { RL_PHASES, type RlOptions, type RlProgress } from "./rl-types.js";
 import { mayBeStale } from "./staleness.js";
 
@@ -20,9 +21,10 @@ export interface RlContext extends LearnerContext, RlProgress {}
 
 /** Trains the engine's model by acting in the environment. */
 export async function trainRl(context: RlContext, options: RlOptions): Promise<void> {
-  const actor = createActor(context, options);
+  const reference = referenceScores(context.engine, options);
+  const actor = createActor({ ...context, reference }, options);
   try {
-    await learnUpdates(context, options, actor);
+    await learnUpdates({ ...context, reference }, options, actor);
   } finally {
     await actor.end();
   }
@@ -84,6 +86,7 @@ async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor
     await context.onUpdate({
       ...{ index, groups, prepared: update, equalGroups: equal },
       ...{ ...outcome, pace: drawn.pace, overlapped: drawn.overlapped, isAhead },
+      scoredAhead: scored.ahead,
       seconds: { ...laps, rollout: laps.rollout + drawn.waited },
     });
   }

@@ -160,13 +160,15 @@ async function openSetup(
   return { ...model, critic: own(critic) };
 }
 
-function needsOf({ objective, paw, gradients, temperature, overlap }: TrainConfig) {
+function needsOf(config: TrainConfig) {
+  const { objective, paw, gradients, temperature, overlap } = config;
   return {
     entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
     discardGradients:
       paw.loss !== "off" && (gradients.every > 0 || paw.gradientLength !== undefined),
     temperatures: temperature !== 1,
     actor: overlap > 0,
+    scoresBesideSampling: config.scoreWhileActing === true,
   };
 }
 

@@ -1,10 +1,11 @@
 /** What the engine computes for the actions that were taken, at their sampling temperatures. */
 import type { TokenNumbers } from "../advantages/advantages.js";
-import type { Engine } from "../engine/engine.js";
+import type { Engine, TargetSequence } from "../engine/engine.js";
 import type { Group } from "../rollout/episode.js";
 import type { ActionResults } from "../update/transition-record.js";
 import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
 import type { Critic } from "./critic.js";
+import type { ReferenceScores } from "./reference-scores.js";
 
 /** What is needed for the actions. */
 export interface Wanted {
@@ -25,6 +26,8 @@ export interface Wanted {
 export interface ScoredActions {
   readonly results: ActionResults;
   readonly valueTable?: TokenNumbers;
+  /** The share of the actions that the reference had scored before; undefined if it does so after acting. */
+  readonly ahead?: number;
 }
 
 /** Asks the engine for what is needed only, and a separate critic for values. */
@@ -33,6 +36,7 @@ export async function scoreActions(
   groups: readonly Group[],
   wanted: Wanted,
   critic?: Pick<Critic, "values">,
+  scores?: ReferenceScores,
 ): Promise<ScoredActions> {
   const { entropies, values } = wanted;
   // A separate critic computes values; otherwise the policy's own head does.
@@ -45,8 +49,8 @@ export async function scoreActions(
   const sequences = actionSequences(transitions);
   const policy = anew ? await engine.forward(sequences, { entropies, values: head }) : [];
   const reference = wanted.reference
-    ? await engine.forward(sequences, { weights: "reference" })
-    : [];
+    ? await (scores?.of(groups, transitions) ?? allAtOnce(engine, sequences))
+    : undefined;
   const valuesOf =
     values && critic !== undefined
       ? await critic.values(sequences)
@@ -54,10 +58,20 @@ export async function scoreActions(
   return {
     results: {
       ...(old && { oldLogprobs: policy.map((result) => result.logprobs) }),
-      ...(wanted.reference && { referenceLogprobs: reference.map((result) => result.logprobs) }),
+      ...(reference && { referenceLogprobs: reference.logprobs }),
       ...(entropies && { entropies: policy.map((result) => result.entropies!) }),
       ...(values && { values: valuesOf }),
     },
     ...(values && { valueTable: actionTokens(groups, transitions, valuesOf) }),
+    ...(reference?.ahead !== undefined && { ahead: reference.ahead }),
   };
+}
+
+/** The reference's log-probabilities in one request, after acting. */
+async function allAtOnce(
+  engine: Engine,
+  sequences: readonly TargetSequence[],
+): Promise<{ readonly logprobs: readonly Float32Array[]; readonly ahead?: number }> {
+  const results = await engine.forward(sequences, { weights: "reference" });
+  return { logprobs: results.map(({ logprobs }) => logprobs) };
 }

@@ -56,6 +56,11 @@ function tokensOf(episode: Episode, step: number) {
     throw new Error(
       `${where()} has no tokens: policy ${episode.policy} is not a model that can be trained; use an engine's policy`,
     );
+  return positionsOf(sequence, where);
+}
+
+/** Where the parts of a step's tokens are. */
+export function positionsOf(sequence: Sequence, where: () => string = () => "a step") {
   const { spans, ids, temperature = 1 } = sequence;
   const logprobs = drawnLogprobs(sequence);
   let rank = 0;
@@ -98,14 +103,22 @@ function tokensOf(episode: Episode, step: number) {
  * for before an update is prepared.
  */
 export function actionSequences(transitions: readonly Transition[]): readonly TargetSequence[] {
-  return transitions.map(({ sequence, actionStart, actionEnd, temperature }) => {
-    const temperatures = actionTemperatures(temperature, actionEnd, actionStart, actionEnd);
-    return {
-      ids: sequence.ids.slice(0, actionEnd),
-      targets: new Uint8Array(actionEnd).fill(1, actionStart),
-      ...(temperatures && { temperatures }),
-    };
-  });
+  return transitions.map(actionSequence);
+}
+
+/** The same of one step. */
+export function actionSequence({
+  sequence,
+  actionStart,
+  actionEnd,
+  temperature,
+}: ReturnType<typeof positionsOf>): TargetSequence {
+  const temperatures = actionTemperatures(temperature, actionEnd, actionStart, actionEnd);
+  return {
+    ids: sequence.ids.slice(0, actionEnd),
+    targets: new Uint8Array(actionEnd).fill(1, actionStart),
+    ...(temperatures && { temperatures }),
+  };
 }
 
 /**

@@ -109,7 +109,8 @@ class Decoder:
                     self._step()
             torch.cuda.current_stream().wait_stream(stream)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            # Kernels keep the priority they were recorded with: they go before those of scoring.
+            with torch.cuda.graph(graph, stream=torch.cuda.Stream(priority=-1)):
                 self._step()
             self.graphs[cut] = graph.replay
             # Recording really ran the step before; reading the same token again has the same

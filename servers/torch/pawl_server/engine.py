@@ -18,9 +18,10 @@ from .memory import Memory, say
 from .micro_batch import batch_tokens_for
 from .model import Model
 from .other_model import OtherModel
-from .output_head import Outcome, learn, score
+from .output_head import Outcome, learn
 from .ranks import Ranks
 from .sampler import Job, Row, SampleRequest, Sampler
+from .scoring import Scoring
 from .self_check import check_model
 from .sequences import Batch, Sequences, divide, pack
 from .sharding import can_shard, shard, unsharded, without_backward
@@ -58,6 +59,9 @@ class Engine:
         self.learned_tokens = 0
         self.sampler = Sampler(self.model, self.memory, options.dtype, cuda_graphs, options.sample_rows)
         self.reference: Optional[dict[str, Tensor]] = None
+        # The reference's weights do not change, so on a GPU it need not wait for what else is computed there.
+        on_gpu = ranks.device.type == "cuda" and not self.sharded
+        self.scoring_stream = torch.cuda.Stream(ranks.device) if on_gpu else None
         check_model(self)
 
     def _model(self, value_head: bool) -> AnyModel:
@@ -80,24 +84,35 @@ class Engine:
 
     def score(self, sequences: Sequences, *, reference: bool, entropies: bool, values: bool) -> Scored:
         """Log-probabilities of the target tokens, under the policy or the reference."""
-        return self._with_room(sequences, lambda: self._score(sequences, reference, entropies, values))
 
-    def _score(self, sequences: Sequences, reference: bool, entropies: bool, values: bool) -> Scored:
-        names = ["logprobs", *(["entropies"] if entropies else []), *(["values"] if values else [])]
-        results = {name: torch.zeros(len(sequences.tokens)) for name in names}
-        with torch.no_grad(), self._weights_of(reference), without_backward(self.model, self.sharded):
-            for batch in self._batches(sequences):
-                found = self.model(
-                    batch.ids,
-                    batch.positions,
-                    PackedAttention(batch.lengths, self.ranks.device),
-                    lambda hidden, weight, head: score(
-                        hidden.index_select(0, batch.rows), weight, head, batch.targets, batch.temperatures, entropies=entropies, values=values
-                    ),
-                )
-                for name in names:
-                    results[name][batch.places] = getattr(found, name).cpu()
-        return Scored(**{name: self.ranks.sum(result) for name, result in results.items()})
+        def attempt() -> Scored:
+            scoring = self.scoring(sequences, reference=reference, entropies=entropies, values=values)
+            with self._weights_of(reference), without_backward(self.model, self.sharded):
+                while scoring.left:
+                    scoring.advance()
+            scored = scoring.result()
+            found = {"logprobs": scored.logprobs, "entropies": scored.entropies, "values": scored.values}
+            return Scored(**{name: self.ranks.sum(result) for name, result in found.items() if result is not None})
+
+        return self._with_room(sequences, attempt)
+
+    def scoring(self, sequences: Sequences, *, reference: bool, entropies: bool, values: bool) -> Scoring:
+        """The same as work to advance batch by batch: with `advance`, if it is under the reference."""
+        if reference:
+            self._require_reference()
+        batches = divide(sequences.lengths, self.batch_tokens, self.ranks.size)[self.ranks.rank :: self.ranks.size]
+        stream = self.scoring_stream if reference else None
+        return Scoring(self.model, sequences, batches, self.ranks.device, entropies=entropies, values=values, stream=stream)
+
+    def advance(self, scoring: Scoring) -> None:
+        """Begins the next batch of a scoring under the reference."""
+        with self._weights_of(True):
+            scoring.advance()
+
+    @property
+    def scores_beside_sampling(self) -> bool:
+        """Whether scoring under the reference can be advanced while rows are sampled: ranks work in step."""
+        return self.ranks.size == 1
 
     def learn(self, sequences: Sequences, objective: Objective) -> Learned:
         """One forward and one backward pass; gradients accumulate."""
@@ -175,6 +190,7 @@ class Engine:
     def snapshot_reference(self) -> None:
         """Freezes a copy of the trained weights; with an adapter, a copy of the adapter alone."""
         self.reference = self.weights.snapshot()
+        self._settle()
 
     def sample(self, requests: Sequence[SampleRequest], arrivals: Callable[[], Iterable[Job]] = tuple) -> list[list[Row]]:
         """Continues prompts with the current weights, split over the ranks."""
@@ -221,6 +237,12 @@ class Engine:
             raise RequestError(f"cannot load: {error}") from error
         self.weights.clear()
         self.sampler.forget()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Waits until weights are written that another stream will read."""
+        if self.scoring_stream is not None:
+            torch.cuda.synchronize(self.ranks.device)
 
     def _with_room(self, sequences: Sequences, attempt: Callable[[], T]) -> T:
         """Tries again if there is no memory: without the sampler's pages, then with smaller batches."""
@@ -258,13 +280,16 @@ class Engine:
         if not reference:
             yield
             return
-        if self.reference is None:
-            raise RequestError("there is no reference yet; call snapshot_reference first")
-        policy = self.weights.exchange(self.reference)
+        policy = self.weights.exchange(self._require_reference())
         try:
             yield
         finally:
             self.weights.exchange(policy)
+
+    def _require_reference(self) -> dict[str, Tensor]:
+        if self.reference is None:
+            raise RequestError("there is no reference yet; call snapshot_reference first")
+        return self.reference
 
 
 def _place_of(losses: Tensor, sequences: Sequences) -> str:

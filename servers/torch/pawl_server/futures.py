@@ -101,6 +101,12 @@ class Futures:
             self._condition.wait_for(lambda: bool(self._waiting), timeout)
             return self._waiting.popleft() if self._waiting else None
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is a next piece of work."""
+        with self._condition:
+            return bool(self._waiting)
+
     def take_while(self, fits: Callable[[Future], bool]) -> list[Future]:
         """The pieces at the head of the queue that fit, without waiting."""
         taken = []

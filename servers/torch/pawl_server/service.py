@@ -4,10 +4,11 @@ from __future__ import annotations
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, Optional, Sequence
 
+from .backlog import Backlog
 from .engine import Engine
-from .engine_types import EngineOptions
+from .engine_types import EngineOptions, Scored
 from .errors import RequestError, unwritable
 from .folders import Folders
 from .futures import Future, Futures
@@ -30,6 +31,8 @@ from .weights import AdamParams
 Json = dict[str, Any]
 # Idle ranks get a message this often, so that a dead one is noticed.
 HEARTBEAT_S = 5.0
+# How often the GPU is asked whether it has scored, while other work is waited for.
+POLL_S = 0.002
 SAMPLING = ("asample", "sample_batch")
 
 
@@ -44,15 +47,38 @@ class Service:
 
     def __post_init__(self) -> None:
         self.models: dict[str, Engine] = {}
+        self.backlog = Backlog(_forwarded)
 
     def lead(self) -> None:
         """The first rank's loop: takes work, sends it to the other ranks, and answers."""
         while True:
-            future = self.futures.next(HEARTBEAT_S)
+            self._score_if_idle()
+            future = self.futures.next(HEARTBEAT_S if self.backlog.is_empty else POLL_S)
             if self.ranks.size > 1:
                 self.ranks.broadcast(None if future is None else [future.operation, future.body])
-            if future is not None:
-                self._answer(future)
+            if future is None:
+                continue
+            if self._can_wait(future):
+                self.backlog.add(future, self._engine_of(future))
+                continue
+            if future.operation not in SAMPLING or self.backlog.is_overdue:
+                self.backlog.finish()
+            self._answer(future)
+
+    def _score_if_idle(self) -> None:
+        """Works on the backlog as long as nothing else is to be done and there is something to begin."""
+        while not self.futures.is_waiting and self.backlog.advance():
+            pass
+
+    def _can_wait(self, future: Future) -> bool:
+        """Whether it belongs into the backlog. What is wrong with a request is answered in order."""
+        work, engine = future.work, self._engine_of(future)
+        if not isinstance(work, Forward) or not work.reference or engine is None:
+            return False
+        return engine.scores_beside_sampling and (not work.values or engine.model.value_head is not None)
+
+    def _engine_of(self, future: Future) -> Optional[Engine]:
+        return self.models.get(future.body.get("model_id") or future.body.get("sampling_session_id"))
 
     def follow(self) -> None:
         """The other ranks' loop."""
@@ -136,12 +162,7 @@ class Service:
     def _forward(self, engine: Engine, work: Forward) -> Json:
         self._check_values(engine, work.values)
         scored = engine.score(work.sequences, reference=work.reference, entropies=work.entropies, values=work.values)
-        found = {"logprobs": scored.logprobs, "entropies": scored.entropies, "values": scored.values}
-        outputs = [
-            {name: flat[begin:end] for name, flat in found.items() if flat is not None}
-            for begin, end in _spans(work.sequences)
-        ]
-        return {"loss_fn_output_type": "logprobs", "loss_fn_outputs": outputs, "metrics": {}}
+        return _forwarded(work, scored)
 
     def _forward_backward(self, engine: Engine, work: ForwardBackward) -> Json:
         self._check_values(engine, work.objective.uses("value"))
@@ -172,16 +193,15 @@ class Service:
 
     def _sample_on(self, first: Future) -> None:
         """Samples, and lets sampling requests for the same model join meanwhile."""
-        model_id = first.body.get("model_id") or first.body.get("sampling_session_id")
-        engine = self.models.get(model_id)
+        engine = self._engine_of(first)
         if engine is None:
+            model_id = first.body.get("model_id") or first.body.get("sampling_session_id")
             first.fail(RequestError(f"no model has the id {str(model_id)[:80]!r}; call create_model first", 404))
             return
         taken = [first]
 
         def joins(future: Future) -> bool:
-            asked = future.body.get("model_id") or future.body.get("sampling_session_id")
-            return future.operation in SAMPLING and asked == model_id
+            return future.operation in SAMPLING and self._engine_of(future) is engine
 
         def jobs_of(future: Future) -> Iterable[Job]:
             work = future.work
@@ -201,7 +221,12 @@ class Service:
         pending = [first]
 
         def arrivals() -> Iterable[Job]:
-            arrived = [*pending, *self.futures.take_while(joins)]
+            # Nobody joins while scoring has waited for too long.
+            come = [] if self.backlog.is_overdue else self.futures.take_while(lambda future: joins(future) or self._can_wait(future))
+            for future in come:
+                if future.operation not in SAMPLING:
+                    self.backlog.add(future, self._engine_of(future))
+            arrived = [*pending, *(future for future in come if future.operation in SAMPLING)]
             pending.clear()
             taken.extend(arrived)
             return [job for future in arrived for job in jobs_of(future)]
@@ -245,7 +270,17 @@ def _describe(engine: Engine) -> Json:
         "values": engine.model.value_head is not None,
         "lora": engine.lora_rank > 0,
         "reference": True,
+        "scores_beside_sampling": engine.scores_beside_sampling,
     }
+
+
+def _forwarded(work: Forward, scored: Scored) -> Json:
+    found = {"logprobs": scored.logprobs, "entropies": scored.entropies, "values": scored.values}
+    outputs = [
+        {name: flat[begin:end] for name, flat in found.items() if flat is not None}
+        for begin, end in _spans(work.sequences)
+    ]
+    return {"loss_fn_output_type": "logprobs", "loss_fn_outputs": outputs, "metrics": {}}
 
 
 def _spans(sequences: Sequences) -> list[tuple[int, int]]:

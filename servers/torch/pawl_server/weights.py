@@ -159,10 +159,16 @@ class Weights:
 
     @torch.no_grad()
     def exchange(self, snapshot: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Switches to a snapshot, and returns a snapshot of the previous weights."""
-        before = self.snapshot()
+        """Switches to other weights of the same shape, and returns the previous ones to switch back to."""
+        if self.sharded:
+            before = self.snapshot()
+            for name, p in self.trained.items():
+                local(p.detach()).copy_(snapshot[name])
+            return before
+        # Nothing is copied: what was queued with the previous weights still finds them where they were.
+        before = {name: p.data for name, p in self.trained.items()}
         for name, p in self.trained.items():
-            local(p.detach()).copy_(snapshot[name])
+            p.data = snapshot[name]
         return before
 
     @property

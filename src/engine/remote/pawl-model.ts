@@ -150,6 +150,7 @@ function capabilitiesOf({ transport }: Session, pawl: Extensions, result: Result
     lora: model.lora,
     discardGradients: pawl.discard,
     temperatures: pawl.temperatures,
+    scoresBesideSampling: model.scores_beside_sampling,
     sixteenBits: pawl.dtype !== "float32",
   };
 }

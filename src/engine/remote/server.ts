@@ -13,6 +13,7 @@ export const modelAbilities = z.object({
   entropies: z.boolean().default(false),
   values: z.boolean().default(false),
   lora: z.boolean().default(false),
+  scores_beside_sampling: z.boolean().default(false),
 });
 
 const extensions = z.object({
