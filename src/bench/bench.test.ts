@@ -13,6 +13,7 @@ import { jobsOf, startsOf } from "./matrix.js";
 import { type ComparisonOptions, comparisonOptions } from "./options.js";
 import { trainingFolder } from "./result-file.js";
 import { findResults, sumUp } from "./results.js";
+import { runFacts } from "./run-facts.js";
 import { estimate, pairedDifference } from "./statistics.js";
 import { writeResults } from "./write-results.js";
 
@@ -323,6 +324,22 @@ describe("results", () => {
     );
     expect(markdown).toMatch(
       /^\| grpo\+paw \| 60\.0 ± 14\.1 \|.*\| \+10\.0 \|.*\| 4\.0 ± 0\.0 \| \+0\.0/m,
+    );
+  });
+
+  it("sum up success in training by tenths of the updates, the last one shorter", () => {
+    const lines = Array.from({ length: 21 }, (_, update) => ({ update, "train.success": update }));
+    const tenths = Array.from({ length: 10 }, (_, i) => [2 * i + 2, 2 * i + 0.5]);
+    expect(runFacts(lines).training).toEqual({ ...Object.fromEntries(tenths), 21: 20 });
+    expect(runFacts(lines.slice(0, 2)).training).toEqual({ 1: 0, 2: 1 });
+    expect(runFacts([]).training).toEqual({});
+    for (const seed of [0, 1]) finished("d", "grpo", seed, 0.5);
+    const found = findResults([join(parent, "d")]);
+    const jobs = found.jobs.map((job) => ({ ...job, training: { 2: job.seed, 3: 0.25 } }));
+    const results = sumUp({ ...found, jobs }, { command: "d", goal: 0.6 });
+    expect(comparisonMarkdown(results)).toMatch(/^\| grpo +\| 50\.0 \| 25\.0 \|$/m);
+    expect(writeResults(results, join(parent, "d-all"))).toContain(
+      join(parent, "d-all", "default-in-training.svg"),
     );
   });
 

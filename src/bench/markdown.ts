@@ -9,6 +9,9 @@ import type { Estimate } from "./statistics.js";
 /** The name of the file with a setting's curves on a split. */
 export const curveFile = (setting: string, split: string): string => `${setting}-${split}.svg`;
 
+/** The same of success in training. */
+export const trainingCurveFile = (setting: string): string => `${setting}-in-training.svg`;
+
 /** A section per setting: success, task types, score and steps, the course, learning, and cost. */
 export function comparisonMarkdown(results: ComparisonResults): string {
   const settings = [...new Set(results.arms.map(({ setting }) => setting))];
@@ -61,6 +64,7 @@ function section(
     ),
     ...splits.flatMap((split) => families(split, arms)),
     ...splits.flatMap((split) => scores(split, arms)),
+    ...training(setting, arms),
     ...splits.flatMap((split) => course(setting, split, arms, goal)),
     ...learning(arms),
     ...cost(arms),
@@ -126,17 +130,31 @@ function scores(split: string, arms: readonly ArmResult[]): readonly string[] {
   ];
 }
 
+/** Success of the episodes that were learnt from, at the temperature of training. */
+function training(setting: string, arms: readonly ArmResult[]): readonly string[] {
+  const ends = momentsOf(arms.map((arm) => arm.training));
+  if (ends.length === 0) return [];
+  return [
+    "",
+    "Success in training, mean of a tenth of the updates and over seeds, by the last of them:",
+    "",
+    ...table(
+      ["updates", ...ends.map(String)],
+      arms.map((arm) => [arm.arm, ...meansAt(arm.training, ends)]),
+    ),
+    "",
+    `![success in training](${trainingCurveFile(setting)})`,
+  ];
+}
+
 function course(
   setting: string,
   split: string,
   arms: readonly ArmResult[],
   goal: number,
 ): readonly string[] {
-  const moments = [
-    ...new Set(arms.flatMap((arm) => Object.keys(arm.course[split] ?? {}).map(Number))),
-  ];
+  const moments = momentsOf(arms.map((arm) => arm.course[split] ?? {}));
   if (moments.length === 0) return [];
-  moments.sort((a, b) => a - b);
   return [
     "",
     `${split} during training, mean over seeds (fewer tasks than above), and each seed's updates to ${percent(goal, 0)} (– if no evaluation reached it):`,
@@ -145,10 +163,7 @@ function course(
       ["updates", ...moments.map(String), `to ${percent(goal, 0)}`],
       arms.map((arm) => [
         arm.arm,
-        ...moments.map((moment) => {
-          const value = arm.course[split]?.[moment];
-          return value === undefined ? "" : points(value.mean);
-        }),
+        ...meansAt(arm.course[split] ?? {}, moments),
         Object.values(arm.updatesToGoal[split] ?? {})
           .map((updates) => updates ?? "–")
           .join(" "),
@@ -158,6 +173,14 @@ function course(
     `![${split} during training](${curveFile(setting, split)})`,
   ];
 }
+
+type Moments = Readonly<Record<number, Estimate>>;
+
+const momentsOf = (courses: readonly Moments[]): readonly number[] =>
+  [...new Set(courses.flatMap((one) => Object.keys(one).map(Number)))].sort((a, b) => a - b);
+
+const meansAt = (course: Moments, moments: readonly number[]): readonly string[] =>
+  moments.map((moment) => (course[moment] === undefined ? "" : points(course[moment].mean)));
 
 /** Entropy, gradients and what the model knows of observations, at the beginning and the end. */
 function learning(arms: readonly ArmResult[]): readonly string[] {

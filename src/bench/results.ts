@@ -46,6 +46,8 @@ export interface ArmResult {
   readonly splits: Readonly<Record<string, ArmOnSplit>>;
   /** Success at the evaluations during training, by split and number of updates. */
   readonly course: Readonly<Record<string, Readonly<Record<number, Estimate>>>>;
+  /** Success of the training episodes, by the last update of every tenth (`run-facts.ts`). */
+  readonly training: Readonly<Record<number, Estimate>>;
   /** Updates until an evaluation reaches the goal, by split and seed; null: not reached. */
   readonly updatesToGoal: Readonly<Record<string, Readonly<Record<number, number | null>>>>;
   /** Means over seeds at the beginning and the end of training (`run-facts.ts`). */
@@ -168,7 +170,10 @@ function armResult(
     splits: Object.fromEntries(
       names.map((split) => [split, onSplit(split, members, reference)] as const),
     ),
-    course: Object.fromEntries(names.map((split) => [split, courseOf(members, split)])),
+    course: Object.fromEntries(
+      names.map((split) => [split, overSeeds(members.map(({ course }) => course[split] ?? {}))]),
+    ),
+    training: overSeeds(members.map(({ training }) => training)),
     updatesToGoal: Object.fromEntries(
       names.map((split) => [
         split,
@@ -240,8 +245,8 @@ function onSplit(
   };
 }
 
-function courseOf(members: readonly FinishedJob[], split: string): Record<number, Estimate> {
-  const courses = members.map(({ course }) => course[split] ?? {});
+/** Courses over seeds, moment by moment. */
+function overSeeds(courses: readonly Readonly<Record<number, number>>[]): Record<number, Estimate> {
   const moments = keysOf(courses)
     .map(Number)
     .sort((a, b) => a - b);

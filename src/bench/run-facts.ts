@@ -11,6 +11,8 @@ export interface BeginAndEnd {
 export interface RunFacts {
   /** Success at the evaluations during training, by split and number of updates. */
   readonly course: Readonly<Record<string, Readonly<Record<number, number>>>>;
+  /** Mean success of the training episodes of every tenth of the updates, by its last update. */
+  readonly training: Readonly<Record<number, number>>;
   /** Metrics of learning, by name (`LEARNING`); those that were not measured are absent. */
   readonly learning: Readonly<Record<string, BeginAndEnd>>;
   /** Median seconds of an update, by phase. */
@@ -53,6 +55,7 @@ export function runFacts(lines: readonly MetricsLine[]): RunFacts {
     );
   return {
     course,
+    training: byTenth(values.get("train.success") ?? []),
     learning: Object.fromEntries(
       Object.keys(LEARNING).flatMap((name) => {
         const all = values.get(name);
@@ -64,12 +67,28 @@ export function runFacts(lines: readonly MetricsLine[]): RunFacts {
   };
 }
 
-/** Means of the first and of the last tenth of the measurements, at least one each. */
+/** A tenth of the measurements, at least one. */
+const tenthOf = (all: readonly number[]): number => Math.max(1, Math.floor(all.length / 10));
+
+/** Means of the first and of the last tenth of the measurements. */
 function beginAndEnd(all: readonly number[]): BeginAndEnd {
-  const few = Math.max(1, Math.floor(all.length / 10));
-  const mean = (some: readonly number[]) => some.reduce((sum, one) => sum + one, 0) / some.length;
+  const few = tenthOf(all);
   return { begin: mean(all.slice(0, few)), end: mean(all.slice(-few)) };
 }
+
+/** Means of one tenth after another, by the number of measurements up to its end. */
+function byTenth(all: readonly number[]): Record<number, number> {
+  const few = tenthOf(all);
+  const means: Record<number, number> = {};
+  for (let from = 0; from < all.length; from += few) {
+    const some = all.slice(from, from + few);
+    means[from + some.length] = mean(some);
+  }
+  return means;
+}
+
+const mean = (some: readonly number[]): number =>
+  some.reduce((sum, one) => sum + one, 0) / some.length;
 
 function median(all: readonly number[]): number {
   const order = [...all].sort((a, b) => a - b);

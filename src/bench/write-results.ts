@@ -8,12 +8,12 @@ import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import { trainConfigOf } from "../train/recorded-config.js";
-import { curveSvg } from "./curve-svg.js";
-import { comparisonMarkdown, curveFile } from "./markdown.js";
+import { type Curve, curveSvg } from "./curve-svg.js";
+import { comparisonMarkdown, curveFile, trainingCurveFile } from "./markdown.js";
 import { trainingFolder } from "./result-file.js";
-import type { ComparisonResults } from "./results.js";
+import type { ArmResult, ComparisonResults } from "./results.js";
 
-/** Writes results.json, results.md, SETTING-SPLIT.svg and SETTING.html; returns their paths. */
+/** Writes results.json, results.md, SETTING-in-training.svg, SETTING-SPLIT.svg and SETTING.html; returns their paths. */
 export function writeResults(results: ComparisonResults, out: string): readonly string[] {
   mkdirSync(out, { recursive: true });
   const write = (name: string, content: string): string => {
@@ -32,11 +32,27 @@ export function writeResults(results: ComparisonResults, out: string): readonly 
 
 function curves({ arms }: ComparisonResults, setting: string): readonly [string, string][] {
   const own = arms.filter((arm) => arm.setting === setting);
-  return Object.keys(own[0]!.splits).flatMap((split): [string, string][] => {
-    const lines = own.map(({ arm, course }) => ({ label: arm, points: course[split] ?? {} }));
-    const svg = curveSvg(`Success on ${split} during training (${setting})`, lines);
-    return svg === undefined ? [] : [[curveFile(setting, split), svg]];
-  });
+  const drawn = (
+    file: string,
+    title: string,
+    pointsOf: (arm: ArmResult) => Curve["points"],
+  ): [string, string][] => {
+    const svg = curveSvg(
+      `${title} (${setting})`,
+      own.map((arm) => ({ label: arm.arm, points: pointsOf(arm) })),
+    );
+    return svg === undefined ? [] : [[file, svg]];
+  };
+  return [
+    ...drawn(trainingCurveFile(setting), "Success in training", ({ training }) => training),
+    ...Object.keys(own[0]!.splits).flatMap((split) =>
+      drawn(
+        curveFile(setting, split),
+        `Success on ${split} during training`,
+        ({ course }) => course[split] ?? {},
+      ),
+    ),
+  ];
 }
 
 /** The curves and some episodes of a setting, with its arms as groups. */
