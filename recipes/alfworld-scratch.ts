@@ -38,6 +38,7 @@ export const alfworldScratch = {
   minibatch: 512,
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },
   objective: { kl: 0, entropy: 0 },
+  paw: { loss: "cmae" },
   optimizer: { learningRate: 1e-4, schedule: "cosine", warmup: 10 },
   gradients: { every: 10 },
   evaluation: { every: 20, tasks: 128, temperature: 1 },

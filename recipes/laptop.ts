@@ -44,6 +44,7 @@ export const common = {
   minibatch: 512,
   advantage: { name: "grpo", penalty: 0.1, penaltyPlace: "after" },
   objective: { kl: 0, entropy: 0.002 },
+  paw: { loss: "cmae" },
   optimizer: { learningRate: 2.5e-4, schedule: "cosine", warmup: 8 },
   gradients: { every: 25 },
   evaluation: { every: 50, tasks: 128, temperature: 0.4 },

@@ -98,9 +98,13 @@ export function armConfig(base: Changes, algorithm: Algorithm, arm: string): Cha
   const own = advantage.name === algorithm ? advantage : other;
   const on = { ...given, loss: given.loss === "off" ? "cmae" : given.loss };
   const parts = arm.split("+").filter((part) => !isStartPart(part));
-  return (parts.length === 0 ? [PLAIN] : parts)
+  const changed = (parts.length === 0 ? [PLAIN] : parts)
     .map(changesOf)
     .reduce(mergeTrees, { ...base, advantage: own, paw: on });
+  // Settings of world modelling are refused where there is none.
+  return (changed as TrainConfig).paw.loss === "off"
+    ? { ...changed, paw: { loss: "off" } }
+    : changed;
 }
 
 function changesOf(part: string): Changes {

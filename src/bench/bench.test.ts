@@ -63,6 +63,9 @@ describe("the matrix", () => {
     ]);
     expect(jobs[0]!.config).toMatchObject({ paw: { loss: "off" }, objective: { kl: 0.1 } });
     expect(jobs[1]!.config.paw).toMatchObject({ loss: "cmae", lambda: 1 });
+    // Shared settings of world modelling are no arm's without it.
+    const [plain] = jobsOf(options({ arms: ["plain"], train: { paw: { alpha: 0.5 } } }));
+    expect(plain!.config.paw).toMatchObject({ loss: "off", alpha: 0.75 });
     expect(jobs[2]!.config.paw).toMatchObject({ alpha: 0.25, rho: 0.5, lambda: "adaptive" });
     expect(jobs[3]!.config.paw).toMatchObject({
       loss: "ce",

@@ -54,6 +54,7 @@ const settings = {
   updates: 2,
   groups: 2,
   groupSize: 2,
+  paw: { loss: "cmae" },
   gradients: { every: 0 },
   maxTokens: 8,
   // An evaluation between updates leaves prefixes in the engine's cache, which a resumed run has not.

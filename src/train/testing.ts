@@ -20,6 +20,7 @@ export function tinyConfig(changes: Readonly<Record<string, unknown>> = {}): Tra
     maxTokens: 6,
     minibatch: 64,
     objective: { entropy: 0 },
+    paw: { loss: "cmae" },
     // Three more passes, with graphs of their own: a quarter of such a run.
     gradients: { every: 0 },
     evaluation: { every: 2, tasks: 2, splits: ["valid_seen"] },
