@@ -72,7 +72,7 @@ it.skipIf(absent).each([
   const learner = createLearner({
     config,
     lora,
-    weights: createModelWeights(config, trained, sessions, { base, lora }),
+    weights: createModelWeights(config, trained, sessions, { frozen: { base, lora } }),
     moments: createMoments(specs),
     sessions,
     replicas: [createReplica({ config, replicas: 1, lora }, sessions)],

@@ -113,7 +113,8 @@ describe.each(Object.entries(models))("%s", (label, reference) => {
 
   it("has PyTorch's log-probabilities, entropies, values, loss and gradients", async () => {
     const { config, formulas } = modelOf(name);
-    const sessions = createSessions(2);
+    // Threads that share an operator wait for each other in a busy loop: one architecture of all is enough.
+    const sessions = createSessions(name === "llama" ? 2 : 1);
     const parameters = flatTensors(tensorSpecs(config));
     for (const [tensor, data] of formulas) parameters.tensors.get(tensor)!.set(data);
     const weights = createModelWeights(config, parameters, sessions);

@@ -1,6 +1,7 @@
 /** The embedded engine itself, as it runs in its worker thread: a model and its operations. */
 import { copyFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { type Capabilities, type Engine, EngineError } from "../engine.js";
 import { readAdapter, writeAdapter } from "../weights/adapter.js";
 import { OPTIMIZER_FILE, openCheckpoint, writeCheckpoint } from "../weights/checkpoint.js";
@@ -12,6 +13,7 @@ import { type FlatTensors, flatTensors } from "./flat-tensors.js";
 import { initialWeights, type PresetName, presetConfig } from "./init.js";
 import { createLearner, createMoments, type Learner, type Moments } from "./learner.js";
 import { createModelWeights, type ModelWeights, type Snapshot } from "./model-weights.js";
+import type { Program } from "./program.js";
 import type { Replica } from "./replica.js";
 import { createReplicas } from "./replicas.js";
 import { createRouter, type Router } from "./router.js";
@@ -48,13 +50,19 @@ const COMPANIONS = [
   "generation_config.json",
 ];
 
+/** What is compiled and started for a configuration, whatever the weights. */
+interface Graphs {
+  readonly sessions: Sessions;
+  readonly replicas: readonly Replica[];
+  readonly programs: Map<string, Program>;
+}
+
 /** A model and everything that depends on it. */
 interface Model {
   readonly config: ModelConfig;
   readonly weights: ModelWeights;
   readonly moments: Moments;
-  readonly sessions: Sessions;
-  readonly replicas: readonly Replica[];
+  readonly graphs: Graphs;
   readonly learner: Learner;
   readonly router: Router;
   /** Where it was loaded from. */
@@ -80,6 +88,7 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
   const making = { threads, valueHead, seed, lora };
   let model = await firstModel(options.model, making);
   let snapshots = 0;
+  let loads = 0;
   return {
     capabilities: () => ({
       name: "embedded",
@@ -122,10 +131,10 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
     },
     snapshotActor: async () => {
       snapshots += 1;
-      const { config, replicas, weights } = model;
+      const { config, graphs, weights } = model;
       const taken = weights.snapshot(snapshots);
       // Its prefix cache is its own: what happens meanwhile to the policy's changes nothing.
-      model.actor = createRouter(config, replicas, () => weights.frozen("actor", taken));
+      model.actor = createRouter(config, graphs.replicas, () => weights.frozen("actor", taken));
     },
     save: (folder, { optimizer = true, merged = false } = {}) => {
       // A run that resumes from here has an empty prefix cache, and prefilling rounds differently
@@ -134,21 +143,22 @@ export async function createCore(options: EmbeddedOptions, threads: number): Pro
       return saveModel(model, making, folder, { optimizer: optimizer && !merged, merged });
     },
     load: async (folder) => {
-      const loaded = await loadModel(folder, making, model.weights.base);
-      await disposeModel(model);
+      loads += 1;
+      const loaded = await loadModel(folder, making, { model, loads });
+      if (loaded.graphs !== model.graphs) await disposeGraphs(model.graphs);
       // The reference outlives the weights it was copied from, unless it no longer fits.
       if (sameTensors(model.config, loaded.config)) loaded.reference = model.reference;
       model = loaded;
     },
-    dispose: () => disposeModel(model),
+    dispose: () => disposeGraphs(model.graphs),
   };
 }
 
-function parameterCount({ base, trained }: ModelWeights): number {
+function parameterCount({ base, trained }: Pick<ModelWeights, "base" | "trained">): number {
   return [...base.values()].reduce((sum, { length }) => sum + length, trained.data.length);
 }
 
-async function disposeModel({ replicas, sessions }: Model): Promise<void> {
+async function disposeGraphs({ replicas, sessions }: Graphs): Promise<void> {
   await Promise.all(replicas.map((replica) => replica.dispose()));
   await sessions.dispose();
 }
@@ -189,25 +199,35 @@ function emptyTensors(config: ModelConfig, { valueHead, lora }: Making): Tensors
   };
 }
 
+/** The model that another one replaces. */
+interface Before {
+  readonly model: Model;
+  /** How many have been replaced. */
+  readonly loads: number;
+}
+
 function assemble(
   config: ModelConfig,
-  { threads, valueHead, lora }: Making,
+  making: Making,
   { trained, base }: Tensors,
   folder?: string,
+  before?: Before,
 ): Model {
-  const sessions = createSessions(threads);
+  const { valueHead, lora } = making;
+  const graphs =
+    before !== undefined && sameGraphs(before.model.config, config)
+      ? before.model.graphs
+      : createGraphs(config, making, { trained, base });
+  const { sessions, replicas } = graphs;
   const frozen = lora === undefined ? undefined : { base, lora };
-  const weights = createModelWeights(config, trained, sessions, frozen);
+  const weights = createModelWeights(config, trained, sessions, { frozen, loads: before?.loads });
   const moments = createMoments(trainedSpecs(config, valueHead, lora));
-  const bytes = 4 * parameterCount(weights);
-  const replicas = createReplicas({ config, lora }, bytes, threads, sessions);
   return {
     config,
     weights,
     moments,
-    sessions,
-    replicas,
-    learner: createLearner({ config, lora, weights, moments, sessions, replicas }),
+    graphs,
+    learner: createLearner({ config, lora, weights, moments, ...graphs }),
     router: createRouter(config, replicas, () => weights.policy(moments.optimSteps)),
     folder,
     reference: undefined,
@@ -216,16 +236,26 @@ function assemble(
   };
 }
 
+function createGraphs(
+  config: ModelConfig,
+  { threads, lora }: Making,
+  tensors: Pick<Tensors, "trained" | "base">,
+): Graphs {
+  const sessions = createSessions(threads);
+  const replicas = createReplicas({ config, lora }, 4 * parameterCount(tensors), threads, sessions);
+  return { sessions, replicas, programs: new Map() };
+}
+
 /** Reads a model; frozen tensors that are already in memory are not held twice. */
-async function loadModel(folder: string, making: Making, known?: Parameters): Promise<Model> {
+async function loadModel(folder: string, making: Making, before?: Before): Promise<Model> {
   const checkpoint = await openCheckpoint(folder);
   const { config, adapter } = checkpoint;
   const { lora, seed } = making;
   const tensors = emptyTensors(config, making);
   for (const { name } of checkpoint.tensors) {
     const found = await checkpoint.read(name, { plain: lora !== undefined });
-    const before = known?.get(name);
-    tensors.put(name, before !== undefined && sameNumbers(before, found) ? before : found);
+    const known = before?.model.weights.base.get(name);
+    tensors.put(name, known !== undefined && sameNumbers(known, found) ? known : found);
   }
   const adapted =
     lora === undefined
@@ -234,7 +264,7 @@ async function loadModel(folder: string, making: Making, known?: Parameters): Pr
         ? initialAdapter(config, lora, seed)
         : await readAdapter(adapter, config, lora);
   for (const [name, data] of adapted) tensors.put(name, data);
-  const model = assemble(config, making, tensors, folder);
+  const model = assemble(config, making, tensors, folder, before);
   await loadMoments(folder, model.moments);
   if (adapter !== undefined && !checkpoint.tensors.some(({ name }) => name === VALUE_HEAD))
     model.sharedBase = folder;
@@ -319,6 +349,11 @@ async function loadMoments(folder: string, moments: Moments): Promise<void> {
 
 function sameTensors(a: ModelConfig, b: ModelConfig): boolean {
   return JSON.stringify(tensorSpecs(a)) === JSON.stringify(tensorSpecs(b));
+}
+
+/** Whether two models compute the same, if they had the same weights; an architecture's name means nothing more. */
+function sameGraphs(a: ModelConfig, b: ModelConfig): boolean {
+  return isDeepStrictEqual({ ...a, architecture: undefined }, { ...b, architecture: undefined });
 }
 
 async function exists(path: string): Promise<boolean> {

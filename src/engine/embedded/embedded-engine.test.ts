@@ -76,6 +76,32 @@ describe("the embedded engine", () => {
     expect(starts[2]).not.toEqual(starts[0]);
   });
 
+  it("computes with the weights it has loaded, although they are as many steps old", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "pawl-engine-"));
+    const asked = async (engine: Engine) => {
+      const [scored] = await engine.forward([{ ids: [1, 2, 3] }]);
+      const [samples] = await engine.sample([{ prompt: [1, 2], maxTokens: 8, seed: 0 }]);
+      await engine.forwardBackward(sequences, objective);
+      const { gradNorm } = await engine.discardGradients!();
+      return { gradNorm, scored, samples };
+    };
+    try {
+      const other = await createEmbeddedEngine({ ...options, seed: 2 });
+      await other.save(folder);
+      const expected = await asked(other);
+      await other.dispose();
+      const engine = await createEmbeddedEngine(options);
+      expect(await asked(engine)).not.toEqual(expected);
+      for (let time = 0; time < 2; time++) {
+        await engine.load(folder);
+        expect(await asked(engine)).toEqual(expected);
+      }
+      await engine.dispose();
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it("trains its value head, and says so if it has none", async () => {
     const error = sub(value, 1);
     const squared: Objective = { loss: mul(error, error), metrics: { value } };

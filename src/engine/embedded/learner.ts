@@ -103,15 +103,16 @@ export interface LearnerStart {
   readonly moments: Moments;
   readonly sessions: Sessions;
   readonly replicas: readonly Replica[];
+  /** Programs by their keys; a learner of the same configuration may have built some. Default: none. */
+  readonly programs?: Map<string, Program>;
 }
 
 /** A learner over these weights and this optimiser state. */
 export function createLearner(start: LearnerStart): Learner {
-  const { config, lora, moments, sessions, replicas } = start;
+  const { config, lora, moments, sessions, replicas, programs = new Map() } = start;
   const parameters = start.weights.trained;
   const hasValues = parameters.tensors.has(VALUE_HEAD);
   let gradients: Gradients | undefined;
-  const programs = new Map<string, Program>();
   const programOf = (key: string, build: () => Program): Program => {
     const program = programs.get(key) ?? build();
     programs.delete(key);

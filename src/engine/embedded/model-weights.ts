@@ -33,12 +33,24 @@ export interface ModelWeights {
   snapshot(version: number): Snapshot;
 }
 
+export interface ModelWeightsOptions {
+  readonly frozen?: { readonly base: Parameters; readonly lora: LoraOptions } | undefined;
+  /**
+   * How many other weights were read before with the same graphs, which tell weights apart by their
+   * version. Default 0.
+   */
+  readonly loads?: number | undefined;
+}
+
+/** More than there are optimiser steps. */
+const VERSIONS_PER_LOAD = 2 ** 32;
+
 /** The weights of a model whose tensors are all trained, or whose base is frozen under adapters. */
 export function createModelWeights(
   config: ModelConfig,
   trained: FlatTensors,
   sessions: Sessions,
-  frozen?: { readonly base: Parameters; readonly lora: LoraOptions },
+  { frozen, loads = 0 }: ModelWeightsOptions = {},
 ): ModelWeights {
   const base = frozen?.base ?? new Map();
   const merge = frozen && createMerger(config, frozen.lora, sessions);
@@ -50,7 +62,10 @@ export function createModelWeights(
   return {
     trained,
     base,
-    policy: (version) => read("policy", { version, base, trained: trained.tensors }),
+    policy: (optimSteps) => {
+      const version = loads * VERSIONS_PER_LOAD + optimSteps;
+      return read("policy", { version, base, trained: trained.tensors });
+    },
     frozen: (name, snapshot) => read(name, snapshot),
     snapshot: (version) => ({
       version,

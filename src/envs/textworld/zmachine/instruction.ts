@@ -35,10 +35,13 @@ export const OP0 = 48;
 export const VAR = 64;
 export const EXT = 96;
 
-/** Stands for the caller of a routine that JavaScript called: it ends the interpreter's run. */
+/**
+ * Stands for the caller of a routine that JavaScript called: it ends the interpreter's run. Its number is one that no
+ * story can spell.
+ */
 export const HOST: Instruction = {
   address: 0,
-  op: 127,
+  op: EXT + 32,
   operands: [],
   a: 0,
   b: 0,

@@ -355,7 +355,7 @@ function run(machine: Machine, from: Instruction): void {
       case 85: // sound_effect
         for (const operand of operands) read(operand);
         break;
-      case 127: // back to JavaScript
+      case 128: // back to JavaScript (`HOST`)
         return;
       default: {
         const result = unprovided(machine, instruction, operands.map(read));

@@ -237,6 +237,7 @@ describe("a story that is wrong", () => {
       /a routine of 4 local variables names number 9/,
     ],
     ["a wait for a key", [{ op: 86, operands: [1], store: 1 }], /single key/],
+    ["an instruction that is not there", [{ op: 127 }], /there is no instruction 127/],
     ["a quit", [{ op: 58 }], /told to quit/],
   ])("breaks the episode with %s", (_, routine, message) => {
     for (const compiled of [false, true])
