@@ -3,8 +3,10 @@
  *
  * The factors were fitted to SmolLM2-135M (30 layers, 49,152 tokens) in 32 bits: 1.0 GB to sample 16
  * texts of 160 tokens, 3.2 GB after an optimiser step on short sequences, 6.3 GB with a sequence of
- * 1,024 tokens. Runs record what they took (`memory.mib`), which is what counts.
+ * 1,024 tokens, all before graphs that decode had their own copy of the weights (0.65 GB; twice that
+ * while it is made). Runs record what they took (`memory.mib`), which is what counts.
  */
+import { MAX_STORED_DECODE_BYTES } from "../engine/embedded/stored-weights.js";
 import type { ModelConfig } from "../engine/weights/model-config.js";
 
 /** Texts that are sampled together, their length, and that of a sequence to learn from. */
@@ -26,6 +28,8 @@ export function memoryNeeds(config: ModelConfig, parameters: number): MemoryNeed
   const { layers, hiddenSize, mlpSize, heads, kvHeads, headSize, vocabularySize } = config;
   const tokens = Math.min(ASSUMED.tokens, config.maxContext);
   const weights = FLOAT * parameters;
+  // What samples has them once more, in the graph that decodes.
+  const stored = weights <= MAX_STORED_DECODE_BYTES ? weights : 0;
   const caches = FLOAT * ASSUMED.rows * tokens * layers * 2 * kvHeads * headSize;
   // What the backward pass needs of the forward pass, per token.
   const perLayer = 10 * hiddenSize + 4 * mlpSize + (heads * tokens) / 2;
@@ -36,9 +40,9 @@ export function memoryNeeds(config: ModelConfig, parameters: number): MemoryNeed
   const projections = 4 * hiddenSize + 2 * queries + 2 * keys + 3 * (hiddenSize + mlpSize);
   const adapters = FLOAT * ASSUMED.rank * layers * projections;
   return {
-    sample: FIXED + weights + caches,
+    sample: FIXED + weights + stored + caches,
     // Weights, gradients, Adam's two moments, and a copy while they are exchanged.
-    train: FIXED + 5 * weights + activations,
-    lora: FIXED + weights + 4 * adapters + activations,
+    train: FIXED + 5 * weights + stored + activations,
+    lora: FIXED + weights + stored + 4 * adapters + activations,
   };
 }

@@ -50,15 +50,10 @@ import {
 import { createPrefixCache } from "./prefix-cache.js";
 import { decodeProgram, prefillProgram } from "./sampling-graphs.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
+import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "./stored-weights.js";
 import { rotaryTables } from "./tables.js";
 import type { WeightSet } from "./weight-set.js";
 
-/**
- * Models up to this size, in bytes, are compiled with their weights inside whenever the weights
- * change: products with stored weights are up to twice as fast, and training samples a lot between
- * updates.
- */
-const MAX_STORED_BYTES = 2 ** 28;
 /** A batch is compacted when at most this share of its rows is still running. */
 const COMPACT_BELOW = 0.6;
 export interface Generator {
@@ -71,8 +66,10 @@ export interface Generator {
 export interface GeneratorOptions {
   /** Maximum bytes of keys and values in its prefix cache. */
   readonly maxCachedBytes: number;
-  /** Maximum bytes of weights it stores in graphs. */
+  /** Maximum bytes of weights it stores in all graphs. */
   readonly maxStoredBytes?: number;
+  /** Maximum bytes of weights it stores in the decode graph. */
+  readonly maxStoredDecodeBytes?: number;
 }
 
 /**
@@ -81,24 +78,28 @@ export interface GeneratorOptions {
 export function createGenerator(
   config: ModelConfig,
   sessions: Sessions,
-  { maxCachedBytes, maxStoredBytes = MAX_STORED_BYTES }: GeneratorOptions,
+  {
+    maxCachedBytes,
+    maxStoredBytes = MAX_STORED_BYTES,
+    maxStoredDecodeBytes = MAX_STORED_DECODE_BYTES,
+  }: GeneratorOptions,
 ): Generator {
   const specs = tensorSpecs(config).filter((spec) => spec.name !== VALUE_HEAD);
   const programs = { prefill: prefillProgram, extend: extendProgram, decode: decodeProgram };
   const compiledWith = ({ name: whose, arrays, version }: WeightSet): CompiledModel => {
     const bytes = specs.reduce((sum, { name }) => sum + arrays.get(name)!.byteLength, 0);
-    if (bytes <= maxStoredBytes)
-      return {
-        config,
-        compile: (name) =>
-          sessions.get(`${whose} ${name}`, () => programs[name](config, arrays), { version }),
-        weights: {},
-      };
-    const inputs = specs.map(({ name, shape }) => [name, floats(arrays.get(name)!, shape)]);
     return {
       config,
-      compile: (name) => sessions.get(name, () => programs[name](config)),
-      weights: Object.fromEntries(inputs),
+      compile: async (name) => {
+        if (bytes <= (name === "decode" ? maxStoredDecodeBytes : maxStoredBytes))
+          return sessions.get(`${whose} ${name}`, () => programs[name](config, arrays), {
+            version,
+          });
+        const inputs = specs.map((spec) => [spec.name, floats(arrays.get(spec.name)!, spec.shape)]);
+        const weights: Feeds = Object.fromEntries(inputs);
+        const { run } = await sessions.get(name, () => programs[name](config));
+        return { run: (feeds, into) => run({ ...weights, ...feeds }, into) };
+      },
     };
   };
   const prefixes = createPrefixCache(maxCachedBytes);
@@ -138,7 +139,7 @@ async function sampleBatch(
   batch: Batch,
   scratch: Scratch,
 ): Promise<ReadonlyMap<number, KvRow>> {
-  const { config, weights } = model;
+  const { config } = model;
   const { next: first, kv, home } = await prefillBatch(model, batch);
   const kept = new Map<number, KvRow>();
   const rowOf = new Map(batch.groups.map((group, row) => [group.task, row]));
@@ -164,7 +165,6 @@ async function sampleBatch(
     ({ grid, cache } = left);
     const rows = grid.flatMap((group) => group.rows);
     const results = await decode.run({
-      ...weights,
       ...gridFeeds(grid, rows),
       ...cache.feeds(),
       ...rotaryTables(config, 1 + Math.max(...rows.map(positionOf))),

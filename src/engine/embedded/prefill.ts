@@ -24,11 +24,9 @@ export interface Prefilled {
   readonly kv: KvCache;
 }
 
-/** The sampling graphs, and the weights to run them with. */
+/** The sampling graphs, which have the weights to run with. */
 export interface CompiledModel {
   readonly config: ModelConfig;
-  /** The weights, if the compiled graphs take them as inputs. */
-  readonly weights: Feeds;
   compile(program: "prefill" | "extend" | "decode"): Promise<Compiled>;
 }
 
@@ -48,7 +46,7 @@ export function inverseTemperature({ temperature = 1 }: SampleRequest): number {
 
 /** Prefills whole prompts. */
 export async function prefillPrompts(
-  { config, weights, compile }: CompiledModel,
+  { config, compile }: CompiledModel,
   requests: readonly SampleRequest[],
 ): Promise<Prefilled> {
   const prompts = requests.map((request) => request.prompt);
@@ -71,7 +69,6 @@ export async function prefillPrompts(
   });
   const prefill = await compile("prefill");
   const results = await prefill.run({
-    ...weights,
     ids: integers(ids, [chunks, rows * length]),
     positions: integers(positions, [chunks, rows, length]),
     lastTokens: integers(lastTokens, [chunks, rows]),
@@ -139,7 +136,7 @@ export async function prefillSuffixes(
 
 /** Computes the new tokens of some rows of a KV cache, starting at row `from`. */
 async function runExtend(
-  { config, weights, compile }: CompiledModel,
+  { config, compile }: CompiledModel,
   requests: readonly SampleRequest[],
   kv: KvCache,
   from: number,
@@ -170,7 +167,6 @@ async function runExtend(
   }
   const program = await compile("extend");
   return program.run({
-    ...weights,
     ...caches,
     ids: integers(ids, [rows * length]),
     positions: integers(positions, [rows, length]),
