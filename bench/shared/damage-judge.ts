@@ -164,7 +164,7 @@ export async function judge(
   if (hasTrace(resumed)) problems.push(`resume: a stack trace: ${resumed.stderr}`);
   const outcome =
     resumed.code === 0
-      ? await judgeNumbers(run, { damage, whole, resumed, isFound, diverges, problems })
+      ? await judgeNumbers(run, { kind, damage, whole, resumed, isFound, diverges, problems })
       : judgeRefusal(run, { damage, before, resumed, isFound, problems });
   return {
     outcome: problems.length > 0 ? "BUG" : outcome,
@@ -177,7 +177,7 @@ export async function judge(
 function judgeRefusal(
   run: string,
   {
-    damage: { isHeld, mayRefuse },
+    damage: { isHeld, isMeant, mayRefuse },
     before,
     resumed,
     isFound,
@@ -191,7 +191,7 @@ function judgeRefusal(
   },
 ): string {
   if (!resumed.stderr.includes(run)) problems.push(`resume names no file: ${resumed.stderr}`);
-  if (!isFound && !isHeld && !mayRefuse)
+  if (!isFound && !isHeld && !isMeant && !mayRefuse)
     problems.push(`check finds nothing, but resume refuses: ${resumed.stderr}`);
   for (const [file, bytes] of before) {
     // A torn tail may be cut, and damage moved aside, before something else is refused.
@@ -208,6 +208,7 @@ function judgeRefusal(
 async function judgeNumbers(
   run: string,
   {
+    kind,
     damage,
     whole,
     resumed,
@@ -215,6 +216,7 @@ async function judgeNumbers(
     diverges,
     problems,
   }: {
+    kind: RunToDamage;
     damage: Damage;
     whole: Whole;
     resumed: Outcome;
@@ -240,14 +242,16 @@ async function judgeNumbers(
   if (episodes.changed.length > 0) {
     // The record of another run fits its form; what it does not fit are the numbers.
     if (damage.kind === "of another run" && diverges) return "found by replay";
+    if (damage.kind === "of another run" && !kind.isReplayed) return "of another run, unnoticed";
     problems.push(`resume: other episodes ${episodes.changed.slice(0, 3).join(", ")} …`);
   }
   if (metrics.missing.length + episodes.missing.length === 0) return "same numbers";
   const said = resumed.stderr.includes(run);
   if (!said) problems.push("resume: records are missing without a word");
   if (!isFound) problems.push("check finds nothing, but records are missing");
-  // A flip damages one append of six episodes, or one line; two if it joins them.
-  if (damage.kind === "flipped bit" && (metrics.missing.length > 2 || episodes.missing.length > 6))
+  // A flip damages one append, or one line; two if it joins them.
+  const isFlip = damage.kind === "flipped bit";
+  if (isFlip && (metrics.missing.length > 2 || episodes.missing.length > kind.appended))
     problems.push(
       `resume: a flip cost ${metrics.missing.length} lines and ${episodes.missing.length} episodes`,
     );

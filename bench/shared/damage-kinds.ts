@@ -6,6 +6,8 @@ export interface RunToDamage {
   /** Makes the run in a folder of that name; another seed is another run with the same settings. */
   make(folder: string, name: string, seed: number): Promise<void>;
   resume(run: string): readonly string[];
+  /** Episodes that an update records at once. */
+  readonly appended: number;
   /** Whether `pawl replay` can recompute it. */
   readonly isReplayed: boolean;
 }
@@ -27,6 +29,7 @@ const trained = (more: object): RunToDamage => ({
     await trainRun(tinyConfig({ ...SETTINGS, ...more, seed }), { folder: join(folder, name) });
   },
   resume: (run) => ["train", "--resume", run, "--updates", "4"],
+  appended: 6,
   isReplayed: true,
 });
 
@@ -59,6 +62,7 @@ const rwml: RunToDamage = {
     await rwmlRun(config, { folder: join(folder, name) });
   },
   resume: (run) => ["rwml", "--resume", run, "--updates", "4"],
+  appended: 16,
   isReplayed: false,
 };
 
@@ -86,6 +90,7 @@ const worldModel: RunToDamage = {
     await trainWorldModel(config, { folder: join(folder, name) });
   },
   resume: (run) => ["wm", "train", "--resume", run, "--epochs", "3"],
+  appended: 0,
   isReplayed: false,
 };
 

@@ -81,12 +81,20 @@ export function cutMetrics(
   const kept: CheckedLine[] = [];
   const damaged: CheckedLine[] = [];
   const sums = readSums(path);
-  for (const line of checkLines(textLines(wholeLines(readFileSync(path))), sums).lines) {
+  const { lines, at } = checkLines(textLines(wholeLines(readFileSync(path))), sums);
+  let isCut = false;
+  for (const line of lines) {
     const values = parseMetrics(line.text);
     if (values === undefined || line.isChanged) damaged.push(line);
     else if (keep(values)) kept.push(line);
-    else break;
+    else {
+      isCut = true;
+      break;
+    }
   }
+  // Those after a line that is not kept would not have been kept either.
+  const lost = isCut ? undefined : lostLines(path, sums, at);
+  if (lost !== undefined) onProblem(lost);
   if (damaged.length > 0) {
     const aside = `${path}.damaged`;
     appendFileSync(aside, joined(damaged.map(({ text }) => text)));
@@ -116,8 +124,8 @@ export function readMetrics(path: string, onProblem: (message: string) => void):
   const whole = wholeLines(bytes);
   if (whole.length < bytes.length) onProblem(`${path}: the last line was cut off; left out`);
   const { lines, at } = checkLines(textLines(whole), sums);
-  const lost = countSums(sums, at);
-  if (lost > 0) onProblem(`${path}: its last lines are missing: ${lost} of ${countSums(sums)}`);
+  const lost = lostLines(path, sums, at);
+  if (lost !== undefined) onProblem(lost);
   return lines.flatMap(({ text, isChanged }, index): readonly MetricsLine[] => {
     const values = parseMetrics(text);
     const place = `${path}:${index + 1}`;
@@ -125,6 +133,14 @@ export function readMetrics(path: string, onProblem: (message: string) => void):
     else if (isChanged) onProblem(`${place}: changed since it was written (checksum mismatch)`);
     return values === undefined ? [] : [values];
   });
+}
+
+/** Says so if there are checksums from a byte on, and no lines for them. */
+function lostLines(path: string, sums: string, at: number): string | undefined {
+  const lost = countSums(sums, at);
+  return lost === 0
+    ? undefined
+    : `${path}: its last lines are missing: ${lost} of ${countSums(sums)}`;
 }
 
 /** A line's numbers; undefined if it is not a JSON object. */
