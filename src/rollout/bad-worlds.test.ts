@@ -331,6 +331,25 @@ describe("an interrupt", () => {
     expect(seen.map(({ stop }) => stop)).toEqual(["done", "done", "done"]);
   });
 
+  it("of a world that hangs at its start is no broken episode", async () => {
+    const controller = new AbortController();
+    const seen: Episode[] = [];
+    const playing = play({
+      ...base,
+      concurrency: 4,
+      environment: environmentOf(() => ({
+        reset() {
+          setImmediate(() => controller.abort(new Error("stopped by hand")));
+          return never;
+        },
+      })),
+      signal: controller.signal,
+      onEpisode: (episode) => void seen.push(episode),
+    });
+    await expect(playing).rejects.toThrow("stopped by hand");
+    expect(seen.filter(({ stop }) => stop === "broken")).toEqual([]);
+  });
+
   it("leaves no failure behind that nobody hears of, if it came before the question", async () => {
     const unheard: unknown[] = [];
     const hear = (error: unknown): void => void unheard.push(error);
