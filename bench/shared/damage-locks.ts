@@ -76,10 +76,10 @@ export function lockDamages(flips: number, random: Random): readonly Damage[] {
     {
       ...{ kind, file, what: "of a process that lives, below that of a dead one", isHeld: true },
       apply(run) {
+        const own = ownLock(run);
         deadLock(run);
         renameSync(join(run, file), join(run, "lock.5"));
-        write(run, ownLock(run), "lock.4");
-        renameSync(join(run, "lock.4"), join(run, file));
+        write(run, own);
       },
     },
     {
