@@ -1,10 +1,11 @@
 /**
  * Damaged run folders: bits flipped, tails zeroed or cut off, files deleted, swapped or edited.
  *
- *   npm run bench -- damage [--flips 6] [--seed 1] [--only TEXT] [--workers 2] [--minutes M]
+ *   npm run bench -- damage [--kind train|overlap|rwml|wm] [--flips 6] [--seed 1] [--only TEXT]
+ *     [--workers 2] [--minutes M]
  *
- * Every damage is tried on a copy of a tiny finished run. `pawl check`, `show`, `replay` and
- * `train --resume` may refuse it by name, go on to the very numbers of the whole run, or go on
+ * Every damage is tried on a copy of a tiny finished run. `pawl check`, `show`, `replay` (of `train`)
+ * and a resume may refuse it by name, go on to the very numbers of the whole run, or go on
  * without what was damaged, kept aside and reported. Anything else is a bug: other numbers, a stack
  * trace, a hang, records lost beyond the damage. `--flips` are the random ones per file, besides
  * those at chosen places. The damages are tried in random order; `--minutes` ends before all were.
@@ -15,39 +16,28 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createRandom } from "../src/random.js";
 import { type Damage, damages } from "./shared/damage-cases.js";
-import { type Judged, judge, type Whole, wholeRun } from "./shared/damage-judge.js";
+import { type Judged, judge, newestOf, type Whole, wholeRun } from "./shared/damage-judge.js";
+import { type RunToDamage, runsToDamage } from "./shared/damage-kinds.js";
 
 /** Longer than this for the commands of one damage is a hang. */
 const HANG_MS = 180_000;
 
-/** With a reference, evaluations and a best checkpoint, so that all of them matter. */
-const SETTINGS = {
-  updates: 3,
-  checkpointEvery: 1,
-  objective: { entropy: 0, kl: 0.1 },
-  evaluation: { every: 1, tasks: 1, splits: ["valid_seen"] },
-};
-
 interface Options {
   readonly folder: string;
+  readonly kind: RunToDamage;
   readonly flips: number;
   readonly seed: number;
 }
 
-const casesOf = ({ folder, flips, seed }: Options) =>
+const casesOf = ({ folder, flips, seed }: Omit<Options, "kind">) =>
   damages({ run: join(folder, "run"), other: join(folder, "other") }, { flips, seed });
 
-async function prepare(folder: string): Promise<void> {
-  const { trainRun } = await import(resolve("dist/src/train/run.js"));
-  const { tinyConfig } = await import(resolve("dist/src/train/testing.js"));
-  for (const [name, seed] of [
-    ["run", 0],
-    ["other", 1],
-  ] as const)
-    await trainRun(tinyConfig({ ...SETTINGS, seed }), { folder: join(folder, name) });
+async function prepare(folder: string, kind: RunToDamage): Promise<void> {
+  await kind.make(folder, "run", 0);
+  await kind.make(folder, "other", 1);
   const copy = join(folder, "whole");
   cpSync(join(folder, "run"), copy, { recursive: true });
-  const whole = await wholeRun(copy);
+  const whole = await wholeRun(copy, kind);
   const { metrics, episodes, weights } = whole.numbers;
   const numbers = { metrics: [...metrics], episodes: [...episodes], weights };
   writeFileSync(join(folder, "whole.json"), JSON.stringify({ ...whole, numbers }));
@@ -67,7 +57,7 @@ async function work(options: Options): Promise<void> {
     const run = join(options.folder, `damaged-${process.pid}`);
     rmSync(run, { recursive: true, force: true });
     cpSync(join(options.folder, "run"), run, { recursive: true });
-    process.send!(await judge(run, cases[index]!, whole));
+    process.send!(await judge(run, options.kind, cases[index]!, whole));
   });
   await new Promise((done) => process.on("disconnect", done));
 }
@@ -104,9 +94,11 @@ function count(
   table: Map<string, Map<string, number>>,
   { kind, file }: Damage,
   { outcome, check }: Judged,
+  newest: string,
 ): void {
   const place = file
-    .replace(/\d{6}/, (updates) => (updates === "000003" ? "newest" : "older"))
+    .replace(newest, "checkpoints/newest")
+    .replace(/\d{6}/, "older")
     .replace(/tfevents.*/, "tfevents");
   const row = `${kind} | ${place}`;
   const cell = outcome === "same numbers" && check === "found" ? "same numbers, found" : outcome;
@@ -120,15 +112,20 @@ export async function main(args: readonly string[]): Promise<object> {
     return at < 0 ? usual : args[at + 1]!;
   };
   const [flips, seed] = [Number(settingOf("--flips", "6")), Number(settingOf("--seed", "1"))];
+  const name = settingOf("--kind", "train");
+  const kind = runsToDamage[name];
+  if (kind === undefined) throw new Error(`--kind is one of ${Object.keys(runsToDamage)}`);
   if (args.includes("--work")) {
-    await work({ folder: settingOf("--folder", ""), flips, seed });
+    await work({ folder: settingOf("--folder", ""), kind, flips, seed });
     return {};
   }
   const folder = mkdtempSync(join(tmpdir(), "pawl-damage-"));
-  const given = ["--folder", folder, "--flips", String(flips), "--seed", String(seed)];
+  const given = [
+    ...["--kind", name, "--folder", folder, "--flips", String(flips), "--seed", String(seed)],
+  ];
   const workers = new Set<ChildProcess>();
   try {
-    await prepare(folder);
+    await prepare(folder, kind);
     const only = settingOf("--only", "");
     const cases = [...casesOf({ folder, flips, seed }).entries()].filter(([, damage]) =>
       nameOf(damage).includes(only),
@@ -149,7 +146,7 @@ export async function main(args: readonly string[]): Promise<object> {
         const [index, damage] = next;
         const judged = await ask(worker, index);
         if (worker.exitCode !== null || worker.killed) worker = startWorker(given);
-        count(table, damage, judged);
+        count(table, damage, judged, newestOf(join(folder, "run")));
         if (++tried % 50 === 0) process.stderr.write(`${tried} of ${cases.length}\n`);
         if (judged.problems.length === 0) continue;
         bugs++;
@@ -165,7 +162,7 @@ export async function main(args: readonly string[]): Promise<object> {
         `| ${row} | ${[...cells].map(([column, times]) => `${times} ${column}`).join(", ")} |\n`,
       );
     if (bugs > 0) process.exitCode = 1;
-    return { damages: tried, of: cases.length, bugs, flips, seed };
+    return { kind: name, damages: tried, of: cases.length, bugs, flips, seed };
   } finally {
     for (const worker of workers) worker.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });

@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { createRandom, mixSeed, type Random } from "../../src/random.js";
+import { lockDamages } from "./damage-locks.js";
 
 /** One kind of damage at one place of a run folder. */
 export interface Damage {
@@ -18,7 +19,11 @@ export interface Damage {
   readonly file: string;
   readonly what: string;
   /** The change is a wish: other numbers are right. */
-  readonly isMeant?: true;
+  readonly isMeant?: boolean;
+  /** A process holds the folder: a resume must be refused. */
+  readonly isHeld?: boolean;
+  /** A resume may be refused without that `pawl check` finds anything. */
+  readonly mayRefuse?: boolean;
   apply(run: string): void;
 }
 
@@ -135,7 +140,10 @@ function swapped(file: string, other: string): Damage {
 }
 
 /** Numbers by which records are counted, or that people may want to change. */
-const ON_PURPOSE = ["seed", "updates", "groups", "groupSize", "keep", "checkpointEvery", "cores"];
+const ON_PURPOSE = [
+  ...["seed", "updates", "groups", "groupSize", "keep", "checkpointEvery", "cores"],
+  ...["triplets", "overlap", "epochs", "batch"],
+];
 
 /** Every number of the manifest, one more; also as people are told to do it on purpose. */
 function edits(folder: string): readonly Damage[] {
@@ -171,7 +179,9 @@ export function damages(
   { flips: count, seed }: { readonly flips: number; readonly seed: number },
 ): readonly Damage[] {
   const files = filesOf(run);
-  const folders = ["checkpoints", "reference", "tokenizer", "tensorboard"];
+  const folders = ["checkpoints", "reference", "tokenizer", "tensorboard", "model"].filter((name) =>
+    existsSync(join(run, name)),
+  );
   const newest = join("checkpoints", readdirSync(join(run, "checkpoints")).sort().at(-1)!);
   // An older checkpoint is not needed: it must only do no harm.
   const isOlder = (file: string): boolean =>
@@ -187,5 +197,6 @@ export function damages(
       .filter((file) => existsSync(join(other, file)))
       .map((file) => swapped(file, other)),
     ...edits(run),
+    ...lockDamages(count, createRandom(mixSeed(seed, "lock"))),
   ];
 }

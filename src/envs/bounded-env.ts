@@ -84,12 +84,13 @@ function within<T>(
       seconds < LONGEST_TIMER
         ? setTimeout(() => end(() => reject(tooSlow())), Math.max(0, seconds * 1000))
         : undefined;
-    if (signal?.aborted) return abort();
-    signal?.addEventListener("abort", abort, { once: true });
+    // First, since an answer that nobody waits for may still fail.
     answer.then(
       (value) => end(() => resolve(value)),
       (error: unknown) => end(() => reject(error as Error)),
     );
+    if (signal?.aborted) return abort();
+    signal?.addEventListener("abort", abort, { once: true });
   });
 }
 

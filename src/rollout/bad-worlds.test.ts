@@ -1,5 +1,6 @@
 /** One bad world among good ones: its episode breaks, is named, and holds nobody up for long. */
 import { describe, expect, it } from "vitest";
+import { boundedEnv } from "../envs/bounded-env.js";
 import type { Env, Environment, RemoteEnv, StepResult, Task } from "../envs/env.js";
 import { DEFAULT_LIMITS, type EnvLimits, limitOptions } from "../envs/limits.js";
 import { promptStyle } from "../text/prompt.js";
@@ -328,5 +329,43 @@ describe("an interrupt", () => {
     });
     await expect(playing).rejects.toThrow("stopped by hand");
     expect(seen.map(({ stop }) => stop)).toEqual(["done", "done", "done"]);
+  });
+
+  it("of a world that hangs at its start is no broken episode", async () => {
+    const controller = new AbortController();
+    const seen: Episode[] = [];
+    const playing = play({
+      ...base,
+      concurrency: 4,
+      environment: environmentOf(() => ({
+        reset() {
+          setImmediate(() => controller.abort(new Error("stopped by hand")));
+          return never;
+        },
+      })),
+      signal: controller.signal,
+      onEpisode: (episode) => void seen.push(episode),
+    });
+    await expect(playing).rejects.toThrow("stopped by hand");
+    expect(seen.filter(({ stop }) => stop === "broken")).toEqual([]);
+  });
+
+  it("leaves no failure behind that nobody hears of, if it came before the question", async () => {
+    const unheard: unknown[] = [];
+    const hear = (error: unknown): void => void unheard.push(error);
+    process.on("unhandledRejection", hear);
+    try {
+      const step: RemoteEnv["step"] = (_, stop) =>
+        new Promise((_, reject) => {
+          stop!.addEventListener("abort", () => reject(new Error("the world was ended")));
+        });
+      const signal = AbortSignal.abort(new Error("interrupted"));
+      const world = boundedEnv({ ...goodWorld(), step }, DEFAULT_LIMITS, signal);
+      await expect(world.step("on")).rejects.toThrow("interrupted");
+      await new Promise((done) => setImmediate(done));
+      expect(unheard).toEqual([]);
+    } finally {
+      process.off("unhandledRejection", hear);
+    }
   });
 });

@@ -231,6 +231,8 @@ async function playBatch(
   options: RolloutOptions,
   report: (episode: Episode) => void,
 ): Promise<void> {
+  // An interrupted reset is not the world's fault.
+  options.signal?.throwIfAborted();
   let live = await settle(runs, options, report);
   while (live.length > 0) {
     options.signal?.throwIfAborted();

@@ -2,9 +2,14 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Episode } from "../rollout/episode.js";
-import { checkpointFolders, foreignCheckpoint, readCheckpoint } from "./checkpoints.js";
+import {
+  checkpointFolders,
+  foreignCheckpoint,
+  foreignRecords,
+  readCheckpoint,
+} from "./checkpoints.js";
 import { brokenSeals, isSealed } from "./checksums.js";
-import { editedManifest, type Manifest, readManifest } from "./manifest.js";
+import { editedManifest, groupsPerUpdate, type Manifest, readManifest } from "./manifest.js";
 import { hasMetricsSums, type MetricsLine } from "./metrics-file.js";
 import { lostCheckpoints, lostFolders, lostUpdates, missingFrom } from "./missing-parts.js";
 import { readRecords } from "./record-file.js";
@@ -55,7 +60,7 @@ export function checkRun(folder: string): readonly CheckedPart[] {
     ...(existsSync(eventsPath(folder)) && !active ? [checkTensorboard(eventsPath(folder))] : []),
     ...readdirSync(folder)
       .filter((name) => name.endsWith(".jsonl.gz") && name !== "episodes.jsonl.gz")
-      .map((name) => checkRecords(name, join(folder, name))),
+      .map((name) => checkRecords(folder, name)),
     ...asides(folder),
   ];
 }
@@ -71,14 +76,15 @@ function updatesDone(folder: string, metrics: readonly MetricsLine[]): number {
   return Math.max(last + 1, newest === undefined ? 0 : Number(basename(newest)));
 }
 
-/** Updates without episodes; only `pawl train` plays every group of every update. */
+/** Updates without episodes. */
 function lostEpisodes(
-  { kind, config }: Manifest,
+  manifest: Manifest,
   groups: ReadonlySet<number>,
   updates: number,
 ): readonly string[] {
-  if (kind !== "train" || typeof config.groups !== "number") return [];
-  const seen = [...groups].map((group) => Math.floor(group / (config.groups as number)));
+  const each = groupsPerUpdate(manifest);
+  if (each === undefined) return [];
+  const seen = [...groups].map((group) => Math.floor(group / each));
   return [lostUpdates("episodes", seen, updates) ?? []].flat();
 }
 
@@ -135,11 +141,16 @@ function countEpisodes(episodes: Iterable<Episode>) {
   return { groups, found };
 }
 
-function checkRecords(name: string, path: string): CheckedPart {
+function checkRecords(folder: string, name: string): CheckedPart {
+  const path = join(folder, name);
   const problems: string[] = [];
   return checked(name, problems, () => {
     let count = 0;
-    for (const _ of readRecords(path, ({ message }) => problems.push(message))) count++;
+    for (const record of readRecords(path, ({ message }) => problems.push(message))) {
+      const foreign = count++ === 0 ? foreignRecords(folder, path, record) : undefined;
+      if (foreign !== undefined) problems.push(foreign);
+    }
+    if (count === 0 && problems.length === 0) problems.push(`${path} is empty`);
     return `${count.toLocaleString("en-GB")} records`;
   });
 }

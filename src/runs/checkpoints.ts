@@ -108,6 +108,15 @@ export function foreignCheckpoint(run: string, { folder, state }: Checkpoint): s
   return undefined;
 }
 
+/** Says so if the first of some records names another run; those of older versions name none. */
+export function foreignRecords(run: string, path: string, first: unknown): string | undefined {
+  const { run: named } = tiesOf(run);
+  const { run: found } = (first ?? {}) as Pick<CheckpointState, "run">;
+  return found === undefined || named === undefined || found === named
+    ? undefined
+    : `${path} is of another run: that one was started at ${found}, this one at ${named}`;
+}
+
 /** Refuses a checkpoint whose files were lost or changed since it was written, or another run's. */
 export function requireWhole(run: string, checkpoint: Checkpoint): void {
   const { folder } = checkpoint;

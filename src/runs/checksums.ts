@@ -17,7 +17,8 @@ import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
 const FILE = "pawl-checksums.json";
-const CHUNK_BYTES = 2 ** 20;
+/** One for all files: a run with many checkpoints would otherwise leave its heap in pieces. */
+const chunk = Buffer.alloc(2 ** 18);
 
 /** What is known of one file. */
 interface Sum {
@@ -74,13 +75,12 @@ export function requireSeals(folder: string, remedy: string): void {
 
 function sumOf(path: string): Sum {
   const file = openSync(path, "r");
-  const buffer = Buffer.alloc(CHUNK_BYTES);
   let bytes = 0;
   let sum = 0;
   try {
-    for (let read = readSync(file, buffer); read > 0; read = readSync(file, buffer)) {
+    for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
       bytes += read;
-      sum = crc32(buffer.subarray(0, read), sum);
+      sum = crc32(chunk.subarray(0, read), sum);
     }
   } finally {
     closeSync(file);

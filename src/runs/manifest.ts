@@ -140,3 +140,19 @@ export function readManifest(folder: string): Manifest {
   }
   return parsed.data;
 }
+
+/** How many groups of episodes every update of a run records; undefined if it need not record any. */
+export function groupsPerUpdate({
+  kind,
+  config,
+}: Pick<Manifest, "kind" | "config">): number | undefined {
+  const numberOf = (value: unknown): number => (typeof value === "number" ? value : Number.NaN);
+  const task = config.task as { readonly groups?: unknown } | undefined;
+  const groups =
+    kind === "train"
+      ? numberOf(config.groups)
+      : kind === "rwml"
+        ? numberOf(config.triplets) + numberOf(task?.groups)
+        : 0;
+  return groups > 0 ? groups : undefined;
+}

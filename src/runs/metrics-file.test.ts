@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { cutMetrics, openMetricsWriter, readMetrics } from "./metrics-file.js";
+import { sumOf } from "./metrics-sums.js";
 import { lostUpdates, missingFrom } from "./missing-parts.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-metrics-"));
@@ -76,6 +77,25 @@ describe("damage to one line costs no other", () => {
     const text = readFileSync(path, "utf8");
     writeFileSync(path, text.slice(0, text.indexOf('{"update":4')));
     expect(updates()).toEqual([0, 1, 2, 3]);
+    expect(problems).toEqual([`${path}: its last lines are missing: 2 of 6`]);
+  });
+
+  it("the last lines, of which a resume says so unless it repeats them", () => {
+    const text = readFileSync(path, "utf8");
+    const cut = (): void => writeFileSync(path, text.slice(0, text.indexOf('{"update":4') + 5));
+    cut();
+    cutMetrics(path, ({ update }) => update! < 3, note);
+    expect(problems).toEqual([]);
+    cut();
+    writeFileSync(
+      sums,
+      text
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => `${sumOf(line)}\n`)
+        .join(""),
+    );
+    cutMetrics(path, () => true, note);
     expect(problems).toEqual([`${path}: its last lines are missing: 2 of 6`]);
   });
 

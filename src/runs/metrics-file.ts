@@ -1,8 +1,6 @@
 /**
- * Metrics of a run: one JSON object per line, appended as they come.
- *
- * Other programs read this file, so checksums are in one beside it: a line for each line, or a dash
- * where none is known.
+ * Metrics of a run: one JSON object per line, appended as they come; `metrics-sums.ts` has the
+ * checksum of each.
  */
 import {
   appendFileSync,
@@ -14,8 +12,16 @@ import {
   truncateSync,
   writeSync,
 } from "node:fs";
-import { crc32 } from "node:zlib";
 import { explainIo } from "../io-error.js";
+import {
+  type CheckedLine,
+  checkLines,
+  countSums,
+  readSums,
+  sumOf,
+  sumsPath,
+  UNKNOWN_SUM,
+} from "./metrics-sums.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
@@ -33,8 +39,8 @@ export function openMetricsWriter(path: string): MetricsWriter {
   if (existsSync(path)) {
     const whole = wholeLines(readFileSync(path));
     truncateSync(path, whole.length);
-    const known = readSums(path);
-    const sums = textLines(whole).map((_, index) => known[index] ?? UNKNOWN);
+    const known = readSums(path).split("\n").slice(0, -1);
+    const sums = textLines(whole).map((_, index) => known[index] ?? UNKNOWN_SUM);
     writeSmallFile(sumsPath(path), joined(sums));
   }
   let file: number;
@@ -72,13 +78,23 @@ export function cutMetrics(
   onProblem: (message: string) => void,
 ): void {
   if (!existsSync(path)) return;
-  const kept: SurveyedLine[] = [];
-  const damaged: SurveyedLine[] = [];
-  for (const line of surveyed(readSums(path), wholeLines(readFileSync(path))).lines) {
-    if (line.values === undefined || line.isChanged) damaged.push(line);
-    else if (keep(line.values)) kept.push(line);
-    else break;
+  const kept: CheckedLine[] = [];
+  const damaged: CheckedLine[] = [];
+  const sums = readSums(path);
+  const { lines, at } = checkLines(textLines(wholeLines(readFileSync(path))), sums);
+  let isCut = false;
+  for (const line of lines) {
+    const values = parseMetrics(line.text);
+    if (values === undefined || line.isChanged) damaged.push(line);
+    else if (keep(values)) kept.push(line);
+    else {
+      isCut = true;
+      break;
+    }
   }
+  // Those after a line that is not kept would not have been kept either.
+  const lost = isCut ? undefined : lostLines(path, sums, at);
+  if (lost !== undefined) onProblem(lost);
   if (damaged.length > 0) {
     const aside = `${path}.damaged`;
     appendFileSync(aside, joined(damaged.map(({ text }) => text)));
@@ -101,15 +117,17 @@ export function readMetrics(path: string, onProblem: (message: string) => void):
   // Before the lines: a run that is being written has a line before its checksum.
   const sums = readSums(path);
   if (!existsSync(path)) {
-    if (sums.length > 0) onProblem(`${path} is missing: it had ${sums.length} lines`);
+    if (sums !== "") onProblem(`${path} is missing: it had ${countSums(sums)} lines`);
     return [];
   }
   const bytes = readFileSync(path);
   const whole = wholeLines(bytes);
   if (whole.length < bytes.length) onProblem(`${path}: the last line was cut off; left out`);
-  const { lines, lost } = surveyed(sums, whole);
-  if (lost > 0) onProblem(`${path}: its last lines are missing: ${lost} of ${sums.length}`);
-  return lines.flatMap(({ values, isChanged }, index): readonly MetricsLine[] => {
+  const { lines, at } = checkLines(textLines(whole), sums);
+  const lost = lostLines(path, sums, at);
+  if (lost !== undefined) onProblem(lost);
+  return lines.flatMap(({ text, isChanged }, index): readonly MetricsLine[] => {
+    const values = parseMetrics(text);
     const place = `${path}:${index + 1}`;
     if (values === undefined) onProblem(`${place}: not a JSON object; left out`);
     else if (isChanged) onProblem(`${place}: changed since it was written (checksum mismatch)`);
@@ -117,48 +135,16 @@ export function readMetrics(path: string, onProblem: (message: string) => void):
   });
 }
 
-/** A line as it was found. */
-interface SurveyedLine {
-  readonly text: string;
-  /** Undefined if it is not a JSON object. */
-  readonly values: MetricsLine | undefined;
-  /** Its checksum; a dash if none is known. */
-  readonly sum: string;
-  /** Whether it differs from what was written. */
-  readonly isChanged: boolean;
+/** Says so if there are checksums from a byte on, and no lines for them. */
+function lostLines(path: string, sums: string, at: number): string | undefined {
+  const lost = countSums(sums, at);
+  return lost === 0
+    ? undefined
+    : `${path}: its last lines are missing: ${lost} of ${countSums(sums)}`;
 }
 
-/**
- * The lines with their checksums. Damage can join lines or split them, here or among the checksums:
- * then those of later lines have other numbers, and are found by what they are.
- */
-function surveyed(
-  sums: readonly string[],
-  whole: Buffer,
-): { readonly lines: readonly SurveyedLine[] /** From the end. */; readonly lost: number } {
-  const texts = textLines(whole);
-  const own = texts.map(sumOf);
-  let next = 0;
-  const lines = texts.map((text, index) => {
-    const values = parsed(text);
-    const found = sums.indexOf(own[index]!, next);
-    if (found >= 0) {
-      next = found + 1;
-      return { text, values, sum: own[index]!, isChanged: false };
-    }
-    // The next checksum is that of the next line: this one has none.
-    const isSkipped = index + 1 < own.length && sums[next] === own[index + 1];
-    const sum = isSkipped || next >= sums.length ? undefined : sums[next++];
-    const isChanged = sum !== undefined && /^[0-9a-f]{8}$/.test(sum);
-    return { text, values, sum: UNKNOWN, isChanged };
-  });
-  return { lines, lost: sums.length - next };
-}
-
-const textLines = (whole: Buffer): string[] => whole.toString("utf8").split("\n").slice(0, -1);
-const joined = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
-
-function parsed(line: string): MetricsLine | undefined {
+/** A line's numbers; undefined if it is not a JSON object. */
+export function parseMetrics(line: string): MetricsLine | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === "object" && value !== null ? (value as MetricsLine) : undefined;
@@ -167,14 +153,8 @@ function parsed(line: string): MetricsLine | undefined {
   }
 }
 
-const UNKNOWN = "-";
-const sumsPath = (path: string): string => path.replace(/\.jsonl$/, ".crc32");
-const sumOf = (text: string): string => crc32(text).toString(16).padStart(8, "0");
-
-function readSums(path: string): readonly string[] {
-  const file = sumsPath(path);
-  return existsSync(file) ? textLines(wholeLines(readFileSync(file))) : [];
-}
+const textLines = (whole: Buffer): string[] => whole.toString("utf8").split("\n").slice(0, -1);
+const joined = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
 
 /** The bytes up to and including the last line break. */
 function wholeLines(bytes: Buffer): Buffer {

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { checkRun } from "./check-run.js";
 import { readManifest, writeManifest } from "./manifest.js";
 import { secondsOf } from "./run-end.js";
 import { createRun, finishFailed, openRun, resumeRun } from "./run-folder.js";
@@ -94,4 +95,25 @@ describe("a folder with a run that failed", () => {
     finishFailed(weights, new Error("later"), {});
     expect(() => start("weights")).toThrow(/already holds a run/);
   });
+});
+
+it.each([
+  ["train", { groups: 2 }, true],
+  ["rwml", { triplets: 4, task: { groups: 0 } }, true],
+  ["wm-train", {}, false],
+] as const)("a run of %s without its episodes is noticed: %j", (kind, config, isNoticed) => {
+  const run = createRun({ folder: join(parent, kind), kind, seed: 0, config }, fail);
+  for (const update of [0, 1]) run.recordMetrics({ update });
+  run.finish("done");
+  const problems: string[] = [];
+  expect([...openRun(run.folder, (message) => problems.push(message)).episodes()]).toEqual([]);
+  const said = isNoticed
+    ? [expect.stringContaining("no episodes, though there were 2 updates")]
+    : [];
+  expect(problems).toEqual(said);
+  const [found] = checkRun(run.folder).filter(({ part }) => part === "episodes");
+  expect(found!.problems).toEqual([
+    ...said,
+    ...(isNoticed ? ["the episodes of updates 1–2 are missing"] : []),
+  ]);
 });

@@ -20,6 +20,7 @@ import { packageVersion } from "../version.js";
 import { type EpisodeRecord, packEpisode, unpackEpisode } from "./episode-record.js";
 import {
   editedManifest,
+  groupsPerUpdate,
   hasManifest,
   type Manifest,
   RUN_SCHEMA,
@@ -325,8 +326,7 @@ export function openRun(folder: string, onProblem: (message: string) => void): R
         isEmpty = false;
         yield episodeOf(record, path);
       }
-      // Every update of `pawl train` begins with episodes.
-      if (isEmpty && manifest.kind === "train") {
+      if (isEmpty && groupsPerUpdate(manifest) !== undefined) {
         const { length } = readMetrics(metricsPath(folder), ignore).filter(
           ({ update = -1 }) => update >= 0,
         );

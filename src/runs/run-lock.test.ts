@@ -1,5 +1,13 @@
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -46,6 +54,43 @@ it("is not taken by one who looked before others came and went", () => {
   expect(() => takeLock(run, late)).toThrow("is being written by");
   expect(findLock(run).owner).toBe(`process ${process.pid}`);
   now.release();
+});
+
+describe("a damaged lock", () => {
+  const damages: readonly (readonly [string, (text: string) => string])[] = [
+    ["is empty", () => ""],
+    ["is cut off", (text) => text.slice(0, 30)],
+    ["names another process, by a flipped bit", (text) => text.replace(/"pid":\d/, '"pid":9')],
+    ["is of another host, by a flipped bit", (text) => text.replace(/"host":"./, '"host":"~')],
+  ];
+
+  it.each(damages)("that %s keeps others out while its process touches it", (_, damage) => {
+    const run = folder();
+    const path = join(run, "lock");
+    const lock = takeLock(run);
+    const text = readFileSync(path, "utf8");
+    writeFileSync(path, damage(text));
+    expect(readFileSync(path, "utf8")).not.toBe(text);
+    expect(() => takeLock(run)).toThrow(
+      `${run} is being written by a process that ${path} does not name (last seen 0 s ago, and forgotten after 60 s)`,
+    );
+    lock.release();
+    writeFileSync(path, damage(text));
+    utimesSync(path, 0, 0);
+    takeLock(run).release();
+    expect(readdirSync(run)).toEqual([]);
+  });
+
+  it("may be a folder, or have a number that is none", () => {
+    const run = folder();
+    mkdirSync(join(run, "lock"));
+    expect(() => takeLock(run)).toThrow("does not name");
+    utimesSync(join(run, "lock"), 0, 0);
+    writeFileSync(join(run, `lock.${"9".repeat(25)}`), DEAD);
+    takeLock(run).release();
+    takeLock(run).release();
+    expect(readdirSync(run)).toEqual([`lock.${"9".repeat(25)}`]);
+  });
 });
 
 describe("a lock that names our own process id", () => {
@@ -98,7 +143,7 @@ describe("a lock that names our own process id", () => {
     expect(inContainer(take, run).stdout).toBe("taken by 1\n");
     // The number of a namespace that has ended may be given to the next one.
     const lock = join(run, "lock");
-    const first = JSON.parse(readFileSync(lock, "utf8"));
+    const { checksum: _, ...first } = JSON.parse(readFileSync(lock, "utf8"));
     writeFileSync(lock, JSON.stringify({ ...first, space: "pid:[1]" }));
     expect(inContainer(take, run).stdout).toMatch(/written by process 1 of .* last seen/);
     utimesSync(lock, before, before);

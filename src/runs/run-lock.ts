@@ -9,7 +9,7 @@
  *
  * A lock names its process such that another one with the same id is not mistaken for it. A process
  * on another machine or in another container cannot be seen; it counts as alive as long as it
- * touches its lock.
+ * touches its lock. So does one whose lock is damaged.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -22,6 +22,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import { isAlive, ownIdentity, type ProcessIdentity, stateOf } from "../process-alive.js";
 import { RunError } from "./run-error.js";
 
@@ -69,7 +70,7 @@ export function takeLock(folder: string, found = findLock(folder)): RunLock {
       clearInterval(touching);
       rmSync(path, { force: true });
       for (const old of numbersIn(folder))
-        if (old < number) rmSync(join(folder, nameOf(old)), { force: true });
+        if (old < number) rmSync(join(folder, nameOf(old)), { recursive: true, force: true });
     },
   };
 }
@@ -79,7 +80,7 @@ const nameOf = (number: number): string => (number === 0 ? "lock" : `lock.${numb
 function numbersIn(folder: string): number[] {
   return names(folder)
     .flatMap((name) => {
-      const parts = /^lock(?:\.(\d+))?$/.exec(name);
+      const parts = /^lock(?:\.(\d{1,9}))?$/.exec(name);
       return parts === null ? [] : [Number(parts[1] ?? 0)];
     })
     .sort((a, b) => a - b);
@@ -109,7 +110,7 @@ function touch(path: string): void {
  */
 function makeOnce(path: string): boolean {
   const draft = `${path}.${randomBytes(6).toString("hex")}.draft`;
-  const content = `${JSON.stringify(ownIdentity())}\n`;
+  const content = contentOf(ownIdentity());
   try {
     writeFileSync(draft, content);
     try {
@@ -132,38 +133,52 @@ const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code
 
 /** The process that created a lock, in words, if it is alive or may be. */
 function ownerOf(path: string): string | undefined {
-  let text: string;
+  let identity: LockIdentity | undefined;
   let touchedAt: number;
   try {
-    text = readFileSync(path, "utf8");
+    identity = identityIn(path);
     touchedAt = statSync(path).mtimeMs;
   } catch (error) {
     // Released since it was listed.
     if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
-  const identity = identityIn(text);
-  if (identity === undefined) return undefined;
+  // Clocks of machines differ: both directions count.
+  const ago = Math.abs(Date.now() - touchedAt);
+  const seen = `last seen ${Math.round(ago / 1000)} s ago, and forgotten after ${UNTOUCHED_MS / 1000} s`;
+  const ifTouched = (owner: string): string | undefined => (ago > UNTOUCHED_MS ? undefined : owner);
+  if (identity === undefined) return ifTouched(`a process that ${path} does not name (${seen})`);
   const { pid, host } = identity;
   // Older versions wrote only the id. Our own is then that of a process before us.
   if (host === undefined) return pid !== process.pid && isAlive(pid) ? `process ${pid}` : undefined;
   const state = stateOf({ ...identity, host });
   if (state !== "unknown") return state === "alive" ? `process ${pid}` : undefined;
-  // Clocks of machines differ: both directions count.
-  const ago = Math.abs(Date.now() - touchedAt);
-  if (ago > UNTOUCHED_MS) return undefined;
-  const seconds = Math.round(ago / 1000);
-  return `process ${pid} of ${host} (another machine or container; last seen ${seconds} s ago, and forgotten after ${UNTOUCHED_MS / 1000} s)`;
+  return ifTouched(`process ${pid} of ${host} (another machine or container; ${seen})`);
 }
 
-function identityIn(
-  text: string,
-): (Partial<ProcessIdentity> & { readonly pid: number }) | undefined {
+type LockIdentity = Partial<ProcessIdentity> & { readonly pid: number };
+
+/** What a lock contains: a process, and a checksum, since a flipped bit may name a dead one. */
+function contentOf(identity: ProcessIdentity): string {
+  return `${JSON.stringify({ ...identity, checksum: checksumOf(identity) })}\n`;
+}
+
+const checksumOf = (identity: LockIdentity): number => crc32(JSON.stringify(identity));
+
+const isId = (pid: unknown): boolean => Number.isInteger(pid) && (pid as number) > 0;
+
+/** The process that a lock names; undefined if it is damaged, or not written yet. */
+function identityIn(path: string): LockIdentity | undefined {
   try {
-    const found: unknown = JSON.parse(text);
-    const identity = typeof found === "number" ? { pid: found } : (found as ProcessIdentity | null);
-    return Number.isInteger(identity?.pid) && identity!.pid > 0 ? identity! : undefined;
-  } catch {
+    const found: unknown = JSON.parse(readFileSync(path, "utf8"));
+    if (typeof found === "number") return isId(found) ? { pid: found } : undefined;
+    const { checksum, ...identity } = found as LockIdentity & { readonly checksum?: number };
+    // Older versions wrote no checksum.
+    const isWhole = checksum === undefined || checksum === checksumOf(identity);
+    return isWhole && isId(identity.pid) ? identity : undefined;
+  } catch (error) {
+    // What cannot be read, such as a folder of that name, names nobody either.
+    if (codeOf(error) === "ENOENT") throw error;
     return undefined;
   }
 }

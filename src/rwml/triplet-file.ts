@@ -3,7 +3,9 @@
  * from the same ones.
  */
 import { existsSync, renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Episode } from "../rollout/episode.js";
+import { foreignRecords, tiesOf } from "../runs/checkpoints.js";
 import { openRecordWriter, readRecords } from "../runs/record-file.js";
 import { RunError } from "../runs/run-error.js";
 import type { Triplet } from "./triplet.js";
@@ -26,6 +28,8 @@ interface Head {
   readonly heldOut: readonly Place[];
   readonly counts: TripletData["counts"];
   readonly reward: string;
+  /** When the run was created that they belong to: files get mixed up. */
+  readonly run?: string | undefined;
 }
 
 /**
@@ -41,6 +45,7 @@ export function saveTriplets(path: string, data: TripletData): void {
     heldOut: placesOf(data.heldOut),
     counts: data.counts,
     reward: data.reward,
+    run: tiesOf(dirname(path)).run,
   };
   const temporary = `${path}.tmp`;
   rmSync(temporary, { force: true });
@@ -67,6 +72,8 @@ export function loadTriplets(path: string): TripletData | undefined {
   const records = readRecords(path, ({ message }) => refuse(message));
   const [head, ...episodes] = [...records] as [Head | undefined, ...Episode[]];
   if (head === undefined) return refuse(`${path} is empty`);
+  const foreign = foreignRecords(dirname(path), path, head);
+  if (foreign !== undefined) return refuse(foreign);
   const tripletsAt = (places: readonly Place[]): readonly Triplet[] =>
     places.map(([episode, step]) => ({
       source: episodes[episode] ?? refuse(`${path}: the episode ${episode} is missing`),

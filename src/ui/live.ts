@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readAlarms } from "../runs/alarms-file.js";
 import type { RunRow } from "./api.js";
-import { readMetricsFrom } from "./metrics-table.js";
+import { type MetricsPlace, placeAt, readMetricsFrom } from "./metrics-table.js";
 import type { Pulse } from "./pulse.js";
 import type { RunReader } from "./run-rows.js";
 import { pathInside } from "./safe-path.js";
@@ -97,20 +97,21 @@ export function streamRun(
   },
 ): void {
   const { root, reader, id } = watched;
-  let end = watched.from;
-  let file: number | undefined;
+  let place: MetricsPlace | undefined;
   let before = "";
   let alarmsBefore = "[]";
   stream(asked, reply, pulse, (send, stop) => {
     try {
       watched.check();
       const folder = pathInside(root, id);
-      const part = readMetricsFrom(folder, end, MOST_BYTES);
-      // A resumed run has lost its last lines: the page reads it again from the start.
-      if (part.end < end || (file !== undefined && part.file !== file)) send("again", {});
-      else if (part.lines.length > 0) send("metrics", { lines: part.lines, end: part.end });
-      end = part.end;
-      file = part.file;
+      place ??= placeAt(folder, watched.from);
+      const { lines, damaged, place: next } = readMetricsFrom(folder, place, MOST_BYTES);
+      const isOther = next.end < place.end || next.file !== place.file;
+      // A resumed run has lost its last lines: the page reads it again from the start. Whoever does
+      // that is also told of damaged ones.
+      if (isOther || damaged.length > 0) send("again", {});
+      else if (lines.length > 0) send("metrics", { lines, end: next.end });
+      place = next;
       const row = reader.row(id);
       const now = JSON.stringify(row);
       if (now !== before) send("run", row);

@@ -4,6 +4,7 @@ import { lstatSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { flatten } from "../report/run-groups.js";
 import { type Manifest, readManifest } from "../runs/manifest.js";
+import { sumsPath } from "../runs/metrics-sums.js";
 import { metricsPath } from "../runs/run-folder.js";
 import { findLock } from "../runs/run-lock.js";
 import type { RunList, RunRow, RunState } from "./api.js";
@@ -62,6 +63,7 @@ export function createRunReader(root: string): RunReader {
     const metricsStatus = statusOf(metricsPath(folder));
     checkLink(root, id, "manifest.json", manifestStatus);
     checkLink(root, id, "metrics.jsonl", metricsStatus);
+    checkLink(root, id, "metrics.crc32", statusOf(sumsPath(metricsPath(folder))));
     const described = stampOf(manifestStatus);
     const stamp = `${described} ${stampOf(metricsStatus)}`;
     const before = known.get(id);
@@ -112,6 +114,11 @@ export function createRunReader(root: string): RunReader {
         found.map(({ run }) => run.described),
         differing,
       );
+      for (const { id, run } of found)
+        if (run.tail.isDamaged)
+          problems.push(
+            `${id === "" ? "this run" : id}: metrics.jsonl has damaged lines, which are left out`,
+          );
       const runs = found
         .map(({ id, run }) => show(id, run))
         .sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1));

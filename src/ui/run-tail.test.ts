@@ -1,7 +1,8 @@
-import { mkdtempSync, renameSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, renameSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { sumOf, sumsPath } from "../runs/metrics-sums.js";
 import { metricsPath } from "../runs/run-folder.js";
 import { readTail, secondsLeft } from "./run-tail.js";
 
@@ -63,6 +64,25 @@ describe("the end of a run's metrics", () => {
     const now = readTail(folder, before);
     expect(now).toMatchObject({ update: 2, success: 1, seconds: [1, 3] });
     expect(now).toEqual(readTail(folder));
+  });
+
+  it("is compared with checksums, which a process writes after its lines", () => {
+    const sums = sumsPath(metricsPath(folder));
+    const sumUp = (line: object): void => appendFileSync(sums, `${sumOf(JSON.stringify(line))}\n`);
+    const line = (update: number) => ({ update, "train.success": 0.5 });
+    write([line(0)]);
+    let tail = readTail(folder);
+    for (let update = 1; update < 5; update++) {
+      write([line(update)]);
+      sumUp(line(update - 1));
+      tail = readTail(folder, tail);
+      expect(tail).toMatchObject({ update: update + 1, isDamaged: false });
+    }
+    // What comes now is not what was written.
+    for (const written of [line(4), { ...line(5), "train.success": 0.75 }]) sumUp(written);
+    write([line(5)]);
+    expect(readTail(folder, tail)).toMatchObject({ update: 5, isDamaged: true });
+    expect(readTail(folder)).toMatchObject({ update: 5, success: 0.5, isDamaged: true });
   });
 
   it("starts again when a resumed run has written its metrics anew", () => {

@@ -1,6 +1,6 @@
 /** What a list of runs says of a run's metrics, kept up as lines are added. */
 import type { MetricsLine } from "../runs/metrics-file.js";
-import { lastLines, type MetricsPart, readMetricsFrom } from "./metrics-table.js";
+import { lastLines, type MetricsPlace, readMetricsFrom } from "./metrics-table.js";
 
 /** Updates whose duration gives the time left. */
 const RECENT = 20;
@@ -9,7 +9,11 @@ const RECENT = 20;
 const SUCCESSES: readonly string[] = ["wm.exactMatch", "heldOut.reward", "train.success"];
 
 /** The end of a run's metrics. */
-export interface RunTail extends Pick<MetricsPart, "end" | "file"> {
+export interface RunTail {
+  /** How far it was read. */
+  readonly place: MetricsPlace;
+  /** Whether lines were left out because they are damaged. */
+  readonly isDamaged: boolean;
   /** Updates done. */
   readonly update: number | null;
   /** Seconds that the latest updates took. */
@@ -22,28 +26,22 @@ export interface RunTail extends Pick<MetricsPart, "end" | "file"> {
 /** Reads the end of a run's metrics; of a file that was read before, only what is new. */
 export function readTail(folder: string, before?: RunTail): RunTail {
   if (before !== undefined) {
-    const part = readMetricsFrom(folder, before.end);
+    const { lines, place, damaged } = readMetricsFrom(folder, before.place);
     // A resumed run writes its metrics anew, without the updates that it repeats.
-    if (part.file === before.file && part.end >= before.end)
-      return { ...part.lines.reduce(withLine, before), end: part.end };
+    if (place.file === before.place.file && place.end >= before.place.end)
+      return {
+        ...lines.reduce(withLine, before),
+        place,
+        isDamaged: before.isDamaged || damaged.length > 0,
+      };
   }
-  const { texts, end, file } = lastLines(folder);
-  const none = { update: null, seconds: [], success: null, successOf: null, end, file };
-  // Old lines matter only if they have an evaluation; reading them all takes longest of a long list.
-  const recent = texts.slice(-RECENT);
-  const evaluated = texts.slice(0, -RECENT).findLast((text) => text.includes('"eval.'));
-  return [...(evaluated === undefined ? [] : [evaluated]), ...recent]
-    .flatMap((text) => parsed(text))
-    .reduce(withLine, none as RunTail);
-}
-
-function parsed(text: string): readonly MetricsLine[] {
-  try {
-    const line: unknown = JSON.parse(text);
-    return typeof line === "object" && line !== null ? [line as MetricsLine] : [];
-  } catch {
-    return [];
-  }
+  // Old lines matter only if they have an evaluation.
+  const { lines, place, damaged } = lastLines(folder, (texts) => {
+    const evaluated = texts.slice(0, -RECENT).findLast((text) => text.includes('"eval.'));
+    return [...(evaluated === undefined ? [] : [evaluated]), ...texts.slice(-RECENT)];
+  });
+  const none = { update: null, seconds: [], success: null, successOf: null };
+  return lines.reduce<RunTail>(withLine, { ...none, place, isDamaged: damaged.length > 0 });
 }
 
 function withLine(tail: RunTail, line: MetricsLine): RunTail {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -224,10 +224,51 @@ describe("runs", () => {
       update: [-1, 0, 1],
       columns: { "eval.a.success": [0.25, null, null], loss: [null, 2, 3] },
     });
-    expect(table.problems.join()).toContain("1 lines of metrics.jsonl are damaged");
+    expect(table.problems).toEqual([
+      expect.stringMatching(/^damaged lines of metrics\.jsonl are left out: 3; pawl check /),
+    ]);
     expect(Object.keys((await api<MetricsTable>("metrics?run=run&names=loss")).columns)).toEqual([
       "loss",
     ]);
+  });
+});
+
+describe("metrics that are not what was written", () => {
+  /** Six updates, and an evaluation before the last; then a text in the place of another. */
+  function damage(from: string, to: string): void {
+    const run = startRun(join(root, "run"));
+    for (let update = 0; update < 6; update++)
+      run.recordMetrics({ update, loss: 2, ...(update === 4 && { "eval.a.success": 0.25 }) });
+    run.finish("done");
+    const path = metricsPath(join(root, "run"));
+    const text = readFileSync(path, "utf8");
+    expect(text).toContain(from);
+    writeFileSync(path, text.replace(from, to));
+  }
+
+  it("are left out and named, although they can be read", async () => {
+    damage('"update":2,"loss":2', '"update":2,"loss":9');
+    const table = await api<MetricsTable>("metrics?run=run");
+    expect(table).toMatchObject({ update: [0, 1, 3, 4, 5], columns: { loss: [2, 2, 2, 2, 2] } });
+    expect(table.problems).toEqual([
+      `damaged lines of metrics.jsonl are left out: 3; pawl check ${join(root, "run")} says more`,
+    ]);
+  });
+
+  it("are no success in the list of runs, which says so", async () => {
+    damage('"eval.a.success":0.25', '"eval.a.success":0.95');
+    const { runs, problems } = await api<RunList>("runs");
+    expect(runs[0]).toMatchObject({ update: 6, success: null });
+    expect(problems).toEqual(["run: metrics.jsonl has damaged lines, which are left out"]);
+  });
+
+  it("are said to be missing from the end, or altogether", async () => {
+    damage('{"update":4,"loss":2,"eval.a.success":0.25}\n{"update":5,"loss":2}\n', "");
+    const cut = await api<MetricsTable>("metrics?run=run");
+    expect(cut.problems).toEqual([expect.stringContaining("lacks its last lines: 2 are missing")]);
+    rmSync(metricsPath(join(root, "run")));
+    const none = await api<MetricsTable>("metrics?run=run");
+    expect(none.problems).toEqual([expect.stringContaining("metrics.jsonl is missing: it had 6")]);
   });
 });
 
@@ -336,6 +377,18 @@ describe("the live stream", () => {
     run.finish("done");
     const { end } = await api<MetricsTable>("metrics?run=run");
     expect((await events(`?run=run&from=${end + 100}`, has("again"))).length).toBeGreaterThan(0);
+  });
+
+  it("lets a page start again, and be told, when a new line is damaged", async () => {
+    const run = startRun(join(root, "run"));
+    run.recordMetrics({ update: 0, loss: 2 });
+    const { end } = await api<MetricsTable>("metrics?run=run");
+    run.recordMetrics({ update: 1, loss: 1 });
+    run.finish("done");
+    const path = metricsPath(join(root, "run"));
+    writeFileSync(path, readFileSync(path, "utf8").replace('"loss":1', '"loss":7'));
+    const seen = await events(`?run=run&from=${end}`, has("run"));
+    expect(seen.map((one) => one.split("\n")[0])).toEqual(["event: again", "event: run"]);
   });
 
   it("lists runs as they appear", async () => {

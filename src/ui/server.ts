@@ -87,7 +87,7 @@ export function createUiServer(options: UiOptions): Server {
     metrics({ query }) {
       const id = textOf(query, "run");
       const folder = pathInside(root, id);
-      checkFile(root, id, "metrics.jsonl");
+      for (const name of ["metrics.jsonl", "metrics.crc32"]) checkFile(root, id, name);
       return metricsTable(folder, query.names?.split(",").filter(Boolean));
     },
     async episodes({ query }) {
@@ -126,7 +126,8 @@ export function createUiServer(options: UiOptions): Server {
       else {
         const id = query.run;
         const check = (): void => {
-          for (const name of ["metrics.jsonl", "alarms.jsonl"]) checkFile(root, id, name);
+          for (const name of ["metrics.jsonl", "metrics.crc32", "alarms.jsonl"])
+            checkFile(root, id, name);
         };
         const from = wholeOf(query, "from", 0);
         streamRun(request, reply, pulse, { root, reader, id, check, from });

@@ -1,4 +1,6 @@
 /** Threads of the embedded engine. */
+// In the main thread too: native code does not see the environment of a worker thread.
+import "../../no-telemetry.js";
 import type { Caller } from "../../calls.js";
 import { startThread } from "../../thread-calls.js";
 import { EngineError } from "../engine.js";
