@@ -57,12 +57,15 @@ export function boundedEnv(
       return "close" in env && env.prepare ? env.prepare().then(start) : start();
     },
     step: (action) => bounded("a step", (stop) => env.step(action, stop)),
-    async close() {
-      if (!("close" in env)) return;
-      const tooSlow = () => new EnvError(`closing the world took longer than ${CLOSE_SECONDS} s`);
-      await within(env.close(), CLOSE_SECONDS, tooSlow);
-    },
+    close: () => closeWorld(env),
   };
+}
+
+/** Closes a world, if it can be closed; not if that takes too long. */
+export async function closeWorld(env: Env | RemoteEnv): Promise<void> {
+  if (!("close" in env)) return;
+  const tooSlow = () => new EnvError(`closing the world took longer than ${CLOSE_SECONDS} s`);
+  await within(Promise.resolve(env.close()), CLOSE_SECONDS, tooSlow);
 }
 
 /** The answer, unless it comes too late or the signal comes first. */

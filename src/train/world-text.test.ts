@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import type { Environment, RemoteEnv } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { promptStyle } from "../text/prompt.js";
 import { tinyConfig } from "./testing.js";
@@ -32,4 +33,18 @@ it("texts of a made-up world are played once, and again for other settings", asy
   const other = await textsOf({ env: { ...world, objects: 8 } });
   expect(other.played).toBeGreaterThan(600);
   expect(other.texts).not.toEqual(first.texts);
+});
+
+it("of a world that cannot be closed are the same", async () => {
+  const config = tinyConfig();
+  const environment = openEnvironment({ ...config.env, name: "household" });
+  const style = promptStyle(environment.prompt, config.prompt);
+  const create = () => {
+    const close = (): never => {
+      throw new Error("cannot close");
+    };
+    return Object.setPrototypeOf({ close }, environment.create()) as RemoteEnv;
+  };
+  const stubborn: Environment = { ...environment, create };
+  expect(await worldTexts(stubborn, style)).toEqual(await worldTexts(environment, style));
 });

@@ -1,6 +1,7 @@
 /** Text of an environment to train a tokenizer on: from experts, random actions and mistakes. */
 import { textsOf } from "../agents/agent.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
+import { closeWorld } from "../envs/bounded-env.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { expertPolicy } from "../rollout/policies/expert.js";
 import { epsilonPolicy, randomPolicy } from "../rollout/policies/random.js";
@@ -88,7 +89,8 @@ export async function worldTexts(
 
 async function listsActions(environment: Environment): Promise<boolean> {
   const probe = environment.create();
-  if ("close" in probe) await probe.close();
+  // One that cannot be closed is left behind, as in rollouts.
+  await closeWorld(probe).catch(() => undefined);
   return probe.admissibleActions !== undefined;
 }
 

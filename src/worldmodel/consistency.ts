@@ -10,6 +10,7 @@
  * depend on the model's observations, so for them only its judgement of success is tested; they are
  * marked.
  */
+import { closeWorld } from "../envs/bounded-env.js";
 import type { Environment, Task } from "../envs/env.js";
 import { createRandom, mixSeed } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
@@ -155,7 +156,8 @@ export async function replay(
     }
     return { success: false, divergence };
   } finally {
-    if ("close" in env) await env.close();
+    // One that cannot be closed is left behind, as in rollouts.
+    await closeWorld(env).catch(() => undefined);
   }
 }
 

@@ -205,6 +205,12 @@ describe("consistency", () => {
       success: true,
       divergence: undefined,
     });
+    // A world that cannot be closed has been played all the same.
+    const close = () => Promise.reject(new Error("cannot close"));
+    const create = () => Object.setPrototypeOf({ close }, environment.create());
+    expect(await replay({ ...environment, create }, tasks[0]!, whole!)).toMatchObject({
+      success: true,
+    });
     expect(await replay(environment, tasks[0]!, { ...whole!, steps })).toEqual({
       success: true,
       divergence: 3,
