@@ -31,7 +31,7 @@ export function comparisonOptions(kind: EnvKind) {
       .min(1)
       .default([0, 1, 2, 3, 4])
       .describe("random seeds for every arm; more can be added later"),
-    evalTasks: count.default(1000).describe("tasks per split in the final evaluation"),
+    evalTasks: count.default(1000).describe("maximum tasks per split in the final evaluation"),
     evalRounds: count.default(1).describe("attempts per task in the final evaluation"),
     start: z
       .string()

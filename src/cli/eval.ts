@@ -33,7 +33,9 @@ const evaluateOptions = (peek: Peek) =>
     policy: policyConfig.optional(),
     ...checkpointOptions,
     split: z.string().default("valid_seen").describe("split to take tasks from"),
-    tasks: count.optional().describe("number of tasks, the first of the split (default: all)"),
+    tasks: count
+      .optional()
+      .describe("maximum number of tasks, the first of the split (default: all)"),
     trials: count
       .default(1)
       .describe(

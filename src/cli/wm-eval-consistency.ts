@@ -45,7 +45,7 @@ export const wmEvalConsistency = defineCommand({
         ),
       player: chatPlayerOptions(),
       split: z.string().default("valid_seen").describe("split to take tasks from"),
-      tasks: count.default(64).describe("number of tasks, the first of the split"),
+      tasks: count.default(64).describe("maximum number of tasks, the first of the split"),
       stepLimit: count
         .optional()
         .describe("maximum steps per episode (default: the environment's limit)"),

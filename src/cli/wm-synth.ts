@@ -69,7 +69,7 @@ export const wmSynth = defineCommand({
             .min(1)
             .default(["valid_seen"])
             .describe("splits to evaluate on"),
-          tasks: count.default(100).describe("number of tasks, the first of each split"),
+          tasks: count.default(100).describe("maximum number of tasks, the first of each split"),
           temperature: z
             .number()
             .min(0)

@@ -16,7 +16,9 @@ export function rolloutConfig(kind: EnvKind) {
         .int()
         .min(1)
         .optional()
-        .describe("number of tasks, one group of episodes each (default: 16)"),
+        .describe(
+          "number of groups of episodes, each of another task until all were played (default: 16)",
+        ),
       tasks: z
         .array(z.string())
         .min(1)
@@ -48,7 +50,10 @@ export type RolloutConfig = z.output<ReturnType<typeof rolloutConfig>>;
 
 const DEFAULT_GROUPS = 16;
 
-/** The tasks of a rollout: the listed ones, or a seeded choice from the split without repeats. */
+/**
+ * The tasks of a rollout: the listed ones, or a seeded choice from the split, in which none is
+ * repeated before all were chosen.
+ */
 export function chooseTasks(
   environment: Environment,
   config: Pick<RolloutConfig, "tasks" | "groups" | "split" | "seed">,
@@ -56,5 +61,6 @@ export function chooseTasks(
   if (config.tasks !== undefined) return config.tasks.map((id) => environment.task(id));
   const all = environment.tasks(config.split);
   const order = createRandom(config.seed).shuffle(all.map((_, index) => index));
-  return order.slice(0, config.groups ?? DEFAULT_GROUPS).map((index) => all[index]!);
+  const count = all.length === 0 ? 0 : (config.groups ?? DEFAULT_GROUPS);
+  return Array.from({ length: count }, (_, i) => all[order[i % order.length]!]!);
 }

@@ -80,7 +80,7 @@ const evaluationOptions = z
       .array(z.string())
       .default(["valid_seen", "valid_unseen"])
       .describe("splits to evaluate on"),
-    tasks: count.default(128).describe("number of tasks, the first of each split"),
+    tasks: count.default(128).describe("maximum number of tasks, the first of each split"),
     temperature: z
       .number()
       .min(0)

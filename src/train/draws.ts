@@ -7,7 +7,10 @@ export function updateSeed({ seed }: { readonly seed: number }, index: number): 
   return mixSeed(seed, "update", index);
 }
 
-/** The tasks of an update: sampled without replacement, independently for each update. */
+/**
+ * The tasks of an update, sampled independently for each update: none is repeated before all were
+ * drawn.
+ */
 export function drawTasks(
   environment: Environment,
   options: { readonly split: string; readonly groups: number },
@@ -15,7 +18,12 @@ export function drawTasks(
 ): readonly Task[] {
   const all = environment.tasks(options.split);
   const random = createRandom(mixSeed(seed, "tasks"));
-  const drawn = new Set<number>();
-  while (drawn.size < Math.min(options.groups, all.length)) drawn.add(random.int(all.length));
-  return [...drawn].map((at) => all[at]!);
+  const drawn: number[] = [];
+  while (drawn.length < options.groups && all.length > 0) {
+    const size = Math.min(options.groups - drawn.length, all.length);
+    const round = new Set<number>();
+    while (round.size < size) round.add(random.int(all.length));
+    drawn.push(...round);
+  }
+  return drawn.map((at) => all[at]!);
 }
