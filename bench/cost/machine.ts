@@ -18,8 +18,8 @@ export interface Machine {
   readonly cache: number;
   /** Bytes per second of the KV cache between turns, when rows are moved. */
   readonly copy: number;
-  /** Whether attention scores are kept in memory. */
-  readonly scores: boolean;
+  /** Bytes per second of attention scores between products; infinite if they are never written. */
+  readonly scores: number;
   /** Host seconds per layer of a forward pass over a micro-batch; a backward pass takes twice that. */
   readonly layer: number;
   /** Whether the host works ahead of the device, so that only the slower of both counts. */
@@ -40,8 +40,8 @@ export function secondsOf(machine: Machine, shape: ModelConfig, task: Task, wire
 
 /** Seconds of some work. */
 export function seconds(machine: Machine, shape: ModelConfig, work: Work): number {
-  const moved = work.passNumbers + (machine.scores ? work.passScores : 0);
-  const device = work.passFlops / machine.flops + (machine.bytes * moved) / machine.move;
+  const moved = work.passNumbers / machine.move + work.passScores / machine.scores;
+  const device = work.passFlops / machine.flops + machine.bytes * moved;
   const host = work.passes * shape.layers * machine.layer;
   return (
     (machine.ahead ? Math.max(device, host) : device + host) +

@@ -159,7 +159,7 @@ export function gpuMachine(points: readonly Point[]): Machine {
       read: BANDWIDTH,
       cache: BANDWIDTH,
       copy: Number.POSITIVE_INFINITY,
-      scores: false,
+      scores: Number.POSITIVE_INFINITY,
       layer: 0,
       ahead: true,
       // 0.2 ms of gaps in a decode step of 28 layers (docs/gpu.md).
@@ -249,6 +249,7 @@ const FITTED: readonly {
 }[] = [
   { fits: "products", shape: "small", what: "learning 8 × 256 tokens" },
   { fits: "activations", shape: "tiny", what: "learning 8 × 256 tokens" },
+  { fits: "attention", shape: "tiny", what: "learning 2 × 2,048 tokens" },
   { fits: "calls", shape: "tiny", what: "sampling 64 prompts, 128 + 32 tokens" },
   { fits: "copies", shape: "tiny", what: "acting, 128 episodes of 20 turns" },
 ];
@@ -270,11 +271,11 @@ export function embeddedMachine(measurements: Measurements): Machine {
       bytes: 4,
       flops: 1e11,
       move: 1e10,
-      // Assumed.
-      read: 1e10,
-      cache: 1e10,
+      // Weights and the KV cache are read as fast as a copy is made.
+      read: measurements.bandwidth,
+      cache: measurements.bandwidth,
       copy: 1e10,
-      scores: true,
+      scores: 1e10,
       layer: 0,
       ahead: false,
       stepLayer: 0,
@@ -286,6 +287,7 @@ export function embeddedMachine(measurements: Measurements): Machine {
     {
       products: { high: 1e-9, set: (value) => ({ flops: 1 / value }) },
       activations: { high: 1e-7, set: (value) => ({ move: 1 / value }) },
+      attention: { high: 1e-7, set: (value) => ({ scores: 1 / value }) },
       copies: { high: 1e-7, set: (value) => ({ copy: 1 / value }) },
       calls: { high: 1, set: (value) => ({ layer: value, stepLayer: value }) },
     },

@@ -27,6 +27,8 @@ export interface Measurements {
   readonly repetitions: number;
   /** The machine's load before and after. */
   readonly load: readonly [number, number];
+  /** Bytes read or written in a second of processor time, where a copy of 64 MiB is made. */
+  readonly bandwidth: number;
   readonly points: readonly Measured[];
 }
 
@@ -96,6 +98,7 @@ export async function measure(repetitions: number, say: (line: string) => void) 
     threads: THREADS,
     repetitions,
     load: [rounded(before), rounded(loadavg()[0]!)],
+    bandwidth: bandwidth(),
     points,
   };
   return result;
@@ -113,6 +116,18 @@ async function timed(engine: Engine, task: Task, repetitions: number) {
     processors.push((user + system) / 1e6);
   }
   return { wall: rounded(Math.min(...walls)), processor: rounded(Math.min(...processors)) };
+}
+
+/** The most of some copies. */
+function bandwidth(): number {
+  const [from, to] = [new Float32Array(2 ** 24).fill(1), new Float32Array(2 ** 24).fill(2)];
+  const found = Array.from({ length: 5 }, () => {
+    const before = process.cpuUsage();
+    for (let i = 0; i < 10; i++) to.set(from);
+    const { user, system } = process.cpuUsage(before);
+    return (10 * 2 * from.byteLength) / ((user + system) / 1e6);
+  });
+  return rounded(Math.max(...found));
 }
 
 const rounded = (value: number): number => Number(value.toPrecision(4));
