@@ -17,77 +17,73 @@ export function registerWorldLoss(name: string, loss: WorldLoss): void {
   pawOptions = schemaWithLosses();
 }
 
+/** Without any setting of PaW the policy alone is trained: docs/results/observations.md says why. */
 function schemaWithLosses() {
-  return (
-    z
-      .strictObject({
-        loss: z
-          .enum([...worldLossNames(), "off"])
-          .default(worldLossNames()[0])
-          .describe(
-            `world-model loss: ${worldLossTitles().join(", ")}; off trains the policy alone, as does a file without any setting of paw`,
-          ),
-        ...lossSettings(),
-        alpha: z
-          .number()
-          .gt(0)
-          .max(1)
-          .default(0.75)
-          .describe("α: fraction of transitions to predict, highest action entropy first"),
-        entropy: z
-          .enum(["sampled", "full"])
-          .default("sampled")
-          .describe(
-            "estimate action entropy from the sampled tokens, or compute it over the full distribution",
-          ),
-        lambda: z
-          .union([z.literal("adaptive"), z.number().min(0)])
-          .default("adaptive")
-          .describe(
-            "λ: weight of the world-model loss; adaptive: 1 − mean return / maximum return of the group",
-          ),
-        aggregation: z
-          .enum(["group-mean", "token-mean"])
-          .default("group-mean")
-          .describe(
-            "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
-          ),
-        horizon: z
-          .int()
-          .min(1)
-          .default(1)
-          .describe(
-            "observations to predict after each action (more than 1 goes beyond the paper)",
-          ),
-        horizonDiscount: z
-          .number()
-          .gt(0)
-          .max(1)
-          .default(0.5)
-          .describe("discount of each further observation"),
-        dedupe: z
-          .boolean()
-          .default(false)
-          .describe("drop repeated transitions before selection (beyond the paper)"),
-        gradientCap: z
-          .number()
-          .gt(0)
-          .optional()
-          .describe(
-            "cap on the world-model gradient norm, relative to the running mean of the policy's (default: no cap)",
-          ),
-        gradientLength: z
-          .enum(["cmae"])
-          .optional()
-          .describe(
-            "cmae: scale λ so that the gradient norm equals that of clipped MAE (default: no scaling)",
-          ),
-        skipWithoutSignal: z
-          .enum(["off", "updates", "groups"])
-          .default("off")
-          .describe("skip world modelling in updates, or groups, in which all returns are equal"),
-      })
-      // Without any setting of PaW the policy alone is trained: docs/results/observations.md says why.
-      .prefault({ loss: "off" })
-  );
+  return z
+    .strictObject({
+      loss: z
+        .enum([...worldLossNames(), "off"])
+        .default(worldLossNames()[0])
+        .describe(
+          `world-model loss: ${worldLossTitles().join(", ")}; off trains the policy alone, as does a file without any setting of paw`,
+        ),
+      ...lossSettings(),
+      alpha: z
+        .number()
+        .gt(0)
+        .max(1)
+        .default(0.75)
+        .describe("α: fraction of transitions to predict, highest action entropy first"),
+      entropy: z
+        .enum(["sampled", "full"])
+        .default("sampled")
+        .describe(
+          "estimate action entropy from the sampled tokens, or compute it over the full distribution",
+        ),
+      lambda: z
+        .union([z.literal("adaptive"), z.number().min(0)])
+        .default("adaptive")
+        .describe(
+          "λ: weight of the world-model loss; adaptive: 1 − mean return / maximum return of the group",
+        ),
+      aggregation: z
+        .enum(["group-mean", "token-mean"])
+        .default("group-mean")
+        .describe(
+          "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
+        ),
+      horizon: z
+        .int()
+        .min(1)
+        .default(1)
+        .describe("observations to predict after each action (more than 1 goes beyond the paper)"),
+      horizonDiscount: z
+        .number()
+        .gt(0)
+        .max(1)
+        .default(0.5)
+        .describe("discount of each further observation"),
+      dedupe: z
+        .boolean()
+        .default(false)
+        .describe("drop repeated transitions before selection (beyond the paper)"),
+      gradientCap: z
+        .number()
+        .gt(0)
+        .optional()
+        .describe(
+          "cap on the world-model gradient norm, relative to the running mean of the policy's (default: no cap)",
+        ),
+      gradientLength: z
+        .enum(["cmae"])
+        .optional()
+        .describe(
+          "cmae: scale λ so that the gradient norm equals that of clipped MAE (default: no scaling)",
+        ),
+      skipWithoutSignal: z
+        .enum(["off", "updates", "groups"])
+        .default("off")
+        .describe("skip world modelling in updates, or groups, in which all returns are equal"),
+    })
+    .prefault({ loss: "off" });
 }
