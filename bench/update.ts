@@ -3,12 +3,13 @@
  * in this process, a model on an engine server, and HTTP between them.
  *
  *   PAWL_PYTHON=… ALFWORLD_DATA=… npm run bench -- update --model FOLDER [--max-tokens 100] \
- *     [--step-limit 50] [--modes acting,after]
+ *     [--step-limit 50] [--modes acting,after,overlap]
  *
- * Modes say when the reference scores, and are measured one after another: while the policy acts and
- * nothing is sampled (`acting`, the default), or after acting (`after`). The first mode's fields are
- * `update_…`, those of the other `update_MODE_…`. `update_score_s` is what is left of scoring when
- * acting is over. With fewer than the recipe's 50 steps, `update_of_50_steps_s` extrapolates: all
+ * Modes are measured one after another. The reference scores while the policy acts and nothing is
+ * sampled (`acting`, the default), or after acting (`after`); or a second server on the same GPU acts
+ * for the next update meanwhile (`overlap`: the second update of a run, by the clock; NVIDIA's MPS lets
+ * both servers compute at the same time). The first mode's fields are `update_…`, those of the others
+ * `update_MODE_…`. `update_score_s` is what is left of scoring when acting is over. With fewer than the recipe's 50 steps, `update_of_50_steps_s` extrapolates: all
  * seconds times 50 / steps, for every phase grows with the steps.
  *
  * FOLDER has config.json and the tokenizer files. Without weights the model is random, which is
@@ -26,8 +27,12 @@ import { type MetricsLine, readMetrics } from "../src/runs/metrics-file.js";
 import { packageFolder } from "../src/version.js";
 
 const PHASES = ["rollout", "score", "prepare", "learn"] as const;
-/** When the reference scores: flags of the run. */
-const MODES = { acting: {}, after: { "score-while-acting": "false" } } as const;
+/** Flags of the run, and which of its updates counts. */
+const MODES = {
+  acting: { flags: {}, counts: 0 },
+  after: { flags: { "score-while-acting": "false" }, counts: 0 },
+  overlap: { flags: { overlap: "1" }, counts: 1 },
+} as const;
 type Mode = keyof typeof MODES;
 
 /**
@@ -52,53 +57,67 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
   const model = join(folder, "model");
   copyModel(options.model, model);
 
-  /** The metrics of one update. */
-  const update = async (url: string, name: string, mode: Mode, steps: string) => {
+  /** The metrics of the update that counts, and its seconds by the clock, if another came before. */
+  const update = async (servers: Servers, name: string, mode: Mode, steps: string) => {
     const out = join(folder, name);
+    const { flags: own, counts } = MODES[mode];
+    const updates = counts + 2;
     const flags = {
       config: join(packageFolder(), "recipes", "paper-alfworld.ts"),
-      engine: url,
+      engine: servers.engine,
+      ...(mode === "overlap" && { "engine.sampler": servers.sampler! }),
       "model.start": "served",
-      // The second is never the last: after its last update a run saves the model, which would take
-      // long here.
-      updates: "2",
-      "checkpoint-every": "2",
+      // The one that counts is never the last: after its last update a run saves the model, which
+      // would take long here.
+      updates: String(updates),
+      "checkpoint-every": String(updates),
       groups: options.groups,
       "step-limit": steps,
       "max-tokens": options["max-tokens"],
       "evaluation.every": "0",
       // Measured at the first update and every tenth: most updates have none.
       "gradients.every": "0",
-      ...MODES[mode],
+      ...own,
       out,
     };
     const stopped = new AbortController();
+    const ended: number[] = [];
     const run = runChild(["train", ...Object.entries(flags).map(([k, v]) => `--${k}=${v}`)], {
       program: join(packageFolder(), "dist", "lib", "main.js"),
       signal: stopped.signal,
       onLine: (line) => {
         say(line);
-        if (line.includes("update 1/2")) stopped.abort();
+        const done = Number(/update (\d+)\/\d+ · reward/.exec(line)?.[1]);
+        if (done > 0) ended.push(performance.now());
+        if (done > counts) stopped.abort();
       },
     });
     await run.catch((error: unknown) => {
       if (!stopped.signal.aborted) throw error;
     });
-    const line = readMetrics(join(out, "metrics.jsonl"), say).at(-1)!;
+    const line = readMetrics(join(out, "metrics.jsonl"), say).find(
+      ({ update }) => update === counts,
+    )!;
     say(JSON.stringify(line));
-    return line;
+    const [before, after] = ended.slice(-2);
+    return after === undefined ? { line } : { line, seconds: (after - before!) / 1000 };
   };
 
   try {
-    const found = new Map<Mode, MetricsLine>();
+    const found = new Map<Mode, Measured>();
     const place = { checkpoints: join(folder, "checkpoints"), host: "127.0.0.1", port: 0 };
-    const server = await startTorchServer(python, { model, nproc: 1, ...place }, process.env, say);
+    const start = () => startTorchServer(python, { model, nproc: 1, ...place }, process.env, say);
+    const started = [await start()];
     try {
-      await update(server.url, "warm-up", modes[0]!, "3");
+      if (modes.includes("overlap")) started.push(await start());
+      const [engine, sampler] = started.map(({ url }) => url);
+      const servers = { engine: engine!, sampler };
+      const kinds = new Set(modes.map((mode) => (mode === "overlap" ? mode : modes[0]!)));
+      for (const mode of kinds) await update(servers, `warm-up-${mode}`, mode, "3");
       for (const mode of modes)
-        found.set(mode, await update(server.url, mode, mode, options["step-limit"]));
+        found.set(mode, await update(servers, mode, mode, options["step-limit"]));
     } finally {
-      await server.stop();
+      await Promise.all(started.map((server) => server.stop()));
     }
     const episodes = paper.groupSize * Number(options.groups);
     const fields = modes.map((mode, i) =>
@@ -116,10 +135,25 @@ function modeOf(name: string): Mode {
   return name as Mode;
 }
 
+/** An engine server, and one that samples for it. */
+interface Servers {
+  readonly engine: string;
+  readonly sampler: string | undefined;
+}
+
+/** An update, and its seconds by the clock, if there was one before it. */
+interface Measured {
+  readonly line: MetricsLine;
+  readonly seconds?: number;
+}
+
 /** What is reported of an update. */
-function fieldsOf(line: MetricsLine, prefix: string): Readonly<Record<string, number>> {
+function fieldsOf(
+  { line, seconds: whole }: Measured,
+  prefix: string,
+): Readonly<Record<string, number>> {
   const seconds = PHASES.map((phase) => [phase, line[`seconds.${phase}`]!] as const);
-  const all = seconds.reduce((sum, [, time]) => sum + time, 0);
+  const all = whole ?? seconds.reduce((sum, [, time]) => sum + time, 0);
   const steps = line["train.steps"]!;
   return {
     [`${prefix}_s`]: rounded(all),
@@ -131,6 +165,9 @@ function fieldsOf(line: MetricsLine, prefix: string): Readonly<Record<string, nu
     [`${prefix}_mismatch_mean`]: line["mismatch.mean"]!,
     [`${prefix}_kl`]: line["policy.kl"] ?? 0,
     // The share of the actions that the reference had scored when acting was over.
+    ...(line["pace.overlapped"] !== undefined && {
+      [`${prefix}_overlapped_s`]: rounded(line["pace.overlapped"]),
+    }),
     ...(line["pace.scored"] !== undefined && { [`${prefix}_scored`]: line["pace.scored"] }),
   };
 }

@@ -38,7 +38,9 @@ export const engineSettings = {
       error: `must not carry a password; put the key into ${KEY_VARIABLE}`,
     })
     .optional()
-    .describe("URL of a vLLM or SGLang server to sample with instead of the engine"),
+    .describe(
+      "URL of a second engine server, or of a vLLM or SGLang server, to sample with instead of the engine",
+    ),
   samplerModel: z
     .string()
     .optional()
@@ -48,7 +50,7 @@ export const engineSettings = {
     .min(1)
     .optional()
     .describe(
-      "folder shared with the sampling server, for new weights (default: the temporary folder)",
+      "folder for new weights, which vLLM or SGLang must see under the same path (default: the temporary folder)",
     ),
 };
 

@@ -67,6 +67,7 @@ export async function openEngine(
       url: options.sampler,
       ...(options.samplerModel !== undefined && { model: options.samplerModel }),
       ...(options.samplerFolder !== undefined && { folder: options.samplerFolder }),
+      engine: { isRemote: isRemote(options), copy: options.copy, loraRank: options.loraRank },
     });
   } catch (error) {
     await engine.dispose();
@@ -91,10 +92,6 @@ function refuseSamplerOnly(options: EngineOptions, { valueHead }: OpenEngineOpti
       "engine.samplerModel, engine.samplerFolder: there is no sampler; name one with --engine.sampler http://…, or leave them out",
     );
   if (sampler === undefined) return;
-  if (isRemote(options) && !options.copy)
-    throw new ConfigError(
-      "engine.sampler: the weights stay on the engine server, where the sampler cannot read them; set engine.copy",
-    );
   if (valueHead === true)
     throw new ConfigError(
       "engine.sampler: samplers cannot read a checkpoint with a critic in it; set critic.weights to own, or choose another advantage than ppo",

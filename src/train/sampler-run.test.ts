@@ -1,7 +1,8 @@
 /**
- * A whole small run with a separate sampler: a stand-in for the wire formats of vLLM and SGLang.
+ * A whole small run with a separate sampler: a stand-in for the wire formats of vLLM and SGLang, or a
+ * second engine server.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -102,6 +103,21 @@ describe("a run with a separate sampler", () => {
     await learner.close();
   });
 
+  it("cannot be vLLM if the weights stay on an engine server", async () => {
+    const { url } = await start("vllm");
+    const model = { model: { folder: join(here, "reference") }, threads: 1 };
+    const learner = await startTestServer({
+      model,
+      folder: join(parent, "kept"),
+      extensions: true,
+    });
+    const engine = engineOptions.parse({ address: learner.url, sampler: url });
+    await expect(openEngine(engine, { served: true })).rejects.toThrow(
+      /vLLM .* cannot read the weights, which stay on the engine server: set engine.copy/,
+    );
+    await learner.close();
+  });
+
   it("that keeps old weights shows it, and its tokens are weighted and truncated", async () => {
     const folder = join(parent, "stale");
     const stale = await start("vllm");
@@ -163,6 +179,87 @@ describe("a run with a separate sampler", () => {
   });
 });
 
+describe("a second engine server as the sampler", () => {
+  const model = { model: { folder: join(here, "reference") }, threads: 1 };
+  /** A server that learns and one that samples, with one folder for checkpoints or two. */
+  const pair = async (name: string, shared = true) => {
+    const checkpoints = join(parent, name);
+    const learner = await startTestServer({ model, folder: checkpoints, extensions: true });
+    const folder = shared ? checkpoints : `${checkpoints}-other`;
+    const sampler = await startTestServer({ model, folder, extensions: true });
+    const close = () => Promise.all([learner.close(), sampler.close()]);
+    return { learner, sampler, checkpoints, close };
+  };
+  const drawn = (run: string) =>
+    recorded(run).episodes.map(({ weights, steps }) => [
+      weights,
+      steps.map(({ action }) => action),
+    ]);
+
+  it("acts while the first one learns, with the same episodes, and sends no weights", async () => {
+    const overlap = { overlap: 1, updates: 3, temperature: 0.8 };
+    const own = join(parent, "server-ahead-here");
+    await trainRun(config({}, overlap), { folder: own });
+    const { learner, sampler, checkpoints, close } = await pair("ahead-servers");
+    const folder = join(parent, "server-ahead");
+    const engine = { address: learner.url, sampler: sampler.url };
+    await trainRun(config(engine, overlap), { folder });
+    expect(drawn(folder)).toEqual(drawn(own));
+    expect(recorded(folder).metrics[1]!["policy.drift"]).toBeLessThan(1e-4);
+    expect(recorded(folder).metrics[2]!["policy.drift"]).toBeGreaterThan(1e-4);
+    // One server learns and never samples, the other samples and never learns.
+    expect([learner.counts.get("sample_batch"), sampler.counts.get("optim_step")]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    // The first weights, and those after each update that another one is drawn with.
+    expect(sampler.counts.get("load_weights")).toBe(2);
+    expect(sampler.requests.filter(({ path }) => /\.safetensors/.test(path))).toEqual([]);
+    // What is left are the upload that the run started from, and its own checkpoints.
+    const left = readdirSync(checkpoints, { recursive: true, encoding: "utf8" });
+    expect(left.filter((name) => /^uploads.[0-9a-f]{8}-.*safetensors/.test(name))).toEqual([]);
+    expect(left.some((name) => name.endsWith("model.safetensors"))).toBe(true);
+    await close();
+  });
+
+  it("gets weights over the network if they are copied, or the engine is embedded", async () => {
+    const { learner, sampler, checkpoints, close } = await pair("sent", false);
+    const apart = { address: learner.url, sampler: sampler.url };
+    await expect(openEngine(engineOptions.parse(apart), { served: true })).rejects.toThrow(
+      /does not see the checkpoints .*same --checkpoints FOLDER, or set engine.copy/,
+    );
+    for (const engine of [
+      { ...apart, copy: true },
+      { sampler: sampler.url, threads: 1 },
+    ]) {
+      const folder = join(parent, `sent-${"copy" in engine}`);
+      await trainRun(config(engine, { updates: 2 }), { folder });
+      expect(drawn(folder)).toEqual(drawn(here).slice(0, 12));
+      for (const line of recorded(folder).metrics.slice(1))
+        expect(line["mismatch.max"]).toBeLessThan(1e-5);
+    }
+    expect(readdirSync(join(`${checkpoints}-other`, "uploads"))).toEqual([]);
+    await close();
+  });
+
+  it("is refused if it cannot be given weights, or a model of its own is named", async () => {
+    const { learner, sampler, close } = await pair("refused");
+    const settings = { address: learner.url, sampler: sampler.url };
+    await expect(
+      openEngine(engineOptions.parse({ ...settings, samplerModel: "x" }), { served: true }),
+    ).rejects.toThrow(/engine.samplerModel: the engine server at .* leave it out/);
+    const plain = await startTestServer({
+      model,
+      folder: join(parent, "plain"),
+      extensions: false,
+    });
+    await expect(
+      openEngine(engineOptions.parse({ ...settings, sampler: plain.url }), { served: true }),
+    ).rejects.toThrow(/cannot be given weights to sample with; expected one of pawl serve engine/);
+    await Promise.all([close(), plain.close()]);
+  });
+});
+
 describe("sampler settings that cannot work", () => {
   const model = { preset: "tiny", vocabularySize: 40, maxContext: 64 } as const;
   const sampler = "http://127.0.0.1:9";
@@ -171,7 +268,6 @@ describe("sampler settings that cannot work", () => {
 
   it("are refused before anything is started", async () => {
     await refused({ samplerFolder: "/x" }, /there is no sampler; name one with --engine.sampler/);
-    await refused({ address: "http://127.0.0.1:9", sampler }, /set engine.copy/);
     await refused({ sampler }, /choose another advantage than ppo/, { valueHead: true });
     await refused({ sampler, threads: 1 }, /no sampler answers at http:\/\/127.0.0.1:9/);
     expect(() => engineOptions.parse({ sampler: "http://me:secret@host" })).toThrow(

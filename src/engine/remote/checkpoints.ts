@@ -146,10 +146,7 @@ export async function onServer(
 ): Promise<string> {
   if (pointer === undefined) return uploadCheckpoint(transport, folder);
   // A server that lost its disk, or another server, gets the local copy.
-  if (
-    weightFiles(folder).length === 0 ||
-    (await exists(transport, `${pointer.path}/${CONFIG_FILE}`))
-  )
+  if (weightFiles(folder).length === 0 || (await exists(transport, pointer.path)))
     return pointer.path;
   return uploadCheckpoint(transport, folder);
 }
@@ -195,7 +192,7 @@ async function uploadCheckpoint(transport: Transport, folder: string): Promise<s
         `${folder} has no ${needed}: expected a checkpoint (config.json and model.safetensors, in one file or several with an index) or a pointer to one on an engine server (${POINTER_FILE})`,
       );
   const path = `uploads/${await fingerprint(folder, present)}`;
-  if (await exists(transport, `${path}/${CONFIG_FILE}`)) return path;
+  if (await exists(transport, path)) return path;
   for (const { name } of present)
     await transport.put(`files/${path}/${name}`, () => openAsBlob(join(folder, name)));
   return path;
@@ -214,8 +211,9 @@ async function fingerprint(
   return hash.digest("hex").slice(0, 32);
 }
 
-async function exists(transport: Transport, file: string): Promise<boolean> {
-  return transport.download(`files/${file}`, async (response) => {
+/** Whether a complete checkpoint is at this path on the server. */
+export async function exists(transport: Transport, path: string): Promise<boolean> {
+  return transport.download(`files/${path}/${CONFIG_FILE}`, async (response) => {
     await readReply(response, MAX_SMALL_BYTES);
   });
 }

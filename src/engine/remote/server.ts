@@ -30,7 +30,8 @@ const extensions = z.object({
   ranks: z.int().default(1),
 });
 
-const serverCapabilities = z.object({
+/** The form of the answer to `get_server_capabilities`. */
+export const serverCapabilities = z.object({
   supported_models: z.array(z.object({ model_name: z.string() })).default([]),
   pawl: extensions.optional(),
 });

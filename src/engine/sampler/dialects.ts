@@ -53,7 +53,7 @@ export async function findServer(wire: Wire, model: string | undefined): Promise
   const models = modelList.safeParse(listed.json);
   if (!models.success)
     throw new EngineError(
-      `the server ${at} is not a sampler: GET /v1/models returned status ${listed.status} and no list of models; expected a vLLM or SGLang server`,
+      `the server ${at} is not a sampler: GET /v1/models returned status ${listed.status} and no list of models; expected an engine server, or a vLLM or SGLang server`,
     );
   // Adapters are listed too, with their base model.
   const bases = models.data.data.filter(({ parent }) => !parent);

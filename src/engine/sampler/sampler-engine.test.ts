@@ -1,18 +1,21 @@
 /** An engine with a sampler, against a stand-in for the wire formats of vLLM and SGLang. */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { conformanceChecks } from "../conformance.js";
 import { crossEntropy, learn, toy } from "../conformance-tools.js";
 import type { Engine, Sample } from "../engine.js";
 import { inProcess, testModel } from "../remote/model-testing.js";
+import { startTestServer, type TestServer } from "../remote/server-testing.js";
 import { withSampler } from "./sampler-engine.js";
 import { type StandIn, type StandInOptions, startStandIn } from "./server-testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-sampler-test-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+// The others do not sample, so the engine itself passes them.
+const samples = /sampled log|an actor keeps|its seed|temperature 0|stop sequence|rejected with/;
 const retry = { retries: 1, backoffMs: 1 };
 
 /** A fresh engine with the sampler at this address. */
@@ -34,8 +37,6 @@ for (const kind of ["vllm", "sglang"] as const)
     });
     afterAll(() => server.close());
 
-    // The others do not sample, so the engine itself passes them.
-    const samples = /sampled log|an actor keeps|its seed|temperature 0|stop sequence|rejected with/;
     for (const { name, run } of conformanceChecks.filter((check) => samples.test(check.name)))
       it(name, async () => {
         const before = server.calls.length;
@@ -79,6 +80,50 @@ for (const kind of ["vllm", "sglang"] as const)
       await engine.dispose();
     });
   });
+
+describe("an engine sampled by an engine server", () => {
+  const checkpoints = join(folder, "..", `${basename(folder)}-checkpoints`);
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startTestServer({ model: testModel, folder: checkpoints, extensions: true });
+  });
+  afterAll(async () => {
+    await server.close();
+    rmSync(checkpoints, { recursive: true, force: true });
+  });
+
+  for (const { name, run } of conformanceChecks.filter((check) => samples.test(check.name)))
+    it(name, async () => {
+      const before = server.counts.get("sample_batch") ?? 0;
+      await run(() => sampledBy(server.url));
+      expect(server.counts.get("sample_batch")).toBeGreaterThan(before);
+    });
+
+  it("reports log-probabilities at all temperatures, and new weights once", async () => {
+    const engine = await sampledBy(server.url);
+    expect(engine.capabilities).toMatchObject({
+      otherSampler: true,
+      temperatures: true,
+      actor: "meanwhile",
+      name: `embedded, sampled by the engine server at ${server.url}`,
+    });
+    const loads = () => server.counts.get("load_weights") ?? 0;
+    const before = loads();
+    const request = { prompt: [1, 2], maxTokens: 3, seed: 1, temperature: 0.5 };
+    const [[first]] = (await engine.sample([request])) as [[Sample]];
+    expect(first.sampledLogprobs).not.toEqual(first.logprobs);
+    expect(loads()).toBe(before);
+    await learn(engine, toy, 20);
+    await Promise.all([engine.sample([request]), engine.sample([request])]);
+    expect(loads()).toBe(before + 1);
+    const [[later]] = (await engine.sample([request])) as [[Sample]];
+    const [scored] = await engine.forward([{ ids: [1, 2, ...later.tokens] }]);
+    for (const [i, logprob] of later.logprobs.entries())
+      expect(logprob).toBeCloseTo(scored!.logprobs[i + 2]!, 4);
+    await engine.dispose();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
 
 describe("a sampler's log-probabilities of the distribution", () => {
   it("are returned if they follow from the model's own, and otherwise left out", async () => {

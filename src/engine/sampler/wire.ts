@@ -72,7 +72,7 @@ function baseOf(url: string): URL {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !["http:", "https:"].includes(parsed.protocol))
     throw new EngineError(
-      `engine.sampler must be the address of a vLLM or SGLang server, such as http://127.0.0.1:8000, but it is ${JSON.stringify(url)}`,
+      `engine.sampler must be the address of an engine server, or of a vLLM or SGLang server, such as http://127.0.0.1:8000, but it is ${JSON.stringify(url)}`,
     );
   if (parsed.username !== "" || parsed.password !== "")
     throw new EngineError(
