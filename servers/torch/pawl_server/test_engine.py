@@ -1,20 +1,24 @@
 """The engine against plain PyTorch, and that sampling, saving and adapters agree with it."""
+import gc
 import importlib.util
 import os
 import tempfile
 import unittest
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from . import output_head
+from .engine import Engine
+from .engine_types import EngineOptions
 from .errors import RequestError
 from .expression import parse_objective
 from .losses import standard_objective
 from .sampler import SampleRequest, Sampler
 from .sequences import Sequences, divide
-from .testing import CONFIG, model_folder, random_sequences, tiny_engine
+from .testing import ALONE, CONFIG, model_folder, random_sequences, tiny_engine
 from .weights import AdamParams
 
 CROSS_ENTROPY = standard_objective("cross_entropy", {})
@@ -59,6 +63,24 @@ class EngineTest(unittest.TestCase):
         torch.set_num_threads(1)
         self.folder = model_folder()
         self.addCleanup(self.folder.cleanup)
+
+    def test_an_engine_that_is_gone_leaves_no_weights(self):
+        # In 16 bits gradients are collected by hooks, which PyTorch before 2.1 does not have.
+        hooks = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
+        for dtype in (torch.float32, *([torch.bfloat16] if hooks else [])):
+            with self.subTest(dtype=dtype):
+                options = EngineOptions(dtype=dtype, batch_tokens=4096, checkpointing=False, compiled=False)
+                engine = Engine(Path(self.folder.name), ALONE, options, lora_rank=0, value_head=False, seed=3)
+                engine.snapshot_reference()
+                engine.sample([SampleRequest((1, 2, 3), 1, 4, 0, continued=True)])
+                engine.learn(random_sequences((20, 10)), CROSS_ENTROPY)
+                engine.step(AdamParams(1e-3))
+                weights = engine.weights
+                held = [weights, engine.sampler.pool.pages, *weights.parameters.values(), *weights.masters.values()]
+                held = [weakref.ref(one) for one in [*held, *engine.reference.values()]]
+                del engine, weights
+                gc.collect()
+                self.assertEqual([one() for one in held if one() is not None], [])
 
     def test_loss_and_gradient_are_those_of_plain_autograd(self):
         plain = random_sequences((30, 5, 47, 1))

@@ -6,6 +6,7 @@ sampling reads the same copies. In 32 bits, and if FSDP shards and casts, a para
 from __future__ import annotations
 
 import math
+import weakref
 from collections import defaultdict
 from typing import Iterator, Mapping, NamedTuple, Optional, Union
 
@@ -46,9 +47,11 @@ class Weights:
             name: p if p.dtype == torch.float32 else p.detach().float() for name, p in self.trained.items()
         }
         self.collected: dict[str, Tensor] = {}
+        # Python cannot see what a hook refers to: one that refers to all weights would keep them for ever.
+        weights = weakref.ref(self)
         for name, p in self.trained.items():
             if self.masters[name] is not p:
-                p.register_post_accumulate_grad_hook(lambda p, name=name: self._collect(name, p))
+                p.register_post_accumulate_grad_hook(lambda p, name=name: weights()._collect(name, p))
         self.adam = self._optimizer()
 
     def pieces_of(self, name: str) -> list[Piece]:
