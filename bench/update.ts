@@ -61,14 +61,14 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
   const update = async (servers: Servers, name: string, mode: Mode, steps: string) => {
     const out = join(folder, name);
     const { flags: own, counts } = MODES[mode];
-    const updates = counts + 2;
+    const updates = counts + 3;
     const flags = {
       config: join(packageFolder(), "recipes", "paper-alfworld.ts"),
       engine: servers.engine,
       ...(mode === "overlap" && { "engine.sampler": servers.sampler! }),
       "model.start": "served",
-      // The one that counts is never the last: after its last update a run saves the model, which
-      // would take long here.
+      // Neither the one that counts nor the one that is stopped is the last: after its last update a
+      // run saves the model, which would take long here.
       updates: String(updates),
       "checkpoint-every": String(updates),
       groups: options.groups,

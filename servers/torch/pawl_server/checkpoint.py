@@ -110,7 +110,8 @@ def _values(
         if saved is not None:
             yield name, saved
         elif parts and all(piece.name in tensors for piece in parts):
-            value = torch.cat([tensors[piece.name].read(piece.name) for piece in parts])
+            read = [tensors[piece.name].read(piece.name) for piece in parts]
+            value = torch.cat(read) if len(read) > 1 else read[0]
             yield name, value + missing * adapter.addition(parts, value) if missing else value
         else:
             # Seeded by name, so that an adapter or a value head does not change the other weights.
