@@ -127,4 +127,28 @@ describe.skipIf(absent)("adapters", () => {
     await engine.dispose();
     await standIn.close();
   });
+
+  it("reach a second server that samples, after every update", async () => {
+    if (typeof python === "string") return;
+    const options = { checkpoints: join(folder, "checkpoints"), host: "127.0.0.1", port: 0 };
+    const environment = { ...process.env, PAWL_API_KEY: "" };
+    const silent = () => undefined;
+    const more = { nproc: 1, threads: 1 };
+    const sampler = await startTorchServer(python, { ...options, ...more }, environment, silent);
+    try {
+      const sampled = join(folder, "sampled");
+      const engine = { address: server.url, loraRank: 4, sampler: sampler.url };
+      const optimizer = { learningRate: 0.01, warmup: 0 };
+      const config = { engine, optimizer, evaluation: { every: 0 }, updates: 2 };
+      await trainRun(tinyConfig({ ...config, temperature: 0.7 }), { folder: sampled });
+      for (const line of openRun(sampled, fail).metrics().slice(1)) {
+        expect(line["mismatch.max"]).toBeLessThan(1e-4);
+        expect(line["policy.importance"]).toBeCloseTo(1, 4);
+      }
+      const left = readdirSync(join(options.checkpoints, "uploads"));
+      expect(left.filter((name) => name.includes("-"))).toEqual([]);
+    } finally {
+      await sampler.stop();
+    }
+  });
 });
