@@ -52,10 +52,8 @@ export async function completionSampler(engine: Engine, place: SamplerPlace): Pr
       await server.reload(weights);
       await checkLogprobs(server, engine);
     },
-    async renew(weights) {
-      await saveWeights(weights);
-      await server.reload(weights);
-    },
+    put: saveWeights,
+    take: (weights) => server.reload(weights),
     async sample(requests) {
       const samples = requests.map(({ count = 1 }) => new Array<Sample>(count));
       const jobs = requests.flatMap((request, i) =>

@@ -53,40 +53,38 @@ export async function engineServerSampler(engine: Engine, place: SamplerPlace): 
   let model: RemoteModel | undefined;
   let shared: string | undefined;
 
-  /** Puts the engine's weights where the sampler can read them, and lets it. */
-  const handOver = async (
-    into: string,
-    read: (folder: string, path: string) => Promise<void>,
-  ): Promise<void> => {
-    // Checkpoints take their name from this, and servers forget old uploads by themselves: whatever
-    // happens to this process, weights do not stay there for ever.
-    const folder = join(into, "uploads", "weights");
-    await engine.save(folder, { optimizer: false, merged: !isShared });
-    const path = await onServer(transport, folder, await readPointer(folder));
+  // Checkpoints take their name from this, and servers forget old uploads by themselves: whatever
+  // happens to this process, weights do not stay there for ever.
+  const inside = (folder: string): string => join(folder, "uploads", "weights");
+  const put = async (folder: string): Promise<void> => {
+    await engine.save(inside(folder), { optimizer: false, merged: !isShared });
+    shared = (await readPointer(inside(folder)))?.path;
+  };
+  /** Lets the sampler read what was put there; what was sent for it is removed again. */
+  const read = async (folder: string, how: (path: string) => Promise<void>): Promise<void> => {
+    const path = await onServer(transport, inside(folder), await readPointer(inside(folder)));
     if (isShared && !(await exists(transport, path)))
       throw new EngineError(
         `${name} does not see the checkpoints of the engine server (${path}): start both with the same --checkpoints FOLDER, or set engine.copy, so that weights are sent over the network`,
       );
-    await read(folder, path);
-    if (isShared) shared = path;
-    else await transport.post("delete_weights", { path });
+    await how(path);
+    if (!isShared) await transport.post("delete_weights", { path });
   };
 
   return {
     name,
     temperatures: session.server.pawl!.temperatures,
-    async check(into) {
-      await handOver(into, async (folder) => {
-        model = await createPawlModel(session, session.server.pawl!, {
-          url: shownUrl,
-          folder,
-          loraRank,
-        });
+    async check(folder) {
+      await put(folder);
+      const options = { url: shownUrl, folder: inside(folder), loraRank };
+      await read(folder, async () => {
+        model = await createPawlModel(session, session.server.pawl!, options);
       });
       await checkSame(engine, model!, name);
     },
-    renew: (into) =>
-      handOver(into, async (_, path) => {
+    put,
+    take: (folder) =>
+      read(folder, async (path) => {
         const body = { path, optimizer: false, type: "load_weights" };
         await model!.learning.change("load_weights", body);
       }),

@@ -125,6 +125,40 @@ describe("an engine sampled by an engine server", () => {
   });
 });
 
+it("the engine can go on while the sampler loads the weights to act with", async () => {
+  let open: (() => void) | undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  let isHeld = false;
+  const server = await startStandIn({
+    kind: "vllm",
+    model: testModel,
+    change: async (path, answer) => {
+      if (isHeld && path === "/collective_rpc") await gate;
+      return answer;
+    },
+  });
+  const engine = await sampledBy(server.url);
+  await learn(engine, toy, 1);
+  isHeld = true;
+  await engine.snapshotActor();
+  const [before] = await engine.forward(toy);
+  await learn(engine, toy, 5);
+  let isDrawn = false;
+  const drawing = engine.sample([{ prompt: [1], maxTokens: 4, seed: 0 }], { weights: "actor" });
+  void drawing.then(() => {
+    isDrawn = true;
+  });
+  const [after] = await engine.forward(toy);
+  expect(isDrawn).toBe(false);
+  expect(after!.logprobs).not.toEqual(before!.logprobs);
+  open!();
+  await drawing;
+  await engine.dispose();
+  await server.close();
+});
+
 describe("a sampler's log-probabilities of the distribution", () => {
   it("are returned if they follow from the model's own, and otherwise left out", async () => {
     const server = await startStandIn({ kind: "vllm", model: testModel });

@@ -24,27 +24,44 @@ export interface SamplerOptions extends SamplerPlace {
   readonly folder?: string;
 }
 
+/** Weights on their way to the sampler. */
+interface HandedOver {
+  /** They are where it can read them, and the engine may change them. */
+  readonly saved: Promise<void>;
+  readonly loaded: Promise<void>;
+}
+
 /** Lets a sampler sample for an engine; rejects one that does not fit, or cannot reload weights. */
 export async function withSampler(engine: Engine, options: SamplerOptions): Promise<Engine> {
   const open = (await isEngineServer(options)) ? engineServerSampler : completionSampler;
   const sampler = await open(engine, options);
   let folder: string | undefined;
-  let loaded: Promise<void> | undefined;
-  let holdsActor = false;
+  /** The engine's present weights; undefined if the sampler has only older ones. */
+  let present: HandedOver | undefined;
+  /** Those to act with. */
+  let actor: HandedOver | undefined;
+  let last: Promise<void> = Promise.resolve();
 
   const weights = async (): Promise<string> => {
     folder ??= await folderIn(resolve(options.folder ?? tmpdir()));
     return join(folder, "weights");
   };
-  /** Resolves when the sampler has the engine's weights. */
-  const upToDate = (): Promise<void> => {
-    loaded ??= weights()
-      .then(sampler.renew)
-      .catch((error: unknown) => {
-        loaded = undefined;
-        throw error;
-      });
-    return loaded;
+  /** Hands the present weights over, one after another, unless the sampler has them. */
+  const handOver = (): HandedOver => {
+    if (present !== undefined) return present;
+    const saved = last
+      .catch(() => undefined)
+      .then(weights)
+      .then(sampler.put);
+    const loaded = saved.then(weights).then(sampler.take);
+    const handedOver = { saved, loaded };
+    // It may fail while nobody is waiting for it yet.
+    loaded.catch(() => {
+      if (present === handedOver) present = undefined;
+    });
+    last = loaded;
+    present = handedOver;
+    return handedOver;
   };
   const end = async (): Promise<void> => {
     await sampler.dispose();
@@ -65,30 +82,31 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
     async sample(requests, { weights: which = "policy" } = {}) {
       checkRequests(requests, engine.capabilities);
       if (which === "policy") {
-        if (loaded === undefined) holdsActor = false;
-        await upToDate();
-      } else if (!holdsActor)
+        if (present === undefined) actor = undefined;
+        await handOver().loaded;
+      } else if (actor === undefined)
         throw new EngineError(
           `${sampler.name} has no weights to act with; call snapshotActor first`,
         );
+      else await actor.loaded;
       return sampler.sample(requests);
     },
     forward: async (sequences, wanted) => engine.forward(sequences, wanted),
     forwardBackward: async (sequences, objective) => engine.forwardBackward(sequences, objective),
     async optimStep(params) {
-      loaded = undefined;
+      present = undefined;
       return engine.optimStep(params);
     },
     discardGradients: async () => engine.discardGradients(),
     snapshotReference: async () => engine.snapshotReference(),
     async snapshotActor() {
-      await upToDate();
-      // It keeps these until they are asked for again, or others are.
-      holdsActor = true;
+      // It keeps these until others are asked for. While it loads them, the engine can go on.
+      actor = handOver();
+      await actor.saved;
     },
     save: async (target, what) => engine.save(target, what),
     async load(source) {
-      loaded = undefined;
+      present = undefined;
       return engine.load(source);
     },
     async dispose() {
@@ -98,7 +116,7 @@ export async function withSampler(engine: Engine, options: SamplerOptions): Prom
   };
   try {
     await sampler.check(await weights());
-    loaded = Promise.resolve();
+    present = { saved: last, loaded: last };
   } catch (error) {
     await end();
     throw error;

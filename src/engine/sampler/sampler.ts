@@ -28,8 +28,10 @@ export interface Sampler {
   readonly temperatures: boolean;
   /** Gives it the engine's weights for the first time; rejects a sampler that does not fit. */
   check(folder: string): Promise<void>;
-  /** Gives it the engine's present weights, by way of this folder. */
-  renew(folder: string): Promise<void>;
+  /** Puts the engine's present weights where it can read them, by way of this folder. */
+  put(folder: string): Promise<void>;
+  /** Lets it load them. */
+  take(folder: string): Promise<void>;
   sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
   dispose(): Promise<void>;
 }
