@@ -115,7 +115,8 @@ export function refuseMissing(needs: Partial<EngineNeeds>, capabilities: Capabil
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
     discardGradients:
       "it cannot measure gradients: set gradients.every to 0, and leave paw.gradientLength out",
-    actor: "it keeps no weights to act with while it learns: set overlap to 0",
+    actor:
+      "it keeps no weights to act with while it learns: let a second server sample (engine.sampler), or set overlap to 0",
     scoresBesideSampling: "it cannot score while it samples: leave scoreWhileActing out",
     temperatures: "it computes log-probabilities at temperature 1 only: set temperature to 1",
   };
