@@ -91,7 +91,8 @@ export async function engineServerSampler(engine: Engine, place: SamplerPlace): 
     sample: (requests) => model!.sample(requests),
     async dispose() {
       try {
-        if (shared !== undefined) await transport.post("delete_weights", { path: shared });
+        if (shared !== undefined)
+          await transport.post("delete_weights", { path: shared }, { giveUpAfterMs: 0 });
         await model?.unload();
       } catch (error) {
         // It does not matter any more if the sampler is gone.
