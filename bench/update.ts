@@ -9,7 +9,8 @@
  * sampled (`acting`, the default), or after acting (`after`); or a second server on the same GPU acts
  * for the next update meanwhile (`overlap`: the second update of a run, by the clock; NVIDIA's MPS lets
  * both servers compute at the same time). The first mode's fields are `update_…`, those of the others
- * `update_MODE_…`. `update_score_s` is what is left of scoring when acting is over. With fewer than the recipe's 50 steps, `update_of_50_steps_s` extrapolates: all
+ * `update_MODE_…`. `update_score_s` is what is left of scoring when acting is over. With fewer than
+ * the recipe's 50 steps, `update_of_50_steps_s` extrapolates: all
  * seconds times 50 / steps, for every phase grows with the steps.
  *
  * FOLDER has config.json and the tokenizer files. Without weights the model is random, which is
@@ -99,8 +100,9 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
       ({ update }) => update === counts,
     )!;
     say(JSON.stringify(line));
-    const [before, after] = ended.slice(-2);
-    return after === undefined ? { line } : { line, seconds: (after - before!) / 1000 };
+    // One more may have ended before the run was stopped.
+    const before = ended[counts - 1];
+    return before === undefined ? { line } : { line, seconds: (ended[counts]! - before) / 1000 };
   };
 
   try {

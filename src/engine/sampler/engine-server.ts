@@ -10,7 +10,7 @@ import { type Engine, EngineError } from "../engine.js";
 import { exists, onServer, readPointer } from "../remote/checkpoints.js";
 import { createPawlModel } from "../remote/pawl-model.js";
 import type { RemoteModel } from "../remote/remote-model.js";
-import { openSession, type ServerCapabilities, serverCapabilities } from "../remote/server.js";
+import { openSession, serverCapabilities } from "../remote/server.js";
 import { createTransport } from "../remote/transport.js";
 import type { Sampler, SamplerPlace } from "./sampler.js";
 import { createWire, KEY_VARIABLE } from "./wire.js";
@@ -34,7 +34,7 @@ export async function isEngineServer({ url, retry }: SamplerPlace): Promise<bool
 }
 
 /** Any JSON object parses as capabilities, of a server that has none. */
-const isAnswer = (json: unknown): json is ServerCapabilities =>
+const isAnswer = (json: unknown): boolean =>
   typeof json === "object" && json !== null && ("supported_models" in json || "pawl" in json);
 
 /** A model of its own on that server, which follows the engine's. */
