@@ -1,4 +1,5 @@
 /** Runs a comparison: its starts first, then every run, several at a time. */
+import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
 import { checkClaim } from "./claim.js";
 import { type Job, jobsOf, startsOf } from "./matrix.js";
@@ -49,6 +50,8 @@ export async function compare(
     engines?.length ??
     Math.max(1, Math.floor(availableParallelism() / options.threads));
   const places = Math.min(wanted, engines?.length ?? wanted);
+  // Every run listens; Node would warn of a leak at the eleventh.
+  setMaxListeners(0, signal);
   const running = new Map<string, { share: number; text: string; from?: number }>();
   let done = 0;
   let doneNow = 0;

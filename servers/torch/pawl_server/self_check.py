@@ -7,6 +7,7 @@ from wrong numbers.
 """
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Protocol, Sequence
 
@@ -27,6 +28,8 @@ from .weights import AnyModel
 # about 1e-2 in 16 bits.
 BOUNDS = {torch.float32: 1e-3, torch.bfloat16: 0.2}
 NEW_TOKENS = 6
+# The share of a GPU that a process may use under NVIDIA's MPS. At 40, PyTorch 2.11 computed NaN on an H200.
+MPS_SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 
 
 class Checked(Protocol):
@@ -115,10 +118,23 @@ def _theirs(model: OtherModel, row: Row) -> Tensor:
 def _compare(engine: Checked, what: str, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
     gap = torch.stack([(a - b).abs().mean() for a, b in zip(found, expected)]).max()
     bound = BOUNDS[engine.options.dtype]
-    # NaN is not agreement either.
+    if not torch.isfinite(gap):
+        raise ValueError(f"{engine.folder.name}: log-probabilities {what} are not finite: {_reason(engine)}")
     if not float(gap) <= bound:
         raise ValueError(
             f"{engine.folder.name}: log-probabilities of the same tokens, {what}, are {float(gap):.3g} apart in the mean, "
             f"and {str(engine.options.dtype).removeprefix('torch.')} explains at most {bound}: this model cannot be computed correctly here; "
             "train another, Llama, Qwen or Mistral for example"
         )
+
+
+def _reason(engine: Checked) -> str:
+    """Why a model computes no numbers: its weights, or the machine."""
+    weights = dict(engine.model.named_parameters())
+    for piece in () if engine.sharded else engine.model.pieces():
+        if not torch.isfinite(weights[piece.parameter][piece.begin : piece.end]).all():
+            return f"nor are its weights ({piece.name} for one); start from an earlier checkpoint"
+    share = os.environ.get(MPS_SHARE)
+    if share is not None:
+        return f"its weights are, so this machine computes them wrongly; {MPS_SHARE} is {share}, with which that was seen before: unset it and start the server again"
+    return "its weights are, so this machine computes them wrongly; other versions of PyTorch or of the GPU's driver may help"
