@@ -346,6 +346,49 @@ describe("results", () => {
     );
   });
 
+  it("are those after some updates if asked, by the runs' own evaluations, cut off or not", () => {
+    for (const [arm, seed, look, last] of [
+      ["grpo", 0, 0.2, 3],
+      ["grpo+ce", 0, 0.8, 4],
+      ["grpo+ce", 1, 0.4, 1],
+    ] as const) {
+      const folder = join(parent, "e", "default", arm, `seed-${seed}`);
+      mkdirSync(folder, { recursive: true });
+      const run = { folder: trainingFolder(folder), kind: "train", seed, config };
+      const { recordMetrics, finish } = createRun(run, expect.unreachable);
+      for (let update = 0; update <= last; update++) {
+        const split = "eval.valid_seen";
+        const types = { [`${split}.success.buy`]: 0, [`${split}.success.look`]: look };
+        const sums = { [`${split}.success`]: look / 2, [`${split}.steps`]: update };
+        const evaluated = update % 2 === 0 ? { ...sums, [`${split}.episodes`]: 10, ...types } : {};
+        recordMetrics({ update, "train.success": update / 10, "seconds.learn": 2, ...evaluated });
+      }
+      finish("failed");
+    }
+    expect(findResults([join(parent, "e")]).jobs).toEqual([]);
+    const found = findResults([join(parent, "e")], 3);
+    expect(found.left).toEqual(["default/grpo+ce/seed-1"]);
+    const results = sumUp(found, { command: "e", goal: 0.6, at: 3 });
+    expect(results.arms.map(({ arm, seeds }) => [arm, seeds])).toEqual([
+      ["grpo", [0]],
+      ["grpo+ce", [0]],
+    ]);
+    const { valid_seen: ce } = results.arms[1]!.splits;
+    expect(ce).toMatchObject({ mean: 0.4, episodes: 10, steps: { mean: 2 } });
+    expect(ce!.difference!.mean).toBeCloseTo(0.3, 12);
+    expect(ce!.types!.look!.mean).toBe(0.8);
+    expect(ce!.meanOfTypes!.mean).toBe(0.4);
+    // What came later does not count: neither updates nor evaluations, nor their time.
+    expect(results.arms[1]!.training).toMatchObject({ 1: { mean: 0 }, 3: { mean: 0.2 } });
+    expect(Object.keys(results.arms[1]!.training)).toHaveLength(3);
+    expect(Object.keys(results.arms[1]!.course.valid_seen!)).toEqual(["1", "3"]);
+    expect(results.seconds).toBe(12);
+    const markdown = comparisonMarkdown(results);
+    expect(markdown).toMatch(/As they were after 3 updates, by their own evaluations/);
+    expect(markdown).not.toMatch(/fewer tasks|Score on|\| training/);
+    expect(findResults([join(parent, "e")], 2).jobs).toEqual([]);
+  });
+
   it("of a missing folder are an error that says so", () => {
     expect(() => findResults([join(parent, "nowhere")])).toThrow(/nowhere does not exist/);
   });

@@ -15,11 +15,11 @@ export const trainingCurveFile = (setting: string): string => `${setting}-in-tra
 /** A section per setting: success, task types, score and steps, the course, learning, and cost. */
 export function comparisonMarkdown(results: ComparisonResults): string {
   const settings = [...new Set(results.arms.map(({ setting }) => setting))];
-  const { command, machines, collectedAt, seconds, runs } = results;
+  const { command, machines, collectedAt, seconds, runs, at } = results;
   return [
     "# Learning from observations, compared",
     "",
-    `\`${command}\`, ${collectedAt.slice(0, 10)}, pawl ${results.version}, on ${machines.join("; ")}. ${runs.length} runs, ${(seconds / 3600).toFixed(1)} hours of them one after another.`,
+    `\`${command}\`, ${collectedAt.slice(0, 10)}, pawl ${results.version}, on ${machines.join("; ")}. ${runs.length} runs, ${(seconds / 3600).toFixed(1)} hours of them one after another.${at === undefined ? "" : ` As they were after ${at} updates, by their own evaluations; some may have been cut off later.`}`,
     "",
     "Success and scores in percent. ± is the standard deviation over seeds; intervals are 95 % (Student’s t over seeds); Δ is the mean difference to the same algorithm without world modelling, paired by seed: same tasks, same random draws, and the same start unless the arm names another. A start is trained once for all seeds, so intervals do not contain its chance.",
     ...settings.flatMap((setting) =>
@@ -27,7 +27,7 @@ export function comparisonMarkdown(results: ComparisonResults): string {
         setting,
         results.arms.filter((arm) => arm.setting === setting),
         results.starts.filter((start) => start.setting === setting),
-        results.goal,
+        results,
       ),
     ),
     "",
@@ -38,7 +38,7 @@ function section(
   setting: string,
   arms: readonly ArmResult[],
   starts: readonly JobResult[],
-  goal: number,
+  results: Pick<ComparisonResults, "goal" | "at">,
 ): readonly string[] {
   const splits = Object.keys(arms[0]!.splits);
   const began = starts.map(({ start, splits: found, phases }) => {
@@ -65,7 +65,7 @@ function section(
     ...splits.flatMap((split) => families(split, arms)),
     ...splits.flatMap((split) => scores(split, arms)),
     ...training(setting, arms),
-    ...splits.flatMap((split) => course(setting, split, arms, goal)),
+    ...splits.flatMap((split) => course(setting, split, arms, results)),
     ...learning(arms),
     ...cost(arms),
   ];
@@ -151,13 +151,13 @@ function course(
   setting: string,
   split: string,
   arms: readonly ArmResult[],
-  goal: number,
+  { goal, at }: Pick<ComparisonResults, "goal" | "at">,
 ): readonly string[] {
   const moments = momentsOf(arms.map((arm) => arm.course[split] ?? {}));
   if (moments.length === 0) return [];
   return [
     "",
-    `${split} during training, mean over seeds (fewer tasks than above), and each seed's updates to ${percent(goal, 0)} (– if no evaluation reached it):`,
+    `${split} during training, mean over seeds${at === undefined ? " (fewer tasks than above)" : ""}, and each seed's updates to ${percent(goal, 0)} (– if no evaluation reached it):`,
     "",
     ...table(
       ["updates", ...moments.map(String), `to ${percent(goal, 0)}`],
@@ -212,18 +212,22 @@ function cost(arms: readonly ArmResult[]): readonly string[] {
   ];
   const phases = keys((arm) => arm.secondsPerUpdate);
   const memory = keys((arm) => arm.memory);
+  // A run that was cut off has no such sums.
+  const whole = ["training", "evaluation"].filter((name) =>
+    arms.some((arm) => arm.phases[name] !== undefined),
+  );
   if (phases.length + memory.length === 0) return [];
   return [
     "",
-    "Seconds of an update by phase (median), largest memory, and seconds of a run in the call that finished it; means over seeds:",
+    `Seconds of an update by phase (median)${whole.length === 0 ? " and largest memory" : ", largest memory, and seconds of a run in the call that finished it"}; means over seeds:`,
     "",
     ...table(
-      ["arm", ...phases, ...memory.map((name) => `memory, ${name}`), "training", "evaluation"],
+      ["arm", ...phases, ...memory.map((name) => `memory, ${name}`), ...whole],
       arms.map((arm) => [
         arm.arm,
         ...phases.map((name) => arm.secondsPerUpdate[name]?.toFixed(2) ?? ""),
         ...memory.map((name) => arm.memory[name]?.toFixed(0) ?? ""),
-        ...["training", "evaluation"].map((name) => arm.phases[name]?.toFixed(0) ?? ""),
+        ...whole.map((name) => arm.phases[name]?.toFixed(0) ?? ""),
       ]),
     ),
   ];

@@ -67,6 +67,11 @@ export function comparisonOptions(kind: EnvKind) {
       .max(1)
       .default(0.6)
       .describe("success for sample efficiency: the updates until an evaluation reaches it"),
+    at: count
+      .optional()
+      .describe(
+        "with FOLDERs: compare runs after this many updates, by their own evaluation then, also if they were cut off later",
+      ),
     out: z.string().default("runs/observations").describe("output folder for runs and results"),
     // What the warm start and the runs say too is theirs.
     rwml: rwmlConfig(kind)

@@ -2,22 +2,12 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../errors.js";
-import { hasManifest } from "../runs/manifest.js";
-import { openRun } from "../runs/run-folder.js";
 import { packageVersion } from "../version.js";
-import type { Algorithm } from "./arms.js";
+import { type FinishedJob, finishedJob, jobAt, type TypeResult } from "./finished-job.js";
 import { referenceOf } from "./matrix.js";
-import { type JobResult, readResult, type TaskResult, trainingFolder } from "./result-file.js";
-import { type BeginAndEnd, type RunFacts, runFacts, updatesTo } from "./run-facts.js";
+import { type JobResult, readResult } from "./result-file.js";
+import { type BeginAndEnd, updatesTo } from "./run-facts.js";
 import { type Estimate, estimate, pairedDifference } from "./statistics.js";
-
-/** A finished run, its folder, and what its metrics tell. */
-export interface FinishedJob extends JobResult, RunFacts {
-  readonly algorithm: Algorithm;
-  readonly arm: string;
-  readonly seed: number;
-  readonly folder: string;
-}
 
 /** A number over seeds, and its difference to the arm without world modelling. */
 export interface Compared extends Estimate {
@@ -70,20 +60,29 @@ export interface ComparisonResults {
   readonly seconds: number;
   /** The success of `updatesToGoal`. */
   readonly goal: number;
+  /** Runs are compared after this many updates, by their own evaluations; absent: at their end. */
+  readonly at?: number;
   readonly starts: readonly JobResult[];
   readonly arms: readonly ArmResult[];
   readonly runs: readonly FinishedJob[];
 }
 
-/**
- * Finds all finished runs in these folders; a run that is in two folders must not be counted twice.
- */
-export function findResults(folders: readonly string[]): {
+/** The runs of a comparison, and the starts. */
+export interface Found {
   readonly jobs: readonly FinishedJob[];
   readonly starts: readonly JobResult[];
-} {
+  /** The names of runs that were not evaluated after the given number of updates. */
+  readonly left: readonly string[];
+}
+
+/**
+ * Finds all finished runs in these folders, or, with `at`, all runs as they were after so many
+ * updates. A run that is in two folders must not be counted twice.
+ */
+export function findResults(folders: readonly string[], at?: number): Found {
   const jobs = new Map<string, FinishedJob>();
   const starts = new Map<string, JobResult>();
+  const left = new Set<string>();
   for (const out of folders) {
     if (!existsSync(out))
       throw new UserError(`${out} does not exist: expected an --out of pawl bench observations`);
@@ -96,28 +95,26 @@ export function findResults(folders: readonly string[]): {
           n.startsWith("seed-"),
         )) {
           const folder = join(out, setting, arm, name);
-          const result = readResult(folder);
-          if (result === undefined) continue;
           const key = join(setting, arm, name);
-          if (!jobs.has(key)) jobs.set(key, finishedJob(result, folder));
+          if (jobs.has(key)) continue;
+          const job = at === undefined ? finishedJob(folder) : jobAt(folder, at);
+          if (job !== undefined) jobs.set(key, job);
+          else if (at !== undefined) left.add(key);
         }
       }
     }
   }
-  return { jobs: [...jobs.values()], starts: [...starts.values()] };
-}
-
-/** Weights may have been removed to save space; without the run's metrics there is no course. */
-function finishedJob(result: JobResult, folder: string): FinishedJob {
-  const run = trainingFolder(folder);
-  const lines = hasManifest(run) ? openRun(run, () => undefined).metrics() : [];
-  return { ...(result as FinishedJob), folder, ...runFacts(lines) };
+  return {
+    jobs: [...jobs.values()],
+    starts: [...starts.values()],
+    left: [...left].filter((key) => !jobs.has(key)),
+  };
 }
 
 /** Aggregates finished runs by setting and arm, arms without world modelling first. */
 export function sumUp(
-  { jobs, starts }: ReturnType<typeof findResults>,
-  { command, goal }: Pick<ComparisonResults, "command" | "goal">,
+  { jobs, starts }: Pick<Found, "jobs" | "starts">,
+  { command, goal, at }: Pick<ComparisonResults, "command" | "goal" | "at">,
 ): ComparisonResults {
   const isReference = (job: FinishedJob): boolean => referenceOf(job) === undefined;
   const order = [...jobs].sort(
@@ -149,6 +146,7 @@ export function sumUp(
     machines: [...new Set([...starts, ...jobs].map(({ machine }) => machine))],
     seconds: [...starts, ...jobs].reduce((sum, { seconds }) => sum + seconds, 0),
     goal,
+    ...(at !== undefined && { at }),
     starts,
     arms,
     runs: jobs,
@@ -218,7 +216,7 @@ function onSplit(
     if (own.size === 0) return undefined;
     return { ...estimate([...own.values()]), ...(difference !== undefined && { difference }) };
   };
-  const ofTypes = (of: (result: TaskResult) => number | undefined) =>
+  const ofTypes = (of: (result: TypeResult) => number | undefined) =>
     Object.fromEntries(
       types.flatMap((type) => {
         const found = compared(({ types: all }) => {
@@ -229,9 +227,10 @@ function onSplit(
       }),
     );
   const score = compared((result) => result.score);
+  const scoreOfTypes = ofTypes((one) => one.score);
   const steps = compared((result) => result.steps);
   const meanOfTypes = compared(({ types: all = {} }) => {
-    const counted = Object.values(all).filter(({ episodes }) => episodes > 0);
+    const counted = Object.values(all).filter(({ episodes }) => episodes !== 0);
     return counted.length === 0 ? undefined : meanOf(counted, "success");
   });
   return {
@@ -241,7 +240,7 @@ function onSplit(
     ...(steps !== undefined && { steps }),
     ...(types.length > 0 && { types: ofTypes((one) => one.success) }),
     ...(meanOfTypes !== undefined && { meanOfTypes }),
-    ...(types.length > 0 && score !== undefined && { scoreOfTypes: ofTypes((one) => one.score) }),
+    ...(Object.keys(scoreOfTypes).length > 0 && { scoreOfTypes }),
   };
 }
 

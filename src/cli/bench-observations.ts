@@ -7,6 +7,7 @@ import { conditions } from "../bench/settings.js";
 import { startParts } from "../bench/start-parts.js";
 import { writeResults } from "../bench/write-results.js";
 import { builtFile } from "../calls.js";
+import { ConfigError } from "../config/config-error.js";
 import { findEnvKind } from "../envs/registry.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { recipeOf } from "./default-recipe.js";
@@ -27,7 +28,8 @@ export const benchObservations = defineCommand({
     "repeated and killed ones are resumed when you repeat the command, with more seeds or arms if you like.",
     "Writes results.json, results.md (success, task types, score, steps, sample efficiency, gradients and cost, with",
     "intervals and differences to the arm without world modelling, paired by seed) and curves to --out.",
-    "With FOLDERs, runs nothing and merges the results of several --out folders, such as from several machines.",
+    "With FOLDERs, runs nothing and merges the results of several --out folders, such as from several machines;",
+    "with --at, after so many updates instead of at the end.",
     "The runs use recipes/quick.ts, or the recipe of --train.env; --train.… changes settings for all of them.",
     "",
     "Settings, joined by + (noise+two-step):",
@@ -73,10 +75,19 @@ export const benchObservations = defineCommand({
       "later, more seeds: half of what is not in these folders",
     ],
     ["pawl bench observations runs/part-1 runs/part-2 --out runs/all", "merge the parts"],
+    [
+      "pawl bench observations runs/observations --at 50 --out runs/at-50",
+      "as it was after 50 updates, cut-off runs too",
+    ],
   ],
   async run({ config, positionals, io, signal }) {
     const folders = positionals.length > 0 ? positionals : [config.out, ...config.finished];
     const command = `pawl ${process.argv.slice(2).join(" ")}`;
+    const { goal, at } = config;
+    if (at !== undefined && positionals.length === 0)
+      throw new ConfigError(
+        "--at: compares runs that are there; name their folders (pawl bench observations FOLDER … --at 50), or leave it out",
+      );
     let failed: readonly string[] = [];
     if (positionals.length === 0) {
       const program = builtFile("main");
@@ -90,11 +101,14 @@ export const benchObservations = defineCommand({
         view.end();
       }
     }
-    const found = findResults(folders);
+    const found = findResults(folders, at);
+    if (found.left.length > 0)
+      warn(io, `without an evaluation after ${at} updates, and left out: ${found.left.join(", ")}`);
     if (found.jobs.length > 0) {
-      for (const path of writeResults(sumUp(found, { command, goal: config.goal }), config.out))
-        print(io, `wrote ${path}`);
-    } else warn(io, `no finished run in ${folders.join(", ")}`);
+      const results = sumUp(found, { command, goal, ...(at !== undefined && { at }) });
+      for (const path of writeResults(results, config.out)) print(io, `wrote ${path}`);
+    } else if (at === undefined) warn(io, `no finished run in ${folders.join(", ")}`);
+    else warn(io, `no run in ${folders.join(", ")} was evaluated after ${at} updates`);
     if (failed.length > 0) warn(io, `failed: ${failed.join(", ")}; repeat the command to retry`);
     return failed.length === 0 && found.jobs.length > 0 ? exitCodes.done : exitCodes.failed;
   },

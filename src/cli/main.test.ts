@@ -45,6 +45,10 @@ describe("wrong usage", () => {
   it.each([
     [["rolout"], 'unknown command "rolout". Did you mean "rollout"?'],
     [["bench", "paw", "--jobs", "2"], "pawl bench paw is now called pawl bench observations"],
+    [
+      ["bench", "observations", "--at", "5"],
+      "--at: compares runs that are there; name their folders",
+    ],
     [["env"], "pawl env needs one of: list, info, new, make, prompt, check, replay"],
     [["env", "chek"], 'prompt, check, replay, got "chek". Did you mean "check"?'],
     [["train", "--wandb"], 'unknown option --wandb. Did you mean "--track"?'],
