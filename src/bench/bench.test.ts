@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -267,7 +267,7 @@ describe("results", () => {
   finished("b", "grpo", 1, 0.6);
 
   it("of several folders are merged, each run once, and paired", () => {
-    const results = sumUp(findResults([join(parent, "a"), join(parent, "b")]), {
+    const results = sumUp(findResults([join(parent, "a"), join(parent, "b")], expect.unreachable), {
       command: "pawl bench observations",
       goal: 0.6,
     });
@@ -314,7 +314,10 @@ describe("results", () => {
     scored("grpo", 1, 1, 0.2, 0.6);
     scored("grpo+paw", 0, 1, 0.4, 0.5);
     scored("grpo+paw", 1, 1, 0.4, 0.7);
-    const results = sumUp(findResults([join(parent, "c")]), { command: "c", goal: 0.6 });
+    const results = sumUp(findResults([join(parent, "c")], expect.unreachable), {
+      command: "c",
+      goal: 0.6,
+    });
     const paw = results.arms[1]!.splits.valid_seen!;
     expect(paw.types!.look!.difference!.mean).toBeCloseTo(0.2, 12);
     // Types weigh the same, whatever their number of episodes.
@@ -337,7 +340,7 @@ describe("results", () => {
     expect(runFacts(lines.slice(0, 2)).training).toEqual({ 1: 0, 2: 1 });
     expect(runFacts([]).training).toEqual({});
     for (const seed of [0, 1]) finished("d", "grpo", seed, 0.5);
-    const found = findResults([join(parent, "d")]);
+    const found = findResults([join(parent, "d")], expect.unreachable);
     const jobs = found.jobs.map((job) => ({ ...job, training: { 2: job.seed, 3: 0.25 } }));
     const results = sumUp({ ...found, jobs }, { command: "d", goal: 0.6 });
     expect(comparisonMarkdown(results)).toMatch(/^\| grpo +\| 50\.0 \| 25\.0 \|$/m);
@@ -365,8 +368,9 @@ describe("results", () => {
       }
       finish("failed");
     }
-    expect(findResults([join(parent, "e")]).jobs).toEqual([]);
-    const found = findResults([join(parent, "e")], 3);
+    const e = [join(parent, "e")];
+    expect(findResults(e, expect.unreachable).jobs).toEqual([]);
+    const found = findResults(e, expect.unreachable, 3);
     expect(found.left).toEqual(["default/grpo+ce/seed-1"]);
     const results = sumUp(found, { command: "e", goal: 0.6, at: 3 });
     expect(results.arms.map(({ arm, seeds }) => [arm, seeds])).toEqual([
@@ -386,10 +390,21 @@ describe("results", () => {
     const markdown = comparisonMarkdown(results);
     expect(markdown).toMatch(/As they were after 3 updates, by their own evaluations/);
     expect(markdown).not.toMatch(/fewer tasks|Score on|\| training/);
-    expect(findResults([join(parent, "e")], 2).jobs).toEqual([]);
+    expect(findResults(e, expect.unreachable, 2).jobs).toEqual([]);
+    // A number that was changed by hand is said.
+    const metrics = join(found.jobs[0]!.folder, "run", "metrics.jsonl");
+    writeFileSync(
+      metrics,
+      readFileSync(metrics, "utf8").replace(/"train.success":0.1/, '"train.success":0.9'),
+    );
+    const problems: string[] = [];
+    findResults(e, (message) => problems.push(message), 3);
+    expect(problems.join()).toMatch(/metrics\.jsonl/);
   });
 
   it("of a missing folder are an error that says so", () => {
-    expect(() => findResults([join(parent, "nowhere")])).toThrow(/nowhere does not exist/);
+    expect(() => findResults([join(parent, "nowhere")], expect.unreachable)).toThrow(
+      /nowhere does not exist/,
+    );
   });
 });

@@ -24,13 +24,16 @@ export interface FinishedJob extends Omit<JobResult, "splits">, RunFacts {
   readonly folder: string;
 }
 
+/** Callback for what is wrong with a run's files. */
+export type OnProblem = (message: string) => void;
+
 /** The finished run in a folder, or undefined. */
-export function finishedJob(folder: string): FinishedJob | undefined {
+export function finishedJob(folder: string, onProblem: OnProblem): FinishedJob | undefined {
   const result = readResult(folder);
   if (result === undefined) return undefined;
   const run = trainingFolder(folder);
   // Weights may have been removed to save space; without the run's metrics there is no course.
-  const lines = hasManifest(run) ? openRun(run, () => undefined).metrics() : [];
+  const lines = hasManifest(run) ? openRun(run, onProblem).metrics() : [];
   return { ...(result as FinishedJob), folder, ...runFacts(lines) };
 }
 
@@ -38,9 +41,13 @@ export function finishedJob(folder: string): FinishedJob | undefined {
  * The run in `OUT/SETTING/ARM/seed-SEED` as it was after so many updates, by its own evaluation then,
  * whether or not it has ended; undefined if it was not evaluated then.
  */
-export function jobAt(folder: string, updates: number): FinishedJob | undefined {
+export function jobAt(
+  folder: string,
+  updates: number,
+  onProblem: OnProblem,
+): FinishedJob | undefined {
   if (!hasManifest(trainingFolder(folder))) return undefined;
-  const { manifest, metrics } = openRun(trainingFolder(folder), () => undefined);
+  const { manifest, metrics } = openRun(trainingFolder(folder), onProblem);
   const lines = metrics().filter(({ update = -1 }) => update < updates);
   const last = lines.filter(({ update = -1 }) => update === updates - 1);
   const splits = splitsOf(Object.assign({}, ...last));

@@ -3,7 +3,13 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../errors.js";
 import { packageVersion } from "../version.js";
-import { type FinishedJob, finishedJob, jobAt, type TypeResult } from "./finished-job.js";
+import {
+  type FinishedJob,
+  finishedJob,
+  jobAt,
+  type OnProblem,
+  type TypeResult,
+} from "./finished-job.js";
 import { referenceOf } from "./matrix.js";
 import { type JobResult, readResult } from "./result-file.js";
 import { type BeginAndEnd, updatesTo } from "./run-facts.js";
@@ -79,7 +85,7 @@ export interface Found {
  * Finds all finished runs in these folders, or, with `at`, all runs as they were after so many
  * updates. A run that is in two folders must not be counted twice.
  */
-export function findResults(folders: readonly string[], at?: number): Found {
+export function findResults(folders: readonly string[], onProblem: OnProblem, at?: number): Found {
   const jobs = new Map<string, FinishedJob>();
   const starts = new Map<string, JobResult>();
   const left = new Set<string>();
@@ -97,7 +103,8 @@ export function findResults(folders: readonly string[], at?: number): Found {
           const folder = join(out, setting, arm, name);
           const key = join(setting, arm, name);
           if (jobs.has(key)) continue;
-          const job = at === undefined ? finishedJob(folder) : jobAt(folder, at);
+          const job =
+            at === undefined ? finishedJob(folder, onProblem) : jobAt(folder, at, onProblem);
           if (job !== undefined) jobs.set(key, job);
           else if (at !== undefined) left.add(key);
         }

@@ -101,7 +101,7 @@ export const benchObservations = defineCommand({
         view.end();
       }
     }
-    const found = findResults(folders, at);
+    const found = findResults(folders, (message) => warn(io, message), at);
     if (found.left.length > 0)
       warn(io, `without an evaluation after ${at} updates, and left out: ${found.left.join(", ")}`);
     if (found.jobs.length > 0) {
