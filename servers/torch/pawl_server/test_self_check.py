@@ -10,7 +10,7 @@ from unittest import mock
 
 import torch
 
-from . import engine, other_config, self_check
+from . import other_config, self_check
 from .attention import PackedAttention
 from .config_file import read_config
 from .paged_attention import PagedAttention
@@ -70,26 +70,17 @@ class SelfCheckTest(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "when they are sampled and when they are scored"):
                 tiny_engine(folder.name)
 
-    def test_what_is_not_finite_is_blamed_on_the_weights_or_on_the_machine(self):
+    def test_what_is_not_finite_is_blamed_on_the_machine(self):
+        # Weights that are not finite are refused when they are read.
         folder = model_folder()
         self.addCleanup(folder.cleanup)
         right = PagedAttention.__call__
         with mock.patch.object(PagedAttention, "__call__", lambda *given: float("nan") * right(*given)):
-            with self.assertRaisesRegex(ValueError, "are not finite: its weights are, so this machine computes them wrongly; other versions"):
+            with self.assertRaisesRegex(ValueError, "are not finite, although its weights are: this machine computes them wrongly; another version"):
                 tiny_engine(folder.name)
             with mock.patch.dict(os.environ, {self_check.MPS_SHARE: "40"}):
                 with self.assertRaisesRegex(ValueError, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE is 40, with which that was seen before: unset it"):
                     tiny_engine(folder.name)
-        load = engine.load_weights
-
-        def damaged(weights, *given) -> None:
-            load(weights, *given)
-            with torch.no_grad():
-                weights.parameters["norm"].fill_(float("nan"))
-
-        with mock.patch.object(engine, "load_weights", damaged):
-            with self.assertRaisesRegex(ValueError, r"are not finite: nor are its weights \(model.norm.weight for one\); start from an earlier checkpoint"):
-                tiny_engine(folder.name)
 
     def test_small_contexts_work(self):
         for context in (1, 2, 3, 9):
