@@ -80,6 +80,14 @@ function schemaWithLosses() {
         .describe(
           "cmae: scale λ so that the gradient norm equals that of clipped MAE (default: no scaling)",
         ),
+      gradientLengthShare: z
+        .number()
+        .gt(0)
+        .max(1)
+        .default(1)
+        .describe(
+          "with gradientLength: fraction of the update's sequences on which both norms are measured",
+        ),
       skipWithoutSignal: z
         .enum(["off", "updates", "groups"])
         .default("off")

@@ -45,6 +45,33 @@ describe("the world model's gradient at the norm of clipped MAE's", () => {
     expect(Math.abs((await lengthScale(engine, half, ce)) / scale - 1)).toBeGreaterThan(1e-3);
   });
 
+  it("is measured on a share of the sequences that predict, spread over the update", async () => {
+    const wide = prepareUpdate(
+      groupsOf(
+        [2, 3, 4, 5].map((observation) => [{ steps: [{ ...step(), observation }, step()] }]),
+      ),
+      { advantages: [1, 2, 3, 4].map((advantage) => [[advantage, -advantage]]) },
+      { paw: { ...ce, alpha: 1 }, aggregation: "token-mean", maxReturn: 10 },
+    ).sequences;
+    const measured = async (sequences: typeof wide, share: number): Promise<number> =>
+      lengthScale(engine, { sequences }, { ...ce, gradientLengthShare: share });
+    const every = (step: number) => wide.filter((_, index) => index % step === 0);
+    const all = await measured(wide, 1);
+    for (const [share, step] of [
+      [0.5, 2],
+      [0.25, 4],
+      [0.01, wide.length],
+    ] as const) {
+      const part = await measured(wide, share);
+      expect(part).toBe(await measured(every(step), 1));
+      expect(Math.abs(part / all - 1)).toBeGreaterThan(1e-6);
+    }
+    // Sequences that predict nothing are left out before the share is taken.
+    const { worldWeight: _, ...inputs } = wide[0]!.inputs;
+    const mixed = every(2).flatMap((one) => [{ ...one, inputs }, one]);
+    expect(await measured(mixed, 0.5)).toBe(await measured(every(4), 1));
+  });
+
   it("is 0 if clipped MAE masks everything, and unchanged if there is nothing to scale", async () => {
     const scale = await lengthScale(engine, update, { ...ce, rho: 0 });
     expect(scale).toBe(0);
@@ -59,6 +86,10 @@ describe("the world model's gradient at the norm of clipped MAE's", () => {
     expect(check({ loss: "ce", gradientLength: "cmae", gradientCap: 1 })).toThrow(
       /gradientCap sets the length of the same gradient/,
     );
+    expect(check({ loss: "ce", gradientLengthShare: 0.25 })).toThrow(
+      /0\.25 has no effect without paw\.gradientLength; set that to cmae/,
+    );
+    check({ loss: "ce", gradientLength: "cmae", gradientLengthShare: 0.25 })();
     check({ loss: "ce", gradientLength: "cmae" })();
     check({})();
   });

@@ -6,7 +6,8 @@
  *   scale = ‖∇ λ·L_cmae‖ / ‖∇ λ·L_WM‖,   λ_g ← scale·λ_g
  *
  * Both are measured on the whole update before it is learnt, with the same transitions and weights.
- * Later mini-batches use the same scale, although the weights have moved by then.
+ * Later mini-batches use the same scale, although the weights have moved by then. Two more passes
+ * make learning three times as long; `paw.gradientLengthShare` measures on part of the sequences.
  */
 import { ConfigError } from "../config/config-error.js";
 import type { Engine } from "../engine/engine.js";
@@ -21,18 +22,32 @@ export async function lengthScale(
   { sequences }: Pick<Update, "sequences">,
   paw: PawOptions,
 ): Promise<number> {
+  const measured = shareOf(sequences, paw.gradientLengthShare);
   const lengthOf = async (objective: Objective): Promise<number> => {
-    await engine.forwardBackward(sequences, objective);
+    await engine.forwardBackward(measured, objective);
     return (await engine.discardGradients()).gradNorm;
   };
-  if (paw.loss === "off" || sequences.length === 0) return 1;
+  if (paw.loss === "off" || measured.length === 0) return 1;
   const own = await lengthOf(worldObjective({ ...paw, loss: paw.loss }));
   return own > 0 ? (await lengthOf(worldObjective({ ...paw, loss: "cmae" }))) / own : 1;
 }
 
+/** A share of the sequences with something to predict, at least one, evenly spread over groups. */
+function shareOf(sequences: Update["sequences"], share: number): Update["sequences"] {
+  const place = (index: number): number => Math.floor(index * share);
+  return sequences
+    .filter(({ inputs }) => Array.from(inputs.worldWeight ?? []).some((weight) => weight !== 0))
+    .filter((_, index) => index === 0 || place(index) > place(index - 1));
+}
+
 /** Rejects the setting if it would change nothing, or together with a cap. */
 export function checkGradientLength({ paw }: { readonly paw: PawOptions }): void {
-  if (paw.gradientLength === undefined) return;
+  if (paw.gradientLength === undefined) {
+    if (paw.gradientLengthShare === 1) return;
+    throw new ConfigError(
+      `paw.gradientLengthShare: ${paw.gradientLengthShare} has no effect without paw.gradientLength; set that to cmae, or leave the share out`,
+    );
+  }
   if (paw.loss === "cmae" || paw.loss === "off")
     throw new ConfigError(
       `paw.gradientLength: gives another loss the length of clipped MAE's gradient, but paw.loss is ${paw.loss}; set that to ce or mae, or leave the length out`,
