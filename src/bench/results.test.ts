@@ -114,6 +114,15 @@ describe("results", () => {
     );
   });
 
+  it("show the world model's gradient as it was learnt, after scaling", () => {
+    const lines = [
+      { update: 0, "gradient.world": 4, "world.scale": 0.25 },
+      { update: 1, "world.scale": 0.5 },
+      { update: 2, "gradient.world": 3 },
+    ];
+    expect(runFacts(lines).learning["gradient.world"]).toEqual({ begin: 1, end: 3 });
+  });
+
   it("sum up success in training by tenths of the updates, the last one shorter", () => {
     const lines = Array.from({ length: 21 }, (_, update) => ({ update, "train.success": update }));
     const tenths = Array.from({ length: 10 }, (_, i) => [2 * i + 2, 2 * i + 0.5]);

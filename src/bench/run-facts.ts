@@ -36,7 +36,9 @@ export function runFacts(lines: readonly MetricsLine[]): RunFacts {
   const course: Record<string, Record<number, number>> = {};
   const values = new Map<string, number[]>();
   for (const { update = -1, ...line } of lines) {
-    for (const [name, value] of Object.entries(line)) {
+    for (const [name, measured] of Object.entries(line)) {
+      // Measured before it is scaled (paw.gradientCap, paw.gradientLength); learnt after.
+      const value = name === "gradient.world" ? measured * (line["world.scale"] ?? 1) : measured;
       const split = /^eval\.(.+)\.success$/.exec(name)?.[1];
       if (split !== undefined) {
         course[split] = { ...course[split], [update + 1]: value };

@@ -80,7 +80,8 @@ export const benchObservations = defineCommand({
       "as it was after 50 updates, cut-off runs too",
     ],
   ],
-  async run({ config, positionals, io, signal }) {
+  async run({ config, positionals, flags, io, signal }) {
+    if (positionals.length > 0) refuseSettingsOfRuns(flags);
     const folders = positionals.length > 0 ? positionals : [config.out, ...config.finished];
     const command = `pawl ${process.argv.slice(2).join(" ")}`;
     const { goal, at } = config;
@@ -113,6 +114,17 @@ export const benchObservations = defineCommand({
     return failed.length === 0 && found.jobs.length > 0 ? exitCodes.done : exitCodes.failed;
   },
 });
+
+/** What counts where results are merged and nothing is run. */
+const MERGING: readonly string[] = ["--at", "--goal", "--out"];
+
+function refuseSettingsOfRuns(flags: readonly string[]): void {
+  const idle = flags.find((flag) => !MERGING.includes(flag));
+  if (idle !== undefined)
+    throw new ConfigError(
+      `${idle}: has no effect with FOLDERs, which are merged as they are without running anything; leave it out (${MERGING.join(", ")} count), or leave the folders out to run the comparison`,
+    );
+}
 
 /** Which runs are in progress, the overall progress, and the estimated time. */
 function comparisonView(io: Io) {

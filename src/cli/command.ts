@@ -35,6 +35,8 @@ export interface Call<Config> {
   readonly line: string;
   /** What the settings are based on: a recipe, a file, or another run. */
   readonly recipe: string | undefined;
+  /** The flags that were given, as they are documented: `--groups`; `--config` if there is a file. */
+  readonly flags: readonly string[];
   /** How the user gave the setting at a path, for errors: `--groups`, or `run.yaml: groups`. */
   placeOf(path: readonly string[]): string;
   readonly io: Io;

@@ -7,7 +7,7 @@ import { ConfigError } from "../config/config-error.js";
 import { readConfigFile } from "../config/config-file.js";
 import { parseFlags } from "../config/flags.js";
 import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
-import { SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
+import { flagOf, SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
 import { UserError } from "../errors.js";
 import { writeError } from "../io-error.js";
@@ -91,6 +91,10 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     positionals,
     line: ["pawl", ...args].map(quoted).join(" "),
     recipe: layers[0]?.path,
+    flags: [
+      ...(file === undefined ? [] : ["--config"]),
+      ...flags.map(({ setting }) => flagOf(setting.path)),
+    ],
     placeOf: (path) => placeOf(path, sources),
     io: quiet ? { ...io, quiet } : io,
     signal,

@@ -49,6 +49,10 @@ describe("wrong usage", () => {
       ["bench", "observations", "--at", "5"],
       "--at: compares runs that are there; name their folders",
     ],
+    [
+      ["bench", "observations", "runs/a", "--at", "5", "--seeds", "0,1"],
+      "--seeds: has no effect with FOLDERs",
+    ],
     [["env"], "pawl env needs one of: list, info, new, make, prompt, check, replay"],
     [["env", "chek"], 'prompt, check, replay, got "chek". Did you mean "check"?'],
     [["train", "--wandb"], 'unknown option --wandb. Did you mean "--track"?'],
@@ -84,6 +88,14 @@ describe("wrong usage", () => {
     expect(stderr).not.toContain("    at ");
     expect(stdout).toBe("");
     expect(code).toBeGreaterThan(0);
+  });
+
+  it("refuses a file of settings where nothing would use them", async () => {
+    const file = join(folder, "bench.yaml");
+    writeFileSync(file, "seeds: [0]\n");
+    const merged = await runCli(["bench", "observations", folder, "--config", file]);
+    expect(merged.code).toBe(2);
+    expect(merged.stderr).toContain("--config: has no effect with FOLDERs");
   });
 });
 

@@ -205,7 +205,11 @@ const FIXED: readonly CurveSection[] = [
         note: "before clipping, mean over optimiser steps",
       },
       { metric: "gradient.policy", title: "Policy gradient", note: "its norm, whole update" },
-      { metric: "gradient.world", title: "World-model gradient", note: "its norm, before the cap" },
+      {
+        metric: "gradient.world",
+        title: "World-model gradient",
+        note: "its norm, before world.scale",
+      },
       { metric: "gradient.cosine", title: "Cosine of the two", note: "1: same direction" },
       { metric: "learningRate", title: "Learning rate", note: "at the end of the update" },
     ],
