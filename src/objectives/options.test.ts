@@ -32,6 +32,7 @@ describe("settings of objectives", () => {
       horizon: 1,
       horizonDiscount: 0.5,
       dedupe: false,
+      gradientLengthShare: 1,
       skipWithoutSignal: "off",
     });
   });
@@ -108,6 +109,7 @@ describe("settings of objectives", () => {
     ["horizon", [1, 4], [0, 1.5]],
     ["horizonDiscount", [0.1, 1], [0, 1.1]],
     ["gradientCap", [0.1, 3, undefined], [0, -1]],
+    ["gradientLengthShare", [0.1, 1, undefined], [0, 1.1]],
   ] as const;
   it.each(PAW_LIMITS)("paw.%s", (setting, fine, refused) => {
     for (const value of fine) expect(pawOptions.safeParse({ [setting]: value }).success).toBe(true);
