@@ -80,6 +80,10 @@ export const numbered: Readonly<
     // A cap requires measured gradients.
     changes: (gradientCap) => ({ ...paw({ gradientCap }), gradients: { every: 1 } }),
   },
+  share: {
+    does: "with ce-length: fraction of an update on which both norms are measured",
+    changes: (gradientLengthShare) => paw({ gradientLengthShare }),
+  },
   kl: { does: "coefficient of the KL penalty", changes: (kl) => ({ objective: { kl } }) },
 };
 

@@ -106,6 +106,8 @@ describe("the matrix", () => {
       loss: "ce",
       gradientLength: "cmae",
     });
+    const share = jobsOf(options({ arms: ["ce-length+share=0.25"], seeds: [0] }))[0]!;
+    expect(share.config.paw).toEqual({ ...length!.config.paw, gradientLengthShare: 0.25 });
     const later = jobsOf(options({ arms: ["echo+lambda=0.1"], seeds: [0] }))[0]!;
     expect(later.config.paw).toEqual({ ...echo!.config.paw, lambda: 0.1 });
   });
