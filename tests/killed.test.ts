@@ -119,7 +119,8 @@ describe.skipIf(windows)("a comparison", () => {
     const rest = ["--out", second, "--only", "grpo+ce/1", "--start", model];
     expect(await pawl([...bench, ...rest])).toMatchObject({ code: 0 });
     const all = join(parent, "all");
-    expect(await pawl([...bench, first, second, "--out", all])).toMatchObject({ code: 0 });
+    const merge = ["bench", "observations", first, second, "--out", all];
+    expect(await pawl(merge)).toMatchObject({ code: 0 });
     const { arms, runs } = JSON.parse(readFileSync(join(all, "results.json"), "utf8"));
     expect(arms.map(({ arm }: { arm: string }) => arm)).toEqual(["grpo", "grpo+ce"]);
     expect(arms[1].splits.valid_seen.difference).toMatchObject({ n: 1 });
