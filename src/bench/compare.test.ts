@@ -53,7 +53,12 @@ it("adds seeds and arms to a finished comparison, and runs only those", async ()
   expect(await ran({ seeds: [0, 1] })).toEqual(["default/grpo/1"]);
   expect(statSync(join(first, "result.json")).mtimeMs).toBe(mtimeMs);
 
-  // Refused before anything runs: the new seed would contradict the finished ones.
+  // Refused before anything runs: an arm whose settings contradict each other, and what
+  // contradicts the finished runs.
+  await expect(ran({ arms: ["plain", "paw+share=0.5"] })).rejects.toThrow(
+    /^default\/grpo\+paw\+share=0\.5: paw\.gradientLengthShare: 0\.5 has no effect/,
+  );
+  // The new seed would contradict the finished ones.
   await expect(ran({ seeds: [2], evalTasks: 3 })).rejects.toThrow(/start was evaluated with/);
   await expect(ran({ seeds: [0, 2], train: { ...train, groups: 2 } })).rejects.toThrow(
     /--train.groups was 1, now 2/,

@@ -1,9 +1,12 @@
 /** Runs a comparison: its starts first, then every run, several at a time. */
 import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
+import { ConfigError } from "../config/config-error.js";
+import { checkTraining } from "../train/run.js";
 import { checkClaim } from "./claim.js";
 import { type Job, jobsOf, startsOf } from "./matrix.js";
 import type { ComparisonOptions } from "./options.js";
+import { readResult } from "./result-file.js";
 import { type JobOptions, jobClaim, runJob } from "./run-job.js";
 import { checkGiven, runStart, startClaim } from "./run-start.js";
 import { startFolderName } from "./start-parts.js";
@@ -43,6 +46,7 @@ export async function compare(
   const evaluation = { tasks: options.evalTasks, rounds: options.evalRounds };
   for (const start of starts) checkClaim(startClaim(start, evaluation));
   for (const job of jobs) checkClaim(jobClaim(job, evaluation));
+  checkArms(jobs);
   if (options.start !== undefined) checkGiven(starts, options.start);
   const { engines } = options;
   const wanted =
@@ -134,4 +138,21 @@ async function inParallel<T>(
     for (const item of queue) await work(item, place);
   };
   await Promise.all(Array.from({ length: places }, (_, place) => worker(place)));
+}
+
+/** Refuses arms that cannot be trained: their runs would find out only after the start. */
+function checkArms(jobs: readonly Job[]): void {
+  const seen = new Set<string>();
+  for (const { setting, arm, folder, config } of jobs) {
+    const name = `${setting}/${arm}`;
+    // Seeds differ in nothing that is checked; what is finished stays, whatever is missing by now.
+    if (seen.has(name) || readResult(folder) !== undefined) continue;
+    seen.add(name);
+    try {
+      checkTraining(config);
+    } catch (error) {
+      if (error instanceof ConfigError) throw new ConfigError(`${name}: ${error.message}`);
+      throw error;
+    }
+  }
 }
