@@ -4,12 +4,21 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * Too slow for every `npm test`: they start other programs, or train as a reader would.
+ * Too slow for every `npm test`: they start other programs, train as a reader would or between several engines, or
+ * replay long recordings.
  * `npm run test:slow` runs them, and so does `.ci/run`; so does naming one.
  */
 const SLOW = [
   "src/bench/compare.test.ts",
+  "src/cli/default-recipe.test.ts",
+  "src/cli/serve-model.test.ts",
+  "src/envs/alfworld/golden.test.ts",
   "src/envs/scienceworld/scienceworld.test.ts",
+  "src/envs/tau/golden.test.ts",
+  "src/train/chat-run.test.ts",
+  "src/train/remote-run.test.ts",
+  "src/train/rwml-engines.test.ts",
+  "src/train/sampler-run.test.ts",
   "tests/example-agents.test.ts",
   "tests/example-plugin.test.ts",
   "tests/exports-python.test.ts",
@@ -19,6 +28,7 @@ const SLOW = [
   "tests/newcomer.test.ts",
   "tests/openenv.test.ts",
   "tests/own-environment.test.ts",
+  "tests/process.test.ts",
   "tests/site.test.ts",
   "tests/smollm2.test.ts",
   "tests/telemetry.test.ts",
@@ -85,7 +95,7 @@ export default defineConfig(({ mode }) => {
   const apart = tests.filter((file) => CHANGES_ITS_PROCESS.test(readFileSync(file, "utf8")));
   return {
     test: {
-      globalSetup: ["tests/build.ts"],
+      globalSetup: ["tests/build.ts", "tests/temporary.ts"],
       // By default one core is left idle, which on two cores is half of them.
       maxWorkers: "100%",
       sequence: { sequencer: LongFilesFirst },

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
 import { toy } from "../src/engine/conformance-tools.js";
+import type { Sample } from "../src/engine/engine.js";
 import { writeTestModel } from "../src/engine/remote/model-testing.js";
 import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
 import type { MetricsLine } from "../src/runs/metrics-file.js";
@@ -32,6 +33,7 @@ afterAll(async () => {
 const fail = (message: string): never => {
   throw new Error(message);
 };
+const close = (value: number): unknown => expect.closeTo(value, 5);
 const linesOf = (run: string): readonly MetricsLine[] => openRun(run, fail).metrics().slice(1);
 const numbersOf = (run: string): readonly MetricsLine[] =>
   linesOf(run).map((line) =>
@@ -57,8 +59,14 @@ describe.skipIf(absent)("a reference on the PyTorch server", () => {
     const sample = (seed: number) => engine.sample([{ prompt: [1, 2], maxTokens: 6, seed }]);
     const alone = await score();
     const drawn = [await sample(1), await sample(2)];
-    const together = await Promise.all([score(), sample(1), score(), sample(2)]);
-    expect(together).toEqual([alone, drawn[0], alone, drawn[1]]);
+    const [first, one, second, two] = await Promise.all([score(), sample(1), score(), sample(2)]);
+    expect([first, second]).toEqual([alone, alone]);
+    // Samples may share a forward pass, and sums are rounded differently there.
+    const rounded = ({ logprobs, ...sampled }: Sample) => ({
+      ...sampled,
+      logprobs: logprobs.map(close),
+    });
+    expect([one, two].flat(2)).toEqual(drawn.flat(2).map(rounded));
     await engine.dispose();
   });
 

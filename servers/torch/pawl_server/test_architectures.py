@@ -102,12 +102,13 @@ class ArchitectureTest(unittest.TestCase):
         # The second time, from the pages of the first.
         for _ in range(2):
             groups = engine.sample(requests)
-            for request, group in zip(requests, groups):
-                for row in group:
-                    ids = torch.tensor([*request.prompt, *row.tokens])
-                    mask = torch.arange(len(ids) - 1) >= len(request.prompt) - 1
-                    scored = score(engine, Sequences((len(ids) - 1,), ids[:-1], ids[1:], mask, {}))[mask]
-                    torch.testing.assert_close(scored, torch.tensor(row.logprobs), rtol=0, atol=1e-4)
+            rows = [(request.prompt, row) for request, group in zip(requests, groups) for row in group]
+            texts = [torch.tensor([*prompt, *row.tokens]) for prompt, row in rows]
+            mask = torch.cat([torch.arange(len(ids) - 1) >= len(prompt) - 1 for ids, (prompt, _) in zip(texts, rows)])
+            inputs, targets = torch.cat([ids[:-1] for ids in texts]), torch.cat([ids[1:] for ids in texts])
+            scored = score(engine, Sequences(tuple(len(ids) - 1 for ids in texts), inputs, targets, mask, {}))[mask]
+            drawn = torch.tensor([logprob for _, row in rows for logprob in row.logprobs])
+            torch.testing.assert_close(scored, drawn, rtol=0, atol=1e-4)
             requests = [replace(request, prompt=(*request.prompt, *group[1].tokens, 3, 4)) for request, group in zip(requests, groups)]
         saved = Path(self.root.name) / name
         engine.save(saved, optimizer=False)
