@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
+import type { Unreadable } from "../config/recorded.js";
 import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree, withValueAt } from "../config/settings-tree.js";
 import { writeSmallFile } from "../runs/small-file.js";
@@ -55,13 +56,32 @@ export function claim({ folder, settings }: Pick<Claim, "folder" | "settings">):
   if (!existsSync(path)) writeSmallFile(path, `${JSON.stringify(plain(settings), undefined, 2)}\n`);
 }
 
+/**
+ * The settings that a folder was claimed for, as recorded if this version does not take them;
+ * undefined if there is no record.
+ */
+export function claimedSettings(folder: string): SettingsTree | undefined {
+  const path = join(folder, FILE);
+  if (!existsSync(path)) return undefined;
+  const recorded = JSON.parse(readFileSync(path, "utf8")) as SettingsTree;
+  const read = upgraded(recorded);
+  return comparable("config" in read ? read.config : recorded);
+}
+
 /** An older version's record, with the settings that have been added since. */
-function asRecorded({ rwml, ...train }: SettingsTree, path: string): SettingsTree {
-  const read = readTrainConfig(train);
-  if ("config" in read) return { ...read.config, ...(rwml !== undefined && { rwml }) };
+function asRecorded(recorded: SettingsTree, path: string): SettingsTree {
+  const read = upgraded(recorded);
+  if ("config" in read) return read.config;
   throw new ConfigError(
     `${path} has settings that this version does not take: ${read.reasons.join("; ")}. Choose another --out.`,
   );
+}
+
+function upgraded({ rwml, ...train }: SettingsTree): { config: SettingsTree } | Unreadable {
+  const read = readTrainConfig(train);
+  return "config" in read
+    ? { config: { ...read.config, ...(rwml !== undefined && { rwml }) } }
+    : read;
 }
 
 /** Which server computes, and where its start is on this machine, makes no difference. */
@@ -76,4 +96,6 @@ function comparable(settings: SettingsTree): SettingsTree {
 const plain = (tree: SettingsTree): SettingsTree =>
   JSON.parse(JSON.stringify(tree)) as SettingsTree;
 
-const show = (value: unknown): string => (value === undefined ? "not set" : JSON.stringify(value));
+/** A setting's value in a message. */
+export const show = (value: unknown): string =>
+  value === undefined ? "not set" : JSON.stringify(value);

@@ -42,6 +42,7 @@ it("adds seeds and arms to a finished comparison, and runs only those", async ()
   const { mtimeMs } = statSync(join(first, "result.json"));
   const { splits, evaluation } = readResult(first)!;
   expect(evaluation).toEqual({ tasks: 2, rounds: 1 });
+  expect(readResult(join(out, "default", "start"))!.weights).toMatch(/^[0-9a-f]{64}$/);
   expect(splits.valid_seen).toMatchObject({ episodes: 2, types: { pick: { episodes: 2 } } });
   expect(existsSync(join(first, "evaluations.json"))).toBe(false);
 
@@ -62,6 +63,10 @@ it("adds seeds and arms to a finished comparison, and runs only those", async ()
   await expect(ran({ seeds: [2], evalTasks: 3 })).rejects.toThrow(/start was evaluated with/);
   await expect(ran({ seeds: [0, 2], train: { ...train, groups: 2 } })).rejects.toThrow(
     /--train.groups was 1, now 2/,
+  );
+  // Another arm would be longer than the one it is compared with.
+  await expect(ran({ arms: ["paw"], train: { ...train, updates: 2 } })).rejects.toThrow(
+    /grpo.seed-0 and .*grpo\+paw.seed-0 cannot be compared, .*: --train.updates 1 and 2\./,
   );
   await expect(ran({ start: trainingFolder(killed), arms: ["actobs"] })).rejects.toThrow(
     /the arm actobs needs a warm start of its own/,

@@ -3,10 +3,12 @@ import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
 import { ConfigError } from "../config/config-error.js";
 import { checkTraining } from "../train/run.js";
+import { checkAlike, type Run } from "./alike.js";
 import { checkClaim } from "./claim.js";
 import { type Job, jobsOf, startsOf } from "./matrix.js";
 import type { ComparisonOptions } from "./options.js";
 import { readResult } from "./result-file.js";
+import { runsIn } from "./run-folders.js";
 import { type JobOptions, jobClaim, runJob } from "./run-job.js";
 import { checkGiven, runStart, startClaim } from "./run-start.js";
 import { startFolderName } from "./start-parts.js";
@@ -45,8 +47,10 @@ export async function compare(
   // Whatever contradicts what is there is refused before anything runs.
   const evaluation = { tasks: options.evalTasks, rounds: options.evalRounds };
   for (const start of starts) checkClaim(startClaim(start, evaluation));
-  for (const job of jobs) checkClaim(jobClaim(job, evaluation));
+  const planned = jobs.map((job) => ({ ...job, ...jobClaim(job, evaluation) }));
+  for (const job of planned) checkClaim(job);
   checkArms(jobs);
+  checkAlike([...[options.out, ...options.finished].flatMap(runsWithEvaluation), ...planned]);
   if (options.start !== undefined) checkGiven(starts, options.start);
   const { engines } = options;
   const wanted =
@@ -126,6 +130,9 @@ export async function compare(
   );
   return failed;
 }
+
+const runsWithEvaluation = (out: string): readonly Run[] =>
+  runsIn(out).map((run) => ({ ...run, evaluation: readResult(run.folder)?.evaluation }));
 
 /** Processes a list in order, this many at a time, each in its own slot. */
 async function inParallel<T>(

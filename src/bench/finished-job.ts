@@ -6,6 +6,7 @@ import { openRun } from "../runs/run-folder.js";
 import type { Algorithm } from "./arms.js";
 import { type JobResult, readResult, type TaskResult, trainingFolder } from "./result-file.js";
 import { type RunFacts, runFacts } from "./run-facts.js";
+import { algorithmOf } from "./run-folders.js";
 
 /** How a model did on one type of tasks; a run's own evaluation keeps success alone. */
 export type TypeResult = Pick<TaskResult, "success"> & Partial<TaskResult>;
@@ -55,7 +56,7 @@ export function jobAt(
   const arm = basename(dirname(folder));
   return {
     setting: basename(dirname(dirname(folder))),
-    algorithm: arm.split("+")[0] as Algorithm,
+    algorithm: algorithmOf(arm),
     arm,
     seed: manifest.seed,
     folder,
@@ -65,6 +66,16 @@ export function jobAt(
     machine: `${manifest.cores ?? "?"} cores, Node ${manifest.versions.node}`,
     ...runFacts(lines),
   };
+}
+
+/** Whether two are copies of one run, and not two runs of the same arm and seed. */
+export function isSameRun(a: FinishedJob, b: FinishedJob): boolean {
+  if (a.finishedAt === b.finishedAt) return true;
+  const [one, other] = [a, b].map(({ folder }) => {
+    const run = trainingFolder(folder);
+    return hasManifest(run) ? openRun(run, () => undefined).manifest.createdAt : undefined;
+  });
+  return one !== undefined && one === other;
 }
 
 const secondsOf = (line: MetricsLine): readonly number[] =>

@@ -1,6 +1,6 @@
 /** The results of a comparison as Markdown: for people, and for docs/results. */
+import { aboutStarts, type FoundStart, ownerOf } from "./found-starts.js";
 import { table } from "./markdown-table.js";
-import type { JobResult } from "./result-file.js";
 import type { ArmOnSplit, ArmResult, Compared, ComparisonResults } from "./results.js";
 import { LEARNING } from "./run-facts.js";
 import { describeSetting } from "./settings.js";
@@ -21,7 +21,7 @@ export function comparisonMarkdown(results: ComparisonResults): string {
     "",
     `\`${command}\`, ${collectedAt.slice(0, 10)}, pawl ${results.version}, on ${machines.join("; ")}. ${runs.length} runs, ${(seconds / 3600).toFixed(1)} hours of them one after another.${at === undefined ? "" : ` As they were after ${at} updates, by their own evaluations; some may have been cut off later.`}`,
     "",
-    "Success and scores in percent. ± is the standard deviation over seeds; intervals are 95 % (Student’s t over seeds); Δ is the mean difference to the same algorithm without world modelling, paired by seed: same tasks, same random draws, and the same start unless the arm names another. A start is trained once for all seeds, so intervals do not contain its chance.",
+    `Success and scores in percent. ± is the standard deviation over seeds; intervals are 95 % (Student’s t over seeds); Δ is the mean difference to the same algorithm without world modelling, paired by seed: same tasks, same random draws, and the same start unless the arm names another. ${aboutStarts(results.starts)}`,
     ...settings.flatMap((setting) =>
       section(
         setting,
@@ -37,16 +37,17 @@ export function comparisonMarkdown(results: ComparisonResults): string {
 function section(
   setting: string,
   arms: readonly ArmResult[],
-  starts: readonly JobResult[],
+  starts: readonly FoundStart[],
   results: Pick<ComparisonResults, "goal" | "at">,
 ): readonly string[] {
   const splits = Object.keys(arms[0]!.splits);
-  const began = starts.map(({ start, splits: found, phases }) => {
+  const began = starts.map((one) => {
+    const { start, splits: found, phases } = one;
     const parts = Object.entries(found).map(
-      ([split, one]) => `${percent(one.success)} on ${split}`,
+      ([split, { success }]) => `${percent(success)} on ${split}`,
     );
     const took = phases === undefined ? "" : `, ${phases.training!.toFixed(0)} s of training`;
-    return ` Before RL${start === undefined ? "" : ` (${start})`}: ${parts.join(", ")}${took}.`;
+    return ` Before RL${start === undefined ? "" : ` (${start})`}${ownerOf(one, starts)}: ${parts.join(", ")}${took}.`;
   });
   return [
     "",

@@ -11,6 +11,7 @@ import type { ComparisonOptions } from "./options.js";
 import { readResult } from "./result-file.js";
 import { type Changes, settingConfig } from "./settings.js";
 import { observationWeightOf, startBefore, startFolderName, startNameOf } from "./start-parts.js";
+import { MODEL } from "./start-weights.js";
 
 /** One training run of the comparison. */
 export interface Job {
@@ -41,7 +42,7 @@ export interface Start {
 
 /** The folder with the weights and the tokenizer that runs start from. */
 export const startModel = (out: string, setting: string, name = ""): string =>
-  join(out, setting, startFolderName(name), "model");
+  join(out, setting, startFolderName(name), MODEL);
 
 /** The starts that some job needs, each after the one that it continues from. */
 export function startsOf(options: ComparisonOptions, jobs: readonly Job[]): readonly Start[] {

@@ -28,6 +28,8 @@ export interface JobResult {
   readonly setting: string;
   /** The start's name, if it is not the setting's own warm start. */
   readonly start?: string;
+  /** Of a start: the digest of its weights; absent in older results. */
+  readonly weights?: string;
   readonly algorithm?: Algorithm;
   readonly arm?: string;
   readonly seed?: number;

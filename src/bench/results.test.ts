@@ -1,10 +1,11 @@
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { laptop } from "../../recipes/laptop.js";
 import { findEnvKind } from "../envs/registry.js";
 import { createRun } from "../runs/run-folder.js";
+import { claim } from "./claim.js";
 import { comparisonMarkdown } from "./markdown.js";
 import { jobsOf } from "./matrix.js";
 import { comparisonOptions } from "./options.js";
@@ -24,9 +25,11 @@ describe("results", () => {
     seed: number,
     success: number,
     more: object = {},
+    finishedAt = "2026-01-01T00:00:00.000Z",
   ): void => {
     const folder = join(parent, out, "default", arm, `seed-${seed}`);
     mkdirSync(folder, { recursive: true });
+    rmSync(trainingFolder(folder), { recursive: true, force: true });
     const run = createRun(
       { folder: trainingFolder(folder), kind: "train", seed, config },
       expect.unreachable,
@@ -36,8 +39,9 @@ describe("results", () => {
     run.recordMetrics({ update: 0, "eval.valid_seen.success": success, "gradient.cosine": -0.25 });
     run.finish("done");
     const splits = { valid_seen: { success, episodes: 500, broken: 0, ...more } };
-    const result = { setting: "default", algorithm: "grpo", arm, seed, splits, seconds: 60 };
-    const rest = { finishedAt: "2026-01-01T00:00:00.000Z", machine: "one" };
+    const algorithm = arm.split("+")[0];
+    const result = { setting: "default", algorithm, arm, seed, splits, seconds: 60 };
+    const rest = { finishedAt, machine: "one" };
     writeFileSync(join(folder, "result.json"), JSON.stringify({ ...result, ...rest }));
   };
   finished("a", "grpo", 0, 0.5);
@@ -190,6 +194,103 @@ describe("results", () => {
     const problems: string[] = [];
     findResults(e, (message) => problems.push(message), 3);
     expect(problems.join()).toMatch(/metrics\.jsonl/);
+  });
+
+  describe("of runs that do not belong together are refused:", () => {
+    const merged = (folders: readonly string[], at?: number) =>
+      findResults(
+        folders.map((folder) => join(parent, folder)),
+        expect.unreachable,
+        at,
+      );
+    const claimed = (out: string, arm: string, seed: number, changes: object): void => {
+      finished(out, arm, seed, 0.5, {}, `2026-01-0${seed + 1}T00:00:00.000Z`);
+      const folder = join(parent, out, "default", arm, `seed-${seed}`);
+      claim({ folder, settings: { ...config, seed, ...changes } });
+    };
+
+    it("two of the same arm and seed", () => {
+      claimed("two-a", "grpo", 0, {});
+      claimed("two-b", "grpo", 0, {});
+      // Copies of one run.
+      expect(merged(["two-a", "two-b"]).jobs).toHaveLength(1);
+      finished("two-b", "grpo", 0, 0.5, {}, "2026-02-01T00:00:00.000Z");
+      expect(() => merged(["two-a", "two-b"])).toThrow(
+        /two-a.*seed-0 and .*two-b.*seed-0 are two runs of the same arm and seed/,
+      );
+    });
+
+    it("those with other settings than arm and seed have", () => {
+      const optimizer = { ...config.optimizer, schedule: "constant" as const };
+      claimed("as-a", "grpo", 0, { optimizer, updates: 4 });
+      claimed("as-b", "grpo+paw", 0, { optimizer, updates: 4, paw: { loss: "cmae" }, keep: 7 });
+      expect(merged(["as-a", "as-b"]).jobs).toHaveLength(2);
+      claimed("as-c", "grpo+paw", 1, { optimizer, updates: 4, paw: { loss: "ce" } });
+      expect(() => merged(["as-a", "as-b", "as-c"])).toThrow(
+        /as-b.*and .*as-c.*cannot be compared.*: --train.paw.loss "cmae" and "ce"\. /,
+      );
+      claimed("as-d", "grpo", 1, { optimizer: { ...optimizer, learningRate: 0.5 }, updates: 4 });
+      expect(() => merged(["as-a", "as-d"])).toThrow(
+        /--train.optimizer.learning-rate .* and 0.5\./,
+      );
+      expect(() => merged(["as-b", "as-d"])).toThrow(
+        /--train.optimizer.learning-rate .* and 0.5\./,
+      );
+      // The penalty is an arm's only if the arm is named after it; estimators have settings of their own.
+      const objective = { ...config.objective, kl: 0.5 };
+      for (const [arm, isRefused] of [
+        ["grpo+ce", true],
+        ["grpo+kl=0.5", false],
+        ["gigpo", true],
+      ] as const) {
+        const advantage = arm === "gigpo" ? { name: arm } : config.advantage;
+        claimed(`as-${arm}`, arm, 0, { optimizer, updates: 4, objective, advantage });
+        const both = () => merged(["as-a", `as-${arm}`]).jobs.length;
+        if (isRefused) expect(both, arm).toThrow(/: --train.objective.kl 0 and 0.5\./);
+        else expect(both(), arm).toBe(2);
+      }
+      // Longer runs can be compared as they were before, unless the learning rate knew the end.
+      claimed("as-e", "grpo+echo", 0, { optimizer, updates: 8 });
+      expect(() => merged(["as-a", "as-e"])).toThrow(/--train.updates 4 and 8\./);
+      expect(merged(["as-a", "as-e"], 1).jobs).toHaveLength(2);
+      const cosine = { ...optimizer, schedule: "cosine" };
+      claimed("as-f", "grpo", 0, { optimizer: cosine, updates: 4 });
+      claimed("as-g", "grpo+echo", 0, { optimizer: cosine, updates: 8 });
+      expect(() => merged(["as-f", "as-g"], 1)).toThrow(/--train.updates 4 and 8\./);
+    });
+
+    it("pairs that began with different weights; of different seeds they are named", () => {
+      const began = (out: string, success: number, weights?: string): void => {
+        const folder = join(parent, out, "default", "start");
+        mkdirSync(folder, { recursive: true });
+        const splits = { valid_seen: { success, episodes: 500, broken: 0 } };
+        const rest = { phases: { training: 1 }, seconds: 1, finishedAt: out, machine: "one" };
+        const result = { setting: "default", splits, ...rest, ...(weights && { weights }) };
+        writeFileSync(join(folder, "result.json"), JSON.stringify(result));
+      };
+      const markdown = (...folders: readonly string[]): string =>
+        comparisonMarkdown(sumUp(merged(folders), { command: "c", goal: 0.6 }));
+      claimed("of-a", "grpo", 0, {});
+      claimed("of-b", "grpo+paw", 0, { paw: { loss: "cmae" } });
+      claimed("of-c", "grpo", 1, {});
+      began("of-a", 0.25, "one");
+      began("of-b", 0.26, "one");
+      // The same weights, evaluated twice: the first is shown.
+      expect(markdown("of-a", "of-b")).toMatch(
+        / Before RL: 25\.0 % on valid_seen, 1 s of training\.\n/,
+      );
+      expect(markdown("of-a", "of-b")).toMatch(/A start is trained once for all seeds/);
+      began("of-b", 0.26, "two");
+      expect(() => merged(["of-a", "of-b"])).toThrow(
+        /of-b.*and .*of-a.*cannot be paired by seed, because they began with different weights/,
+      );
+      began("of-c", 0.27, "two");
+      const both = markdown("of-a", "of-c");
+      expect(both).toMatch(/Before RL in .*of-a: 25\.0 %.*Before RL in .*of-c: 27\.0 %/);
+      expect(both).toMatch(/Seeds began with different starts/);
+      began("of-b", 0.26);
+      expect(markdown("of-a", "of-b")).toMatch(/it was not recorded whether they are the same/);
+    });
   });
 
   it("of a missing folder are an error that says so", () => {

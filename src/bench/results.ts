@@ -1,18 +1,20 @@
 /** The results of a comparison: every finished run in one or several folders, aggregated by arm. */
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { UserError } from "../errors.js";
 import { packageVersion } from "../version.js";
+import { checkAlike } from "./alike.js";
 import {
   type FinishedJob,
   finishedJob,
+  isSameRun,
   jobAt,
   type OnProblem,
   type TypeResult,
 } from "./finished-job.js";
+import { checkStarts, differentStarts, type FoundStart, startsIn } from "./found-starts.js";
 import { referenceOf } from "./matrix.js";
-import { type JobResult, readResult } from "./result-file.js";
 import { type BeginAndEnd, updatesTo } from "./run-facts.js";
+import { runsIn } from "./run-folders.js";
 import { type Estimate, estimate, pairedDifference } from "./statistics.js";
 
 /** A number over seeds, and its difference to the arm without world modelling. */
@@ -68,7 +70,7 @@ export interface ComparisonResults {
   readonly goal: number;
   /** Runs are compared after this many updates, by their own evaluations; absent: at their end. */
   readonly at?: number;
-  readonly starts: readonly JobResult[];
+  readonly starts: readonly FoundStart[];
   readonly arms: readonly ArmResult[];
   readonly runs: readonly FinishedJob[];
 }
@@ -76,44 +78,41 @@ export interface ComparisonResults {
 /** The runs of a comparison, and the starts. */
 export interface Found {
   readonly jobs: readonly FinishedJob[];
-  readonly starts: readonly JobResult[];
+  readonly starts: readonly FoundStart[];
   /** The names of runs that were not evaluated after the given number of updates. */
   readonly left: readonly string[];
 }
 
 /**
  * Finds all finished runs in these folders, or, with `at`, all runs as they were after so many
- * updates. A run that is in two folders must not be counted twice.
+ * updates. A run that is in two folders is counted once; what cannot be compared is refused.
  */
 export function findResults(folders: readonly string[], onProblem: OnProblem, at?: number): Found {
   const jobs = new Map<string, FinishedJob>();
-  const starts = new Map<string, JobResult>();
+  const starts: FoundStart[] = [];
   const left = new Set<string>();
   for (const out of folders) {
     if (!existsSync(out))
       throw new UserError(`${out} does not exist: expected an --out of pawl bench observations`);
-    for (const setting of subfolders(out)) {
-      for (const arm of subfolders(join(out, setting))) {
-        const start = /^start(-|$)/.test(arm) ? readResult(join(out, setting, arm)) : undefined;
-        const startKey = join(setting, arm);
-        if (start !== undefined && !starts.has(startKey)) starts.set(startKey, start);
-        for (const name of subfolders(join(out, setting, arm)).filter((n) =>
-          n.startsWith("seed-"),
-        )) {
-          const folder = join(out, setting, arm, name);
-          const key = join(setting, arm, name);
-          if (jobs.has(key)) continue;
-          const job =
-            at === undefined ? finishedJob(folder, onProblem) : jobAt(folder, at, onProblem);
-          if (job !== undefined) jobs.set(key, job);
-          else if (at !== undefined) left.add(key);
-        }
-      }
+    starts.push(...startsIn(out));
+    for (const { key, folder } of runsIn(out)) {
+      const job = at === undefined ? finishedJob(folder, onProblem) : jobAt(folder, at, onProblem);
+      const known = jobs.get(key);
+      if (job === undefined) {
+        if (at !== undefined) left.add(key);
+      } else if (known === undefined) jobs.set(key, job);
+      else if (!isSameRun(known, job))
+        throw new UserError(
+          `${known.folder} and ${job.folder} are two runs of the same arm and seed: leave one of their folders out, or give the runs different seeds`,
+        );
     }
   }
+  const found = [...jobs.values()];
+  checkAlike(found, at);
+  checkStarts(found, starts);
   return {
-    jobs: [...jobs.values()],
-    starts: [...starts.values()],
+    jobs: found,
+    starts: differentStarts(starts),
     left: [...left].filter((key) => !jobs.has(key)),
   };
 }
@@ -274,11 +273,4 @@ function meansByKey(records: readonly Readonly<Record<string, number>>[]): Recor
   return Object.fromEntries(
     keysOf(records).map((key) => [key, estimate(records.flatMap((one) => one[key] ?? [])).mean]),
   );
-}
-
-function subfolders(folder: string): readonly string[] {
-  return readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .sort();
 }

@@ -1,15 +1,5 @@
 /** The models that a setting's runs start from: a warm start, a given model, or RWML from either. */
-import {
-  closeSync,
-  cpSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
@@ -26,9 +16,7 @@ import {
   writeResult,
 } from "./result-file.js";
 import { evaluate, type JobOptions, onEngine, timed, train } from "./run-job.js";
-
-const MODEL = "model";
-const WEIGHTS = /^model.*\.safetensors$/;
+import { MODEL, startWeights, weightFiles, weightsDigest } from "./start-weights.js";
 
 /** How to make starts. */
 export interface StartOptions extends JobOptions {
@@ -60,10 +48,10 @@ export function checkGiven(starts: readonly Start[], from: string): void {
     );
   const [start] = base;
   if (start === undefined || readResult(start.folder) === undefined) return;
-  const model = join(start.folder, MODEL);
-  if (!sameWeights(findSavedModel(from).weights, model))
+  const began = startWeights(start.folder);
+  if (began !== undefined && weightsDigest(findSavedModel(from).weights) !== began)
     throw new ConfigError(
-      `--start: the runs in ${start.folder} began with other weights (${model}) than ${from}: leave out --start, or choose another --out`,
+      `--start: the runs in ${start.folder} began with other weights than ${from}: leave out --start, or choose another --out`,
     );
 }
 
@@ -89,11 +77,12 @@ export async function runStart(start: Start, options: StartOptions): Promise<Job
       copyModel({ weights: join(run, REFERENCE), tokenizer: join(run, TOKENIZER) }, model);
     } else copyModel(findSavedModel(options.from), model);
   });
-  const what = { folder, model, config, seed: config.seed, size: evaluation };
-  const evaluated = await timed(() => evaluate(what, options));
+  const asked = { folder, model, config, seed: config.seed, size: evaluation };
+  const evaluated = await timed(() => evaluate(asked, options));
   const phases = { training: training.seconds, evaluation: evaluated.seconds };
-  const named = name === "" ? {} : { start: name };
-  return writeResult(folder, { setting, ...named, evaluation, splits: evaluated.value, phases });
+  const weights = weightsDigest(model)!;
+  const what = { setting, ...(name !== "" && { start: name }), weights, evaluation };
+  return writeResult(folder, { ...what, splits: evaluated.value, phases });
 }
 
 /** Copies weights and tokenizer into one folder, which is renamed once it has both. */
@@ -118,32 +107,5 @@ function copyModel({ weights, tokenizer }: Pick<SavedModel, "weights" | "tokeniz
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true });
     throw writeError(error, to);
-  }
-}
-
-const weightFiles = (folder: string): readonly string[] =>
-  readdirSync(folder).filter((name) => WEIGHTS.test(name));
-
-function sameWeights(one: string, other: string): boolean {
-  const files = weightFiles(one);
-  if (files.join() !== weightFiles(other).join()) return false;
-  return files.every((name) => {
-    const [a, b] = [join(one, name), join(other, name)];
-    return statSync(a).size === statSync(b).size && sameContent(a, b);
-  });
-}
-
-/** Compares in pieces: weights can be larger than a buffer. */
-function sameContent(one: string, other: string): boolean {
-  const files = [openSync(one, "r"), openSync(other, "r")] as const;
-  const pieces = [Buffer.alloc(1 << 20), Buffer.alloc(1 << 20)] as const;
-  try {
-    for (;;) {
-      const [read, alike] = files.map((file, i) => readSync(file, pieces[i]!));
-      if (read !== alike || !pieces[0].equals(pieces[1])) return false;
-      if (read === 0) return true;
-    }
-  } finally {
-    for (const file of files) closeSync(file);
   }
 }
