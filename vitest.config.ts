@@ -33,6 +33,7 @@ const SLOW = [
   "tests/smollm2.test.ts",
   "tests/telemetry.test.ts",
   "tests/terminal.test.ts",
+  "tests/torch-comparison.test.ts",
   "tests/torch-lora.test.ts",
   "tests/torch-python.test.ts",
   "tests/torch-scoring.test.ts",

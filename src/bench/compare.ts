@@ -24,8 +24,17 @@ export interface ComparisonProgress {
   readonly running: ReadonlyMap<string, { readonly share: number; readonly text: string }>;
 }
 
+/** Engine servers, one for each place where runs follow one another. */
+export interface EngineServers {
+  readonly count: number;
+  /** The address of a place's server, once it listens. */
+  readonly open: (place: number) => Promise<string>;
+}
+
 /** How to run a comparison, and callbacks. */
 export interface CompareOptions {
+  /** Absent: those of the options, or none. */
+  readonly servers?: EngineServers | undefined;
   /** The script that child processes run. */
   readonly program: string;
   readonly signal: AbortSignal;
@@ -40,7 +49,7 @@ const MOST_START_THREADS = 8;
 /** Runs what is not finished yet; returns the names of the runs that failed. */
 export async function compare(
   options: ComparisonOptions,
-  { program, signal, onProgress, onEnd }: CompareOptions,
+  { program, signal, onProgress, onEnd, servers = givenServers(options) }: CompareOptions,
 ): Promise<readonly string[]> {
   const jobs = jobsOf(options);
   const starts = startsOf(options, jobs);
@@ -52,12 +61,11 @@ export async function compare(
   checkArms(jobs);
   checkAlike([...[options.out, ...options.finished].flatMap(runsWithEvaluation), ...planned]);
   if (options.start !== undefined) checkGiven(starts, options.start);
-  const { engines } = options;
   const wanted =
     options.jobs ??
-    engines?.length ??
+    servers?.count ??
     Math.max(1, Math.floor(availableParallelism() / options.threads));
-  const places = Math.min(wanted, engines?.length ?? wanted);
+  const places = Math.min(wanted, servers?.count ?? wanted);
   // Every run listens; Node would warn of a leak at the eleventh.
   setMaxListeners(0, signal);
   const running = new Map<string, { share: number; text: string; from?: number }>();
@@ -82,7 +90,13 @@ export async function compare(
         program,
         signal,
         evaluation,
-        engine: engines?.[place],
+        engine:
+          servers &&
+          (() => {
+            running.set(id, { ...state, text: "waits for its engine server" });
+            tell();
+            return servers.open(place);
+          }),
         onProgress(share, text) {
           running.set(id, state);
           state.share = counts ? share : 0;
@@ -130,6 +144,9 @@ export async function compare(
   );
   return failed;
 }
+
+const givenServers = ({ engines }: ComparisonOptions): EngineServers | undefined =>
+  engines && { count: engines.length, open: async (place) => engines[place]! };
 
 const runsWithEvaluation = (out: string): readonly Run[] =>
   runsIn(out).map((run) => ({ ...run, evaluation: readResult(run.folder)?.evaluation }));

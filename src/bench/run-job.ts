@@ -32,8 +32,8 @@ import {
 /** How to run jobs, and callbacks. */
 export interface JobOptions extends Omit<ChildOptions, "onLine"> {
   readonly evaluation: EvaluationSize;
-  /** The engine server to use instead of the configuration's. */
-  readonly engine?: string | undefined;
+  /** The address of the engine server to use instead of the configuration's. */
+  readonly engine?: (() => Promise<string>) | undefined;
   /** Callback with the progress from 0 to 1 and a message. */
   readonly onProgress: (share: number, text: string) => void;
 }
@@ -55,7 +55,7 @@ export async function runJob(job: Job, options: JobOptions): Promise<JobResult> 
   claim(jobClaim(job, evaluation));
   const done = readResult(folder);
   if (done !== undefined) return done;
-  const placed = onEngine(config, options.engine);
+  const placed = onEngine(config, await options.engine?.());
   const training = await timed(() => train("train", folder, placed, options));
   const model = trainingFolder(folder);
   const evaluated = await timed(() =>

@@ -63,7 +63,7 @@ export async function runStart(start: Start, options: StartOptions): Promise<Job
   const done = readResult(folder);
   if (done !== undefined) return done;
   // The runs that start from it may be on other servers, so its weights are needed here.
-  const placed = onEngine(start.config, options.engine);
+  const placed = onEngine(start.config, await options.engine?.());
   const engine = { ...placed.engine, threads, copy: isRemote(placed.engine) };
   const config = { ...placed, engine };
   const model = join(folder, MODEL);

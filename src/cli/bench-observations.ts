@@ -1,22 +1,38 @@
+import { join } from "node:path";
+import { z } from "zod";
 import { quick } from "../../recipes/quick.js";
 import { algorithms, numbered, variants } from "../bench/arms.js";
 import { type ComparisonProgress, compare } from "../bench/compare.js";
-import { comparisonOptions } from "../bench/options.js";
+import { type ComparisonOptions, comparisonOptions } from "../bench/options.js";
 import { findResults, sumUp } from "../bench/results.js";
 import { conditions } from "../bench/settings.js";
 import { startParts } from "../bench/start-parts.js";
 import { writeResults } from "../bench/write-results.js";
 import { builtFile } from "../calls.js";
 import { ConfigError } from "../config/config-error.js";
+import { flagOf } from "../config/settings.js";
 import { findEnvKind } from "../envs/registry.js";
+import { isRemote } from "../train/engines.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { recipeOf } from "./default-recipe.js";
 import { duration, percent } from "./format.js";
 import { type Io, note, print, warn } from "./io.js";
 import { createLive } from "./live.js";
+import { createServerPool, SERVER_LOGS, type ServerPool } from "./server-pool.js";
+import { serverSettings } from "./server-settings.js";
+import { findTorchPython } from "./torch-server.js";
 
 const listed = (entries: readonly (readonly [string, string])[]): readonly string[] =>
   entries.map(([name, does]) => `  ${name.padEnd(14)} ${does}`);
+
+const servers = {
+  servers: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("start this many PyTorch servers on this machine, one run each at a time"),
+  server: z.strictObject(serverSettings).prefault({}),
+};
 
 /** `pawl bench observations`: ways to learn from observations, over seeds. */
 export const benchObservations = defineCommand({
@@ -50,7 +66,8 @@ export const benchObservations = defineCommand({
         : recipeOf(env, (path) => peek(`train.${path}`));
     return { ...recipe, content: { train: content } };
   },
-  options: (peek) => comparisonOptions(findEnvKind(peek("train.env.name") ?? "household")),
+  options: (peek) =>
+    comparisonOptions(findEnvKind(peek("train.env.name") ?? "household")).extend(servers),
   examples: [
     ["pawl bench observations --seeds 0,1,2,3,4 --jobs 8", "GRPO, with PaW, with fixed λ, with CE"],
     [
@@ -65,6 +82,10 @@ export const benchObservations = defineCommand({
     [
       "pawl bench observations --train.env webshop --arms plain,paw,echo",
       "another world, with its own recipe",
+    ],
+    [
+      "pawl bench observations --train.model.start smollm2 --servers 9 --server.memory 14",
+      "nine runs at a time on this machine's GPU; needs Python with PyTorch",
     ],
     [
       "pawl bench observations --part 1/4 --out runs/part-1",
@@ -92,14 +113,16 @@ export const benchObservations = defineCommand({
     let failed: readonly string[] = [];
     if (positionals.length === 0) {
       const program = builtFile("main");
+      const pool = await serverPool(config, io);
       const view = comparisonView(io);
       try {
-        failed = await compare(config, { program, signal, ...view });
+        failed = await compare(config, { program, signal, servers: pool, ...view });
       } catch (error) {
         if (signal.aborted) warn(io, "interrupted; repeat the command to resume");
         throw error;
       } finally {
         view.end();
+        await pool?.stop();
       }
     }
     const found = findResults(folders, (message) => warn(io, message), at);
@@ -114,6 +137,34 @@ export const benchObservations = defineCommand({
     return failed.length === 0 && found.jobs.length > 0 ? exitCodes.done : exitCodes.failed;
   },
 });
+
+/** Servers for the runs, if there are to be some. */
+async function serverPool(
+  config: ComparisonOptions & z.output<z.ZodObject<typeof servers>>,
+  io: Io,
+): Promise<ServerPool | undefined> {
+  const { servers: count, server, engines, threads, out, train } = config;
+  if (count === undefined) {
+    const idle = Object.entries(server).find(([, value]) => value !== undefined && value !== false);
+    if (idle === undefined) return undefined;
+    throw new ConfigError(
+      `${flagOf(["server", idle[0]])}: has no effect without --servers, the number to start`,
+    );
+  }
+  if (engines !== undefined)
+    throw new ConfigError("--servers: starts servers of its own; leave out --engines, or this");
+  if (isRemote(train.engine))
+    throw new ConfigError(
+      `--servers: starts servers of its own, and the runs are to use ${train.engine.address}; leave one of them out`,
+    );
+  const { python: interpreter, ...settings } = server;
+  const python = await findTorchPython(io.env, interpreter);
+  note(
+    io,
+    `engine servers: up to ${count} (PyTorch ${python.torch}); their output is in ${join(out, SERVER_LOGS)}`,
+  );
+  return createServerPool({ ...settings, count, python, threads, out, environment: io.env });
+}
 
 /** What counts where results are merged and nothing is run. */
 const MERGING: readonly string[] = ["--at", "--goal", "--out"];

@@ -9,6 +9,7 @@ import { findSavedModel } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { fetchingOf } from "./fetching.js";
 import { note, print } from "./io.js";
+import { serverSettings } from "./server-settings.js";
 import { findTorchPython, startTorchServer } from "./torch-server.js";
 
 const count = z.int().min(1);
@@ -41,34 +42,10 @@ export const serveEngine = defineCommand({
         .default("checkpoints")
         .describe("folder for checkpoints; the server reads and writes nothing outside it"),
       name: z.string().optional().describe("model name (default: the name of its folder)"),
-      dtype: z
-        .enum(["float32", "bfloat16"])
-        .optional()
-        .describe(
-          "compute precision (default: bfloat16 on GPUs, the only choice there; float32 on CPUs)",
-        ),
-      batchTokens: count.optional().describe("maximum tokens per forward pass"),
-      memory: z
-        .number()
-        .positive()
-        .optional()
-        .describe(
-          "maximum GPU memory of each process in GiB (default: as much as runs need, up to the whole GPU)",
-        ),
-      sampleRows: count
-        .optional()
-        .describe("maximum sequences sampled concurrently; fewer need less memory"),
-      activationCheckpointing: z
-        .boolean()
-        .default(false)
-        .describe("gradient checkpointing: less memory, a third more compute"),
+      ...serverSettings,
       threads: count
         .optional()
         .describe("CPU threads per process (default: 4 beside a GPU, otherwise all)"),
-      python: z
-        .string()
-        .optional()
-        .describe("Python interpreter (default: $PAWL_PYTHON, or python3)"),
     }),
   examples: [
     ["pawl serve engine", "for runs that upload a model: from scratch, or from a folder"],

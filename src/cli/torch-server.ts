@@ -53,7 +53,7 @@ export async function findTorchPython(
     }
   }
   throw new UserError(
-    `the engine server needs Python with PyTorch, and none was found (${tried.join("; ")}). Install it (pip install torch), or give the Python that has it: --python FILE, or PAWL_PYTHON`,
+    `the engine server needs Python with PyTorch, and none was found (${tried.join("; ")}). Install it (pip install torch), or name the Python that has it: PAWL_PYTHON=FILE`,
   );
 }
 
@@ -115,7 +115,12 @@ export async function startTorchServer(
   onLine: (line: string) => void,
 ): Promise<TorchServer> {
   const [command, args] = torchServerCommand(python, options);
-  const child = spawn(command, args, { env: environment, stdio: ["pipe", "pipe", "pipe"] });
+  const child = spawn(command, args, {
+    env: environment,
+    stdio: ["pipe", "pipe", "pipe"],
+    // Ctrl-C reaches us and not the server, which runs may still need for a moment.
+    detached: process.platform !== "win32",
+  });
   const ended = new Promise<number | NodeJS.Signals>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (code, signal) => resolve(code ?? signal ?? 0));
