@@ -21,6 +21,7 @@ const SLOW = [
   "src/train/sampler-run.test.ts",
   "tests/example-agents.test.ts",
   "tests/example-plugin.test.ts",
+  "tests/examples.test.ts",
   "tests/exports-python.test.ts",
   "tests/full-disk.test.ts",
   "tests/hanging-world.test.ts",
