@@ -38,7 +38,7 @@ function section(
   setting: string,
   arms: readonly ArmResult[],
   starts: readonly FoundStart[],
-  results: Pick<ComparisonResults, "goal" | "at">,
+  { runs, ...results }: Pick<ComparisonResults, "goal" | "at" | "runs">,
 ): readonly string[] {
   const splits = Object.keys(arms[0]!.splits);
   const began = starts.map((one) => {
@@ -63,12 +63,41 @@ function section(
         ...splits.flatMap((split) => comparedCells(found[split])),
       ]),
     ),
+    ...bySeed(splits, arms, runs),
     ...splits.flatMap((split) => families(split, arms)),
     ...splits.flatMap((split) => scores(split, arms)),
     ...training(setting, arms),
     ...splits.flatMap((split) => course(setting, split, arms, results)),
     ...learning(arms),
     ...cost(arms),
+  ];
+}
+
+/** The success of single runs; of one seed it is in the table above. */
+function bySeed(
+  splits: readonly string[],
+  arms: readonly ArmResult[],
+  runs: ComparisonResults["runs"],
+): readonly string[] {
+  if (arms.every(({ seeds }) => seeds.length < 2)) return [];
+  const cell = ({ setting, arm, seeds }: ArmResult, split: string): string =>
+    seeds
+      .map((seed) => {
+        const run = runs.find(
+          (one) => one.setting === setting && one.arm === arm && one.seed === seed,
+        );
+        const found = run?.splits[split];
+        return found === undefined ? "–" : points(found.success);
+      })
+      .join(", ");
+  return [
+    "",
+    "Success by seed, in the order of the seeds above:",
+    "",
+    ...table(
+      ["arm", ...splits],
+      arms.map((arm) => [arm.arm, ...splits.map((split) => cell(arm, split))]),
+    ),
   ];
 }
 

@@ -76,6 +76,7 @@ describe("results", () => {
     expect(markdown).toMatch(/^\| grpo\+ce \| 10\.0 \| 55\.0 \| – 1 +\|$/m);
     expect(markdown).toMatch(/^\| grpo\+ce \| 0\.5 → −0\.25 \|$/m);
     expect(markdown).toMatch(/^\| grpo\+ce \| 3\.00 +\| 7 +\|/m);
+    expect(markdown).toMatch(/^\| grpo\+ce \| 40\.0, 70\.0 \|$/m);
     expect(markdown).toMatch(
       /^\| grpo\+ce \| 0 1 +\| 55\.0 ± 21\.2 \| .*\| \+0\.0 \| −127\.1 to 127\.1 \(n 2\) \|$/m,
     );

@@ -15,9 +15,7 @@ export interface Estimate {
 /** Estimates a mean from independent values. */
 export function estimate(values: readonly number[]): Estimate {
   const { mean, deviation, count: n } = spreadOf(values);
-  if (n < 2) return { mean, n };
-  const reach = (studentT(n - 1) * deviation) / Math.sqrt(n);
-  return { mean, n, deviation, interval: [mean - reach, mean + reach] };
+  return n < 2 ? { mean, n } : withInterval(mean, n, deviation);
 }
 
 /** The mean of value − reference over the seeds that have both; undefined if there are none. */
@@ -29,6 +27,24 @@ export function pairedDifference(
     reference.has(seed) ? [value - reference.get(seed)!] : [],
   );
   return differences.length === 0 ? undefined : estimate(differences);
+}
+
+/** The estimate from all the values that these were made of, without the values. */
+export function pooled(parts: readonly Estimate[]): Estimate {
+  const n = parts.reduce((sum, part) => sum + part.n, 0);
+  const mean = parts.reduce((sum, part) => sum + part.n * part.mean, 0) / n;
+  if (n < 2) return { mean, n };
+  const squares = parts.reduce(
+    (sum, part) =>
+      sum + (part.n - 1) * (part.deviation ?? 0) ** 2 + part.n * (part.mean - mean) ** 2,
+    0,
+  );
+  return withInterval(mean, n, Math.sqrt(squares / (n - 1)));
+}
+
+function withInterval(mean: number, n: number, deviation: number): Estimate {
+  const reach = (studentT(n - 1) * deviation) / Math.sqrt(n);
+  return { mean, n, deviation, interval: [mean - reach, mean + reach] };
 }
 
 // 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom.
