@@ -1,6 +1,6 @@
 /**
  * Runs of several comparisons with and without an arm, taken together: the difference that the arm makes, paired by
- * seed. Which comparisons there are, and what their runs solved, is in docs/results/observations.json.
+ * seed. Which comparisons there are, and what their runs solved, is in bench/pairs.json.
  *
  *   npm run bench -- pairs
  */
@@ -52,7 +52,7 @@ const show = ({ mean, interval, n }: Estimate): string =>
   `${mean > 0 ? "+" : ""}${number(mean)} (${interval === undefined ? "" : `${interval.map(number).join(" to ")}, `}${n} pairs)`;
 
 /** The table, row by row. */
-export function pairsTable(file = "docs/results/observations.json"): readonly string[] {
+export function pairsTable(file = "bench/pairs.json"): readonly string[] {
   const { comparisons, tasks } = JSON.parse(readFileSync(file, "utf8")) as Study;
   return table(
     ["from", ...NAMES],
