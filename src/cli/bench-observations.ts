@@ -163,7 +163,10 @@ async function serverPool(
     io,
     `engine servers: up to ${count} (PyTorch ${python.torch}); their output is in ${join(out, SERVER_LOGS)}`,
   );
-  return createServerPool({ ...settings, count, python, threads, out, environment: io.env });
+  return createServerPool({
+    ...{ ...settings, count, python, threads, out, environment: io.env },
+    onProblem: (message) => warn(io, message),
+  });
 }
 
 /** What counts where results are merged and nothing is run. */

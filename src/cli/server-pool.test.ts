@@ -39,6 +39,7 @@ it.skipIf(process.platform === "win32")(
     const pool = createServerPool({
       ...{ count: 2, out, threads: 1, memory: 3, batchTokens: 64, environment: process.env },
       python: { command: standIn(), torch: "2" },
+      onProblem: expect.unreachable,
     });
     expect(existsSync(out)).toBe(false);
     const first = await pool.open(0);
@@ -64,6 +65,24 @@ it.skipIf(process.platform === "win32")(
     expect([again, second].map(pidOf).map(runs)).toEqual([false, false]);
   },
 );
+
+it.skipIf(process.platform === "win32")("serves even if its output cannot be kept", async () => {
+  const out = join(folder, "full");
+  // A file where the folder should be stands for a full disk.
+  writeFileSync(out, "");
+  const problems: string[] = [];
+  const pool = createServerPool({
+    ...{ count: 1, out, threads: 1, environment: process.env },
+    python: { command: standIn(), torch: "2" },
+    onProblem: (message) => problems.push(message),
+  });
+  const first = await pool.open(0);
+  process.kill(pidOf(first), "SIGKILL");
+  await vi.waitUntil(async () => (await pool.open(0)) !== first);
+  await pool.stop();
+  await vi.waitFor(() => expect(problems).toHaveLength(1));
+  expect(problems[0]).toMatch(/^what the servers say is lost: .*full/);
+});
 
 it("is refused beside other servers, and its settings without it, before anything is made", async () => {
   const out = join(folder, "refused");

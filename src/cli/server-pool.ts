@@ -1,6 +1,6 @@
 /** PyTorch servers on this machine, one for each run of a comparison at a time. */
 import { appendFileSync, mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { EngineServers } from "../bench/compare.js";
 import {
   startTorchServer,
@@ -17,6 +17,8 @@ export interface ServerPoolOptions
   /** The comparison's folder, for checkpoints and the servers' output. */
   readonly out: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Callback for output that cannot be kept, once. */
+  readonly onProblem: (message: string) => void;
 }
 
 /** Servers that are started when they are needed, and again if they have ended. */
@@ -29,17 +31,25 @@ export const SERVER_LOGS = "servers";
 
 /** Makes a pool; no server runs yet. */
 export function createServerPool(options: ServerPoolOptions): ServerPool {
-  const { count, python, out, environment, ...settings } = options;
+  const { count, python, out, environment, onProblem, ...settings } = options;
   const servers = new Map<number, Promise<TorchServer>>();
+  let isLost = false;
+  const keep = (line: string, path: string): void => {
+    try {
+      mkdirSync(dirname(path), { recursive: true });
+      appendFileSync(path, `${line}\n`);
+    } catch (error) {
+      // The runs are worth more than what their servers say.
+      if (!isLost) onProblem(`what the servers say is lost: ${(error as Error).message}`);
+      isLost = true;
+    }
+  };
   const start = (place: number): Promise<TorchServer> => {
-    mkdirSync(join(out, SERVER_LOGS), { recursive: true });
     const log = join(out, SERVER_LOGS, `${place + 1}.log`);
     // All share the folder, so that any of them can continue any run.
     const checkpoints = resolve(out, "checkpoints");
     const placed = { ...settings, checkpoints, host: "127.0.0.1", port: 0, nproc: 1 };
-    return startTorchServer(python, placed, environment, (line) =>
-      appendFileSync(log, `${line}\n`),
-    );
+    return startTorchServer(python, placed, environment, (line) => keep(line, log));
   };
   return {
     count,
