@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -99,8 +98,8 @@ export default defineConfig(({ mode }) => {
   return {
     test: {
       globalSetup: ["tests/build.ts", "tests/temporary.ts"],
-      // By default one core is left idle, which on two cores is half of them. Slow tests often wait for other programs.
-      maxWorkers: mode === "slow" ? Math.ceil(1.5 * availableParallelism()) : "100%",
+      // By default one core is left idle, which on two cores is half of them.
+      maxWorkers: "100%",
       sequence: { sequencer: LongFilesFirst },
       // Sources without their types are kept in node_modules, by their contents.
       experimental: { fsModuleCache: true },
