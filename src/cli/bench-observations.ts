@@ -84,8 +84,8 @@ export const benchObservations = defineCommand({
       "another world, with its own recipe",
     ],
     [
-      "pawl bench observations --train.model.start smollm2 --servers 9 --server.memory 14",
-      "nine runs at a time on this machine's GPU; needs Python with PyTorch",
+      "pawl bench observations --settings small --servers 4",
+      "a larger model, four runs at a time on this machine's GPU; needs Python with PyTorch",
     ],
     [
       "pawl bench observations --part 1/4 --out runs/part-1",
