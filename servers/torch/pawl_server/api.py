@@ -42,6 +42,8 @@ class Api:
     models: dict[str, KnownModel] = field(default_factory=dict)
     # When each session was last active.
     sessions: dict[str, float] = field(default_factory=dict)
+    # Those that have unloaded all their models; they may still create others.
+    ended: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
     # Whether requests are sent on to other ranks; otherwise only what they say is kept, not their text.
     ranks: int = 1
@@ -94,6 +96,7 @@ class Api:
         model_id = future.body["assigned_id"]
         with self.lock:
             self.models.setdefault(model_id, KnownModel(session, limits, base))
+            self.ended.discard(session)
         return {"request_id": future.id, "model_id": model_id}
 
     def _heard_of(self, session: object) -> None:
@@ -110,7 +113,7 @@ class Api:
             if len(self.sessions) >= MAX_SESSIONS:
                 raise RequestError(f"this server has {MAX_SESSIONS} sessions already; try again later", 503)
             self.sessions[session] = time.monotonic()
-            here = len(self.sessions)
+            here = len(self.sessions.keys() - self.ended)
         say(f"a run came ({session}); {here} here")
         return {"session_id": session, "type": "create_session"}
 
@@ -122,9 +125,15 @@ class Api:
     def unload(self, body: Json) -> Json:
         """Frees a model, after the work that is queued for it."""
         model_id = body.get("model_id")
-        self._model(model_id)
+        session = self._model(model_id).session
         with self.lock:
             self.models.pop(model_id, None)
+            ends = session in self.sessions and all(model.session != session for model in self.models.values())
+            if ends:
+                self.ended.add(session)
+            here = len(self.sessions.keys() - self.ended)
+        if ends:
+            say(f"a run ended ({session}); {here} here")
         self.futures.add(Future("unload_model", {"model_id": model_id}, None), None)
         return {"model_id": model_id, "type": "unload_model"}
 
@@ -134,11 +143,13 @@ class Api:
             gone = {id for id, heard in self.sessions.items() if time.monotonic() - heard > SILENT_S}
             for session in gone:
                 del self.sessions[session]
-            here = len(self.sessions)
+            lost = gone - self.ended
+            self.ended -= gone
+            here = len(self.sessions.keys() - self.ended)
             models = [id for id, model in self.models.items() if model.session in gone]
             # Results and uploads that nobody needs any more go too.
             used = {model.base for id, model in self.models.items() if id not in models}
-        for session in sorted(gone):
+        for session in sorted(lost):
             say(f"a run went ({session}): nothing was heard of it for {SILENT_S:g} s; {here} here")
         for model_id in models:
             self.unload({"model_id": model_id})

@@ -1,5 +1,7 @@
 """The server as clients see it: futures, repeats, limits, keys, and paths that stay inside."""
+import contextlib
 import http.client
+import io
 import json
 import os
 import subprocess
@@ -251,6 +253,22 @@ class ServerTest(unittest.TestCase):
         self.api.free_silent_sessions()
         self.assertEqual(self.post("session_heartbeat", {"session_id": session})[0], 404)
         self.assertEqual(self.result("discard_gradients", {"model_id": model_id})[0], 404)
+
+    def test_a_run_that_unloads_its_models_has_ended(self):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            session = self.post("create_session", {})[1]["session_id"]
+            for _ in range(2):  # a session may go on after its last model
+                models = [self.result("create_model", {"base_model": "tiny", "session_id": session})[1]["model_id"] for _ in range(2)]
+                for model_id in models:
+                    self.assertEqual(self.post("unload_model", {"model_id": model_id})[0], 200)
+            self.api.sessions[session] -= 1000
+            self.api.free_silent_sessions()
+        self.assertEqual(self.post("session_heartbeat", {"session_id": session})[0], 404)
+        self.assertEqual(self.api.ended, set())
+        come, *ended = said.getvalue().splitlines()
+        self.assertRegex(come, r"a run came .*; 1 here$")
+        self.assertEqual([line.split("  ")[1] for line in ended], [f"a run ended ({session}); 0 here"] * 2)
 
 
 if __name__ == "__main__":
