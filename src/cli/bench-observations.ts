@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { quick } from "../../recipes/quick.js";
 import { algorithms, numbered, variants } from "../bench/arms.js";
-import { type ComparisonProgress, compare } from "../bench/compare.js";
+import { compare } from "../bench/compare.js";
 import { type ComparisonOptions, comparisonOptions } from "../bench/options.js";
 import { findResults, sumUp } from "../bench/results.js";
 import { conditions } from "../bench/settings.js";
@@ -14,10 +14,9 @@ import { flagOf } from "../config/settings.js";
 import { findEnvKind } from "../envs/registry.js";
 import { isRemote } from "../train/engines.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { comparisonProgress } from "./comparison-progress.js";
 import { recipeOf } from "./default-recipe.js";
-import { duration, percent } from "./format.js";
 import { type Io, note, print, warn } from "./io.js";
-import { createLive } from "./live.js";
 import { createServerPool, SERVER_LOGS, type ServerPool } from "./server-pool.js";
 import { serverSettings } from "./server-settings.js";
 import { findTorchPython } from "./torch-server.js";
@@ -114,7 +113,7 @@ export const benchObservations = defineCommand({
     if (positionals.length === 0) {
       const program = builtFile("main");
       const pool = await serverPool(config, io);
-      const view = comparisonView(io);
+      const view = comparisonProgress(io);
       try {
         failed = await compare(config, { program, signal, servers: pool, ...view });
       } catch (error) {
@@ -178,33 +177,4 @@ function refuseSettingsOfRuns(flags: readonly string[]): void {
     throw new ConfigError(
       `${idle}: has no effect with FOLDERs, which are merged as they are without running anything; leave it out (${MERGING.join(", ")} count), or leave the folders out to run the comparison`,
     );
-}
-
-/** Which runs are in progress, the overall progress, and the estimated time. */
-function comparisonView(io: Io) {
-  const live = createLive(io);
-  const { bold, dim } = io.colors;
-  const startedAt = performance.now();
-  let last: ComparisonProgress | undefined;
-  const elapsed = (): number => (performance.now() - startedAt) / 1000;
-  const overview = (): string => {
-    const { done = 0, all = 0, doneNow = 0 } = last ?? {};
-    const left = doneNow > 0 ? duration((elapsed() / doneNow) * (all - done)) : "–";
-    return `${done.toFixed(1)} of ${all} runs (${percent(all === 0 ? 1 : done / all)}), ${duration(elapsed())} so far, ${left} left`;
-  };
-  const lines = (): readonly string[] => [
-    bold(overview()),
-    ...[...(last?.running ?? [])].map(([id, { text }]) => `${id}  ${dim(text)}`),
-  ];
-  return {
-    onProgress(progress: ComparisonProgress): void {
-      last = progress;
-      live.draw(lines);
-    },
-    onEnd(id: string, outcome: "done" | Error): void {
-      if (outcome !== "done") warn(io, `${id}: ${outcome.message}`);
-      else if (!io.stderr.isTTY) note(io, `${id} done; ${overview()}`);
-    },
-    end: () => live.end(io.stderr.isTTY ? lines() : []),
-  };
 }
