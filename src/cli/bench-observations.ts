@@ -158,10 +158,11 @@ async function serverPool(
     );
   const { python: interpreter, ...settings } = server;
   const python = await findTorchPython(io.env, interpreter);
-  note(
-    io,
-    `engine servers: up to ${count} (PyTorch ${python.torch}); their output is in ${join(out, SERVER_LOGS)}`,
-  );
+  if (!io.quiet)
+    note(
+      io,
+      `engine servers: up to ${count} (PyTorch ${python.torch}); their output is in ${join(out, SERVER_LOGS)}`,
+    );
   return createServerPool({
     ...{ ...settings, count, python, threads, out, environment: io.env },
     onProblem: (message) => warn(io, message),

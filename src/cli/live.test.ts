@@ -2,6 +2,7 @@ import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createColours } from "./colours.js";
 import { clip, textColumns } from "./columns.js";
+import { comparisonProgress } from "./comparison-progress.js";
 import { type Io, warn } from "./io.js";
 import { createLive } from "./live.js";
 import { recordRun } from "./resumable.js";
@@ -107,6 +108,30 @@ it("writes a line at regular times without a terminal, and nothing if it is to b
     warn(quiet.io, "a warning stays");
     expect(quiet.written()).toBe("warning: a warning stays\n");
   }
+});
+
+it("says of a comparison without a terminal how far it is, which runs have ended, and if quiet only what failed", () => {
+  const running = new Map([["a/1", { share: 0.5, text: "update 2" }]]);
+  const logOf = (quiet: boolean): string => {
+    const { io, written } = terminal({ isTTY: false, quiet });
+    const progress = comparisonProgress(io);
+    progress.onProgress({ done: 0.5, all: 2, doneNow: 0.5, running });
+    vi.advanceTimersByTime(31_000);
+    progress.onProgress({ done: 1.5, all: 2, doneNow: 1.5, running });
+    progress.onEnd("a/0", "done");
+    progress.onEnd("b/0", new Error("no memory"));
+    progress.end();
+    vi.advanceTimersByTime(31_000);
+    return written();
+  };
+  expect(logOf(false)).toBe(
+    [
+      "0.5 of 2 runs (25.0 %), 0:00 so far, 0:00 left",
+      "a/0 done; 1.5 of 2 runs (75.0 %), 0:00 so far, 0:00 left",
+      "warning: b/0: no memory\n",
+    ].join("\n"),
+  );
+  expect(logOf(true)).toBe("warning: b/0: no memory\n");
 });
 
 it("shows what is trained where, movement inside an update, and time left in every phase", () => {

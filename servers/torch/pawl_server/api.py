@@ -113,9 +113,13 @@ class Api:
             if len(self.sessions) >= MAX_SESSIONS:
                 raise RequestError(f"this server has {MAX_SESSIONS} sessions already; try again later", 503)
             self.sessions[session] = time.monotonic()
-            here = len(self.sessions.keys() - self.ended)
+            here = self._here()
         say(f"a run came ({session}); {here} here")
         return {"session_id": session, "type": "create_session"}
+
+    def _here(self) -> int:
+        """Sessions that are neither lost nor ended; with the lock held."""
+        return len(self.sessions.keys() - self.ended)
 
     def heartbeat(self, body: Json) -> Json:
         session = body.get("session_id")
@@ -131,7 +135,7 @@ class Api:
             ends = session in self.sessions and all(model.session != session for model in self.models.values())
             if ends:
                 self.ended.add(session)
-            here = len(self.sessions.keys() - self.ended)
+            here = self._here()
         if ends:
             say(f"a run ended ({session}); {here} here")
         self.futures.add(Future("unload_model", {"model_id": model_id}, None), None)
@@ -145,7 +149,7 @@ class Api:
                 del self.sessions[session]
             lost = gone - self.ended
             self.ended -= gone
-            here = len(self.sessions.keys() - self.ended)
+            here = self._here()
             models = [id for id, model in self.models.items() if model.session in gone]
             # Results and uploads that nobody needs any more go too.
             used = {model.base for id, model in self.models.items() if id not in models}
