@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /**
  * Too slow for every `npm test`: they start other programs, train as a reader would or between several engines, or
  * replay long recordings.
- * `npm run test:slow` runs them, and so does `.ci/run`; so does naming one.
+ * `npm run test:slow` runs them and those of `tests/attacks`, and so does `.ci/run`; so does naming one.
  */
 const SLOW = [
   "src/bench/compare.test.ts",
@@ -90,10 +90,14 @@ const execArgv = ["--interrupt-budget=1056000"];
 const each = { testTimeout: 240_000, hookTimeout: 240_000, pool: "forks", execArgv } as const;
 
 export default defineConfig(({ mode }) => {
+  const attacks = all.filter((file) => file.startsWith("tests/attacks/"));
+  const slow = [...SLOW, ...attacks];
   const tests =
-    mode === "slow"
-      ? SLOW
-      : all.filter((file) => !SLOW.includes(file) || process.argv.includes(file));
+    mode === "attacks"
+      ? attacks
+      : mode === "slow"
+        ? slow
+        : all.filter((file) => !slow.includes(file) || process.argv.includes(file));
   const apart = tests.filter((file) => CHANGES_ITS_PROCESS.test(readFileSync(file, "utf8")));
   return {
     test: {
