@@ -160,7 +160,7 @@ const pages = {
     "Every setting is a flag and a key of a configuration file: `--objective.clip-low 0.1` is",
     "`objective: { clipLow: 0.1 }` ([where settings come from](../settings.md)). A switch is turned on",
     "by its flag and off by `--no-…`. Every command also has `--config FILE`,",
-    "`--plugin FILE` ([plugins](../plugins.md)) and `--help`.",
+    "`--plugin FILE` ([plugins](../plugins.md)), `--trust RUN` ([whose settings](../settings.md#settings-of-a-run)) and `--help`.",
     "",
     table(
       ["command", "what it does"],

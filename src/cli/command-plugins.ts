@@ -9,6 +9,7 @@ import type { LoadedPlugin } from "../loaded-plugins.js";
 import { MODULE_ENDINGS } from "../module-loader.js";
 import { makeKnown } from "../plugins/known.js";
 import { loadPluginsOf } from "../plugins/of-run.js";
+import { textsIn } from "../reach.js";
 import { hasManifest } from "../runs/manifest.js";
 import type { Command } from "./command.js";
 import { type Io, warn } from "./io.js";
@@ -38,7 +39,7 @@ export async function loadCommandPlugins(
   const line = about === undefined ? args : await aboutPlugin(about, named.args);
   const { plugins = "load" } = command;
   if ((typeof plugins === "string" ? plugins : plugins(args)) === "load")
-    for (const run of runsNamedIn([...withoutOut(args), ...textsIn(file?.content)]))
+    for (const run of runsNamedIn(args, file))
       for (const notice of await loadPluginsOf(run)) warn(io, notice);
   return { args: command.takesEnv ? namedEnv(line) : line, file: inFile.layer };
 }
@@ -111,8 +112,11 @@ const withoutOut = (args: readonly string[]): readonly string[] =>
   args.filter((arg, i) => !arg.startsWith("--out=") && args[i - 1] !== "--out");
 
 /** The runs among the folders that a line or a file names, or that such folders are in. */
-function runsNamedIn(texts: readonly string[]): readonly string[] {
-  const folders = texts
+export function runsNamedIn(
+  args: readonly string[],
+  file: ConfigLayer | undefined,
+): readonly string[] {
+  const folders = [...withoutOut(args), ...textsIn(file?.content)]
     .flatMap((text) => text.slice(text.startsWith("--") ? text.indexOf("=") + 1 : 0).split(","))
     .filter((text) => text !== "" && !text.startsWith("--") && text.length < LONGEST_PATH);
   const runs = folders.flatMap((folder) => {
@@ -124,8 +128,3 @@ function runsNamedIn(texts: readonly string[]): readonly string[] {
 }
 
 const LONGEST_PATH = 4096;
-
-function textsIn(value: unknown): readonly string[] {
-  if (typeof value === "string") return [value];
-  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
-}

@@ -9,13 +9,15 @@ import { parseFlags } from "../config/flags.js";
 import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
 import { flagOf, SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
+import { askConsent } from "../consent.js";
 import { UserError } from "../errors.js";
 import { writeError } from "../io-error.js";
 import { plainText } from "../plain-text.js";
+import { sealedManifest } from "../runs/manifest.js";
 import { didYouMean } from "../text/nearest.js";
-import { type Command, exitCodes, type Peek } from "./command.js";
+import { type Call, type Command, exitCodes, type Peek } from "./command.js";
 import { type CommandEntry, findCommand, loadCommands } from "./command-entry.js";
-import { loadCommandPlugins } from "./command-plugins.js";
+import { loadCommandPlugins, runsNamedIn } from "./command-plugins.js";
 import { commands } from "./commands.js";
 import { commandHelp, familyHelp, programHelp } from "./help.js";
 import { type Io, note, print } from "./io.js";
@@ -40,19 +42,40 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     return exitCodes.done;
   }
   const rest = args.slice(command.name.split(" ").length);
-  const {
-    configPath,
-    paths,
-    help,
-    quiet,
-    printConfig,
-    dryRun,
-    args: given,
-  } = takeGlobals(rest, command);
-  const read =
+  const globals = takeGlobals(rest, command);
+  const { configPath } = globals;
+  const file =
     configPath === undefined
       ? undefined
       : { path: configPath, content: await readConfigFile(configPath) };
+  const trusted = globals.trusted.map(sealedManifest);
+  const named = [
+    globals.args,
+    file?.content,
+    trusted.map(({ config, resumes }) => [config, resumes]),
+  ];
+  const stopAsking = askConsent(named, runsNamedIn(globals.args, file));
+  try {
+    const line = ["pawl", ...args].map(quoted).join(" ");
+    return await runCommand(command, globals, { line, file, io, signal });
+  } finally {
+    stopAsking();
+  }
+}
+
+/** Reads the settings of a command and runs it. */
+async function runCommand(
+  command: Command,
+  { paths, help, quiet, printConfig, dryRun, args: given }: Globals,
+  {
+    line,
+    file: read,
+    io,
+    signal,
+  }: Pick<Call<unknown>, "line" | "io" | "signal"> & {
+    readonly file: ConfigLayer | undefined;
+  },
+): Promise<number> {
   const { args: flagArgs, file } = await loadCommandPlugins(
     { command, paths, args: given, file: read },
     io,
@@ -89,7 +112,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   return command.run({
     config,
     positionals,
-    line: ["pawl", ...args].map(quoted).join(" "),
+    line,
     recipe: layers[0]?.path,
     flags: [
       ...(file === undefined ? [] : ["--config"]),
@@ -155,30 +178,34 @@ function unknownCommand(args: readonly string[]): ConfigError {
   );
 }
 
-/** Takes the options that every command has off the line. */
-function takeGlobals(
-  line: readonly string[],
-  { ownDryRun }: Command,
-): {
+/** The options that every command has, and the rest of the line. */
+interface Globals {
   readonly configPath: string | undefined;
+  /** Plugins. */
   readonly paths: readonly string[];
+  /** Runs whose settings count as given. */
+  readonly trusted: readonly string[];
   /** What to show: `all`, a word to search for, or nothing in particular. */
   readonly help: string | undefined;
   readonly quiet: boolean;
   readonly printConfig: boolean;
   readonly dryRun: boolean;
   readonly args: readonly string[];
-} {
+}
+
+/** Takes the options that every command has off the line. */
+function takeGlobals(line: readonly string[], { ownDryRun }: Command): Globals {
   let configPath: string | undefined;
   let help: string | undefined;
   let quiet = false;
   let printConfig = false;
   let dryRun = false;
   const paths: string[] = [];
+  const trusted: string[] = [];
   const args: string[] = [];
   for (let i = 0; i < line.length; i++) {
     const arg = line[i]!;
-    const [flag, attached] = /^(--config|--plugin)(?:=(.*))?$/s.exec(arg)?.slice(1) ?? [];
+    const [flag, attached] = /^(--config|--plugin|--trust)(?:=(.*))?$/s.exec(arg)?.slice(1) ?? [];
     if (arg === "--") {
       args.push(...line.slice(i));
       break;
@@ -194,12 +221,14 @@ function takeGlobals(
     else if (flag === undefined) args.push(arg);
     else {
       const path = attached ?? line[++i];
-      if (path === undefined || path === "") throw new ConfigError(`${flag}: expected a file`);
+      if (path === undefined || path === "")
+        throw new ConfigError(`${flag}: expected a ${flag === "--trust" ? "run folder" : "file"}`);
       if (flag === "--config") configPath = path;
+      else if (flag === "--trust") trusted.push(path);
       else paths.push(path);
     }
   }
-  return { configPath, paths, help, quiet, printConfig, dryRun, args };
+  return { configPath, paths, trusted, help, quiet, printConfig, dryRun, args };
 }
 
 /** Looks up a setting on the raw command line, then in the raw layers, last one first. */

@@ -141,6 +141,7 @@ type Row = readonly [usage: string, text: string];
 const GLOBAL: readonly Row[] = [
   ["--config FILE", "read settings from a .json, .yaml or .ts file; flags override it"],
   ["--plugin FILE", "load a module with environments, losses, … of your own; repeatable"],
+  ["--trust RUN", "use the programs, addresses and keys that this run names; repeatable"],
   ["--print-config", "print all settings as a file for --config, and do nothing else"],
   ["--dry-run", "check the settings, say what would be done, and do nothing else"],
   ["--quiet", "show no progress; results, warnings and errors remain"],

@@ -8,7 +8,7 @@ import { UserError } from "../errors.js";
 import { type Rescored, rescore, type StoredReward } from "../evaluation/rescore.js";
 import { writeError } from "../io-error.js";
 import { loadDefault } from "../plugins/load.js";
-import type { Manifest } from "../runs/manifest.js";
+import { type Manifest, sealedManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { packageVersion } from "../version.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -50,7 +50,7 @@ export const rescoreCommand = defineCommand({
         `reward ${config.reward}: the default export is ${given === undefined ? "missing" : `of type ${typeof given}`}; expected a function of a finished episode, as in export default ({ task, answer }) => …`,
       );
     const run = openRun(folder, (message) => warn(io, message));
-    const environment = environmentOf(run.manifest, io);
+    const environment = environmentOf(sealedManifest(folder), io);
     const name = basename(config.reward, extname(config.reward));
     const out = config.out ?? join(folder, `rescored-${name}.jsonl`);
     const options = { reward: given as StoredReward, environment, signal };

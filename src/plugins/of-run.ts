@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { loadedPlugins, type PluginFile } from "../loaded-plugins.js";
-import { readManifest } from "../runs/manifest.js";
+import { sealedManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { isKnown } from "./known.js";
 import { hashPlugin } from "./source.js";
@@ -13,7 +13,7 @@ import { hashPlugin } from "./source.js";
  */
 export async function loadPluginsOf(run: string): Promise<readonly string[]> {
   const notices: string[] = [];
-  for (const recorded of readManifest(run).plugins ?? []) {
+  for (const recorded of sealedManifest(run).plugins ?? []) {
     const named = loadedPlugins().find((plugin) => isMeant(plugin, recorded));
     if (named === undefined) {
       refuse(run, recorded);
@@ -46,7 +46,7 @@ function refuse(run: string, { path, sha256 }: PluginFile): void {
     throw new RunError(
       `${made}, which has changed since: to go on with it as it is now, name it with --plugin ${path}`,
     );
-  if (!isKnown(sha256))
+  if (!isKnown({ path, sha256 }))
     throw new RunError(
       `${made}, which you have not used on this machine before. It is code, and runs with your rights: read it, then name it with --plugin ${path}`,
     );

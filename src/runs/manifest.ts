@@ -141,6 +141,14 @@ export function readManifest(folder: string): Manifest {
   return parsed.data;
 }
 
+/** Reads a manifest whose settings will be used; one that was changed since we wrote it is refused. */
+export function sealedManifest(folder: string): Manifest {
+  const manifest = readManifest(folder);
+  const edited = editedManifest(folder);
+  if (edited !== undefined) throw new RunError(edited);
+  return manifest;
+}
+
 /** How many groups of episodes every update of a run records; undefined if it need not record any. */
 export function groupsPerUpdate({
   kind,

@@ -1,10 +1,12 @@
 /** The trackers of a run that is being recorded: told of everything, waited for at the end only. */
+
+import { requireConsent } from "../consent.js";
 import type { Episode } from "../rollout/episode.js";
 import type { AlarmRecord } from "../runs/alarms-file.js";
 import { readManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { followRun } from "./follow.js";
-import { parseTarget, type TrackOptions } from "./options.js";
+import { parseTarget, type TrackOptions, trackOptions } from "./options.js";
 import { openSource } from "./source.js";
 
 /** What a run tells its trackers, after it has recorded it. */
@@ -33,6 +35,7 @@ export function trackLive(
   },
 ): LiveTracking {
   if (options === undefined || options.to.length === 0) return NONE;
+  requireConsent(trackOptions, options, "track");
   const { traces, project, to } = options;
   const { groupsPerUpdate, onProblem = () => undefined } = how;
   const source = openSource(folder, project, { traces, groupsPerUpdate });

@@ -29,6 +29,7 @@ const nameOf = (name: string): string => name.replace(/[^\w .:/-]/g, "_");
 export const mlflow: TrackerKind = {
   name: "mlflow",
   where: "URL",
+  keys: [TOKEN, "MLFLOW_TRACKING_PASSWORD"],
   open(where, environment) {
     const base = new URL("api/2.0/mlflow/", serverUrl(where, TOKEN));
     const { header, key } = authorization(environment);

@@ -1,6 +1,7 @@
 /** Where a run is tracked: the settings, and the trackers that they name. */
 import { z } from "zod";
 import { UserError } from "../errors.js";
+import { addressOrFolder } from "../reach.js";
 import { mlflow } from "./mlflow.js";
 import type { Tracker, TrackerKind } from "./tracker.js";
 import { trackio } from "./trackio.js";
@@ -36,9 +37,10 @@ const target = z.string().superRefine((text, context) => {
 });
 
 /** One or several trackers. */
-export const targetsOption = z
-  .preprocess((given) => (typeof given === "string" ? [given] : given), z.array(target))
-  .describe(`trackers to send the run to: ${FORMS}`);
+export const targetsOption = addressOrFolder(
+  z.preprocess((given) => (typeof given === "string" ? [given] : given), z.array(target)),
+  ...kinds.flatMap(({ keys }) => keys),
+).describe(`trackers to send the run to: ${FORMS}`);
 
 /** What is sent, and as part of which project. */
 export const trackSettings = {

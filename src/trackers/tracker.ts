@@ -48,6 +48,8 @@ export interface TrackerKind {
   readonly name: string;
   /** What may stand after `NAME=`, for help. */
   readonly where: string;
+  /** The variables that may hold its key. */
+  readonly keys: readonly string[];
   /** Connects to nothing yet; throws if the place makes no sense. */
   open(where: string, environment: Readonly<Record<string, string | undefined>>): Tracker;
 }

@@ -20,6 +20,7 @@ const SPACE_TOKEN = "HF_TOKEN";
 export const trackio: TrackerKind = {
   name: "trackio",
   where: "URL or FOLDER",
+  keys: [TOKEN, SPACE_TOKEN],
   open: (where, environment) =>
     /^\w+:\/\//.test(where) ? atServer(where, environment) : inFolder(where),
 };

@@ -14,10 +14,12 @@ import { z } from "zod";
 import { type AdvantageOptions, usesCritic } from "../advantages/advantages.js";
 import { ConfigError } from "../config/config-error.js";
 import type { Engine, TargetSequence } from "../engine/engine.js";
+import { KEY_VARIABLES } from "../engine/remote/remote-engine.js";
 import type { Objective } from "../objectives/expression.js";
 import { counted, policyWeight } from "../objectives/inputs.js";
 import type { ObjectiveOptions } from "../objectives/objective.js";
 import { valueObjective } from "../objectives/value.js";
+import { address } from "../reach.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
@@ -43,8 +45,7 @@ export const criticOptions = z
       .gt(0)
       .optional()
       .describe("learning rate of a separate critic (default: ten times optimizer.learningRate)"),
-    engine: z
-      .url({ protocol: /^https?$/ })
+    engine: address(z.url({ protocol: /^https?$/ }), ...KEY_VARIABLES)
       .optional()
       .describe("URL of an engine server for a separate critic (default: the policy's engine)"),
   })

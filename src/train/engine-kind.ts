@@ -6,6 +6,7 @@ import type { ModelSource } from "../engine/embedded/core.js";
 import type { Engine } from "../engine/engine.js";
 import { KEY_VARIABLE } from "../engine/sampler/wire.js";
 import { LORA_ALPHA, LORA_TARGETS } from "../engine/weights/lora.js";
+import { address, folder } from "../reach.js";
 
 /** The settings of an engine besides its address. */
 export const engineSettings = {
@@ -32,11 +33,14 @@ export const engineSettings = {
     .boolean()
     .default(false)
     .describe("copy the engine server's checkpoints, weights included, into the run folder"),
-  sampler: z
-    .url({ protocol: /^https?$/ })
-    .refine((url) => !URL.canParse(url) || new URL(url).password === "", {
-      error: `must not carry a password; put the key into ${KEY_VARIABLE}`,
-    })
+  sampler: address(
+    z
+      .url({ protocol: /^https?$/ })
+      .refine((url) => !URL.canParse(url) || new URL(url).password === "", {
+        error: `must not carry a password; put the key into ${KEY_VARIABLE}`,
+      }),
+    KEY_VARIABLE,
+  )
     .optional()
     .describe(
       "URL of a second engine server, or of a vLLM or SGLang server, to sample with instead of the engine",
@@ -45,9 +49,7 @@ export const engineSettings = {
     .string()
     .optional()
     .describe("model name on the sampling server, if it has several"),
-  samplerFolder: z
-    .string()
-    .min(1)
+  samplerFolder: folder(z.string().min(1))
     .optional()
     .describe(
       "folder for new weights, which vLLM or SGLang must see under the same path (default: the temporary folder)",

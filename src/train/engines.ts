@@ -4,8 +4,11 @@
  */
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
+import { requireConsent } from "../consent.js";
 import type { Capabilities, Engine } from "../engine/engine.js";
+import { KEY_VARIABLES } from "../engine/remote/remote-engine.js";
 import { withSampler } from "../engine/sampler/sampler-engine.js";
+import { address } from "../reach.js";
 import { embeddedKind } from "./embedded-kind.js";
 import {
   type EngineKind,
@@ -30,8 +33,7 @@ export const engineKinds: readonly EngineKind[] = [
 /** The engine to compute with. */
 export const engineOptions = z
   .strictObject({
-    address: z
-      .union(engineKinds.map(({ address }) => address))
+    address: address(z.union(engineKinds.map((kind) => kind.address)), ...KEY_VARIABLES)
       .default("embedded")
       .describe(`where to compute: ${engineKinds.map(({ help }) => help).join(", or ")}`),
     ...engineSettings,
@@ -58,6 +60,7 @@ export async function openEngine(
   model: EngineModel,
   more: OpenEngineOptions = {},
 ): Promise<Engine> {
+  requireConsent(engineOptions, options, "engine");
   refuseSamplerOnly(options, more);
   refuseLoraOnly(options);
   const engine = await kindOf(options).open(options, model, more);

@@ -11,7 +11,7 @@ import {
 } from "../config/recorded.js";
 import { type SettingsTree, withValueAt } from "../config/settings-tree.js";
 import { findEnvKind } from "../envs/registry.js";
-import { type Manifest, readManifest } from "../runs/manifest.js";
+import { type Manifest, readManifest, sealedManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { type TrainConfig, trainConfig } from "./config.js";
 import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
@@ -91,7 +91,7 @@ export function olderNamesNotice(run: string): string | undefined {
 
 /** The settings of a run of `pawl train`, under their current names. */
 export function trainConfigOf(run: string): TrainConfig {
-  return recordedConfig(run, readManifest(run), TRAIN);
+  return recordedConfig(run, sealedManifest(run), TRAIN);
 }
 
 /** Settings of `pawl train` that were recorded elsewhere than in a run. */
@@ -103,7 +103,7 @@ export function readTrainConfig(
 
 /** The settings of a run of `pawl rwml`, under their current names. */
 export function rwmlConfigOf(run: string): RwmlConfig {
-  return recordedConfig(run, readManifest(run), RWML);
+  return recordedConfig(run, sealedManifest(run), RWML);
 }
 
 /** The settings for acting that every kind of training run has. */
@@ -123,7 +123,7 @@ export function actingConfigOf(run: string): ActingConfig | undefined {
  * The settings in effect at each update of a training run: what later resumes changed is reverted.
  */
 export function trainConfigsOf(run: string): (update: number) => TrainConfig {
-  const manifest = readManifest(run);
+  const manifest = sealedManifest(run);
   const resumes = manifest.resumes ?? [];
   const known = new Map<number, TrainConfig>();
   return (update) => {

@@ -7,7 +7,7 @@ import { type EnvConfig, openEnvironment } from "../envs/open.js";
 import { envKinds } from "../envs/registry.js";
 import { HttpError, parseJson, readBody } from "../http-server.js";
 import { createRandom } from "../random.js";
-import { readManifest } from "../runs/manifest.js";
+import { sealedManifest } from "../runs/manifest.js";
 import type { NextActions, PlayView, WorldList } from "./api.js";
 import { criticAdvantages } from "./critic-advantages.js";
 import type { EpisodeIndex } from "./episode-index.js";
@@ -74,7 +74,7 @@ export function createPlay({ root, env }: PlayOptions): Play {
 
   const open = (world: string | undefined, of: string | undefined): Environment => {
     if (of !== undefined) {
-      const config = readManifest(pathInside(root, of)).config.env as EnvConfig | undefined;
+      const config = sealedManifest(pathInside(root, of)).config.env as EnvConfig | undefined;
       if (typeof config?.name !== "string") throw new HttpError(422, `${of} has no world to play`);
       if (config.name !== env?.name) refuseStarting(config.name);
       return openEnvironment(config);

@@ -7,7 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Engine } from "../engine/engine.js";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
-import { hasManifest, readManifest } from "../runs/manifest.js";
+import { hasManifest, readManifest, sealedManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { type EngineChoice, engineFor } from "../train/engine-choice.js";
@@ -24,7 +24,7 @@ export const WORLD_RUN = "wm-train";
 
 /** The settings of a run of `pawl wm train`, under their current names. */
 export function worldConfigOf(run: string): WorldTrainConfig {
-  return recordedConfig(run, readManifest(run), {
+  return recordedConfig(run, sealedManifest(run), {
     kind: WORLD_RUN,
     schema: () => worldTrainConfig,
     history: RENAMED_ENGINE,

@@ -12,7 +12,8 @@ import { createTinkerModel } from "./tinker-model.js";
 import { createTransport } from "./transport.js";
 
 const DEFAULT_ADAM = { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01 } as const;
-const KEY_VARIABLES = ["PAWL_API_KEY", "TINKER_API_KEY"];
+/** The variables that may hold the key of an engine server. */
+export const KEY_VARIABLES = ["PAWL_API_KEY", "TINKER_API_KEY"];
 
 /** Connects to a server, checks what it supports, and creates a model there. */
 export async function connectRemoteEngine(options: RemoteOptions): Promise<Engine> {

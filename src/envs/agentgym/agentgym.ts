@@ -1,5 +1,6 @@
 /** The environment `agentgym`: AgentGym's environment servers, each in its own dialect. */
 import { z } from "zod";
+import { address } from "../../reach.js";
 import { defineEnv } from "../define-env.js";
 import { EnvError, type Environment, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
@@ -15,10 +16,9 @@ const numbers = z
 
 /** The options of an AgentGym server. */
 export const agentgymOptions = z.strictObject({
-  url: z
-    .string()
-    .regex(/^https?:\/\/[^/]/, "expected http:// or https://")
-    .describe("address of the server, such as http://127.0.0.1:36001"),
+  url: address(z.string().regex(/^https?:\/\/[^/]/, "expected http:// or https://")).describe(
+    "address of the server, such as http://127.0.0.1:36001",
+  ),
   server: z
     .enum(Object.keys(dialects) as [string, ...string[]])
     .describe("which of AgentGym's servers it is: they have no common schema"),

@@ -1,5 +1,6 @@
 /** The environment `mcp`: tasks from files, worked on with the tools of MCP servers. */
 import { z } from "zod";
+import { program } from "../../reach.js";
 import { defineToolEnv } from "../define-env.js";
 import { EnvError, type EnvKind } from "../env.js";
 import { rewardNames, rewardOf } from "../tasks/rewards.js";
@@ -36,9 +37,9 @@ const server = z
 
 const optionsNow = () =>
   z.strictObject({
-    servers: z
-      .record(z.string().regex(/^[\w-]+$/), server)
-      .describe("MCP servers by name: each with a command (args, env, cwd) or a url (headers)"),
+    servers: program(z.record(z.string().regex(/^[\w-]+$/), server)).describe(
+      "MCP servers by name: each with a command (args, env, cwd) or a url (headers)",
+    ),
     train: z
       .string()
       .describe("tasks to train on, a .jsonl file: a goal per line, and what the reward needs"),

@@ -1,6 +1,7 @@
 /** The environment `openenv`: any server that speaks OpenEnv's protocol. */
 import { z } from "zod";
 import { keyFrom } from "../../http-client.js";
+import { address } from "../../reach.js";
 import { EnvError, type Environment, type EnvKind, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
 import { type ToolEnvironment, textEnvironment } from "../tool-env.js";
@@ -16,10 +17,10 @@ const DEFAULT_SEEDS = 1000;
 
 /** The options of an OpenEnv server. */
 export const openenvOptions = z.strictObject({
-  url: z
-    .string()
-    .regex(/^(https?|wss?):\/\/[^/]/, "expected http://, https://, ws:// or wss://")
-    .describe("address of the server, such as http://127.0.0.1:8000"),
+  url: address(
+    z.string().regex(/^(https?|wss?):\/\/[^/]/, "expected http://, https://, ws:// or wss://"),
+    KEY_VARIABLE,
+  ).describe("address of the server, such as http://127.0.0.1:8000"),
   parallel: z
     .int()
     .min(1)

@@ -6,6 +6,7 @@
  * published and without the test tasks that are also trained on.
  */
 import { z } from "zod";
+import { program } from "../../reach.js";
 import { didYouMean } from "../../text/nearest.js";
 import { defineEnv } from "../define-env.js";
 import { EnvError, type Environment, type Task } from "../env.js";
@@ -41,13 +42,14 @@ const simplifications = [
 
 /** The options of ScienceWorld. */
 export const scienceworldOptions = z.strictObject({
-  jar: z
-    .string()
+  jar: program(z.string())
     .optional()
     .describe(
       "the simulator's jar (default: $SCIENCEWORLD_JAR, or the installed Python package's)",
     ),
-  java: z.string().optional().describe("Java command (default: $JAVA_HOME/bin/java, or java)"),
+  java: program(z.string())
+    .optional()
+    .describe("Java command (default: $JAVA_HOME/bin/java, or java)"),
   ids: z
     .string()
     .optional()

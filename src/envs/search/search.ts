@@ -9,6 +9,7 @@
  */
 import { z } from "zod";
 import { UserError } from "../../errors.js";
+import { address, folder } from "../../reach.js";
 import { memoryCorpus } from "../../search/corpus.js";
 import type { Retriever } from "../../search/retriever.js";
 import { openRetriever } from "../../search/retriever-open.js";
@@ -46,12 +47,10 @@ export const searchOptions = z.strictObject({
     .string()
     .optional()
     .describe("JSONL file of {id, contents} to search (default: the one in the data folder)"),
-  retriever: z
-    .string()
+  retriever: address(z.string())
     .default("bm25")
     .describe("bm25, dense, or the URL of a retriever, such as http://127.0.0.1:8000/retrieve"),
-  encoder: z
-    .string()
+  encoder: address(z.string(), "OPENAI_API_KEY")
     .optional()
     .describe("dense only: folder with tokenizer.json and model.onnx, or an embeddings endpoint"),
   encoderModel: z.string().optional().describe("model name on the embeddings endpoint"),
@@ -79,8 +78,7 @@ export const searchOptions = z.strictObject({
       "made-up world: whether every town, river and language has a word of its own, or they share words, so that small models meet each word often",
     ),
   seed: z.int().min(0).max(0xffffffff).default(1).describe("made-up world: random seed"),
-  cache: z
-    .string()
+  cache: folder(z.string())
     .optional()
     .describe("cache folder for the index or vectors of a large corpus (default: ~/.cache/pawl)"),
 });

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { keyFrom } from "../../http-client.js";
+import { address, variable } from "../../reach.js";
 import { chatEndpointOptions } from "../chat-endpoint.js";
 import { defineToolEnv } from "../define-env.js";
 import { EnvError, type Task } from "../env.js";
@@ -24,12 +25,10 @@ export const toolbenchOptions = z.strictObject({
     .describe(
       "folder with its question files, such as solvable_queries (default: $TOOLBENCH_DATA)",
     ),
-  server: z
-    .url({ protocol: /^https?$/ })
+  server: address(z.url({ protocol: /^https?$/ }))
     .default("http://127.0.0.1:8080/virtual")
     .describe("address of the server's virtual call"),
-  keyVariable: z
-    .string()
+  keyVariable: variable(z.string())
     .default("TOOLBENCH_KEY")
     .describe("environment variable with the key that the server wants; empty if it is unset"),
   timeoutMs: z.number().positive().default(60_000).describe("time-out of a call in milliseconds"),

@@ -9,6 +9,7 @@
  */
 import { z } from "zod";
 import { createRandom, mixSeed } from "../../random.js";
+import { folder } from "../../reach.js";
 import { defineEnv } from "../define-env.js";
 import { type Env, EnvError, type Environment, type Task } from "../env.js";
 import { taskLists } from "../task-lists.js";
@@ -95,8 +96,7 @@ export const webshopOptions = z.strictObject({
     .max(0xffffffff)
     .default(42)
     .describe("random seed for prices and, in the made-up catalogue, for the products"),
-  cache: z
-    .string()
+  cache: folder(z.string())
     .optional()
     .describe("cache folder for the index of a large catalogue (default: ~/.cache/pawl)"),
 });

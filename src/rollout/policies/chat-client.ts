@@ -4,6 +4,7 @@
  * from every error. The jitter of the back-off comes from the question's seed.
  */
 import { z } from "zod";
+import { requireConsent } from "../../consent.js";
 import { chatEndpointOptions } from "../../envs/chat-endpoint.js";
 import { UserError } from "../../errors.js";
 import { type HttpRuntime, keyFrom, postJson } from "../../http-client.js";
@@ -68,6 +69,7 @@ export function createChatClient(
   settings: ChatClientSettings,
   runtime: ChatRuntime = { environment: process.env },
 ): ChatClient {
+  requireConsent(chatClientOptions, settings, "chat");
   const url = new URL(settings.baseUrl);
   if (url.username !== "" || url.password !== "") {
     throw new ChatError(

@@ -1,0 +1,343 @@
+/**
+ * Run folders of others: their settings name programs, addresses, keys and folders to write to, and every command that
+ * reads runs is tried on them. It needs a process of its own.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { runCli } from "../../src/cli/testing.js";
+import { trainRun } from "../../src/train/run.js";
+import { tinyConfig } from "../../src/train/testing.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-attack-"));
+const honest = join(parent, "honest");
+/** A program that leaves a trace. */
+const program = join(parent, "program.sh");
+const ran = join(parent, "ran");
+const calls: IncomingMessage[] = [];
+let server: Server;
+let url: string;
+let copies = 0;
+
+beforeAll(async () => {
+  writeFileSync(program, `#!/bin/sh\necho ran >> '${ran}'\n`);
+  chmodSync(program, 0o755);
+  server = createServer((asked, reply) => {
+    calls.push(asked);
+    reply.writeHead(500).end("{}");
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const none = { onPhase() {}, onMetrics() {} };
+  await trainRun(tinyConfig({ updates: 1, evaluation: { every: 0 } }), {
+    ...none,
+    folder: honest,
+    resume: false,
+  } as never);
+});
+afterAll(() => server.close());
+
+beforeEach(() => {
+  calls.length = 0;
+  process.env.XDG_CACHE_HOME = join(parent, `cache-${++copies}`);
+  for (const name of ["PAWL_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "TOOLBENCH_KEY"])
+    process.env[name] = `${name}-value-0123456789`;
+});
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** A copy of the honest run with other settings; its checksum is left out, as anyone can. */
+function crafted(
+  changes: (config: Settings) => Settings,
+  checksum: "none" | "wrong" = "none",
+): string {
+  const folder = join(
+    parent,
+    `run-${copies}-${calls.length}-${Math.random().toString(36).slice(2)}`,
+  );
+  cpSync(honest, folder, { recursive: true });
+  const path = join(folder, "manifest.json");
+  const { checksum: sum, ...manifest } = JSON.parse(readFileSync(path, "utf8"));
+  const config = { ...manifest.config, ...changes(manifest.config) };
+  const whole = { ...manifest, config, ...(checksum === "wrong" && { checksum: sum }) };
+  writeFileSync(path, JSON.stringify(whole));
+  return folder;
+}
+
+const tasks = join(parent, "tasks.jsonl");
+writeFileSync(tasks, '{"goal": "Say one.", "answer": "one"}\n');
+const mcp = (server: Settings): Settings => ({
+  env: { name: "mcp", servers: { x: server }, train: tasks, valid: tasks },
+});
+const engine = (changes: Settings) => (config: Settings) => ({
+  engine: { ...(config.engine as Settings), ...changes },
+});
+
+/** Every kind of setting that reaches something. */
+const attacks: readonly (readonly [string, (config: Settings) => Settings])[] = [
+  ["an MCP server's command", () => mcp({ command: program })],
+  ["an MCP server's address", () => mcp({ url: "URL/mcp" })],
+  [
+    "a key in an MCP server's header",
+    () => mcp({ url: "URL/mcp", headers: { Authorization: "Bearer {env:AWS_SECRET_ACCESS_KEY}" } }),
+  ],
+  ["ScienceWorld's Java", () => ({ env: { name: "scienceworld", java: program } })],
+  ["ScienceWorld's jar", () => ({ env: { name: "scienceworld", jar: program } })],
+  ["an OpenEnv server", () => ({ env: { name: "openenv", url: "URL" } })],
+  ["an AgentGym server", () => ({ env: { name: "agentgym", url: "URL", server: "alfworld" } })],
+  ["a retriever", () => ({ env: { name: "search", retriever: "URL/retrieve" } })],
+  ["a folder for indices", () => ({ env: { name: "search", cache: join(parent, "written") } })],
+  ["an engine server", engine({ address: "URL" })],
+  ["a sampler", engine({ sampler: "URL" })],
+  ["a tracker", () => ({ track: { to: ["mlflow=URL"], project: "pawl", traces: 0 } })],
+  [
+    "a tracker's folder",
+    () => ({ track: { to: [`trackio=${join(parent, "written")}`], project: "pawl", traces: 0 } }),
+  ],
+  [
+    "a program in a simulated world",
+    () => ({
+      env: {
+        name: "simulator",
+        model: honest,
+        world: { name: "mcp", servers: { x: { command: program } }, train: tasks },
+      },
+    }),
+  ],
+];
+const withUrl = (settings: Settings): Settings =>
+  JSON.parse(JSON.stringify(settings).replaceAll("URL", url));
+
+/** Every command that reads a run and could use its settings. */
+const commands: readonly (readonly [string, (run: string, out: string) => readonly string[]])[] = [
+  ["eval", (run, out) => ["eval", "--checkpoint", run, "--tasks", "1", "--out", out]],
+  ["rollout", (run, out) => ["rollout", "--checkpoint", run, "--groups", "1", "--out", out]],
+  ["train --resume", (run) => ["train", "--resume", run, "--updates", "2"]],
+  [
+    "train --resume --out",
+    (run, out) => ["train", "--resume", run, "--updates", "2", "--out", out],
+  ],
+  ["train --dry-run", (run) => ["train", "--resume", run, "--updates", "2", "--dry-run"]],
+  [
+    "train --model.start",
+    (run, out) => [
+      "train",
+      "--model.start",
+      run,
+      "--updates",
+      "1",
+      "--groups",
+      "1",
+      "--group-size",
+      "2",
+      "--out",
+      out,
+    ],
+  ],
+  [
+    "rwml --model.start",
+    (run, out) => [
+      "rwml",
+      "--model.start",
+      run,
+      "--updates",
+      "1",
+      "--reward",
+      "rouge",
+      "--out",
+      out,
+    ],
+  ],
+  ["replay", (run) => ["replay", run]],
+  ["report", (run, out) => ["report", run, "--predictions", "--out", `${out}.html`]],
+  ["rescore", (run, out) => ["rescore", run, "--reward", judge, "--out", `${out}.jsonl`]],
+  ["bench gradients", (run) => ["bench", "gradients", run, "--episodes", "1"]],
+  ["model chat", (run) => ["model", "chat", run]],
+  ["model info", (run) => ["model", "info", run]],
+  ["export", (run, out) => ["export", run, "--out", out]],
+  ["push", (run, out) => ["push", run, "me/agent", "--dry-run", "--out", out]],
+  [
+    "a simulator of it",
+    (run, out) => [
+      "rollout",
+      "--env",
+      "simulator",
+      "--env.model",
+      run,
+      "--groups",
+      "1",
+      "--out",
+      out,
+    ],
+  ],
+  ["wm eval fidelity", (run) => ["wm", "eval", "fidelity", "--model", run, "--data", run]],
+  ["show", (run) => ["show", run]],
+  ["check", (run) => ["check", run]],
+];
+const judge = join(parent, "judge.ts");
+writeFileSync(judge, "export default () => 1;\n");
+
+const FEW_COMMANDS = ["eval", "train --resume", "train --model.start", "a simulator of it"];
+const FEW_ATTACKS = ["an MCP server's command", "an engine server"];
+
+/** What an attack has reached. */
+const reached = (): readonly string[] => [
+  ...(existsSync(ran) ? ["the program ran"] : []),
+  ...calls.map(({ method, url: path }) => `${method} ${path}`),
+  ...(existsSync(join(parent, "written")) ? ["the folder was written"] : []),
+];
+
+describe("a run folder never runs a program, calls an address, sends a key or writes elsewhere", () => {
+  // Every attack by the commands that open most, and two of them by all.
+  const pairs = attacks.flatMap(([what, changes]) =>
+    commands
+      .filter(([name]) => FEW_COMMANDS.includes(name) || FEW_ATTACKS.includes(what))
+      .map(([name, args]) => [what, name, changes, args] as const),
+  );
+  it.each(pairs)("%s, by %s", async (_, __, changes, args) => {
+    const run = crafted((config) => withUrl(changes(config)));
+    await runCli([...args(run, `${run}-out`)], { input: "hello\n" });
+    expect(reached()).toEqual([]);
+  });
+
+  it.each(attacks)("%s: the refusal names it and the flag that allows it", async (_, changes) => {
+    const run = crafted((config) => withUrl(changes(config)));
+    const { code, stderr } = await runCli(["train", "--resume", run, "--updates", "2"]);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(`--trust ${run}`);
+    expect(stderr).toMatch(/ (env|engine|track)\S* (runs|calls|writes to|sends the key in) /);
+  });
+
+  it.each(commands)("a manifest with a wrong checksum, by %s", async (_, args) => {
+    const run = crafted(() => mcp({ command: program }), "wrong");
+    await runCli([...args(run, `${run}-out`)], { input: "hello\n" });
+    expect(reached()).toEqual([]);
+  });
+
+  describe("by a page of pawl ui --play", () => {
+    let child: ChildProcess;
+    let page: string;
+    beforeAll(async () => {
+      const env = { ...process.env, XDG_CACHE_HOME: join(parent, "cache-ui") };
+      const args = [join(process.cwd(), "dist/lib/main.js"), "ui", parent, "--play", "--port", "0"];
+      child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+      page = await new Promise<string>((found) => {
+        let text = "";
+        const read = (chunk: Buffer) => {
+          text += chunk.toString();
+          const address = /http:\/\/\S+/.exec(text)?.[0];
+          if (address !== undefined) found(address);
+        };
+        child.stdout!.on("data", read);
+        child.stderr!.on("data", read);
+      });
+    });
+    afterAll(() => void child.kill());
+    const ask = async (path: string, body: Settings): Promise<Settings> => {
+      const answer = await fetch(new URL(`api/play/${path}`, page), {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      return (await answer.json()) as Settings;
+    };
+    it.each(attacks)("%s", async (_, changes) => {
+      const run = crafted((config) => withUrl(changes(config))).slice(parent.length + 1);
+      await ask("worlds", { run });
+      const played = await ask("start", { run });
+      const game = await ask("start", { world: "household" });
+      expect(game.id).toBeDefined();
+      await ask("think", { id: game.id, agent: run });
+      await ask("start", { world: "household", inside: run });
+      if (played.id !== undefined) await ask("think", { id: played.id, agent: run });
+      expect(reached()).toEqual([]);
+    });
+  });
+});
+
+describe("a key goes only to the address that it was given for", () => {
+  it("a recorded variable is not read for an address that is given now", async () => {
+    const judgeOf = {
+      name: "toolbench",
+      data: parent,
+      server: `${url}/v`,
+      keyVariable: "AWS_SECRET_ACCESS_KEY",
+    };
+    const run = crafted(() => ({ env: judgeOf }));
+    const { stderr } = await runCli(["eval", "--checkpoint", run, "--env.server", `${url}/v`]);
+    expect(stderr).toContain(`sends the key in AWS_SECRET_ACCESS_KEY to ${url}`);
+    expect(reached()).toEqual([]);
+  });
+
+  it("an engine's address that was named without a key does not get one later", async () => {
+    const run = crafted(engine({ address: url }));
+    delete process.env.PAWL_API_KEY;
+    await runCli(["model", "chat", run, "--engine", url], { input: "hello\n" });
+    expect(calls.length).toBeGreaterThan(0);
+    calls.length = 0;
+    process.env.PAWL_API_KEY = "a-key-for-another-server";
+    const { stderr } = await runCli(["model", "chat", run], { input: "hello\n" });
+    expect(stderr).toContain(`sends the key in PAWL_API_KEY to ${url}`);
+    expect(reached()).toEqual([]);
+  });
+});
+
+describe("what its user has named is used without asking again", () => {
+  const start = (run: string) => ["train", "--resume", run, "--updates", "2"];
+
+  it("a run that is trusted reaches what it names, then and later", async () => {
+    const run = crafted(engine({ address: url }));
+    const chat = ["model", "chat", run];
+    await runCli([...chat, "--trust", run], { input: "hello\n" });
+    expect(calls.length).toBeGreaterThan(0);
+    expect(calls[0]!.headers.authorization).toBe(`Bearer ${process.env.PAWL_API_KEY}`);
+    calls.length = 0;
+    const { stderr } = await runCli(chat, { input: "hello\n" });
+    expect(stderr).not.toContain("--trust");
+    expect(calls.length).toBeGreaterThan(0);
+  });
+
+  it("a program that a run names starts once the run is trusted", async () => {
+    const run = crafted(() => mcp({ command: program }));
+    await runCli([...start(run), "--trust", run]);
+    expect(reached()).toEqual(["the program ran"]);
+    rmSync(ran);
+  });
+
+  it("settings that are given replace what a run recorded", async () => {
+    const run = crafted(engine({ address: "http://127.0.0.1:9" }));
+    const { stderr } = await runCli(["model", "chat", run, "--engine", "embedded"], { input: "" });
+    expect(stderr).not.toContain("--trust");
+  });
+
+  it("a program is another one in another folder", async () => {
+    const elsewhere = join(parent, "elsewhere");
+    mkdirSync(elsewhere, { recursive: true });
+    const here = process.cwd();
+    const run = crafted(() => mcp({ command: "./program.sh" }));
+    try {
+      process.chdir(elsewhere);
+      const servers = JSON.stringify({ x: { command: "./program.sh" } });
+      await runCli(["env", "info", "mcp", "--env.servers", servers, "--env.train", tasks]);
+      process.chdir(parent);
+      const { stderr } = await runCli(start(run));
+      expect(stderr).toContain("env.servers.x runs ./program.sh");
+    } finally {
+      process.chdir(here);
+    }
+    expect(reached()).toEqual([]);
+  });
+});
