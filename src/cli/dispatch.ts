@@ -10,6 +10,7 @@ import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
 import { flagOf, SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
 import { UserError } from "../errors.js";
+import { endedByEscaped } from "../escaped-errors.js";
 import { writeError } from "../io-error.js";
 import { plainText } from "../plain-text.js";
 import { didYouMean } from "../text/nearest.js";
@@ -86,7 +87,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     print(io, `${command.check(config)}. Nothing was started.`);
     return exitCodes.done;
   }
-  return command.run({
+  const context = {
     config,
     positionals,
     line: ["pawl", ...args].map(quoted).join(" "),
@@ -95,10 +96,10 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
       ...(file === undefined ? [] : ["--config"]),
       ...flags.map(({ setting }) => flagOf(setting.path)),
     ],
-    placeOf: (path) => placeOf(path, sources),
+    placeOf: (path: readonly string[]) => placeOf(path, sources),
     io: quiet ? { ...io, quiet } : io,
-    signal,
-  });
+  };
+  return endedByEscaped(signal, (stop) => command.run({ ...context, signal: stop }));
 }
 
 /** An argument as a shell takes it. */
