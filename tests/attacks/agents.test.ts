@@ -8,6 +8,9 @@ import { readManifest } from "../../src/runs/manifest.js";
 import { openRun } from "../../src/runs/run-folder.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-attacks-agents-"));
+/** Machines that run these tests may be busy. */
+const PATIENCE_MS = 180_000;
+const SHORT_SECONDS = 6;
 const started: ChildProcess[] = [];
 afterAll(() => {
   for (const child of started) child.kill("SIGKILL");
@@ -20,23 +23,30 @@ interface Ended {
   readonly run: string;
 }
 
-/** An agent whose module begins with these lines, trained for an update; `onSay` sees what it prints. */
+/** How an agent is trained. */
+interface Training {
+  readonly groups?: number;
+  readonly seconds?: number;
+  /** Sees what was printed so far. */
+  readonly onSay?: (text: string, child: ChildProcess) => void;
+}
+
+/** Trains the agent of a module for one update. */
 async function trained(
   name: string,
   module: string,
-  onSay: (text: string, child: ChildProcess) => void = () => undefined,
+  { groups = 1, seconds = 600, onSay = () => undefined }: Training = {},
 ): Promise<Ended> {
   const file = join(folder, `${name}.mjs`);
   const ai = JSON.stringify(import.meta.resolve("ai"));
   const zod = JSON.stringify(import.meta.resolve("zod"));
   writeFileSync(file, `import * as ai from ${ai};\nimport { z } from ${zod};\n${module}`);
   const run = join(folder, name);
-  const groups = name === "many" ? Object.keys(programs).length : 1;
   const child = spawn(process.execPath, [
     ...["dist/lib/main.js", "train", "--agent", file, "--out", run, "--engine.threads", "1"],
     ...["--updates", "1", "--groups", `${groups}`, "--group-size", "2", "--max-tokens", "4"],
     ...["--model.max-context", "256", "--evaluation.every", "0", "--gradients.every", "0"],
-    ...["--env.limits.episode-seconds", name === "many" ? "3" : "600"],
+    ...["--env.limits.episode-seconds", `${seconds}`],
   ]);
   started.push(child);
   let said = "";
@@ -99,14 +109,6 @@ const programs: Readonly<Record<string, readonly [string, Expected]>> = {
   "asks for ever with a call that is aborted": [
     `${ASK} ${forEver("await ai.generateText({ model, prompt: 'go', abortSignal: AbortSignal.abort() });")}`,
     broken(/after it was refused 100 times: /),
-  ],
-  "never returns": [
-    `${ASK} await new Promise(() => {});`,
-    broken(/longer than env.limits.episodeSeconds, 3 s/),
-  ],
-  "wakes up again and again, and never asks": [
-    `${ASK} for (;;) { ${wait(20)} }`,
-    broken(/longer than env.limits.episodeSeconds, 3 s/),
   ],
   "starts two calls and awaits one": [
     `const other = ai.generateText({ model, prompt: "go on" }); ${ASK}`,
@@ -174,24 +176,38 @@ const programs: Readonly<Record<string, readonly [string, Expected]>> = {
   ],
 };
 
-describe("an ordinary agent can neither hang nor end a run: it breaks its own episode", () => {
-  let ended: Ended;
-  let episodes: readonly Episode[];
+/** The same with programs that take longer than they may. */
+const slow: typeof programs = {
+  "asks once": [ASK, solved],
+  "never returns": [`${ASK} await new Promise(() => {});`, broken(/episodeSeconds, 6 s,/)],
+  "wakes up again and again, and never asks": [
+    `${ASK} for (;;) { ${wait(20)} }`,
+    broken(/episodeSeconds, 6 s,/),
+  ],
+  "never asks": [wait(1_000_000), broken(/episodeSeconds, 6 s,/)],
+};
 
-  describe("one program among others", () => {
+describe("an ordinary agent can neither hang nor end a run: it breaks its own episode", () => {
+  describe.each([
+    ["one program among others", programs, 600],
+    ["a program that takes too long", slow, SHORT_SECONDS],
+  ])("%s", (name, own, seconds) => {
+    let ended: Ended;
+    let episodes: readonly Episode[];
     beforeAll(async () => {
-      const cases = Object.entries(programs).map(
+      const cases = Object.entries(own).map(
         ([id, [program]]) => `case ${JSON.stringify(id)}: { ${program} return; }`,
       );
-      const run = `switch (task.id) { ${cases.join("\n")} }`;
-      ended = await trained("many", agent(run, Object.keys(programs)));
+      const tasks = Object.keys(own);
+      const module = agent(`switch (task.id) { ${cases.join("\n")} }`, tasks);
+      ended = await trained(name, module, { groups: tasks.length, seconds });
       episodes = [...openRun(ended.run, () => undefined).episodes()];
-    }, 60_000);
+    }, PATIENCE_MS);
 
-    it.each(Object.entries(programs))("%s", (id, [, { error, ...expected }]) => {
-      const own = episodes.filter(({ task }) => task.id === `train/${id}`);
-      expect(own, ended.said).toHaveLength(2);
-      for (const episode of own) {
+    it.each(Object.entries(own))("%s", (id, [, { error, ...expected }]) => {
+      const attempts = episodes.filter(({ task }) => task.id === `train/${id}`);
+      expect(attempts, ended.said).toHaveLength(2);
+      for (const episode of attempts) {
         expect(episode, episode.error).toMatchObject(expected);
         if (error === undefined) expect(episode).not.toHaveProperty("error");
         else expect(episode.error).toMatch(error);
@@ -206,8 +222,7 @@ describe("an ordinary agent can neither hang nor end a run: it breaks its own ep
         .split("\n")
         .slice(-1);
       const metrics = JSON.parse(line!) as Record<string, number>;
-      const all = Object.values(programs);
-      const lost = all.filter(([, { stop }]) => stop === "broken").length;
+      const lost = Object.values(own).filter(([, { stop }]) => stop === "broken").length;
       expect(metrics["train.broken"]).toBe(2 * lost);
       // Those that failed, too: every token that they sampled.
       const sampled = episodes
@@ -237,32 +252,38 @@ describe("an ordinary agent can neither hang nor end a run: it breaks its own ep
         const { code, said, run } = await trained(
           `${signal} ${what.replaceAll(" ", "-")}`,
           agent(program, ["only"], 1_000_000),
-          (text, child) => {
-            if (isSent || !text.includes("here")) return;
-            isSent = true;
-            child.kill(signal);
+          {
+            onSay(text, child) {
+              if (isSent || !text.includes("here")) return;
+              isSent = true;
+              child.kill(signal);
+            },
           },
         );
         expect(code, said).toBe(130);
         expect(readManifest(run).status).toBe("interrupted");
       },
-      60_000,
+      PATIENCE_MS,
     );
 
-    it("an error that belongs to no episode ends the run with a sentence and a final status", async () => {
-      const { code, said, run } = await trained(
-        "nowhere",
-        `let begin;
+    it(
+      "an error that belongs to no episode ends the run with a sentence and a final status",
+      async () => {
+        const { code, said, run } = await trained(
+          "nowhere",
+          `let begin;
          new Promise((resolve) => { begin = resolve; }).then(() => { throw new Error("from nowhere"); });
          ${agent(`begin(); ${ASK} await new Promise(() => {});`)}`,
-      );
-      expect(code, said).toBe(1);
-      expect(said).toContain("outside of all episodes, and nobody caught it: from nowhere (at ");
-      expect(said).not.toContain("Node.js v");
-      expect(readManifest(run)).toMatchObject({
-        status: "failed",
-        error: expect.stringContaining("from nowhere"),
-      });
-    }, 60_000);
+        );
+        expect(code, said).toBe(1);
+        expect(said).toContain("outside of all episodes, and nobody caught it: from nowhere (at ");
+        expect(said).not.toContain("Node.js v");
+        expect(readManifest(run)).toMatchObject({
+          status: "failed",
+          error: expect.stringContaining("from nowhere"),
+        });
+      },
+      PATIENCE_MS,
+    );
   });
 });
