@@ -149,7 +149,8 @@ export function Episode(props: {
         </ol>
         {episode.error !== null && (
           <Problem>
-            It broke: <Text of={episode.error} more={more(-1, "error")} />
+            {episode.row.stop === "broken" ? "It broke" : "It failed"}:{" "}
+            <Text of={episode.error} more={more(-1, "error")} />
           </Problem>
         )}
         {episode.row.stop !== "done" && (

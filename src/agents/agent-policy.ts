@@ -2,14 +2,16 @@
  * An agent's program with a model, as a policy that plays whole episodes. All episodes of a batch
  * run at the same time, and the engine samples for them together.
  *
- * A run that throws or takes too long is a broken episode; so is one without a call to train. One
- * that runs into its limit of calls or into the end of the context has failed: its reward is 0.
+ * A run that throws, lets an error escape or takes too long is a broken episode; so is one without
+ * a call to train. One that runs into its limit of calls or into the end of the context, or that
+ * throws because of what the model wrote, has failed: its reward is 0.
  */
 import { setMaxListeners } from "node:events";
 import { askEngine } from "../engine/ask.js";
 import type { ActingEngine } from "../engine/engine.js";
 import { DEFAULT_LIMITS } from "../envs/limits.js";
 import type { Reward } from "../envs/tasks/rewards.js";
+import { disregarding, notOwned, runOwned } from "../escaped-errors.js";
 import { type Episode, reasonOf } from "../rollout/episode.js";
 import type { EpisodePlan } from "../rollout/episode-plan.js";
 import type { Policy } from "../rollout/policy.js";
@@ -20,6 +22,7 @@ import type { AgentEnvironment } from "./agent-environment.js";
 import { agentSteps, goalOf, withReward } from "./agent-episode.js";
 import { pawlModel } from "./ai-sdk-model.js";
 import { createLockstep, createSeats } from "./lockstep.js";
+import { isModelFault } from "./model-fault.js";
 import { answerMessage, createSession, type RecordedSession } from "./session.js";
 import { type Stopwatch, startStopwatch } from "./stopwatch.js";
 
@@ -34,6 +37,9 @@ export interface AgentPolicyOptions {
   readonly batch?: number | undefined;
 }
 
+/** How often a program that is refused may go on asking. */
+const MOST_REFUSALS = 100;
+
 /** The agent as a policy. */
 export function agentPolicy(options: AgentPolicyOptions): Policy {
   const { environment, engine, tokenizer, sampling, callForm } = options;
@@ -43,7 +49,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
     // Programs may hide the errors that they get, and the others are not a fair sample.
     if (failure !== undefined) throw failure.error;
     try {
-      return await askEngine(() => engine.sample(requests));
+      return await notOwned(() => askEngine(() => engine.sample(requests)));
     } catch (error) {
       failure = { error };
       throw error;
@@ -61,9 +67,10 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
       const stop = new AbortController();
       // Every call listens to it: many at once are no leak.
       setMaxListeners(0, stop.signal);
-      const interrupt = (): void => stop.abort(plan.signal!.reason);
+      const abort = (reason: unknown): void => disregarding(() => stop.abort(reason));
+      const interrupt = (): void => abort(plan.signal!.reason);
       plan.signal?.addEventListener("abort", interrupt, { once: true });
-      const tooLate = (): void => stop.abort(plan.late!.reason);
+      const tooLate = (): void => abort(plan.late!.reason);
       plan.late?.addEventListener("abort", tooLate, { once: true });
       const watch = startStopwatch(limits);
       const session = createSession({
@@ -78,6 +85,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         fixed: true,
         callForm,
         callLimit: plan.stepLimit,
+        refusalLimit: MOST_REFUSALS,
       });
       try {
         const end = await endOf(environment, session, plan, { watch, signal: stop.signal });
@@ -91,7 +99,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         plan.signal?.removeEventListener("abort", interrupt);
         plan.late?.removeEventListener("abort", tooLate);
         // A program that still runs is told that nobody waits for it.
-        stop.abort(new Error("the episode is over"));
+        abort(new Error("the episode is over"));
       }
     },
   };
@@ -113,17 +121,21 @@ async function endOf(
   { watch, signal }: { readonly watch: Stopwatch; readonly signal: AbortSignal },
 ): Promise<End> {
   const own = given(task);
+  const model = pawlModel(session);
   const run = async (): Promise<End> => {
     let result: unknown;
     try {
-      result = await agent.run(own, pawlModel(session), signal);
+      const running = runOwned(() => agent.run(own, model, signal));
+      result = await Promise.race([running, session.exhausted]);
     } catch (error) {
       // Who could not even begin has not failed: its first conversation is too long.
-      if (session.limit === undefined || session.calls.length === 0) throw error;
-      return { ...FAILED, stop: session.limit };
+      if (session.calls.length === 0) throw error;
+      if (session.limit !== undefined) return { ...FAILED, stop: session.limit };
+      if (!isModelFault(error, model.modelId)) throw error;
+      return { ...FAILED, stop: "done", error: reasonOf(error) };
     }
     session.end();
-    const worth = await agent.reward(runOf(own, result, session), signal);
+    const worth = await runOwned(() => agent.reward(runOf(own, result, session), signal));
     return { ...readReward(worth, maxReturn), stop: session.limit ?? "done" };
   };
   try {

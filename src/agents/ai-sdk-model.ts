@@ -41,7 +41,13 @@ export interface ModelSource {
 export function pawlModel(source: RecordedSession | ModelSource, modelId = "policy"): PawlModel {
   const session = "ask" in source ? source : sessionOf(source);
   const doGenerate: PawlModel["doGenerate"] = async (call) => {
-    const { request, warnings } = requestOf(call, session.options.fixed === true);
+    let asked: ReturnType<typeof requestOf>;
+    try {
+      asked = requestOf(call, session.options.fixed === true);
+    } catch (error) {
+      return session.refuse(error);
+    }
+    const { request, warnings } = asked;
     return { ...resultOf(await session.ask(request, call.abortSignal)), warnings };
   };
   return {

@@ -25,6 +25,7 @@ import {
   recordedPieces,
   replyMessages,
 } from "./chat-tokens.js";
+import { createRefusals, type Refusals } from "./refusals.js";
 import { beginsWith, isSameMessage } from "./same-messages.js";
 import { SessionError } from "./session-error.js";
 
@@ -46,6 +47,8 @@ export interface SessionOptions {
   readonly callForm?: CallForm | undefined;
   /** The most calls of a session (default: no limit). */
   readonly callLimit?: number | undefined;
+  /** How often calls are refused; after that they are never answered (default: no limit). */
+  readonly refusalLimit?: number | undefined;
 }
 
 /** One call of the model, as it was sampled. */
@@ -70,7 +73,7 @@ export interface RecordedCall {
 }
 
 /** A session that can be read back. */
-export interface RecordedSession extends ChatSession {
+export interface RecordedSession extends ChatSession, Refusals {
   readonly options: SessionOptions;
   /** The calls that were answered, in the order in which they were asked. */
   readonly calls: readonly RecordedCall[];
@@ -89,6 +92,7 @@ export function createSession(options: SessionOptions): RecordedSession {
   const calls: OpenCall[] = [];
   const toolsOf = new Map<OpenCall, string>();
   const seeds = new Map<number, number>();
+  const refusals = createRefusals(options.refusalLimit);
   let asked = 0;
   let limit: RecordedSession["limit"];
   let ended = false;
@@ -149,6 +153,7 @@ export function createSession(options: SessionOptions): RecordedSession {
   };
 
   return {
+    ...refusals,
     options,
     calls,
     get limit() {
@@ -157,7 +162,7 @@ export function createSession(options: SessionOptions): RecordedSession {
     end() {
       ended = true;
     },
-    async ask(request, signal) {
+    ask: refusing(refusals, async (request, signal) => {
       signal?.throwIfAborted();
       if (ended)
         throw new SessionError("the session has ended: start another one for another episode");
@@ -205,8 +210,13 @@ export function createSession(options: SessionOptions): RecordedSession {
       toolsOf.set(call, toolsKey(tools));
       calls.sort((a, b) => a.index - b.index);
       return answer;
-    },
+    }),
   };
+}
+
+/** Asks; whatever goes wrong is refused. */
+function refusing({ refuse }: Refusals, ask: ChatSession["ask"]): ChatSession["ask"] {
+  return (request, signal) => ask(request, signal).catch(refuse);
 }
 
 /** An answer as a client repeats it. */

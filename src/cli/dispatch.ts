@@ -11,6 +11,7 @@ import { flagOf, SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
 import { askConsent } from "../consent.js";
 import { UserError } from "../errors.js";
+import { endedByEscaped } from "../escaped-errors.js";
 import { writeError } from "../io-error.js";
 import { plainText } from "../plain-text.js";
 import { sealedManifest } from "../runs/manifest.js";
@@ -109,7 +110,7 @@ async function runCommand(
     print(io, `${command.check(config)}. Nothing was started.`);
     return exitCodes.done;
   }
-  return command.run({
+  const context = {
     config,
     positionals,
     line,
@@ -118,10 +119,10 @@ async function runCommand(
       ...(file === undefined ? [] : ["--config"]),
       ...flags.map(({ setting }) => flagOf(setting.path)),
     ],
-    placeOf: (path) => placeOf(path, sources),
+    placeOf: (path: readonly string[]) => placeOf(path, sources),
     io: quiet ? { ...io, quiet } : io,
-    signal,
-  });
+  };
+  return endedByEscaped(signal, (stop) => command.run({ ...context, signal: stop }));
 }
 
 /** An argument as a shell takes it. */

@@ -46,7 +46,7 @@ export function episodeText(
     lines.push(`      ${indent(step.observation)}`);
   }
   const why = {
-    done: "",
+    done: episode.error === undefined ? "" : `: ${episode.error}`,
     "step-limit": " at the step limit",
     stuck: " after too many invalid actions in a row",
     "context-limit": " at the context limit",

@@ -3,6 +3,8 @@
  * The program `pawl`: signals, pipes and the exit code. The commands are loaded only if one is
  * called, because that takes most of a second.
  */
+import { inspect } from "node:util";
+import { catchEscaped } from "../escaped-errors.js";
 import "../no-telemetry.js";
 import { packageVersion } from "../version.js";
 import { print, processIo } from "./io.js";
@@ -36,6 +38,11 @@ if (["--version", "-v", "version"].includes(args[0] ?? "")) {
   });
   const { main } = await import("./dispatch.js");
   process.exitCode = await main(args, processIo(), controller.signal);
+  // What an agent left behind may fail now, and nobody waits for it.
+  catchEscaped((error) => {
+    process.stderr.write(`${inspect(error)}\n`);
+    process.exit(1);
+  });
   // A world that hangs may hold sockets and timers for ever, but the command is done.
   const leave = (): void => {
     if (process.stdout.writableLength > 0) setTimeout(leave, LEFT_BEHIND_MS).unref();

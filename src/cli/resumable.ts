@@ -2,6 +2,7 @@
 import { ConfigError } from "../config/config-error.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import { EngineError } from "../engine/engine.js";
+import { EscapedError } from "../escaped-errors.js";
 import { hasManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { RunError } from "../runs/run-error.js";
@@ -77,7 +78,9 @@ export async function recordRun(
     await work((message) => warn(io, message));
   } catch (error) {
     const goesOn = `pawl ${command} --resume ${folder} resumes it`;
-    if (signal.aborted) warn(io, `interrupted; ${goesOn}`);
+    if (signal.reason instanceof EscapedError)
+      warn(io, `the program failed; when it is mended, ${goesOn} from the last checkpoint`);
+    else if (signal.aborted) warn(io, `interrupted; ${goesOn}`);
     else if (error instanceof EngineError && hasManifest(folder))
       warn(io, `the engine failed; when it works again, ${goesOn} from the last checkpoint`);
     throw error;

@@ -58,7 +58,7 @@ export interface Episode {
   readonly success: boolean;
   readonly score?: number;
   readonly stop: StopReason;
-  /** The error, if `stop` is `broken`. */
+  /** The error, if `stop` is `broken`, or if an agent ended with one that the model's output caused. */
   readonly error?: string;
 }
 

@@ -12,6 +12,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { EscapedError } from "../escaped-errors.js";
 import { explainIo } from "../io-error.js";
 import { loadedPlugins } from "../loaded-plugins.js";
 import type { Episode } from "../rollout/episode.js";
@@ -294,12 +295,15 @@ export function finishFailed(
     readonly onProblem?: ((message: string) => void) | undefined;
   },
 ): void {
-  const aborted = options.signal?.aborted === true;
-  const message = withoutSecrets(error instanceof Error ? error.message : String(error));
+  const { aborted = false, reason } = options.signal ?? {};
+  const escaped = reason instanceof EscapedError ? reason : undefined;
+  const cause = escaped ?? error;
+  const isStopped = aborted && escaped === undefined;
+  const message = withoutSecrets(cause instanceof Error ? cause.message : String(cause));
   try {
-    run.finish(aborted ? "interrupted" : "failed", {
+    run.finish(isStopped ? "interrupted" : "failed", {
       ...(options.summary !== undefined && { summary: options.summary }),
-      ...(!aborted && { error: message }),
+      ...(!isStopped && { error: message }),
     });
   } catch (second) {
     options.onProblem?.(

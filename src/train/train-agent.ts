@@ -4,6 +4,7 @@ import { registerAgent } from "../agents/agent-environment.js";
 import { resolveConfig } from "../config/resolve.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import type { Environment } from "../envs/env.js";
+import { endedByEscaped } from "../escaped-errors.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { trainConfig } from "./config.js";
 import { type TrainOptions, trainRun } from "./run.js";
@@ -46,6 +47,7 @@ export async function trainAgent<T extends object>(options: TrainAgentOptions<T>
     { path: "the defaults of an agent", content: base },
     { path: "settings", content: settings },
   ];
-  await trainRun(resolveConfig(trainConfig(kind), { layers, flags: [] }), { ...how, folder });
+  const config = resolveConfig(trainConfig(kind), { layers, flags: [] });
+  await endedByEscaped(how.signal, (signal) => trainRun(config, { ...how, folder, signal }));
   return folder;
 }

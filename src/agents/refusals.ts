@@ -1,0 +1,47 @@
+/**
+ * Refused calls. A program may ask again whenever it is refused, without end: so it is refused
+ * after a turn of the event loop, in which timers and signals have theirs, and at last not at all,
+ * so that it stands still for good, also after its episode.
+ */
+import { setImmediate } from "node:timers/promises";
+import { SessionError } from "./session-error.js";
+
+/** How a session refuses. */
+export interface Refusals {
+  /** Throws this error, soon or never. */
+  refuse(error: unknown): Promise<never>;
+  /** Rejects when calls are no longer refused. */
+  readonly exhausted: Promise<never>;
+}
+
+/** Refuses calls so many times, those of one turn together; the next ones are never answered. */
+export function createRefusals(limit = Number.POSITIVE_INFINITY): Refusals {
+  let refused = 0;
+  let turn: Promise<void> | undefined;
+  let exhaust: (error: Error) => void = () => undefined;
+  const exhausted = new Promise<never>((_, reject) => {
+    exhaust = reject;
+  });
+  // Nobody may be waiting when it comes.
+  exhausted.catch(() => undefined);
+  return {
+    exhausted,
+    async refuse(error) {
+      if (refused >= limit) {
+        const message = error instanceof Error ? error.message : String(error);
+        exhaust(
+          new SessionError(
+            `the agent went on asking after it was refused ${limit} times: ${message}`,
+          ),
+        );
+        return new Promise(() => undefined);
+      }
+      turn ??= setImmediate().then(() => {
+        refused++;
+        turn = undefined;
+      });
+      await turn;
+      throw error;
+    },
+  };
+}
