@@ -52,6 +52,8 @@ afterAll(() => server.close());
 
 beforeEach(() => {
   calls.length = 0;
+  for (const trace of [ran, join(parent, "written")])
+    rmSync(trace, { recursive: true, force: true });
   process.env.XDG_CACHE_HOME = join(parent, `cache-${++copies}`);
   for (const name of ["PAWL_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "TOOLBENCH_KEY"])
     process.env[name] = `${name}-value-0123456789`;
@@ -314,7 +316,6 @@ describe("what its user has named is used without asking again", () => {
     const run = crafted(() => mcp({ command: program }));
     await runCli([...start(run), "--trust", run]);
     expect(reached()).toEqual(["the program ran"]);
-    rmSync(ran);
   });
 
   it("settings that are given replace what a run recorded", async () => {
