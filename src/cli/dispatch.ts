@@ -12,6 +12,7 @@ import { valueAt } from "../config/settings-tree.js";
 import { UserError } from "../errors.js";
 import { writeError } from "../io-error.js";
 import { plainText } from "../plain-text.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 import { didYouMean } from "../text/nearest.js";
 import { type Command, exitCodes, type Peek } from "./command.js";
 import { type CommandEntry, findCommand, loadCommands } from "./command-entry.js";
@@ -78,7 +79,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   const sources = { layers, flags };
   const config = resolveConfig(schema, sources);
   if (printConfig) {
-    print(io, JSON.stringify(config, undefined, 2));
+    print(io, JSON.stringify(withoutSecretSettings(config).settings, undefined, 2));
     return exitCodes.done;
   }
   if (dryRun) {

@@ -19,14 +19,21 @@ export function envConfig(kind: EnvKind): z.ZodObject {
   });
 }
 
-/** Opens an environment; an unknown name or option is an `EnvError` that lists what exists. */
-export function openEnvironment(config: EnvConfig): Environment {
+/**
+ * Opens an environment; an unknown name or option is an `EnvError` that lists what exists.
+ * With `play: false` it is only read: its tasks and its words, not its worlds.
+ */
+export function openEnvironment(
+  config: EnvConfig,
+  { play = true }: { readonly play?: boolean } = {},
+): Environment {
   const { name, limits, ...options } = config;
   const kind = findEnvKind(name);
   const parsed = kind.options.safeParse(options);
   if (!parsed.success) {
     throw new EnvError(`environment ${name}: ${z.prettifyError(parsed.error)}`);
   }
+  if (play) kind.ready?.(parsed.data);
   const opened = kind.open(parsed.data);
   checkPrompt(opened.prompt, name);
   const parsedLimits = parseLimits(limits, name);
