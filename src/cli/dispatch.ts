@@ -13,6 +13,7 @@ import { UserError } from "../errors.js";
 import { writeError } from "../io-error.js";
 import { plainText } from "../plain-text.js";
 import { withoutSecretSettings } from "../secret-settings.js";
+import { shellQuoted } from "../shell-quoted.js";
 import { didYouMean } from "../text/nearest.js";
 import { type Command, exitCodes, type Peek } from "./command.js";
 import { type CommandEntry, findCommand, loadCommands } from "./command-entry.js";
@@ -90,7 +91,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   return command.run({
     config,
     positionals,
-    line: ["pawl", ...args].map(quoted).join(" "),
+    line: ["pawl", ...args].map(shellQuoted).join(" "),
     recipe: layers[0]?.path,
     flags: [
       ...(file === undefined ? [] : ["--config"]),
@@ -100,11 +101,6 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     io: quiet ? { ...io, quiet } : io,
     signal,
   });
-}
-
-/** An argument as a shell takes it. */
-function quoted(arg: string): string {
-  return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
 }
 
 /** `pawl help [FAMILY]`, or `pawl help COMMAND [all|WORD]`. */
