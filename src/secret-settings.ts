@@ -6,8 +6,8 @@ import { existsSync } from "node:fs";
 import { environmentVariablesIn, replacePlaceholders } from "./env-placeholders.js";
 import { hasCredentials, isSecretName, looksLikeKey } from "./secrets.js";
 
-/** What a record shows in place of a key. */
-const LEFT_OUT = "[secret]";
+/** What a record shows in place of a key that was left out. */
+export const LEFT_OUT = "[secret]";
 /** Names that mean a secret wherever they stand; others, such as `padToken`, need not. */
 const SECRET_SETTING =
   /(?:(?:api|access|auth|bearer|client|private|secret)[_-]?(?:key|token|secret)|password|passphrase|credentials?)$/i;
@@ -78,7 +78,7 @@ export function isSecretPlace(path: readonly string[], before?: unknown): boolea
 
 /** What to write instead of a secret; undefined if the value is none. */
 function fixOf(text: string, path: readonly string[], before?: string): string | undefined {
-  if (text === "") return undefined;
+  if (text === "" || text === LEFT_OUT) return undefined;
   if (KEY_VARIABLE.test(path.at(-1)!)) return variableFix(text);
   const filled = isFilled(path);
   let hasPlaceholder = false;

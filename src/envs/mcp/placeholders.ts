@@ -3,7 +3,7 @@
  * folder, `{env:NAME}` for environment variables, which are read when a server is started.
  */
 import { environmentVariablesIn, replacePlaceholders } from "../../env-placeholders.js";
-import { isSecretPlace } from "../../secret-settings.js";
+import { isSecretPlace, LEFT_OUT, withoutSecretSettings } from "../../secret-settings.js";
 import { isSecretName, looksLikeKey, noteSecret } from "../../secrets.js";
 import { EnvError } from "../env.js";
 
@@ -33,8 +33,8 @@ function variable(name: string, where: string): string {
 }
 
 /**
- * Refuses `{env:NAME}` without such a variable, before any episode, and notes the values that are
- * secrets: servers may repeat them.
+ * Refuses `{env:NAME}` without such a variable, and keys that were left out; and notes the values
+ * that are secrets, because servers may repeat them.
  */
 export function checkVariables(
   settings: unknown,
@@ -47,14 +47,24 @@ export function checkVariables(
       checkVariables(inner, [...path, key], entries[i - 1]?.[1]);
     return;
   }
-  for (const name of environmentVariablesIn(settings)) {
-    const where = path.join(".");
-    const value = variable(name, where).trim();
+  if (typeof settings !== "string") return;
+  const where = `environment mcp: ${path.join(".")}`;
+  if (settings === LEFT_OUT)
+    throw new EnvError(
+      `${where}: a key stood here, and was left out when these settings were recorded or published: write {env:NAME}, and put the key into that environment variable`,
+    );
+  const isSecret = isSecretPlace(path, before);
+  const names = environmentVariablesIn(settings);
+  for (const name of names) {
+    const value = variable(name, path.join(".")).trim();
     // Checked here because fetch's error would contain the whole header.
     if (path.includes("headers") && !/^[\x20-\x7e]+$/.test(value))
       throw new EnvError(
-        `environment mcp: ${where}: the environment variable ${name} holds line ends or characters outside ASCII, which a header cannot contain; copy it again`,
+        `${where}: the environment variable ${name} holds line ends or characters outside ASCII, which a header cannot contain; copy it again`,
       );
-    if (isSecretPlace(path, before) || isSecretName(name) || looksLikeKey(value)) noteSecret(value);
+    if (isSecret || isSecretName(name) || looksLikeKey(value)) noteSecret(value);
   }
+  // Recorded by an older version.
+  if (names.length === 0 && withoutSecretSettings(settings, path).leftOut.length > 0)
+    noteSecret(settings.replace(/^(?:Bearer|Basic|Token) /i, ""));
 }
