@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { gunzipSync } from "node:zlib";
+import { gunzipSync, inflateRawSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { z } from "zod";
 import { loadCommands } from "../../src/cli/command-entry.js";
@@ -64,6 +64,19 @@ function setVariable(name: string, value: string): void {
   });
 }
 
+/** The files of an archive, whose headers hold their sizes. */
+function* unzipped(bytes: Buffer): Generator<string> {
+  for (let at = 0; bytes.readUInt32LE(at) === 0x04034b50; ) {
+    const start = at + 30 + bytes.readUInt16LE(at + 26) + bytes.readUInt16LE(at + 28);
+    at = start + bytes.readUInt32LE(at + 18);
+    yield inflateRawSync(bytes.subarray(start, at)).toString();
+  }
+}
+
+/** The words around each place where a text holds the secret. */
+const leaks = (text: string): readonly string[] =>
+  text.match(new RegExp(`.{0,40}${SECRET}`, "g")) ?? [];
+
 /** Everything in a file or a folder as one text, unpacked. */
 function contentOf(path: string): string {
   if (statSync(path).isDirectory())
@@ -71,6 +84,7 @@ function contentOf(path: string): string {
       .map((name) => `${name}\n${contentOf(join(path, name))}`)
       .join("\n");
   const bytes = readFileSync(path);
+  if (path.endsWith(".eval")) return [...unzipped(bytes)].join("\n");
   return (path.endsWith(".gz") ? gunzipSync(bytes) : bytes).toString("latin1");
 }
 
@@ -132,7 +146,7 @@ describe("secrets are neither recorded nor published", () => {
         const { code, stdout, stderr } = await runCli(["rollout", ...args, "--out", run]);
         expect(code, stderr).toBe(2);
         expect(stderr).toContain(instead);
-        expect(stdout + stderr).not.toContain(SECRET);
+        expect(leaks(stdout + stderr)).toEqual([]);
         expect(existsSync(run)).toBe(false);
       }
     });
@@ -149,7 +163,7 @@ describe("secrets are neither recorded nor published", () => {
       const line = ["rollout", ...chat, ...model, ...args, "--out", run];
       const { code, stdout, stderr } = await runCli(line);
       expect(code, stderr).toBe(2);
-      expect(stdout + stderr).not.toContain(SECRET);
+      expect(leaks(stdout + stderr)).toEqual([]);
       expect(existsSync(run)).toBe(false);
     });
 
@@ -196,7 +210,7 @@ describe("secrets are neither recorded nor published", () => {
       const { stdout, stderr } = await runCli(args);
       const content = contentOf(run);
       expect(content).toContain("bad key [secret]");
-      expect(content + stdout + stderr).not.toContain(SECRET);
+      expect(leaks(content + stdout + stderr)).toEqual([]);
     });
 
     it("no setting can be forgotten: wherever users choose names, keys are found", async () => {
@@ -282,16 +296,20 @@ describe("secrets are neither recorded nor published", () => {
       await pawl("eval", "--checkpoint", trained, "--split", "valid", "--out", evaluated);
       await pawl("show", trained);
       await pawl("train", "--resume", trained, "--print-config");
-      const all = [trained, evaluated, tracker].map(contentOf).join();
+      // The expert asks the server, which tells its key.
+      const asked = out();
+      await pawl("rollout", "--config", worldOf(trained), "--groups", "1", "--out", asked);
+      expect(contentOf(asked)).toContain("me [secret]");
+      const all = [trained, evaluated, tracker, asked].map(contentOf).join();
       expect(all).toContain("{env:ATTACKED_WORD}");
-      expect(all + said.join()).not.toContain(SECRET);
+      expect(leaks(all + said.join())).toEqual([]);
     });
 
     it.each(leaving)("%s of that run", async (_, args) => {
       const to = out();
       const { stdout, stderr } = await pawl(...args(to));
       const written = [to, `${to}.eval`, `${to}.html`].find(existsSync)!;
-      expect(contentOf(written) + stdout + stderr).not.toContain(SECRET);
+      expect(leaks(contentOf(written) + stdout + stderr)).toEqual([]);
       expect(stderr).not.toContain("left out");
     });
 
@@ -300,7 +318,7 @@ describe("secrets are neither recorded nor published", () => {
       const to = out();
       const { stdout, stderr } = await pawl(...args(to));
       const written = [to, `${to}.eval`, `${to}.html`].find(existsSync)!;
-      expect(contentOf(written) + stdout + stderr).not.toContain(SECRET);
+      expect(leaks(contentOf(written) + stdout + stderr)).toEqual([]);
       expect(stderr).toContain(
         `${trained} was recorded with a key in env.servers.local.env.SECRET_KEY`,
       );
@@ -315,14 +333,14 @@ describe("secrets are neither recorded nor published", () => {
       expect(stderr).toContain(
         "env.servers.local.env.SECRET_KEY: holds a key, which is not recorded",
       );
-      expect(contentOf(evaluated) + stdout + stderr).not.toContain(SECRET);
+      expect(leaks(contentOf(evaluated) + stdout + stderr)).toEqual([]);
       const shown = [
         await pawl("replay", trained),
         await pawl("train", "--resume", trained, "--updates", "2"),
         await pawl("train", "--resume", trained, "--print-config"),
         await pawl("show", trained),
       ];
-      expect(JSON.stringify(shown)).not.toContain(SECRET);
+      expect(leaks(JSON.stringify(shown))).toEqual([]);
       expect(contentOf(join(trained, "manifest.json"))).toContain(SECRET);
       // What was left out is not used by mistake.
       const used = await runCli(["rollout", "--config", worldOf(evaluated), "--out", out()]);
