@@ -12,10 +12,50 @@ const ADDRESS_WITH_USER =
 const SECRET_PARAMETER =
   /([?&#][\w.-]{0,40}(?:key|token|secret|password|signature)=)[^&#\s"'<>]{1,4000}/gi;
 
-/** Variables that hold secrets by their name. */
-const SECRET_NAME = /(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$/i;
+/** Variables and headers that hold secrets by their name. */
+const SECRET_NAME =
+  /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIE|AUTHORIZATION|[_-](?:PASS|PAT|AUTH))$/i;
+/** Keys by their look: a header's whole value, or what well-known services give out. */
+const KEY_HEADER = /^Bearer\s+\S{6,}$/i;
+const KEY_TEXT = new RegExp(
+  `(?<![\\w./\\\\-])(?:${[
+    "sk-(?=[\\w-]*\\d)[\\w-]{16,}",
+    "(?:gh[oprsu]|gsk|hf|npm|r8)_[A-Za-z0-9]{20,}",
+    "github_pat_\\w{20,}",
+    "glpat-[\\w-]{16,}",
+    "xox[a-z]-[\\w-]{10,}",
+    "A[KS]IA[0-9A-Z]{16}",
+    "AIza[\\w-]{30,}",
+    "eyJ[\\w-]{8,}\\.eyJ[\\w-]{8,}\\.[\\w-]+",
+  ].join("|")})|-----BEGIN [A-Z ]*PRIVATE KEY-----`,
+);
 /** Shorter values would also be found where they mean nothing. */
 const SHORTEST_SECRET = 8;
+
+/** Values of variables that settings name for keys (`{env:NAME}`), whatever the variables are called. */
+const given = new Set<string>();
+
+/** Whether a variable, a header or an option of this name holds a secret. */
+export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
+
+/** Whether a text looks like a key, or contains one of a well-known form. */
+export const looksLikeKey = (text: string): boolean =>
+  KEY_HEADER.test(text.trim()) || KEY_TEXT.test(text);
+
+/** Notes a secret that a server or a program is given: it may repeat it. */
+export function noteSecret(value: string): void {
+  if (value.length < SHORTEST_SECRET) return;
+  given.add(value);
+  // As it looks inside JSON.
+  given.add(JSON.stringify(value).slice(1, -1));
+}
+
+/** The text without the secrets that were noted. */
+export function withoutGivenSecrets(text: string): string {
+  let clean = text;
+  for (const secret of given) clean = clean.replaceAll(secret, "[secret]");
+  return clean;
+}
 
 /** Whether a setting contains an address with a user name, a password or a key, at any depth. */
 export function hasCredentials(setting: unknown): boolean {
@@ -33,7 +73,9 @@ export function withoutSecrets(
   text: string,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): string {
-  let clean = text.replace(CREDENTIALS, "$1[secret]@").replace(SECRET_PARAMETER, "$1[secret]");
+  let clean = withoutGivenSecrets(text)
+    .replace(CREDENTIALS, "$1[secret]@")
+    .replace(SECRET_PARAMETER, "$1[secret]");
   for (const [name, value] of Object.entries(environment)) {
     const secret = value?.trim();
     if (secret === undefined || secret.length < SHORTEST_SECRET || !SECRET_NAME.test(name))

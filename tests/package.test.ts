@@ -15,6 +15,8 @@ it("runs no install scripts, of its own or of a dependency", () => {
   // Users have no lock file: they get our copy, and packing takes the script off it.
   expect(manifest.bundleDependencies).toEqual(["onnxruntime-node"]);
   expect(manifest.scripts.prepack).toContain("packaging/bundle.js");
+  // The site's tools are installed apart.
+  expect(readFileSync("docs/.npmrc", "utf8")).toMatch(/^ignore-scripts=true$/m);
 });
 
 it("has no settings in .npmrc that npm does not know", () => {

@@ -44,6 +44,8 @@ def main() -> None:
     key = os.environ.get("PAWL_API_KEY") or None
     if not is_loopback(arguments.host) and key is None:
         sys.exit(f"--host {arguments.host} is reachable from other machines: set PAWL_API_KEY to a secret first")
+    if not is_loopback(arguments.host) and len(key.strip()) < 16:
+        sys.exit(f"--host {arguments.host} is reachable from other machines: PAWL_API_KEY has {len(key.strip())} characters, and needs 16 or more")
     if arguments.until_stdin_closes:
         threading.Thread(target=end_with_stdin, daemon=True).start()
     ranks = join_ranks()

@@ -7,6 +7,7 @@ import { flagOf } from "../config/settings.js";
 import { differences } from "../config/settings-tree.js";
 import type { Environment } from "../envs/env.js";
 import type { Policy } from "../rollout/policy.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 import { conversationNotice } from "../text/conversation.js";
 import { type PromptOptions, type PromptStyle, promptStyle } from "../text/prompt.js";
 import { engineChoice, engineFor } from "../train/engine-choice.js";
@@ -55,6 +56,7 @@ export function settingsOfCheckpoint(given: Given): Base | undefined {
   return {
     path: `the run of ${folder}`,
     file: "over",
+    recorded: true,
     content: {
       env: sameEnvironment(env, folder, given),
       prompt,
@@ -96,12 +98,15 @@ export function sameEnvironment(
       other
         .map(
           ({ path, from, to }) =>
-            `${file.path}: env.${path.join(".")} is ${JSON.stringify(to)}, and in the run of ${folder} it is ${JSON.stringify(from)}. Leave it out; if you do want another world, use ${flagOf(["env", ...path])}.`,
+            `${file.path}: env.${path.join(".")} is ${show(path, to)}, and in the run of ${folder} it is ${show(path, from)}. Leave it out; if you do want another world, use ${flagOf(["env", ...path])}.`,
         )
         .join("\n"),
     );
   return recorded;
 }
+
+const show = (path: readonly string[], value: unknown): string =>
+  JSON.stringify(withoutSecretSettings(value, ["env", ...path]).settings);
 
 /** Loads the checkpoint as a policy; `close` frees its engine. */
 export async function checkpointPolicy(

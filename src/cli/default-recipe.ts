@@ -120,7 +120,7 @@ function openByName(name: string, peek: Peek): Environment | undefined {
     return text === undefined ? [] : [[key, coerce(text, schema)]];
   });
   try {
-    return openEnvironment({ ...Object.fromEntries(options), name: kind.name });
+    return openEnvironment({ ...Object.fromEntries(options), name: kind.name }, { play: false });
   } catch (error) {
     if (error instanceof EnvError) return undefined;
     throw error;

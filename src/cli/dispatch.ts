@@ -15,6 +15,8 @@ import { endedByEscaped } from "../escaped-errors.js";
 import { writeError } from "../io-error.js";
 import { plainText } from "../plain-text.js";
 import { sealedManifest } from "../runs/manifest.js";
+import { withoutSecretSettings } from "../secret-settings.js";
+import { shellQuoted } from "../shell-quoted.js";
 import { didYouMean } from "../text/nearest.js";
 import { type Call, type Command, exitCodes, type Peek } from "./command.js";
 import { type CommandEntry, findCommand, loadCommands } from "./command-entry.js";
@@ -57,7 +59,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   ];
   const stopAsking = askConsent(named, runsNamedIn(globals.args, file));
   try {
-    const line = ["pawl", ...args].map(quoted).join(" ");
+    const line = ["pawl", ...args].map(shellQuoted).join(" ");
     return await runCommand(command, globals, { line, file, io, signal });
   } finally {
     stopAsking();
@@ -102,7 +104,7 @@ async function runCommand(
   const sources = { layers, flags };
   const config = resolveConfig(schema, sources);
   if (printConfig) {
-    print(io, JSON.stringify(config, undefined, 2));
+    print(io, JSON.stringify(withoutSecretSettings(config).settings, undefined, 2));
     return exitCodes.done;
   }
   if (dryRun) {
@@ -123,11 +125,6 @@ async function runCommand(
     io: quiet ? { ...io, quiet } : io,
   };
   return endedByEscaped(signal, (stop) => command.run({ ...context, signal: stop }));
-}
-
-/** An argument as a shell takes it. */
-function quoted(arg: string): string {
-  return /^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`;
 }
 
 /** `pawl help [FAMILY]`, or `pawl help COMMAND [all|WORD]`. */

@@ -8,6 +8,7 @@ import {
 } from "../exports/export-run.js";
 import { sourceOf } from "../exports/source.js";
 import { openRun } from "../runs/run-folder.js";
+import { leftOutNotice } from "../secret-settings.js";
 import { exportModel } from "../train/export.js";
 import { findSavedModel } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -84,6 +85,9 @@ async function writeEpisodes(
 ): Promise<number> {
   const run = openRun(folder, (message) => warn(io, message));
   if (run.active) warn(io, `${folder} is being written: what is recorded so far is exported`);
+  const leftOut = leftOutNotice(folder, run.manifest.config);
+  // Of the formats, this one has the settings.
+  if (format === "inspect" && leftOut !== undefined) warn(io, leftOut);
   const source = sourceOf(run, (episode) => !solved || episode.success);
   const count = await exportEpisodes(source, format, out);
   if (count === 0)

@@ -10,7 +10,7 @@ import { uploadFolder } from "../hub/hub-upload.js";
 import { writeError } from "../io-error.js";
 import { writeModelFolder } from "../publish/model-folder.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { note, print } from "./io.js";
+import { note, print, warn } from "./io.js";
 
 /** `pawl push`: a trained model to the Hugging Face hub. */
 export const push = defineCommand({
@@ -71,7 +71,8 @@ export const push = defineCommand({
           ? "--dry-run: say where to write with --out FOLDER"
           : "--out: it is only for --dry-run; an upload leaves nothing behind",
       );
-    const publication = { ...chosen, source, repo };
+    const onProblem = (message: string): void => warn(io, message);
+    const publication = { ...chosen, source, repo, onProblem };
     if (out !== undefined) {
       if (isPrivate)
         throw new ConfigError("--private: with --dry-run no repository is made; leave it out");

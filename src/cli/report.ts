@@ -9,6 +9,7 @@ import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.
 import { RunError } from "../runs/run-error.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
+import { leftOutNotice } from "../secret-settings.js";
 import { openSavedModel } from "../train/open-model.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { findSavedModel, REFERENCE } from "../train/saved-model.js";
@@ -80,6 +81,8 @@ function readRun(folder: string, io: Io): ReportRun {
     throw new RunError(
       `${folder} was made by pawl ${kind}: expected a run of pawl train, pawl wm train or pawl rwml`,
     );
+  const leftOut = leftOutNotice(folder, run.manifest.config);
+  if (leftOut !== undefined) warn(io, leftOut);
   const read = reportRun(run);
   if (read.metrics.length === 0) warn(io, `${folder} has no metrics yet`);
   return read;

@@ -89,7 +89,7 @@ function environmentOf({ config }: Manifest, io: Io): Environment | undefined {
   const { env } = config as { readonly env?: EnvConfig };
   if (typeof env?.name !== "string") return undefined;
   try {
-    return openEnvironment(env);
+    return openEnvironment(env, { play: false });
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     warn(

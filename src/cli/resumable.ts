@@ -45,6 +45,7 @@ export function settingsOfRun(
   return {
     path: `the run ${run}`,
     file: "over",
+    recorded: true,
     // The embedded engine has no server with several models, or copies to fetch.
     content: here ? { ...config, engine: { ...engine, copy: false } } : config,
   };

@@ -5,6 +5,7 @@ import { findEnvKind } from "../envs/registry.js";
 import type { Recipe } from "../report/setting-rows.js";
 import type { Manifest } from "../runs/manifest.js";
 import type { RecordedRun } from "../runs/run-folder.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 import { trainConfig } from "../train/config.js";
 import { quickRecipe, recipeOf } from "./default-recipe.js";
 
@@ -40,7 +41,7 @@ export function changedSettings({ manifest }: RecordedRun): readonly string[] {
   const recipe = runRecipe(manifest)?.config;
   if (recipe === undefined) return [];
   return (
-    differences(recipe, manifest.config)
+    differences(recipe, withoutSecretSettings(manifest.config).settings)
       // The seed is told apart; what an earlier version did not record is not a change.
       .filter(({ path, to }) => path.join(".") !== "seed" && to !== undefined)
       .map(

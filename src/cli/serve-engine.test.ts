@@ -80,7 +80,11 @@ describe("pawl serve engine", () => {
         stdin: Readable.from([""]),
         stdout,
         stderr,
-        env: { ...process.env, PAWL_API_KEY: "secret", PAWL_PYTHON: python("listens", listens) },
+        env: {
+          ...process.env,
+          PAWL_API_KEY: "never-shown",
+          PAWL_PYTHON: python("listens", listens),
+        },
         colors: createColours(false),
       };
       const args = ["serve", "engine", "--model", model, "--port", "0", "--nproc", nproc];
@@ -93,7 +97,7 @@ describe("pawl serve engine", () => {
       expect(await ended).toBe(0);
       const said = String(stderr.read());
       expect(said).toMatch(expected);
-      expect(said + line).not.toContain("secret");
+      expect(said + line).not.toContain("never-shown");
     }
   });
 

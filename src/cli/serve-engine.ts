@@ -9,6 +9,7 @@ import { findSavedModel } from "../train/saved-model.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { fetchingOf } from "./fetching.js";
 import { note, print } from "./io.js";
+import { requireKey } from "./serve-key.js";
 import { serverSettings } from "./server-settings.js";
 import { findTorchPython, startTorchServer } from "./torch-server.js";
 
@@ -20,7 +21,7 @@ export const serveEngine = defineCommand({
   summary: "serve a model for training and sampling on GPUs, with PyTorch",
   plugins: "none",
   details:
-    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch). Several\nprocesses are started with torchrun, one per GPU, and share the model. If it listens on anything but\nloopback, PAWL_API_KEY must hold a secret, here and where runs are started. See docs/remote-engines.md.",
+    "Runs use it with --engine http://HOST:PORT. It needs Python with PyTorch (pip install torch). Several\nprocesses are started with torchrun, one per GPU, and share the model. If it listens on anything but\nloopback, PAWL_API_KEY must hold a secret of 16 characters or more, here and where runs are started. See\ndocs/remote-engines.md.",
   options: () =>
     z.strictObject({
       model: z
@@ -68,10 +69,11 @@ export const serveEngine = defineCommand({
       throw new ConfigError(
         `--model: there is no checkpoint in ${model}; expected a run, or a folder with config.json, model.safetensors and tokenizer.json`,
       );
-    if (!/^(localhost|127\..*|::1)$/.test(options.host) && !io.env.PAWL_API_KEY)
-      throw new ConfigError(
-        `--host: ${options.host} can be reached from other machines: set PAWL_API_KEY to a secret first, here and where runs are started`,
-      );
+    requireKey(
+      options.host,
+      io.env.PAWL_API_KEY?.trim(),
+      "set PAWL_API_KEY to a secret first, here and where runs are started",
+    );
     const python = await findTorchPython(io.env, interpreter);
     if (model !== undefined && !hasWeights(model))
       note(io, `there are no weights in ${model} (*.safetensors): serving random ones`);

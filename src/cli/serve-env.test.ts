@@ -40,11 +40,11 @@ describe("pawl serve env", () => {
       expect.stringMatching(/0\.0\.0\.0 can be reached .* set PAWL_SERVE_KEY/),
     ]);
     const { url, ended, stop } = await serve(["household", "--host", "0.0.0.0"], {
-      PAWL_SERVE_KEY: "secret",
+      PAWL_SERVE_KEY: "secret-of-16-and-more",
     });
     const at = url!.replace("0.0.0.0", "127.0.0.1");
     expect((await fetch(`${at}/schema`)).status).toBe(401);
-    const headers = { authorization: "Bearer secret" };
+    const headers = { authorization: "Bearer secret-of-16-and-more" };
     expect((await fetch(`${at}/schema`, { headers })).status).toBe(200);
     stop();
     expect(await ended).toBe(0);

@@ -21,16 +21,31 @@ export const keyFile = z
   .optional()
   .describe(`file with the key that clients must send (default: $${KEY_VARIABLE}, or no key)`);
 
+/** A shorter key can be guessed over a network. */
+const SHORTEST_KEY = 16;
+
+/** Refuses an address that others can reach without a key, or with one that can be guessed. */
+export function requireKey(host: string, key: string | undefined, how: string): void {
+  if (isLoopback(host)) return;
+  const reached = `--host: ${host} can be reached from other machines`;
+  if (!key) throw new ConfigError(`${reached}: ${how}`);
+  if (key.length < SHORTEST_KEY)
+    throw new ConfigError(
+      `${reached}, and its key has ${key.length} characters: expected at least ${SHORTEST_KEY}, so that it cannot be guessed (openssl rand -hex 16 makes one)`,
+    );
+}
+
 /** The key of a server, if it has one; an address that others can reach needs one. */
 export function serveKey(
   { host, keyFile }: { readonly host: string; readonly keyFile?: string | undefined },
   { env }: Io,
 ): string | undefined {
   const key = keyFile === undefined ? env[KEY_VARIABLE] || undefined : keyIn(keyFile);
-  if (!isLoopback(host) && key === undefined)
-    throw new ConfigError(
-      `--host: ${host} can be reached from other machines: set ${KEY_VARIABLE} to a secret first, or name a file that holds one with --key-file`,
-    );
+  requireKey(
+    host,
+    key,
+    `set ${KEY_VARIABLE} to a secret first, or name a file that holds one with --key-file`,
+  );
   return key;
 }
 

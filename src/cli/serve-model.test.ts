@@ -80,10 +80,10 @@ describe("pawl serve model", () => {
 
   it("listens elsewhere only with a key, from a file or the environment", async () => {
     const file = join(parent, "key");
-    writeFileSync(file, "secret-of-file\n");
+    writeFileSync(file, "secret-of-the-file\n");
     for (const [args, env, key] of [
-      [["--key-file", file], { PAWL_SERVE_KEY: "ignored" }, "secret-of-file"],
-      [["--name", "x"], { PAWL_SERVE_KEY: "secret-of-env" }, "secret-of-env"],
+      [["--key-file", file], { PAWL_SERVE_KEY: "ignored" }, "secret-of-the-file"],
+      [["--name", "x"], { PAWL_SERVE_KEY: "secret-of-the-variable" }, "secret-of-the-variable"],
     ] as const) {
       const { line, url, ended, stop, stderr } = await serve(
         ["--host", "0.0.0.0", ...args],

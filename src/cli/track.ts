@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { readManifest } from "../runs/manifest.js";
+import { leftOutNotice } from "../secret-settings.js";
 import { openCursors } from "../trackers/cursor.js";
 import { cursorName, sendRest } from "../trackers/follow.js";
 import { parseTarget, targetsOption, trackSettings } from "../trackers/options.js";
 import { openSource } from "../trackers/source.js";
 import { defineCommand, exitCodes } from "./command.js";
-import { print } from "./io.js";
+import { print, warn } from "./io.js";
 
 /** `pawl track`: sends a recorded run to trackers. */
 export const track = defineCommand({
@@ -32,6 +33,8 @@ export const track = defineCommand({
     if (folder === undefined)
       throw new ConfigError("pawl track needs a run folder: pawl track RUN --to trackio=URL");
     const { kind, config: recorded, status } = readManifest(folder);
+    const leftOut = leftOutNotice(folder, recorded);
+    if (leftOut !== undefined) warn(io, leftOut);
     const groupsPerUpdate = groupsOf(kind, recorded);
     const source = openSource(folder, config.project, { traces: config.traces, groupsPerUpdate });
     const cursors = openCursors(folder, source.run.id);

@@ -5,7 +5,6 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { envConfig } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
-import { isLoopback } from "../http-access.js";
 import { randomKey } from "../ui/access.js";
 import { createPlay } from "../ui/play.js";
 import { createUiServer } from "../ui/server.js";
@@ -13,6 +12,7 @@ import { defineCommand, exitCodes } from "./command.js";
 import { type Io, print, warn } from "./io.js";
 import { aborted, close, listen } from "./listen.js";
 import { runRecipe } from "./run-recipe.js";
+import { requireKey } from "./serve-key.js";
 
 const KEY_VARIABLE = "PAWL_UI_KEY";
 
@@ -60,10 +60,11 @@ export const ui = defineCommand({
     if (config.env !== undefined && !config.play)
       throw new ConfigError("--env names a world to play: add --play, or leave it out");
     const own = keyOf(config.keyFile, io);
-    if (!isLoopback(config.host) && own === undefined)
-      throw new ConfigError(
-        `--host: ${config.host} can be reached from other machines: set ${KEY_VARIABLE} to a secret first, or name a file that holds one with --key-file`,
-      );
+    requireKey(
+      config.host,
+      own,
+      `set ${KEY_VARIABLE} to a secret first, or name a file that holds one with --key-file`,
+    );
     const key = own ?? randomKey();
     // A training on the same machine goes first.
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);

@@ -1,6 +1,6 @@
 /** Merges defaults, layers of settings and flags into one configuration, checked by its schema. */
 import type { z } from "zod";
-import { hasCredentials } from "../secrets.js";
+import { secretSettings, withoutSecretSettings } from "../secret-settings.js";
 import { ConfigError } from "./config-error.js";
 import type { GivenFlag } from "./flags.js";
 import { hintFor } from "./replaced.js";
@@ -12,6 +12,8 @@ export interface ConfigLayer {
   /** The source, as error messages call it. */
   readonly path: string;
   readonly content: SettingsTree;
+  /** The settings of a run: what it was recorded with holds, also where it would be refused today. */
+  readonly recorded?: true;
 }
 
 /** Where the raw settings came from, so that an error can say where to fix it. */
@@ -38,7 +40,7 @@ export function resolveConfig<S extends z.ZodObject>(
   sources: ConfigSources,
 ): z.output<S> {
   const merged = mergeSources(schema, sources);
-  refuseCredentials(merged, [], sources);
+  refuseSecrets(schema, sources);
   const parsed = schema.safeParse(merged, { reportInput: true });
   if (parsed.success) return parsed.data;
   const known = settingsOf(schema);
@@ -46,15 +48,14 @@ export function resolveConfig<S extends z.ZodObject>(
   throw new ConfigError(lines.join("\n"));
 }
 
-/** Settings are recorded, so they must not hold passwords; the value is not repeated. */
-function refuseCredentials(value: unknown, path: readonly string[], sources: ConfigSources): void {
-  if (typeof value === "string" && hasCredentials(value))
+/** Settings are recorded, so they must not hold passwords and keys; the value is not repeated. */
+function refuseSecrets(schema: z.ZodObject, sources: ConfigSources): void {
+  const layers = sources.layers.filter(({ recorded }) => recorded !== true);
+  const [secret] = secretSettings(mergeSources(schema, { ...sources, layers }));
+  if (secret !== undefined)
     throw new ConfigError(
-      `${placeOf(path, sources)}: an address must not contain a user name, password or key, because settings are recorded with the run. Put the key into the environment variable that the help of this setting names.`,
+      `${placeOf(secret.path, sources)}: ${secret.fix}. Settings are recorded with the run.`,
     );
-  if (typeof value !== "object" || value === null) return;
-  for (const [key, inner] of Object.entries(value))
-    refuseCredentials(inner, [...path, key], sources);
 }
 
 /** `env: household` is short for `env: { name: household }` wherever the schema has such a name. */
@@ -91,7 +92,12 @@ function explain(
       `${placeOf(path, sources)}: expected ${quoteAll(choices)}, got ${JSON.stringify(name)}`,
     ];
   }
-  const given = issue.input === undefined ? "" : `, got ${JSON.stringify(issue.input)}`;
+  // Text in place of a record is damaged JSON, in which keys cannot be found, so it is not repeated.
+  const isDamaged = issue.code === "invalid_type" && issue.expected === "record";
+  const given =
+    issue.input === undefined || (isDamaged && typeof issue.input === "string")
+      ? ""
+      : `, got ${JSON.stringify(withoutSecretSettings(issue.input, path).settings)}`;
   return [
     `${placeOf(path, sources)}: ${expectation(issue)}${issue.code === "custom" ? "" : given}`,
   ];
@@ -99,7 +105,12 @@ function explain(
 
 /** `--groups` if a flag set it, `run.yaml: groups` if the file did, otherwise the flag to give. */
 export function placeOf(path: readonly string[], { layers, flags }: ConfigSources): string {
-  if (flags.some(({ setting }) => setting.path.join(".") === path.join("."))) return flagOf(path);
+  const whole = path.join(".");
+  const given = flags.find(({ setting }) => `${whole}.`.startsWith(`${setting.path.join(".")}.`));
+  if (given !== undefined) {
+    const inside = path.slice(given.setting.path.length);
+    return `${flagOf(given.setting.path)}${inside.length === 0 ? "" : `: ${inside.join(".")}`}`;
+  }
   const said = layers.findLast(({ content }) => says(content, path));
   return said === undefined ? flagOf(path) : `${said.path}: ${path.join(".")}`;
 }
@@ -116,6 +127,8 @@ const quoteAll = (values: readonly unknown[]): string =>
 function expectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":
+      if (issue.expected === "record" && typeof issue.input === "string")
+        return 'expected JSON, such as {"name": …}, and this is none';
       return issue.input === undefined ? "required, but not given" : `expected a ${issue.expected}`;
     case "invalid_value":
       return `expected ${quoteAll(issue.values)}`;

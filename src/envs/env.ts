@@ -156,6 +156,8 @@ export interface EnvKind<Options extends z.ZodObject = z.ZodObject> {
   readonly options: Options;
   /** Opens it; missing or broken data is an `EnvError` that names the file and the fix. */
   open(options: z.output<Options>): Environment;
+  /** Refuses options with which no episode could start; those who only read a record do not ask. */
+  ready?(options: z.output<Options>): void;
   /** Which data there is, and how to get what is missing, for `pawl env info`. */
   describe?(options: z.output<Options>): readonly string[];
 }

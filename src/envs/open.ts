@@ -20,8 +20,14 @@ export function envConfig(kind: EnvKind): z.ZodObject {
   });
 }
 
-/** Opens an environment; an unknown name or option is an `EnvError` that lists what exists. */
-export function openEnvironment(config: EnvConfig): Environment {
+/**
+ * Opens an environment; an unknown name or option is an `EnvError` that lists what exists.
+ * With `play: false` it is only read: its tasks and its words, not its worlds.
+ */
+export function openEnvironment(
+  config: EnvConfig,
+  { play = true }: { readonly play?: boolean } = {},
+): Environment {
   const { name, limits, ...options } = config;
   const kind = findEnvKind(name);
   const parsed = kind.options.safeParse(options);
@@ -29,6 +35,7 @@ export function openEnvironment(config: EnvConfig): Environment {
     throw new EnvError(`environment ${name}: ${z.prettifyError(parsed.error)}`);
   }
   requireConsent(kind.options, parsed.data, "env");
+  if (play) kind.ready?.(parsed.data);
   const opened = kind.open(parsed.data);
   checkPrompt(opened.prompt, name);
   const parsedLimits = parseLimits(limits, name);

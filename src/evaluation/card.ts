@@ -8,6 +8,7 @@ import { z } from "zod";
 import { UserError } from "../errors.js";
 import type { Episode } from "../rollout/episode.js";
 import { type Counts, rates, type Tally } from "../rollout/tally.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 import { withoutSecrets } from "../secrets.js";
 import { successInterval } from "../success-interval.js";
 import { packageVersion } from "../version.js";
@@ -132,7 +133,7 @@ export function makeCard(facts: CardFacts, tally: Tally, outcomes: readonly Outc
       goals: hashOf(outcomes.map(({ task, goal }) => `${task} ${goal}\n`).join("")),
     },
     player: facts.player,
-    protocol: { ...facts.protocol },
+    protocol: withoutSecretSettings({ ...facts.protocol }).settings,
     intervals: once ? METHODS.wilson : METHODS.bootstrap,
     results: {
       ...figuresOf(tally.all, of(), once),

@@ -10,6 +10,7 @@ import { settingsOf } from "../config/settings.js";
 import type { Task } from "../envs/env.js";
 import { type EnvConfig, envConfig } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 
 /** A list of tasks by name and hash. */
 export interface TaskList {
@@ -30,7 +31,9 @@ export function taskListOf(
   const hash = createHash("sha256");
   hash.update(`${canonical([env.name, options])}\n`);
   for (const task of tasks) hash.update(`${canonical(task)}\n`);
-  const said = Object.entries(options).map(([key, value]) => `${key}=${plain(value)}`);
+  const said = Object.entries(withoutSecretSettings(options).settings).map(
+    ([key, value]) => `${key}=${plain(value)}`,
+  );
   const world = said.length === 0 ? env.name : `${env.name}(${said.join(",")})`;
   const part = tasks.length === whole ? "" : `:${tasks.length}`;
   return {

@@ -3,6 +3,7 @@ import { basename, resolve } from "node:path";
 import type { Episode } from "../rollout/episode.js";
 import type { Manifest } from "../runs/manifest.js";
 import type { RecordedRun } from "../runs/run-folder.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 
 /** A run to export. */
 export interface Source {
@@ -18,7 +19,10 @@ export interface Source {
 
 /** A recorded run as a source; `only` leaves out the others. */
 export function sourceOf(run: RecordedRun, only: (episode: Episode) => boolean): Source {
-  const { manifest } = run;
+  const manifest = {
+    ...run.manifest,
+    config: withoutSecretSettings(run.manifest.config).settings,
+  };
   const { env, checkpoint, policy, model } = manifest.config as {
     readonly env?: { readonly name?: unknown };
     readonly checkpoint?: unknown;

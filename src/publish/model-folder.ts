@@ -8,6 +8,7 @@ import { readCard } from "../evaluation/card-file.js";
 import { cardMarkdown } from "../evaluation/card-markdown.js";
 import { parseHubName } from "../hub/hub-name.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
+import { leftOutNotice, withoutSecretSettings } from "../secret-settings.js";
 import { withoutSecrets } from "../secrets.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { exportModel } from "../train/export.js";
@@ -26,6 +27,8 @@ export interface Publication {
   readonly license?: string | undefined;
   /** Address of the engine server that has the weights. */
   readonly engine?: string | undefined;
+  /** Told what was left out. */
+  readonly onProblem?: (message: string) => void;
 }
 
 /** Writes everything to a new or empty folder. */
@@ -44,7 +47,9 @@ export async function writeModelFolder(folder: string, publication: Publication)
   const hasEvents = events !== undefined && existsSync(events);
   if (hasEvents) await cp(events, join(folder, "tensorboard"), { recursive: true });
   if (manifest !== undefined) {
-    const text = `${JSON.stringify(manifest.config, undefined, 2)}\n`;
+    const notice = leftOutNotice(run!, manifest.config);
+    if (notice !== undefined) publication.onProblem?.(notice);
+    const text = `${JSON.stringify(withoutSecretSettings(manifest.config).settings, undefined, 2)}\n`;
     await writeFile(join(folder, CONFIG_FILE), withoutSecrets(text));
   }
   const cardFiles: string[] = [];

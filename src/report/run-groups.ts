@@ -3,6 +3,7 @@ import type { Manifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { endOf, secondsOf } from "../runs/run-end.js";
 import type { RecordedRun } from "../runs/run-folder.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 
 /** What a report needs of a run. */
 export interface ReportRun {
@@ -68,14 +69,18 @@ function labelOf(settings: Settings, differing: readonly string[]): string {
   return differing.map((path) => `${path} ${settings.get(path) ?? "–"}`).join(" · ");
 }
 
-/** Nested settings by path, without incidental ones; lists as they are. */
-export function flatten(config: object, path = ""): Map<string, string> {
+/** Nested settings by path, without incidental ones and without keys; lists as they are. */
+export function flatten(config: object): Map<string, string> {
+  return flattened(withoutSecretSettings(config).settings);
+}
+
+function flattened(config: object, path = ""): Map<string, string> {
   const flat = new Map<string, string>();
   for (const [key, value] of Object.entries(config) as [string, unknown][]) {
     const place = path === "" ? key : `${path}.${key}`;
     if (INCIDENTAL.test(place)) continue;
     if (value !== null && typeof value === "object" && !Array.isArray(value)) {
-      for (const [below, text] of flatten(value, place)) flat.set(below, text);
+      for (const [below, text] of flattened(value, place)) flat.set(below, text);
     } else {
       flat.set(place, typeof value === "string" ? value : JSON.stringify(value));
     }

@@ -1,6 +1,7 @@
 /** A rollout that is recorded to a run folder as it happens. */
 import { play, type RolloutOptions } from "../rollout/rollout.js";
 import { createTally, rates, type Tally } from "../rollout/tally.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 import { createRun, finishFailed } from "./run-folder.js";
 
 /** Where to record, and the configuration to record with it. */
@@ -20,11 +21,12 @@ export async function recordRollout(
   options: RolloutOptions,
   record: RecordOptions,
 ): Promise<Tally> {
-  const { folder, config, kind = "rollout" } = record;
-  const run = createRun(
-    { folder, kind, seed: options.seed, config },
-    options.onProblem ?? (() => undefined),
-  );
+  const { folder, kind = "rollout" } = record;
+  const { onProblem = () => undefined } = options;
+  const { settings: config, leftOut } = withoutSecretSettings(record.config);
+  const run = createRun({ folder, kind, seed: options.seed, config }, onProblem);
+  if (leftOut.length > 0)
+    onProblem(`${leftOut.join(", ")}: holds a key, which is not recorded in ${folder}`);
   const tally = createTally();
   const startedAt = performance.now();
   const summary = () => {

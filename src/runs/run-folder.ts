@@ -16,7 +16,8 @@ import { EscapedError } from "../escaped-errors.js";
 import { explainIo } from "../io-error.js";
 import { loadedPlugins } from "../loaded-plugins.js";
 import type { Episode } from "../rollout/episode.js";
-import { hasCredentials, withoutSecrets } from "../secrets.js";
+import { secretSettings } from "../secret-settings.js";
+import { withoutSecrets } from "../secrets.js";
 import { packageVersion } from "../version.js";
 import { type EpisodeRecord, packEpisode, unpackEpisode } from "./episode-record.js";
 import {
@@ -85,9 +86,10 @@ export function defaultRunFolder(kind: string, subject: string, now = new Date()
 /** Starts a run in a new or empty folder, or in that of a run that failed before it recorded anything. */
 export function createRun(run: NewRun, onProblem: (message: string) => void): Run {
   const { folder } = run;
-  if (hasCredentials(run.config))
+  const [secret] = secretSettings(run.config);
+  if (secret !== undefined)
     throw new RunError(
-      "a setting holds an address with a user name, password or key, which would be recorded with the run: leave it out, and put the key into an environment variable",
+      `${secret.path.join(".")}: ${secret.fix}. Settings are recorded with the run.`,
     );
   let lock: RunLock;
   try {

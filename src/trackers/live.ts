@@ -5,6 +5,7 @@ import type { Episode } from "../rollout/episode.js";
 import type { AlarmRecord } from "../runs/alarms-file.js";
 import { readManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
+import { leftOutNotice } from "../secret-settings.js";
 import { followRun } from "./follow.js";
 import { parseTarget, type TrackOptions, trackOptions } from "./options.js";
 import { openSource } from "./source.js";
@@ -38,6 +39,8 @@ export function trackLive(
   requireConsent(trackOptions, options, "track");
   const { traces, project, to } = options;
   const { groupsPerUpdate, onProblem = () => undefined } = how;
+  const leftOut = leftOutNotice(folder, readManifest(folder).config);
+  if (leftOut !== undefined) onProblem(leftOut);
   const source = openSource(folder, project, { traces, groupsPerUpdate });
   const environment = process.env;
   const follower = followRun(source, to.map(parseTarget), { folder, environment, onProblem });

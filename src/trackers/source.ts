@@ -8,6 +8,7 @@ import type { Manifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { openRun } from "../runs/run-folder.js";
 import { stepOf } from "../runs/tensorboard.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 import { type Trace, traceOf } from "./trace.js";
 import type { Batch, TrackedLine, TrackedRun } from "./tracker.js";
 
@@ -121,7 +122,7 @@ function trackedRun(folder: string, manifest: Manifest, project: string): Tracke
     name,
     project,
     kind,
-    config: flat(config),
+    config: flat(withoutSecretSettings(config).settings),
     startedAt: Date.parse(createdAt),
   };
 }

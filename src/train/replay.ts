@@ -152,7 +152,10 @@ async function createReplayer(
   // Settings that a resume may change are looked up by update; the rest never changed.
   const config = configAt(0);
   const usesSampler = (update: number): boolean => configAt(update).engine.sampler !== undefined;
-  const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  const environment = openEnvironment(
+    { ...config.env, name: String(config.env.name) },
+    { play: false },
+  );
   const { maxReturn } = environment;
   const reference = join(folder, REFERENCE);
   const maxTokens = contextIn(reference);

@@ -7,6 +7,7 @@ import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree } from "../config/settings-tree.js";
 import { readManifest, type SettingChanges } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
+import { withoutSecretSettings } from "../secret-settings.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
 
 /** Settings that do not affect what was learnt so far. */
@@ -44,14 +45,15 @@ export function resumeChanges(
       refused
         .map(
           ({ path, from, to }) =>
-            `${placeOf(path)} cannot change on a resumed run: ${folder} was started with ${show(from)}, not ${show(to)}. Leave it out, or start a new run.`,
+            `${placeOf(path)} cannot change on a resumed run: ${folder} was started with ${show(path, from)}, not ${show(path, to)}. Leave it out, or start a new run.`,
         )
         .join("\n"),
     );
   return Object.fromEntries(changes.map(({ path, from, to }) => [path.join("."), { from, to }]));
 }
 
-const show = (value: unknown): string => (value === undefined ? "none" : JSON.stringify(value));
+const show = (path: readonly string[], value: unknown): string =>
+  value === undefined ? "none" : JSON.stringify(withoutSecretSettings(value, path).settings);
 
 /** Rejects a length shorter than what is already done. */
 export function refuseShorter(

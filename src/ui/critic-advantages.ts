@@ -51,7 +51,10 @@ async function valuesOf(
 ): Promise<readonly ArrayLike<number>[]> {
   const engine = engineFor(config.engine);
   if (hasOwnCritic(config, checkpoint)) {
-    const { maxReturn } = openEnvironment({ ...config.env, name: String(config.env.name) });
+    const { maxReturn } = openEnvironment(
+      { ...config.env, name: String(config.env.name) },
+      { play: false },
+    );
     const reference = { folder: join(folder, REFERENCE) };
     const critic = await openCritic({ ...config, engine }, reference, maxReturn);
     try {

@@ -5,15 +5,16 @@ import { type Recipe, settingRows } from "../report/setting-rows.js";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import type { Manifest } from "../runs/manifest.js";
 import { findLock } from "../runs/run-lock.js";
+import { shellQuoted } from "../shell-quoted.js";
 import { TOKENIZER } from "../train/saved-model.js";
 import type { RunDetail, RunRow } from "./api.js";
 
 /** Commands whose runs can be resumed. */
-const RESUMABLE: Readonly<Record<string, string>> = {
-  train: "train",
-  rwml: "rwml",
-  "wm-train": "wm train",
-};
+const RESUMABLE: ReadonlyMap<string, string> = new Map([
+  ["train", "train"],
+  ["rwml", "rwml"],
+  ["wm-train", "wm train"],
+]);
 
 /** A run in full. */
 export function runDetail(
@@ -46,12 +47,15 @@ function hasCheckpoint(folder: string): boolean {
 }
 
 function commandsOf(folder: string, { state, kind }: RunRow, { config }: Manifest) {
-  const quoted = /^[\w./:@-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
+  // A folder's name must be neither an option nor a command of its own.
+  const quoted = shellQuoted(folder.startsWith("-") ? `./${folder}` : folder);
   const commands: { what: string; command: string }[] = [];
   const owner = state === "running" ? findLock(folder).owner : undefined;
-  if (owner !== undefined)
-    commands.push({ what: "Stop (it can be resumed)", command: `kill -INT ${owner}` });
-  const command = RESUMABLE[kind];
+  // A process of this machine, not whatever a lock of another one says.
+  const pid = /^process (\d+)$/.exec(owner ?? "")?.[1];
+  if (pid !== undefined)
+    commands.push({ what: "Stop (it can be resumed)", command: `kill -INT ${pid}` });
+  const command = RESUMABLE.get(kind);
   if (command !== undefined && state === "done" && typeof config.updates === "number")
     commands.push({
       what: "Make it longer",

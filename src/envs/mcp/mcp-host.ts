@@ -1,5 +1,6 @@
 /** The MCP servers of one episode: started, listed, called and ended. */
 import type { Client, Transport } from "@modelcontextprotocol/client";
+import { withoutGivenSecrets } from "../../secrets.js";
 import { isRecord, type Tool, type ToolCall } from "../../text/tool.js";
 import { packageVersion } from "../../version.js";
 import { EnvError } from "../env.js";
@@ -129,7 +130,7 @@ interface McpTool {
 
 const asTool = ({ name, description = "", inputSchema }: McpTool): Tool => ({
   name,
-  description,
+  description: withoutGivenSecrets(description),
   parameters: inputSchema,
 });
 

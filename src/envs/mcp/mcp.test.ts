@@ -249,7 +249,7 @@ describe("an environment of MCP servers", () => {
     expect(() => open(more as Record<string, unknown>)).toThrow(message);
   });
 
-  it("speaks to a server at a url, with a session per episode", async () => {
+  it("speaks to a server at a url, with a session per episode and a key that it does not show", async () => {
     const seen: string[] = [];
     const server = createServer((request, response) => {
       const session = String(request.headers["mcp-session-id"] ?? "");
@@ -267,6 +267,7 @@ describe("an environment of MCP servers", () => {
           response.writeHead(405).end();
           return;
         }
+        const { authorization } = request.headers;
         const { id, method, params } = JSON.parse(body);
         if (id === undefined) {
           response.writeHead(202).end();
@@ -281,8 +282,8 @@ describe("an environment of MCP servers", () => {
               }
             : method === "tools/list"
               ? { tools: [{ name: "hello", inputSchema: { type: "object" } }] }
-              : { content: [{ type: "text", text: `hello from ${session}` }] };
-        if (method === "initialize") seen.push(`start ${request.headers.authorization}`);
+              : { content: [{ type: "text", text: `hello ${authorization} from ${session}` }] };
+        if (method === "initialize") seen.push(`start ${authorization}`);
         response.writeHead(200, {
           "content-type": "application/json",
           ...(method === "initialize" && { "mcp-session-id": `s${seen.length}` }),
@@ -293,16 +294,25 @@ describe("an environment of MCP servers", () => {
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     const { port } = server.address() as AddressInfo;
     const url = `http://127.0.0.1:${port}/mcp`;
+    process.env.WORD_OF_WEB = "one-and-only";
     try {
       const environment = open({
-        servers: { web: { url, headers: { authorization: "Bearer k" } } },
+        servers: { web: { url, headers: { authorization: "Bearer {env:WORD_OF_WEB}" } } },
       });
       for (let episode = 0; episode < 2; episode++)
         await using(environment, async (env) => {
-          expect((await env.step(call("hello"))).observation).toMatch(/^hello from s\d$/);
+          expect((await env.step(call("hello"))).observation).toMatch(
+            /^hello Bearer \[secret\] from s\d$/,
+          );
         });
-      expect(seen).toEqual(["start Bearer k", "end s1", "start Bearer k", "end s3"]);
+      expect(seen).toEqual([
+        "start Bearer one-and-only",
+        "end s1",
+        "start Bearer one-and-only",
+        "end s3",
+      ]);
     } finally {
+      delete process.env.WORD_OF_WEB;
       server.closeAllConnections();
       server.close();
     }

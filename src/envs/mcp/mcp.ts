@@ -6,6 +6,7 @@ import { EnvError, type EnvKind } from "../env.js";
 import { rewardNames, rewardOf } from "../tasks/rewards.js";
 import { openToolTasks } from "../tool-tasks/tool-tasks.js";
 import { connectServers } from "./mcp-host.js";
+import { checkVariables } from "./placeholders.js";
 
 const texts = z.record(z.string(), z.string());
 
@@ -38,7 +39,7 @@ const server = z
 const optionsNow = () =>
   z.strictObject({
     servers: program(z.record(z.string().regex(/^[\w-]+$/), server)).describe(
-      "MCP servers by name: each with a command (args, env, cwd) or a url (headers)",
+      "MCP servers by name: each with a command (args, env, cwd) or a url (headers); {env:NAME} stands for an environment variable, such as a key",
     ),
     train: z
       .string()
@@ -64,6 +65,7 @@ const kind = defineToolEnv({
   name: "mcp",
   summary: "your own tasks, worked on with the tools of MCP servers: fresh ones in each episode",
   options: optionsNow(),
+  ready: ({ servers }) => checkVariables(servers),
   open: ({ servers, train, valid, reward, maxReward, steps, instructions }) => {
     if (Object.keys(servers).length === 0)
       throw new EnvError("environment mcp: servers: expected one server or more, got none");

@@ -5,6 +5,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
+import { withoutGivenSecrets } from "../../secrets.js";
 import { isRecord } from "../../text/tool.js";
 import { EnvError } from "../env.js";
 import type { TaskRecord } from "../tasks/task-record.js";
@@ -15,7 +16,7 @@ const SHOWN = "/scratch";
 /** An episode's folder. */
 export interface Scratch {
   readonly folder: string;
-  /** What servers say, for the agent. */
+  /** What servers say, for the agent; without the keys that they were given. */
   hide(text: string): string;
   /** What the agent says, for servers. */
   reveal<T>(value: T): T;
@@ -40,7 +41,7 @@ export function makeScratch(task: TaskRecord): Scratch {
   };
   return {
     folder,
-    hide: (text) => text.replaceAll(folder, SHOWN),
+    hide: (text) => withoutGivenSecrets(text).replaceAll(folder, SHOWN),
     reveal: (value) => reveal(value) as typeof value,
     remove,
   };
