@@ -51,7 +51,9 @@ async function valuesOf(
 ): Promise<readonly ArrayLike<number>[]> {
   const engine = engineFor(config.engine);
   if (hasOwnCritic(config, checkpoint)) {
-    const { maxReturn } = openEnvironment({ ...config.env, name: String(config.env.name) });
+    const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+    const { maxReturn } = environment;
+    await environment.close?.();
     const reference = { folder: join(folder, REFERENCE) };
     const critic = await openCritic({ ...config, engine }, reference, maxReturn);
     try {
