@@ -3,6 +3,7 @@ import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
+import { isLoopback } from "../http-access.js";
 import { fetchModel } from "../models/fetch-model.js";
 import { hasManifest } from "../runs/manifest.js";
 import { findSavedModel } from "../train/saved-model.js";
@@ -68,7 +69,7 @@ export const serveEngine = defineCommand({
       throw new ConfigError(
         `--model: there is no checkpoint in ${model}; expected a run, or a folder with config.json, model.safetensors and tokenizer.json`,
       );
-    if (!/^(localhost|127\..*|::1)$/.test(options.host) && !io.env.PAWL_API_KEY)
+    if (!isLoopback(options.host) && !io.env.PAWL_API_KEY)
       throw new ConfigError(
         `--host: ${options.host} can be reached from other machines: set PAWL_API_KEY to a secret first, here and where runs are started`,
       );
