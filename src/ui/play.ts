@@ -224,9 +224,9 @@ export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
 
   return {
     async handle(path, asked, indexOf) {
-      if (asked.method !== "POST") throw new HttpError(405, "this address is asked with POST");
       if (!Object.hasOwn(bodies, path))
         throw new HttpError(404, "there is nothing at this address");
+      if (asked.method !== "POST") throw new HttpError(405, "this address is asked with POST");
       const name = path as keyof typeof bodies;
       const body = bodies[name].safeParse(parseJson(await readBody(asked, MOST_BYTES)));
       if (!body.success) throw new HttpError(400, z.prettifyError(body.error));

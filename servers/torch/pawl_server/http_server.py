@@ -155,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, answer: Callable[[], tuple[int, Json]]) -> None:
         # Set if the body is left unread: then the connection cannot be reused.
-        self.unread = self.headers.get("Content-Length", "0") != "0"
+        self.unread = self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers
         try:
             status, result = answer()
         except RequestError as error:
@@ -264,9 +264,11 @@ class _Handler(BaseHTTPRequestHandler):
         check_access(self.headers, self.options.key, keyless)
 
     def _length(self, most: int) -> int:
-        length = self.headers.get("Content-Length", "")
+        # A proxy may read two lengths in another way, and take the rest of a body for a request.
+        lengths = self.headers.get_all("Content-Length", [])
+        length = lengths[0] if len(lengths) == 1 and "Transfer-Encoding" not in self.headers else ""
         if not length.isdecimal():
-            raise RequestError("expected a Content-Length", 411)
+            raise RequestError("expected one Content-Length, and no Transfer-Encoding", 411)
         # Python refuses to read a number of thousands of digits.
         if len(length) > 20 or int(length) > most:
             raise RequestError(f"a body of {length[:20]} bytes; at most {most} are accepted: send less at once", 413)
