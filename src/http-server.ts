@@ -5,7 +5,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
  * How long our servers keep a connection for the next request. A request that comes while a
  * connection is being closed has no answer; with Node's own 5 s connections are closed more often.
  */
-export const KEEP_ALIVE_MS = 75_000;
+const KEEP_ALIVE_MS = 75_000;
+
+/** How long clients of our servers may take: for the headers of a request, and for all of it. */
+export const CLIENT_TIMES = {
+  headersTimeout: 20_000,
+  requestTimeout: 60_000,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+} as const;
 
 /** A rejected request, with its status. */
 export class HttpError extends Error {
@@ -17,6 +24,20 @@ export class HttpError extends Error {
   ) {
     super(message);
   }
+}
+
+/** The path of a request, and its query, as they were sent. */
+export function addressOf({ url = "/" }: IncomingMessage): readonly [path: string, query: string] {
+  const mark = url.indexOf("?");
+  return mark < 0 ? [url, ""] : [url.slice(0, mark), url.slice(mark + 1)];
+}
+
+/** The path of a request without slashes at its end; in one pass, because anybody may ask. */
+export function pathOf(asked: IncomingMessage): string {
+  const [path] = addressOf(asked);
+  let end = path.length;
+  while (end > 1 && path[end - 1] === "/") end--;
+  return path.slice(0, end);
 }
 
 /** The body of a request as text; a longer one is rejected. `take` is told of every piece. */
@@ -46,6 +67,25 @@ export function readBody(
   });
 }
 
+/** How a body is read. */
+export interface BodyRule {
+  readonly maxBytes: number;
+  /** What the body takes of a budget. */
+  readonly take?: ((bytes: number) => void) | undefined;
+  /** What stands for no body at all; without it one is required. */
+  readonly missing?: unknown;
+}
+
+/** The JSON of a body. Another content type is refused: any web page can send those. */
+export async function readJson(asked: IncomingMessage, rule: BodyRule): Promise<unknown> {
+  const type = asked.headers["content-type"];
+  const text = await readBody(asked, rule.maxBytes, rule.take);
+  if (text === "" && type === undefined && rule.missing !== undefined) return rule.missing;
+  if (!/^application\/json\b/i.test(type ?? ""))
+    throw new HttpError(415, `expected content-type: application/json, not ${type ?? "none"}`);
+  return parseJson(text);
+}
+
 /** The value of a body in JSON. */
 export function parseJson(text: string): unknown {
   try {
@@ -71,38 +111,19 @@ export function sendJson(
   reply.end(text);
 }
 
-const LOCAL = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?|::ffff:127(\.\d{1,3}){3})$/;
-
-/**
- * Refuses what a web page could send to a server without a key: pages of other sites say where they
- * come from, or reach this machine under a name of their own.
- */
-export function refuseWebPages({ headers, socket }: IncomingMessage): void {
-  const { origin, host = "" } = headers;
-  if (origin !== undefined && !(URL.canParse(origin) && LOCAL.test(new URL(origin).hostname)))
-    throw new HttpError(403, `pages of ${origin.slice(0, 200)} are not answered`);
-  if (LOCAL.test(socket.localAddress ?? "") && !LOCAL.test(host.replace(/:\d+$/, "")))
-    throw new HttpError(
-      403,
-      "on this machine's own address, only requests to localhost are answered",
-    );
-}
-
-/** Refuses a body that is not said to be JSON: any web page can send other types. */
-export function requireJson({ headers }: IncomingMessage): void {
-  const type = headers["content-type"];
-  if (!/^application\/json\b/i.test(type ?? ""))
-    throw new HttpError(415, `expected content-type: application/json, not ${type ?? "none"}`);
-}
-
 /** Memory that the requests of a server share. */
 export interface MemoryBudget {
   /** What one request takes, until its answer is sent or its client is gone. */
   lease(reply: ServerResponse): (bytes: number) => void;
+  /** Takes some until it is given back; undefined if others have too much. */
+  hold(bytes: number): (() => void) | undefined;
 }
 
-/** A budget in bytes; who would exceed it is told to come back later. */
-export function createBudget(most: number): MemoryBudget {
+/** Bytes of requests and answers that are in memory at once, unless a server needs more. */
+export const USUAL_BUDGET = 2 ** 27;
+
+/** A budget in bytes; who would exceed it is told to come back later. One request always fits. */
+export function createBudget(most = USUAL_BUDGET): MemoryBudget {
   let used = 0;
   return {
     lease(reply) {
@@ -117,6 +138,13 @@ export function createBudget(most: number): MemoryBudget {
         if (reply.destroyed) return;
         used += bytes;
         own += bytes;
+      };
+    },
+    hold(bytes) {
+      if (used + bytes > most && used > 0) return undefined;
+      used += bytes;
+      return () => {
+        used -= bytes;
       };
     },
   };

@@ -22,10 +22,12 @@ export interface Process {
   /** Megabytes that it may take; `name` is the setting. */
   readonly memory: { readonly megabytes: number; readonly name: string };
   readonly fail: Fail;
+  /** Is told when it has ended, for whatever reason. */
+  onGone?(): void;
 }
 
 /** Starts a process. */
-export function startProcess({ entry, what, memory, fail }: Process): Caller {
+export function startProcess({ entry, what, memory, fail, onGone }: Process): Caller {
   const { megabytes, name } = memory;
   const child = fork(builtFile(entry), [], {
     // The heap's own limit is for systems where nobody looks at the memory.
@@ -77,6 +79,7 @@ export function startProcess({ entry, what, memory, fail }: Process): Caller {
   child.once("close", (code, signal) => {
     if (id !== undefined) unguard(id);
     lost(fail(why ?? `${what} ended its process, with ${signal ?? code}`));
+    onGone?.();
   });
   return caller;
 }

@@ -81,6 +81,7 @@ function Table(): JSX.Element {
         task: task || undefined,
         seed: seed ? Number(seed) : undefined,
         inside: inside || undefined,
+        replaces: game?.id,
       };
       await moved(await ask<PlayView>("play/start", {}, asked));
     });

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import ipaddress
 import json
 import os
 import signal
@@ -23,6 +22,7 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
 import torch
 
+from pawl_server.access import is_loopback
 from pawl_server.api import Api
 from pawl_server.config_file import read_config
 from pawl_server.engine_types import EngineOptions
@@ -145,15 +145,6 @@ def watch_sessions(api: Api) -> None:
     while True:
         time.sleep(10)
         api.free_silent_sessions()
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 if __name__ == "__main__":

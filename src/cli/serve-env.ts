@@ -76,6 +76,7 @@ export const serveEnv = defineCommand({
     await aborted(signal);
     await stop();
     await close(server);
+    await environment.close?.();
     return exitCodes.done;
   },
 });

@@ -38,6 +38,7 @@ export const serveMcp = defineCommand({
       await serveTools({ env, observation, input: io.stdin, output: io.stdout, signal });
     } finally {
       if ("close" in env) await env.close();
+      await environment.close?.();
     }
     return exitCodes.done;
   },

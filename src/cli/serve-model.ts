@@ -32,6 +32,7 @@ const options = z.strictObject({
   keyFile,
   out: z.string().optional().describe("JSONL file to which sessions are appended when they end"),
   maxSessions: count.default(1024).describe("maximum number of open sessions"),
+  maxCalls: count.default(1024).describe("maximum number of calls of a session"),
   maxRequests: count.default(512).describe("maximum number of calls answered at once"),
   idleMinutes: z
     .number()
@@ -89,7 +90,8 @@ async function serve(
     throw new ConfigError(
       `${name} has no chat template, so it cannot hold a conversation: serve an instruction-tuned model, or train one with --prompt.style chat`,
     );
-  const { out, maxTokens, temperature, seed, maxSessions, maxRequests, idleMinutes } = config;
+  const { out, maxTokens, temperature, seed, maxSessions, maxCalls, maxRequests, idleMinutes } =
+    config;
   const embedded = engine.capabilities.name === "embedded";
   const { maxContext } = engine.capabilities;
   // A server of its own batches what comes, and a slice would cost a round trip.
@@ -104,6 +106,7 @@ async function serve(
     createSession: (id, own) =>
       createSession({
         ...{ sampler, tokenizer, maxContext, sampling: { maxTokens, temperature } },
+        callLimit: maxCalls,
         seed: own ?? (id === undefined ? mixSeed(seed, answered++) : mixSeed(seed, "session", id)),
       }),
     ...(out !== undefined && { onSession: (record) => append(out, record, io) }),

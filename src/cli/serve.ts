@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { madeUpCorpus, searchOptions } from "../envs/search/search.js";
+import { isLoopback } from "../http-access.js";
 import { openRetriever } from "../search/retriever-open.js";
 import { createRetrieverServer } from "../search/retriever-server.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -50,7 +51,7 @@ export const serveRetriever = defineCommand({
     const server = createRetrieverServer({ retriever, topk: config.topk });
     const { address, host } = await listen(server, config.port, config.host);
     print(io, `${retriever.name} at http://${host}/retrieve; Ctrl-C stops it`);
-    if (!/^127\.|^::1$/.test(address)) {
+    if (!isLoopback(address)) {
       warn(io, `anyone who can reach ${host} can read the corpus: there is no authentication`);
     }
     await aborted(signal);

@@ -21,9 +21,8 @@ import {
 } from "./env.js";
 import { type EnvLimits, ISOLATED_MEGABYTES } from "./limits.js";
 import { isBuiltIn } from "./registry.js";
+import { createWorldProcesses, MAX_PROCESSES, type WorldProcesses } from "./world-processes.js";
 
-/** Processes at once; each takes some 60 MB and what the world itself needs. */
-const MAX_PROCESSES = 16;
 /** How long a process may take to load plugins and open its environment. */
 const START_SECONDS = 120;
 /** Timers count to 2³¹ − 1 milliseconds. */
@@ -63,13 +62,7 @@ export function isolatedEnvironment(
     plugins: loadedPlugins().map(({ path }) => path),
     config: { ...config, limits: { ...limits, isolate: false, isolatedMemory: undefined } },
   };
-  const idle: Caller[] = [];
-  const processes = {
-    take: (): Caller => idle.pop() ?? startWorld(start, limits),
-    giveBack: (one: Caller): void => {
-      if (!one.ended) idle.push(one);
-    },
-  };
+  const processes = createWorldProcesses((onGone) => startWorld(start, limits, onGone));
   const advice = new WeakMap<object, Advice>();
   const teacher =
     (who: keyof Advice): Teacher =>
@@ -99,7 +92,7 @@ export function isolatedEnvironment(
     task: (id) => opened.task(id),
     create: () => isolatedWorld({ offers, limits, processes, advice }),
     async close() {
-      await Promise.all(idle.splice(0).map((one) => one.end()));
+      await processes.close();
       await opened.close?.();
     },
     ...(opened.expert && { expert: teacher("expert") }),
@@ -130,12 +123,17 @@ function refuseOthers(opened: Environment, name: string): void {
     );
 }
 
-function startWorld(start: WorldStart, { isolatedMemory = ISOLATED_MEGABYTES }: EnvLimits): Caller {
+function startWorld(
+  start: WorldStart,
+  { isolatedMemory = ISOLATED_MEGABYTES }: EnvLimits,
+  onGone: () => void,
+): Caller {
   const world = startProcess({
     entry: "world-worker",
     what: "the world",
     memory: { megabytes: isolatedMemory, name: "env.limits.isolatedMemory" },
     fail: (message, options) => new EnvError(message, options),
+    onGone,
   });
   // Calls after it report its error.
   world.call("open", [start]).catch(() => undefined);
@@ -146,14 +144,18 @@ interface WorldParts {
   /** A world that does not run: which methods there are. */
   readonly offers: ReturnType<Environment["create"]>;
   readonly limits: EnvLimits;
-  readonly processes: { take(): Caller; giveBack(one: Caller): void };
+  readonly processes: WorldProcesses;
+  /** The process of a copy; other worlds take one when they start. */
+  readonly own?: Caller;
   /** What the teachers of a world would do. */
   readonly advice: WeakMap<object, Advice>;
 }
 
-function isolatedWorld({ offers, limits, processes, advice }: WorldParts): RemoteEnv {
-  let world: Caller | undefined;
+function isolatedWorld({ offers, limits, processes, advice, own }: WorldParts): RemoteEnv {
+  let world: Caller | undefined = own;
   let working = false;
+  /** Aborted when the world is closed before it has a process. */
+  let queued = new AbortController();
   let shown: Shown | undefined;
   /** The episode so far, for copies. */
   let started: Parameters<RemoteEnv["reset"]> | undefined;
@@ -162,9 +164,16 @@ function isolatedWorld({ offers, limits, processes, advice }: WorldParts): Remot
     if (shown === undefined) throw new EnvError("call reset(task) first");
     return shown;
   };
+  const enter = async (signal?: AbortSignal): Promise<Caller> => {
+    const place = queued.signal;
+    const one = await processes.take(signal ? AbortSignal.any([signal, place]) : place);
+    if (place.aborted) processes.giveBack(one);
+    place.throwIfAborted();
+    return one;
+  };
   /** A world that nobody waits for any more is ended, whatever it is doing. */
   const ask = async <T>(method: string, args: readonly unknown[], signal?: AbortSignal) => {
-    world ??= processes.take();
+    world ??= await enter(signal);
     const asked = world;
     const end = (): void => {
       world = undefined;
@@ -224,9 +233,20 @@ function isolatedWorld({ offers, limits, processes, advice }: WorldParts): Remot
     /** Worlds are deterministic: the same actions lead to the same state. */
     async clone() {
       if (started === undefined) throw new EnvError("call reset(task) first");
-      const copy = isolatedWorld({ offers, limits, processes, advice });
-      await copy.reset(...started);
-      for (const action of actions) await copy.step(action);
+      // Whoever copies holds a process, so waiting for another one might never end.
+      const process = processes.takeNow();
+      if (process === undefined)
+        throw new EnvError(
+          `the world cannot be copied: ${MAX_PROCESSES} isolated worlds are running, which is the limit`,
+        );
+      const copy = isolatedWorld({ offers, limits, processes, advice, own: process });
+      try {
+        await copy.reset(...started);
+        for (const action of actions) await copy.step(action);
+      } catch (error) {
+        await copy.close();
+        throw error;
+      }
       return copy;
     },
     async prepareTeacher() {
@@ -235,6 +255,8 @@ function isolatedWorld({ offers, limits, processes, advice }: WorldParts): Remot
       advice.set(env, now);
     },
     async close() {
+      queued.abort(new EnvError("the world was closed before it had a process"));
+      queued = new AbortController();
       const left = world;
       world = undefined;
       shown = undefined;

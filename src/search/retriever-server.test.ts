@@ -103,7 +103,8 @@ describe("the server", () => {
     expect(await ask({ ...json, origin: "https://evil.example" })).toBe(403);
     expect(await ask({ ...json, origin: "null" })).toBe(403);
     expect(await ask({ ...json, host: "rebound.example:8000" })).toBe(403);
-    expect(await ask({ ...json, origin: "http://localhost:3000" })).toBe(200);
+    expect(await ask({ ...json, origin: "http://localhost:3000" })).toBe(403);
+    expect(await ask({ ...json, origin: url })).toBe(200);
     expect(await ask(json)).toBe(200);
   });
 

@@ -5,19 +5,18 @@
  *     → {"result": [[{"document": {"id", "contents"}, "score"}, …], …]}
  *
  * Without `return_scores` the documents come without scores. `GET /health` says that it is up. There is no
- * authentication: bind it to loopback, or to a network that may read the corpus.
+ * key, because Search-R1's clients send none: bind it to loopback, or to a network that may read the corpus.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
+import { createAccess } from "../http-access.js";
 import {
+  CLIENT_TIMES,
   createBudget,
   HttpError,
-  KEEP_ALIVE_MS,
-  parseJson,
-  readBody,
-  refuseWebPages,
-  requireJson,
+  pathOf,
+  readJson,
   sendJson,
 } from "../http-server.js";
 import type { Retriever } from "./retriever.js";
@@ -29,8 +28,6 @@ const MOST_TOPK = 1000;
 /** Passages that one request may ask for, and the bytes that its answer may have. */
 const MOST_PASSAGES = 2 ** 14;
 const MOST_ANSWER = 2 ** 25;
-/** Bytes of all requests and answers that are in memory at once. */
-const MOST_MEMORY = 2 ** 27;
 /** A client that neither sends nor reads for this long is disconnected. */
 const IDLE_MS = 120_000;
 /** A local search never yields, so other clients get a turn after this long. */
@@ -51,27 +48,26 @@ export interface RetrieverServerOptions {
 
 /** A server that is not listening yet. */
 export function createRetrieverServer(options: RetrieverServerOptions): Server {
-  const budget = createBudget(MOST_MEMORY);
-  const server = createServer(
-    { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: KEEP_ALIVE_MS },
-    (asked, reply) => {
-      answer(asked, reply, options, budget.lease(reply)).catch((error: unknown) => {
-        if (reply.headersSent || reply.destroyed) {
-          reply.destroy();
-          return;
-        }
-        const status = error instanceof HttpError ? error.status : 500;
-        // Do not wait for the rest of a rejected body.
-        if (!asked.complete) reply.setHeader("connection", "close");
-        const message = error instanceof Error ? error.message : String(error);
-        sendJson(reply, status, { error: message }, status === 503 ? { "retry-after": "1" } : {});
-      });
-    },
-  );
+  const budget = createBudget();
+  const server = createServer(CLIENT_TIMES, (asked, reply) => {
+    answer(asked, reply, options, budget.lease(reply)).catch((error: unknown) => {
+      if (reply.headersSent || reply.destroyed) {
+        reply.destroy();
+        return;
+      }
+      const status = error instanceof HttpError ? error.status : 500;
+      // Do not wait for the rest of a rejected body.
+      if (!asked.complete) reply.setHeader("connection", "close");
+      const message = error instanceof Error ? error.message : String(error);
+      sendJson(reply, status, { error: message }, status === 503 ? { "retry-after": "1" } : {});
+    });
+  });
   server.maxConnections = 1024;
   server.timeout = IDLE_MS;
   return server;
 }
+
+const access = createAccess({ open: true });
 
 async function answer(
   asked: IncomingMessage,
@@ -79,8 +75,8 @@ async function answer(
   { retriever, topk: usual = 3 }: RetrieverServerOptions,
   take: (bytes: number) => void,
 ): Promise<void> {
-  refuseWebPages(asked);
-  const path = (asked.url ?? "/").split("?", 1)[0]!.replace(/(.)\/+$/, "$1");
+  access(asked);
+  const path = pathOf(asked);
   if (path === "/health" && asked.method === "GET") {
     return sendJson(reply, 200, {
       status: "ok",
@@ -90,8 +86,7 @@ async function answer(
   }
   if (path !== "/retrieve") throw new HttpError(404, "available: POST /retrieve and GET /health");
   if (asked.method !== "POST") throw new HttpError(405, "/retrieve requires POST");
-  requireJson(asked);
-  const parsed = request.safeParse(parseJson(await readBody(asked, MOST_BYTES, take)));
+  const parsed = request.safeParse(await readJson(asked, { maxBytes: MOST_BYTES, take }));
   if (!parsed.success) throw new HttpError(400, z.prettifyError(parsed.error));
   const { queries, topk, return_scores } = parsed.data;
   const passages = queries.length * (topk ?? usual);

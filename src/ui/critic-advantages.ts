@@ -51,10 +51,12 @@ async function valuesOf(
 ): Promise<readonly ArrayLike<number>[]> {
   const engine = engineFor(config.engine);
   if (hasOwnCritic(config, checkpoint)) {
-    const { maxReturn } = openEnvironment(
+    const environment = openEnvironment(
       { ...config.env, name: String(config.env.name) },
       { play: false },
     );
+    const { maxReturn } = environment;
+    await environment.close?.();
     const reference = { folder: join(folder, REFERENCE) };
     const critic = await openCritic({ ...config, engine }, reference, maxReturn);
     try {

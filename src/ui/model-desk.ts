@@ -1,8 +1,9 @@
 /**
  * The models that pages ask: one is open at a time, and questions to it wait for each other, because
- * memory and cores are shared with a training.
+ * memory and cores are shared with a training. One that nobody asks any more is closed.
  */
 import type { Engine } from "../engine/engine.js";
+import { HttpError } from "../http-server.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { engineFor } from "../train/engine-choice.js";
 import { openModel } from "../train/open-model.js";
@@ -30,11 +31,15 @@ export interface ModelDesk {
 
 /** Longest answer of a world model, in tokens. */
 const MOST_TOKENS = 256;
+/** Questions that wait; each holds its page's connection. */
+const MOST_WAITING = 32;
 
-/** A desk without a model; the first question opens one. */
-export function createModelDesk(): ModelDesk {
+/** A desk without a model; the first question opens one, which is closed when it was idle for this long. */
+export function createModelDesk(idleMs: number): ModelDesk {
   let open: (DeskModel & { readonly weights: string }) | undefined;
   let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  let idle: NodeJS.Timeout | undefined;
   const close = async (): Promise<void> => {
     const model = open;
     open = undefined;
@@ -71,9 +76,24 @@ export function createModelDesk(): ModelDesk {
     last = result.catch(() => undefined);
     return result;
   };
+  const asked = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (waiting >= MOST_WAITING)
+      throw new HttpError(503, `${MOST_WAITING} questions wait already: try again later`);
+    clearTimeout(idle);
+    waiting += 1;
+    try {
+      return await queued(work);
+    } finally {
+      waiting -= 1;
+      if (waiting === 0) idle = setTimeout(() => void queued(close), idleMs).unref();
+    }
+  };
   return {
-    ask: (folder, name, question) => queued(async () => question(await lend(folder, name))),
-    wait: queued,
-    close: () => queued(close),
+    ask: (folder, name, question) => asked(async () => question(await lend(folder, name))),
+    wait: asked,
+    close() {
+      clearTimeout(idle);
+      return queued(close);
+    },
   };
 }

@@ -1,8 +1,10 @@
 /**
  * A person plays a world, or a world model with the real world following along. Undo goes back to
- * copies of the world that were made before each action.
+ * copies of the world that were made before each action. A world that runs elsewhere, where each copy
+ * costs a process, is played again instead.
  */
 import { checkAdmissible, checkStep, checkText } from "../envs/answers.js";
+import { closeWorld } from "../envs/bounded-env.js";
 import {
   type Env,
   EnvError,
@@ -31,6 +33,7 @@ export interface PlaySession {
   step(action: string, predict: Predictor | undefined): Promise<void>;
   undo(): Promise<void>;
   hint(): Promise<string>;
+  /** Closes the world and its environment. */
   close(): Promise<void>;
 }
 
@@ -42,12 +45,15 @@ const MOST_ACTIONS = 500;
 
 interface Turn {
   readonly step: PlayedStep;
-  /** The world before the action. */
-  readonly before: World | undefined;
+  /** The world before the action, if it is in this process. */
+  readonly before: Env | undefined;
   readonly realOver: boolean;
 }
 
-/** Starts a task; `inside` names the world model that answers in the world's place. */
+/**
+ * Starts a task; `inside` names the world model that answers in the world's place. The environment is
+ * the session's own, and is closed with it or if it cannot be started.
+ */
 export async function startSession(
   id: string,
   environment: Environment,
@@ -56,20 +62,43 @@ export async function startSession(
   inside: string | null,
 ): Promise<PlaySession> {
   const limits = environment.limits ?? DEFAULT_LIMITS;
+  let closed = false;
+  const closeAll = async (one: World): Promise<void> => {
+    closed = true;
+    await closeQuietly(one);
+    await environment.close?.();
+  };
   let world: World = environment.create();
-  const firstObservation = checkText(
-    await world.reset(task, seed),
-    "the first observation",
-    limits,
-  );
+  let firstObservation: string;
+  try {
+    firstObservation = checkText(await world.reset(task, seed), "the first observation", limits);
+  } catch (error) {
+    await closeAll(world);
+    throw error;
+  }
   const context = world.initialContext?.();
   const turns: Turn[] = [];
   let realOver = false;
   const steps = (): readonly PlayedStep[] => turns.map(({ step }) => step);
   const over = (): boolean =>
     turns.at(-1)?.step.done === true || turns.length >= environment.stepLimit;
-  const copy = async (): Promise<World | undefined> =>
-    isRemote(world) ? await world.clone?.() : world.clone();
+  /** The world as it was before the last turn. */
+  const previous = async (turn: Turn): Promise<World> => {
+    if (turn.before !== undefined) return turn.before;
+    const again = environment.create();
+    try {
+      await again.reset(task, seed);
+      for (const { step, realOver: wasOver } of turns.slice(0, -1))
+        if (!wasOver) await again.step(step.action);
+      if (closed) throw new HttpError(404, "this game is not there any more: start another");
+    } catch (error) {
+      await closeQuietly(again);
+      throw error;
+    }
+    return again;
+  };
+  const canUndo = (): boolean =>
+    turns.length > 0 && (!isRemote(world) || world.clone !== undefined);
 
   return {
     environment,
@@ -87,7 +116,7 @@ export async function startSession(
       over: over(),
       solved: turns.at(-1)?.step.success === true,
       stepLimit: environment.stepLimit,
-      canUndo: turns.at(-1)?.before !== undefined,
+      canUndo: canUndo(),
       hasExpert: environment.expert !== undefined,
       inside,
       divergence: divergenceOf(steps()),
@@ -105,7 +134,7 @@ export async function startSession(
     context: () => context,
     async step(action, predict) {
       if (over()) throw new HttpError(409, "the episode is over: undo, or start another");
-      const before = await copy();
+      const before = isRemote(world) ? undefined : world.clone();
       const wasOver = realOver;
       const real = realOver ? undefined : checkStep(await world.step(action), limits);
       realOver ||= real?.done === true;
@@ -135,13 +164,14 @@ export async function startSession(
     async undo() {
       const turn = turns.at(-1);
       if (turn === undefined) throw new HttpError(409, "there is nothing to take back");
-      if (turn.before === undefined)
+      if (!canUndo())
         throw new HttpError(
           422,
           `${environment.name} cannot be copied, so no action can be taken back: start again`,
         );
-      if (isRemote(world)) await world.close();
-      world = turn.before;
+      const then = await previous(turn);
+      await closeQuietly(world);
+      world = then;
       realOver = turn.realOver;
       turns.pop();
     },
@@ -154,10 +184,7 @@ export async function startSession(
       if (isRemote(world)) await world.prepareTeacher?.();
       return expert(world);
     },
-    async close() {
-      for (const one of [world, ...turns.flatMap(({ before }) => before ?? [])])
-        if (isRemote(one)) await one.close().catch(() => undefined);
-    },
+    close: () => closeAll(world),
   };
 
   async function predicted(action: string, predict: Predictor) {
@@ -168,6 +195,9 @@ export async function startSession(
     return { ...prediction, done: prediction.done || prediction.degeneration !== undefined };
   }
 }
+
+/** A world that does not close is left behind, as in rollouts. */
+const closeQuietly = (world: World): Promise<void> => closeWorld(world).catch(() => undefined);
 
 const listed = (world: World): readonly string[] =>
   checkAdmissible(world.admissibleActions?.()) ?? [];

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import type { Environment } from "../envs/env.js";
+import type { Environment, Task } from "../envs/env.js";
 import { type EnvConfig, openEnvironment } from "../envs/open.js";
 import { envKinds } from "../envs/registry.js";
 import { HttpError, parseJson, readBody } from "../http-server.js";
@@ -23,6 +23,8 @@ export interface PlayOptions {
   readonly root: string;
   /** The world with options of its own, from the command line. */
   readonly env?: EnvConfig | undefined;
+  /** Games and models that nobody uses for this long are closed. */
+  readonly idleMs?: number;
 }
 
 /** Answers requests below `play/`. */
@@ -35,7 +37,9 @@ export interface Play {
   close(): Promise<void>;
 }
 
-const MOST_SESSIONS = 16;
+/** Games at once, each with an environment of its own; the one that was used least recently makes room. */
+const MOST_GAMES = 8;
+const IDLE_MS = 1_800_000;
 const MOST_BYTES = 2 ** 20;
 /** Worlds that start programs or need files: only the command line may open them. */
 const FROM_COMMAND_LINE = ["mcp", "tasks"];
@@ -58,6 +62,8 @@ const bodies = {
       .optional(),
     /** A run whose model answers in the world's place. */
     inside: run.optional(),
+    /** A game that is over with this one. */
+    replaces: z.string().optional(),
   }),
   step: z.strictObject({ id: z.string(), action: z.string().max(100_000) }),
   undo: z.strictObject({ id: z.string() }),
@@ -67,10 +73,42 @@ const bodies = {
   advantages: z.strictObject({ run, id: z.string().max(100) }),
 } as const;
 
+interface Game {
+  readonly session: PlaySession;
+  readonly inside: string | undefined;
+  /** When it was last used. */
+  readonly used: number;
+}
+
 /** Opens nothing before it is asked. */
-export function createPlay({ root, env }: PlayOptions): Play {
-  const sessions = new Map<string, { session: PlaySession; inside: string | undefined }>();
-  const desk = createModelDesk();
+export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
+  /** By their ids, in the order of their last use. */
+  const games = new Map<string, Game>();
+  let starting = 0;
+  let closed = false;
+  const desk = createModelDesk(idleMs);
+  const end = async (id: string): Promise<void> => {
+    const game = games.get(id);
+    games.delete(id);
+    await game?.session.close();
+  };
+  const timer = setInterval(
+    () => {
+      const before = performance.now() - idleMs;
+      for (const [id, { used }] of games) if (used < before) void end(id);
+    },
+    Math.max(10, idleMs / 4),
+  );
+  timer.unref();
+  /** Closes games until another one fits. */
+  const makeRoom = async (): Promise<void> => {
+    while (games.size + starting >= MOST_GAMES) {
+      const [oldest] = games.keys();
+      if (oldest === undefined)
+        throw new HttpError(503, `${MOST_GAMES} games are being started: try again later`);
+      await end(oldest);
+    }
+  };
 
   const open = (world: string | undefined, of: string | undefined): Environment => {
     if (of !== undefined) {
@@ -85,10 +123,12 @@ export function createPlay({ root, env }: PlayOptions): Play {
     return openEnvironment({ name: world });
   };
 
-  const sessionOf = (id: string): { session: PlaySession; inside: string | undefined } => {
-    const found = sessions.get(id);
+  const gameOf = (id: string): Game => {
+    const found = games.get(id);
     if (found === undefined)
       throw new HttpError(404, "this game is not there any more: start another");
+    games.delete(id);
+    games.set(id, { ...found, used: performance.now() });
     return found;
   };
 
@@ -105,14 +145,19 @@ export function createPlay({ root, env }: PlayOptions): Play {
       const chosen = world ?? env?.name ?? "household";
       const list = { worlds: kinds.map(({ name, summary }) => ({ name, summary })), chosen };
       try {
-        const { splits, tasks } = open(world, of);
-        const some = (split: string) => ({
-          split,
-          tasks: tasks(split)
-            .slice(0, MOST_TASKS)
-            .map(({ id, type }) => ({ id, type })),
-        });
-        return { ...list, splits: splits.map(some) };
+        const environment = open(world, of);
+        try {
+          const { splits, tasks } = environment;
+          const some = (split: string) => ({
+            split,
+            tasks: tasks(split)
+              .slice(0, MOST_TASKS)
+              .map(({ id, type }) => ({ id, type })),
+          });
+          return { ...list, splits: splits.map(some) };
+        } finally {
+          await environment.close?.();
+        }
       } catch (error) {
         return { ...list, splits: [], problem: (error as Error).message };
       }
@@ -124,24 +169,26 @@ export function createPlay({ root, env }: PlayOptions): Play {
       task,
       seed = Date.now() % 2 ** 31,
       inside,
+      replaces,
     }): Promise<PlayView> {
-      const environment = open(world, of);
-      const chosen =
-        task === undefined || task === ""
-          ? createRandom(seed).pick(environment.tasks(split || environment.splits[0]!))
-          : environment.task(task);
       if (inside !== undefined) pathInside(root, inside);
-      const id = randomBytes(8).toString("hex");
-      const session = await startSession(id, environment, chosen, seed, inside ?? null);
-      sessions.set(id, { session, inside });
-      for (const [old, dropped] of [...sessions].slice(0, -MOST_SESSIONS)) {
-        sessions.delete(old);
-        await dropped.session.close();
+      if (replaces !== undefined) await end(replaces);
+      await makeRoom();
+      starting += 1;
+      try {
+        const environment = open(world, of);
+        const chosen = await taskOf(environment, split, task, seed);
+        const id = randomBytes(8).toString("hex");
+        const session = await startSession(id, environment, chosen, seed, inside ?? null);
+        games.set(id, { session, inside, used: performance.now() });
+        if (closed) await end(id);
+        return session.view();
+      } finally {
+        starting -= 1;
       }
-      return session.view();
     },
     async step({ id, action }): Promise<PlayView> {
-      const { session, inside } = sessionOf(id);
+      const { session, inside } = gameOf(id);
       if (action.trim() === "")
         throw new HttpError(400, "an action is needed: type one, or choose from the list");
       if (inside === undefined) await session.step(action, undefined);
@@ -152,13 +199,13 @@ export function createPlay({ root, env }: PlayOptions): Play {
       return session.view();
     },
     async undo({ id }): Promise<PlayView> {
-      const { session } = sessionOf(id);
+      const { session } = gameOf(id);
       await session.undo();
       return session.view();
     },
-    hint: async ({ id }) => ({ action: await sessionOf(id).session.hint() }),
+    hint: async ({ id }) => ({ action: await gameOf(id).session.hint() }),
     think({ id, agent }): Promise<NextActions> {
-      const { session } = sessionOf(id);
+      const { session } = gameOf(id);
       return desk.ask(pathInside(root, agent), agent, (model) =>
         nextActions(model, session.environment, session.promptView(), session.context()),
       );
@@ -177,19 +224,38 @@ export function createPlay({ root, env }: PlayOptions): Play {
 
   return {
     async handle(path, asked, indexOf) {
-      if (asked.method !== "POST") throw new HttpError(405, "this address is asked with POST");
       if (!Object.hasOwn(bodies, path))
         throw new HttpError(404, "there is nothing at this address");
+      if (asked.method !== "POST") throw new HttpError(405, "this address is asked with POST");
       const name = path as keyof typeof bodies;
       const body = bodies[name].safeParse(parseJson(await readBody(asked, MOST_BYTES)));
       if (!body.success) throw new HttpError(400, z.prettifyError(body.error));
       return handlers[name](body.data as never, indexOf);
     },
     async close() {
-      for (const { session } of sessions.values()) await session.close();
+      closed = true;
+      clearInterval(timer);
+      await Promise.all([...games.keys()].map(end));
       await desk.close();
     },
   };
+}
+
+/** A task by its id, or any of a split; without it the environment is of no use, and is closed. */
+async function taskOf(
+  environment: Environment,
+  split: string | undefined,
+  task: string | undefined,
+  seed: number,
+): Promise<Task> {
+  try {
+    return task === undefined || task === ""
+      ? createRandom(seed).pick(environment.tasks(split || environment.splits[0]!))
+      : environment.task(task);
+  } catch (error) {
+    await environment.close?.();
+    throw error;
+  }
 }
 
 function refuseStarting(name: string): void {

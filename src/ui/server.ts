@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { UserError } from "../errors.js";
-import { HttpError, KEEP_ALIVE_MS, sendJson } from "../http-server.js";
+import { addressOf, CLIENT_TIMES, HttpError, sendJson } from "../http-server.js";
 import { BUNDLE, readBundle } from "../report/bundle.js";
 import type { Recipe } from "../report/setting-rows.js";
 import type { Manifest } from "../runs/manifest.js";
@@ -44,6 +44,7 @@ export type PlayHandler = (
 
 /** Indexes that are kept in memory. */
 const MOST_INDEXES = 4;
+const MOST_CONNECTIONS = 512;
 /** How long a page waits for the index; then it is shown what there is. */
 const PATIENCE_MS = 400;
 
@@ -137,8 +138,8 @@ export function createUiServer(options: UiOptions): Server {
   };
 
   const answer = async (request: IncomingMessage, reply: ServerResponse): Promise<void> => {
-    const url = new URL(request.url ?? "/", "http://localhost");
-    const path = pathBehindKey(url.pathname, key);
+    const [address, query] = addressOf(request);
+    const path = pathBehindKey(address, key);
     if (path === undefined)
       throw new HttpError(403, "the key is missing: open the address that pawl ui printed");
     if (path.startsWith("api/play/")) {
@@ -154,14 +155,15 @@ export function createUiServer(options: UiOptions): Server {
       sendFile(reply, path);
       return;
     }
-    const route = routes[path.replace(/^api\//, "")];
-    if (!path.startsWith("api/") || route === undefined)
+    const name = path.slice("api/".length);
+    if (!path.startsWith("api/") || !Object.hasOwn(routes, name))
       throw new HttpError(404, "there is nothing at this address");
-    const body = await route({ request, reply, query: Object.fromEntries(url.searchParams) });
+    const given = Object.fromEntries(new URLSearchParams(query));
+    const body = await routes[name]!({ request, reply, query: given });
     if (body !== undefined) sendJson(reply, 200, body, SECURITY_HEADERS);
   };
 
-  return createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, reply) => {
+  const server = createServer(CLIENT_TIMES, (request, reply) => {
     answer(request, reply).catch((error: unknown) => {
       const status =
         error instanceof HttpError ? error.status : error instanceof UserError ? 422 : 500;
@@ -170,6 +172,8 @@ export function createUiServer(options: UiOptions): Server {
       else sendJson(reply, status, { error: (error as Error).message }, SECURITY_HEADERS);
     });
   });
+  server.maxConnections = MOST_CONNECTIONS;
+  return server;
 }
 
 const PAGE = `<!doctype html>

@@ -58,7 +58,7 @@ class Api:
             return 200, self._create_model(body)
         if operation not in PARSERS:
             known = ", ".join([*IMMEDIATE, "retrieve_future", *PARSERS])
-            raise RequestError(f"unknown call {operation[:60]!r}; known: {known}")
+            raise RequestError(f"unknown call {operation[:60]!r}; known: {known}", 404)
         model_id = body.get("model_id") or body.get("sampling_session_id")
         model = self._model(model_id)
         work = parse(operation, body, model.limits)

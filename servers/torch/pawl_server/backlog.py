@@ -7,9 +7,7 @@ for itself.
 """
 from __future__ import annotations
 
-import sys
 import time
-import traceback
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
@@ -21,6 +19,7 @@ from .engine_types import Scored
 from .errors import RequestError
 from .futures import Future
 from .messages import Forward
+from .say import say_fault
 from .scoring import Scoring
 
 # Batches that are computed or queued on the GPU at once.
@@ -116,5 +115,5 @@ class Backlog:
     def _fail(self, entry: Entry, error: Exception) -> None:
         self.entries.remove(entry)
         if not isinstance(error, RequestError):
-            traceback.print_exc(file=sys.stderr)
+            say_fault("a request", error)
         entry.future.fail(error if isinstance(error, RequestError) else RequestError(f"{type(error).__name__}: {error}"))

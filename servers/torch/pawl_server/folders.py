@@ -12,6 +12,8 @@ from typing import Container, Optional
 from .errors import RequestError
 
 PATH = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+# A file system allows names of 255 bytes, and ours get a few more while they are written.
+MOST_NAME = 200
 # Where clients put the weights that they start from, each under a name made from its content.
 UPLOADS, UPLOAD_KEPT_S = "uploads", 24 * 3600.0
 # Weights in several files: any plain name, as the index beside them lists it.
@@ -60,6 +62,7 @@ class Folders:
             raise RequestError(
                 f"path: expected a relative path of letters, digits, . _ - and /, no part beginning with a dot, found {path[:80]!r}"
             )
+        _check_length(max(path.split("/"), key=len))
         root = self.checkpoints.resolve()
         folder = (root / path).resolve()
         if root not in folder.parents:
@@ -77,6 +80,7 @@ class Folders:
     def file(self, path: str) -> Path:
         """One file of a checkpoint, from PATH/NAME."""
         folder, _, name = path.rpartition("/")
+        _check_length(name)
         if name not in FILES and not SHARD.fullmatch(name):
             raise RequestError(f"expected one of {', '.join(FILES)} or another .safetensors file after the checkpoint's path, found {name[:80]!r}")
         return self.confined(folder) / name
@@ -97,6 +101,11 @@ class Folders:
             return False
         shutil.rmtree(folder)
         return True
+
+
+def _check_length(name: str) -> None:
+    if len(name) > MOST_NAME:
+        raise RequestError(f"path: expected names of at most {MOST_NAME} characters, found one of {len(name)}: {name[:80]!r}")
 
 
 def _last_change(folder: Path) -> float:

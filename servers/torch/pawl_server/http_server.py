@@ -1,26 +1,25 @@
-"""HTTP: authentication, limits, JSON and files in and out."""
+"""HTTP: limits, JSON and files in and out."""
 from __future__ import annotations
 
 import base64
 import contextlib
-import hmac
 import json
 import os
 import secrets
 import shutil
 import socket
-import sys
 import threading
 import time
-import traceback
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Iterator, Optional
 
 from torch import Tensor
 
+from .access import check_access
 from .api import Api
 from .errors import RequestError, unwritable
+from .say import say_fault
 
 Json = dict[str, Any]
 PREFIX = "/api/v1/"
@@ -156,16 +155,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, answer: Callable[[], tuple[int, Json]]) -> None:
         # Set if the body is left unread: then the connection cannot be reused.
-        self.unread = self.headers.get("Content-Length", "0") != "0"
+        self.unread = self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers
         try:
             status, result = answer()
         except RequestError as error:
             status, result = error.status, {"error": str(error)}
-        except OSError:
-            # The client is gone.
-            raise
         except Exception as error:
-            traceback.print_exc(file=sys.stderr)
+            if isinstance(error, OSError) and error.filename is None:
+                # The client is gone.
+                raise
+            say_fault("a request", error)
             status, result = 500, {"error": f"the server failed: {type(error).__name__}"}
         self.server.expect(self.connection, float("inf"))
         self.close_connection = self.close_connection or self.unread
@@ -194,21 +193,21 @@ class _Handler(BaseHTTPRequestHandler):
                 break
 
     def _get(self) -> tuple[int, Json]:
-        if self.path in ("/healthz", f"{PREFIX}healthz"):
+        is_health = self.path in ("/healthz", f"{PREFIX}healthz")
+        self._check_access(is_health)
+        if is_health:
             return 200, {"status": "ok"}
-        self._check_key()
         if self.path == f"{PREFIX}get_server_capabilities":
             return 200, self.api.capabilities
         raise RequestError(f"there is nothing at {self.path[:80]!r}", 404)
 
     def _post(self) -> tuple[int, Json]:
-        self._check_key()
-        # Browsers send this type only if a server allows it, so a web page cannot reach a local
-        # server.
+        self._check_access()
+        # Browsers send this type to other sites only if those allow it.
         if self.headers.get_content_type() != "application/json":
             raise RequestError("expected Content-Type: application/json", 415)
         if not self.path.startswith(PREFIX):
-            raise RequestError(f"there is nothing at {self.path[:80]!r}; calls are under {PREFIX}")
+            raise RequestError(f"there is nothing at {self.path[:80]!r}; calls are under {PREFIX}", 404)
         operation = self.path[len(PREFIX) :]
         if operation == "retrieve_future":
             # It waits, and holds nothing.
@@ -218,9 +217,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self.api.post(operation, self._body(length), length)
 
     def _put(self) -> tuple[int, Json]:
-        self._check_key()
+        self._check_access()
         if not self.path.startswith(FILES):
-            raise RequestError(f"there is nothing to write at {self.path[:80]!r}; files are under {FILES}")
+            raise RequestError(f"there is nothing to write at {self.path[:80]!r}; files are under {FILES}", 404)
         file = self.api.folders.file(self.path[len(FILES) :])
         length = self._length(self.options.max_file_bytes)
         temporary = file.parent / f".{file.name}.{secrets.token_hex(4)}.partial"
@@ -247,7 +246,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_file(self) -> None:
         try:
-            self._check_key()
+            self._check_access()
             file = self.api.folders.file(self.path[len(FILES) :])
             source = open(file, "rb")
         except (RequestError, OSError) as error:
@@ -261,19 +260,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             shutil.copyfileobj(source, self.wfile, PIECE)
 
-    def _check_key(self) -> None:
-        if self.options.key is None:
-            return
-        given = self.headers.get("X-API-Key") or self.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), self.options.key.encode()):
-            raise RequestError("the key is missing or wrong; set PAWL_API_KEY to the server's", 401)
+    def _check_access(self, keyless: bool = False) -> None:
+        check_access(self.headers, self.options.key, keyless)
 
     def _length(self, most: int) -> int:
-        length = self.headers.get("Content-Length", "")
+        # A proxy may read two lengths in another way, and take the rest of a body for a request.
+        lengths = self.headers.get_all("Content-Length", [])
+        length = lengths[0] if len(lengths) == 1 and "Transfer-Encoding" not in self.headers else ""
         if not length.isdecimal():
-            raise RequestError("expected a Content-Length", 411)
-        if int(length) > most:
-            raise RequestError(f"a body of {length} bytes; at most {most} are accepted: send less at once", 413)
+            raise RequestError("expected one Content-Length, and no Transfer-Encoding", 411)
+        # Python refuses to read a number of thousands of digits.
+        if len(length) > 20 or int(length) > most:
+            raise RequestError(f"a body of {length[:20]} bytes; at most {most} are accepted: send less at once", 413)
         return int(length)
 
     def _expect_body(self, length: int) -> None:

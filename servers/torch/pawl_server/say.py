@@ -1,14 +1,24 @@
 """What the person who started the server should know: lines on standard error."""
 from __future__ import annotations
 
+import os
 import sys
 import time
+import traceback
 
 import torch
 
 
 def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')}  {text}", file=sys.stderr, flush=True)
+
+
+def say_fault(what: str, error: Exception) -> None:
+    """Says that something failed through a mistake of ours, in one line; PAWL_DEBUG=1 shows where."""
+    if os.environ.get("PAWL_DEBUG") == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    text = " ".join(str(error).split())
+    say(f"{what} failed: {type(error).__name__}: {text[:500]} (PAWL_DEBUG=1 shows where)")
 
 
 def computes_on(device: torch.device, dtype: torch.dtype, ranks: int) -> str:

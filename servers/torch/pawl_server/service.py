@@ -1,8 +1,6 @@
 """The models of a server and the work done with them, the same on every rank."""
 from __future__ import annotations
 
-import sys
-import traceback
 from dataclasses import dataclass
 from typing import Any, Iterable, Optional, Sequence
 
@@ -25,6 +23,7 @@ from .messages import (
 from .model_config import ModelConfig
 from .ranks import Ranks
 from .sampler import Job, Row
+from .say import say_fault
 from .sequences import Sequences
 from .weights import AdamParams
 
@@ -106,7 +105,7 @@ class Service:
         except RequestError as error:
             future.fail(error)
         except Exception as error:
-            traceback.print_exc(file=sys.stderr)
+            say_fault("a request", error)
             future.fail(RequestError(f"{type(error).__name__}: {error}"))
             if self.ranks.size > 1:
                 # The other ranks may be waiting in the middle of the same work.
@@ -235,7 +234,7 @@ class Service:
             engine.sample((), arrivals)
         except Exception as error:
             if not isinstance(error, RequestError):
-                traceback.print_exc(file=sys.stderr)
+                say_fault("a request", error)
             failure = error if isinstance(error, RequestError) else RequestError(f"{type(error).__name__}: {error}")
             engine.sampler.reset()
             for future in taken:

@@ -1,4 +1,6 @@
 """Clients that lie, hang and never come back: each is answered or cut off, and memory stays bounded."""
+import contextlib
+import io
 import json
 import os
 import random
@@ -18,11 +20,13 @@ import torch
 from . import api as api_module
 from . import futures as futures_module
 from . import http_server as http_module
+from .access import check_access
 from .checkpoint import open_tensors
 from .config_file import parse_config
 from .errors import RequestError
 from .folders import Folders
 from .futures import Future, Futures, size_of
+from .say import say_fault
 from .test_server import KEY, SERVE, ServerTest
 from .testing import CONFIG
 
@@ -104,6 +108,12 @@ class RequestsTest(ServerTest):
         with mock.patch.object(self.api, "post", side_effect=ZeroDivisionError("oops")), mock.patch("sys.stderr"):
             self.assertEqual(self.post("create_session", {}), (500, {"error": "the server failed: ZeroDivisionError"}))
 
+    def test_a_fault_of_ours_is_said_in_one_line(self):
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            say_fault("a request", ValueError("two\nlines"))
+        self.assertRegex(errors.getvalue(), r"^\S+  a request failed: ValueError: two lines \(PAWL_DEBUG=1 shows where\)\n$")
+
     def test_odd_configurations_and_weights_are_named(self):
         for i, fields in enumerate(
             [[], 7, {}, {**CONFIG, "num_attention_heads": 0}, {**CONFIG, "hidden_size": "16"}, {**CONFIG, "vocab_size": 10**12},
@@ -153,6 +163,29 @@ class RequestsTest(ServerTest):
             time.sleep(0.05)
         self.assertEqual(self.server.deadlines, {})
         self.assertEqual(self.server.reading, 0)
+
+
+class AccessTest(unittest.TestCase):
+    """The same cases as in src/http-access.test.ts."""
+
+    def test_without_a_key_only_programs_of_this_machine_are_answered(self):
+        for host in ("localhost", "localhost:8000", "127.0.0.1:80", "127.1.2.3", "[::1]:8000", "LOCALHOST:1"):
+            for headers in ({}, {"Origin": f"http://{host}"}, {"Origin": f"https://{host}"}):
+                check_access({"Host": host, **headers}, None)
+            for origin in ("null", "", "https://evil.example", "http://localhost:3000", f"http://evil.{host}", f"http://{host}.evil.example"):
+                with self.assertRaisesRegex(RequestError, "web pages"):
+                    check_access({"Host": host, "Origin": origin}, None, keyless=True)
+        for host in ("", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "evil.example:127.0.0.1", "192.168.0.1:8000", "localhost@evil.example", "localhost:8000/", "0.0.0.0"):
+            for headers in ({}, {"Origin": f"http://{host}"}):
+                with self.assertRaisesRegex(RequestError, "only requests to localhost"):
+                    check_access({"Host": host, **headers}, None, keyless=True)
+
+    def test_with_a_key_the_server_may_have_any_name(self):
+        for headers in ({"X-API-Key": "k"}, {"Authorization": "Bearer k"}):
+            check_access({"Host": "gpu.example", "Origin": "https://gpu.example", **headers}, "k")
+        check_access({"Host": "gpu.example"}, "k", keyless=True)
+        with self.assertRaisesRegex(RequestError, "key is missing"):
+            check_access({"Host": "localhost"}, "k")
 
 
 class MemoryTest(unittest.TestCase):

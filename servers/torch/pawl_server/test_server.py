@@ -178,7 +178,6 @@ class ServerTest(unittest.TestCase):
             ("create_model", {"base_model": "another"}, "this server has"),
             ("create_model", {"base_model": "checkpoint:../x"}, "relative path"),
             ("load_weights", {**good, "path": "absent"}, "no checkpoint"),
-            ("nonsense", good, "unknown call"),
         ]
         for call, body, reason in cases:
             status, answer = self.result(call, body)
@@ -193,6 +192,10 @@ class ServerTest(unittest.TestCase):
             self.assertEqual(self.send("POST", "/api/v1/create_session", b" " * size)[0], 413)
         for length in ("abc", "-1"):
             self.assertEqual(self.send("POST", "/api/v1/create_session", **{"Content-Length": length})[0], 411)
+        self.assertEqual(self.send("POST", "/api/v1/create_session", **{"Content-Length": "9" * 5000})[0], 413)
+        for path in ("/", "//", "/api/v1/", "/api/v1/nonsense", "/api/v1/__proto__", "/api/v1/" + "x" * 60_000):
+            self.assertEqual(self.send("GET", path)[0], 404, path[:40])
+            self.assertEqual(self.send("POST", path, b"{}")[0], 404, path[:40])
         self.assertEqual(self.result("forward", {"model_id": "model-0"})[0], 404)
         self.assertEqual(self.post("retrieve_future", {"request_id": "0"})[0], 404)
         self.assertEqual(self.post("create_model", {"base_model": "tiny", "session_id": "gone"})[0], 404)
@@ -203,11 +206,19 @@ class ServerTest(unittest.TestCase):
         outside = tempfile.TemporaryDirectory()
         self.addCleanup(outside.cleanup)
         os.symlink(outside.name, Path(self.root.name) / "link")
-        for path in ("../a", "/etc", "a/../../b", "a//b", ".hidden", "a/.b", "", "link/a", "a\\b", "a\0b", "x" * 600):
-            status, answer = self.result("save_weights", {"model_id": self.model_id, "path": path})
-            self.assertEqual(status, 400, path)
+        for path in ("../a", "/etc", "a/../../b", "a//b", ".hidden", "a/.b", "", "link/a", "a\\b", "a\0b", "x" * 600, "x" * 300):
+            for call in ("save_weights", "load_weights"):
+                status, answer = self.result(call, {"model_id": self.model_id, "path": path})
+                self.assertEqual(status, 400, path)
+            self.assertEqual(self.post("delete_weights", {"path": path})[0], 400, path)
+            self.assertEqual(self.result("create_model", {"base_model": f"checkpoint:{path}"})[0], 400, path)
         self.assertEqual(os.listdir(outside.name), [])
-        for path in ("a/b.py", "../config.json", "a/../../config.json", "config.json"):
+        # The longest that is allowed can be written.
+        self.assertEqual(self.result("save_weights", {"model_id": self.model_id, "path": "x" * 200})[0], 200)
+        self.assertEqual(self.send("PUT", f"/api/v1/files/{'x' * 200}/{'y' * 188}.safetensors", b"x")[0], 200)
+        self.assertEqual(self.post("delete_weights", {"path": "x" * 200}), (200, {"deleted": True}))
+        long = "x" * 300
+        for path in ("a/b.py", "../config.json", "a/../../config.json", "config.json", f"{long}/config.json", f"a/{long}.safetensors"):
             self.assertEqual(self.send("PUT", f"/api/v1/files/{path}", b"x")[0], 400, path)
             self.assertEqual(self.send("GET", f"/api/v1/files/{path}")[0], 400, path)
         self.assertEqual(self.post("delete_weights", {"path": "../a"})[0], 400)

@@ -27,7 +27,10 @@ export class Refusal extends HttpError {
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   if (error instanceof HttpError)
-    return new Refusal(error.status, error.message, { code: error.code });
+    return new Refusal(error.status, error.message, {
+      code: error.code,
+      ...(error.status === 503 && { retryAfter: 1 }),
+    });
   // What the session or the chat template does not accept, the client sent.
   if (error instanceof SessionError || error instanceof TokenizerError)
     return new Refusal(400, error.message);

@@ -13,8 +13,16 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
-import { createAccess } from "../../http-access.js";
-import { KEEP_ALIVE_MS, parseJson, readBody, sendJson } from "../../http-server.js";
+import { type Access, createAccess } from "../../http-access.js";
+import {
+  CLIENT_TIMES,
+  createBudget,
+  type MemoryBudget,
+  pathOf,
+  readJson,
+  sendJson,
+  USUAL_BUDGET,
+} from "../../http-server.js";
 import type { Tokenizer } from "../../text/tokenizer.js";
 import type { RecordedSession } from "../session.js";
 import { chunksOf, completionOf } from "./completion.js";
@@ -31,6 +39,10 @@ export interface EndpointLimits {
   readonly idleMs: number;
   /** Calls that are being answered. */
   readonly maxRequests: number;
+  /** Bytes of requests that are being read or answered. */
+  readonly maxMemory: number;
+  /** Characters of conversations that open sessions keep. */
+  readonly maxKept: number;
   /** Time for the headers of a request; for its body too, three times as long. */
   readonly headersMs: number;
 }
@@ -40,7 +52,9 @@ const usual: EndpointLimits = {
   maxSessions: 1024,
   idleMs: 1_800_000,
   maxRequests: 512,
-  headersMs: 20_000,
+  maxMemory: USUAL_BUDGET,
+  maxKept: 2 ** 28,
+  headersMs: CLIENT_TIMES.headersTimeout,
 };
 
 /**
@@ -76,23 +90,25 @@ export interface Endpoint {
 /** An endpoint for a model. */
 export function createEndpoint(options: EndpointOptions): Endpoint {
   const limits = { ...usual, ...options.limits };
-  const access = createAccess(options.key);
+  const access = createAccess({ key: options.key });
   const created = Math.floor(Date.now() / 1000);
   const { onSession } = options;
   const sessions = createSessions({
     create: options.createSession,
     maxSessions: limits.maxSessions,
+    maxKept: limits.maxKept,
     idleMs: limits.idleMs,
     ...(onSession && { onEnd: onSession }),
   });
-  const context: Context = { options, limits, sessions, running: new Set(), created };
+  const budget = createBudget(limits.maxMemory);
+  const context: Context = { options, limits, sessions, budget, running: new Set(), created };
   const { headersMs } = limits;
   const server = createServer(
     {
+      ...CLIENT_TIMES,
       headersTimeout: headersMs,
       requestTimeout: 3 * headersMs,
       connectionsCheckingInterval: Math.min(30_000, headersMs),
-      keepAliveTimeout: KEEP_ALIVE_MS,
     },
     (asked, reply) => {
       route(asked, reply, context, access).catch((error: unknown) => {
@@ -130,6 +146,7 @@ interface Context {
   readonly options: EndpointOptions;
   readonly limits: EndpointLimits;
   readonly sessions: Sessions;
+  readonly budget: MemoryBudget;
   /** Every call that is being answered. */
   readonly running: Set<AbortController>;
   /** Seconds since 1970. */
@@ -142,12 +159,13 @@ async function route(
   asked: IncomingMessage,
   reply: ServerResponse,
   context: Context,
-  access: (asked: IncomingMessage) => void,
+  access: Access,
 ): Promise<void> {
-  const path = (asked.url ?? "/").split("?", 1)[0]!.replace(/(.)\/+$/, "$1");
+  const path = pathOf(asked);
   const { method } = asked;
-  if (path === "/health" && method === "GET") return sendJson(reply, 200, { status: "ok" });
-  access(asked);
+  const isHealth = path === "/health" && method === "GET";
+  access(asked, isHealth);
+  if (isHealth) return sendJson(reply, 200, { status: "ok" });
   const { sessions } = context;
   const [, id, call] = address.exec(path) ?? [];
   if (call === "/chat/completions") {
@@ -162,7 +180,7 @@ async function route(
     allow(asked, "GET", "POST");
     if (method === "GET")
       return sendJson(reply, 200, { object: "list", data: [...sessions.open.values()].map(brief) });
-    const { id: name, seed } = parseStart(await bodyOf(asked, context, true));
+    const { id: name, seed } = parseStart(await bodyOf(asked, reply, context, {}));
     return sendJson(reply, 201, brief(sessions.start(name, seed)));
   }
   const named = /^\/sessions\/([^/]+)$/.exec(path)?.[1];
@@ -229,19 +247,14 @@ function parseStart(body: unknown): z.output<typeof start> {
   return parsed.data;
 }
 
-/** The JSON of a body. Another content type is refused: any web page can send those. */
-async function bodyOf(
+/** The JSON of a body, within the server's memory. */
+const bodyOf = (
   asked: IncomingMessage,
-  { limits }: Context,
-  optional = false,
-): Promise<unknown> {
-  const type = asked.headers["content-type"];
-  const text = await readBody(asked, limits.maxBodyBytes);
-  if (optional && text === "" && type === undefined) return {};
-  if (!/^application\/json\b/i.test(type ?? ""))
-    throw new Refusal(415, `expected content-type: application/json, not ${type ?? "none"}`);
-  return parseJson(text);
-}
+  reply: ServerResponse,
+  { limits, budget }: Context,
+  missing?: unknown,
+): Promise<unknown> =>
+  readJson(asked, { maxBytes: limits.maxBodyBytes, take: budget.lease(reply), missing });
 
 async function complete(
   asked: IncomingMessage,
@@ -263,12 +276,14 @@ async function complete(
   const gone = () => call.abort(new Refusal(499, "the client is gone"));
   reply.once("close", gone);
   let session: OpenSession | undefined;
+  let forget: (() => void) | undefined;
   try {
-    const request = parseCompletionRequest(await bodyOf(asked, context));
+    const request = parseCompletionRequest(await bodyOf(asked, reply, context));
     if (request.model !== options.model) throw noModel(request.model, options.model);
-    refuseHuge(request, options.maxContext);
+    const characters = refuseHuge(request, options.maxContext);
     session = id === undefined ? undefined : (sessions.find(id) ?? sessions.start(id));
     session?.running.add(call);
+    forget = session && sessions.keep(session, characters);
     const { ask } = session?.session ?? options.createSession(undefined, undefined);
     const answer = await ask(request, call.signal);
     const frame = {
@@ -279,6 +294,7 @@ async function complete(
     if (request.stream) sendEvents(reply, chunksOf(answer, frame, request, options.tokenizer));
     else sendJson(reply, 200, completionOf(answer, frame, request, options.tokenizer));
   } catch (error) {
+    forget?.();
     // The reason may have been given while something else failed.
     throw call.signal.aborted ? call.signal.reason : error;
   } finally {
@@ -289,8 +305,8 @@ async function complete(
   }
 }
 
-/** Refuses texts that cannot fit, before they are encoded. */
-function refuseHuge({ messages, tools }: CompletionRequest, maxContext: number): void {
+/** Refuses texts that cannot fit, before they are encoded; returns how many characters they have. */
+function refuseHuge({ messages, tools }: CompletionRequest, maxContext: number): number {
   const lengthOf = (value: unknown) => JSON.stringify(value ?? "").length;
   const characters = messages.reduce((sum, message) => sum + lengthOf(message), lengthOf(tools));
   if (characters > MAX_CHARACTERS_PER_TOKEN * (maxContext + 256))
@@ -299,6 +315,7 @@ function refuseHuge({ messages, tools }: CompletionRequest, maxContext: number):
       `the messages and tools have ${characters} characters, and the model reads ${maxContext} tokens`,
       { param: "messages", code: "context_length_exceeded" },
     );
+  return characters;
 }
 
 /** Sends chunks as server-sent events. */

@@ -21,6 +21,11 @@ export interface Sessions {
   start(id?: string, seed?: number): OpenSession;
   /** The open session of this name; one that has ended is refused. */
   find(id: string): OpenSession | undefined;
+  /**
+   * Counts what it keeps of a call until it ends; refused if all sessions keep too much. Returns what
+   * to do if the call fails, and nothing of it is kept.
+   */
+  keep(session: OpenSession, characters: number): () => void;
   /** Says that it is in use. */
   touch(session: OpenSession): void;
   /** Ends it, with the calls that are being answered, and returns its record. */
@@ -33,6 +38,8 @@ export interface Sessions {
 export interface SessionsOptions {
   create(id: string, seed: number | undefined): RecordedSession;
   readonly maxSessions: number;
+  /** Characters that all open sessions keep. */
+  readonly maxKept: number;
   readonly idleMs: number;
   onEnd?(record: SessionRecord): void;
 }
@@ -43,13 +50,15 @@ const validId = /^[\w.~-]{1,128}$/;
 
 /** No sessions yet. */
 export function createSessions(options: SessionsOptions): Sessions {
-  const { create, maxSessions, idleMs, onEnd } = options;
-  const open = new Map<string, OpenSession & { used: number }>();
+  const { create, maxSessions, maxKept, idleMs, onEnd } = options;
+  const open = new Map<string, OpenSession & { used: number; kept: number }>();
+  let kept = 0;
   const ended = new Set<string>();
 
   const end = (id: string, why: string): SessionRecord => {
     const found = open.get(id)!;
     open.delete(id);
+    kept -= found.kept;
     ended.add(id);
     if (ended.size > MAX_ENDED) ended.delete(ended.values().next().value!);
     found.session.end();
@@ -80,6 +89,23 @@ export function createSessions(options: SessionsOptions): Sessions {
     open,
     find,
     end,
+    keep: ({ id }, characters) => {
+      const found = open.get(id)!;
+      if (kept + characters > maxKept)
+        throw new Refusal(
+          429,
+          `open sessions keep ${kept} characters, and at most ${maxKept} fit: end some with DELETE /sessions/ID`,
+          { code: "too_much_kept", retryAfter: 1 },
+        );
+      const count = (more: number): void => {
+        kept += more;
+        found.kept += more;
+      };
+      count(characters);
+      return () => {
+        if (open.get(id) === found) count(-characters);
+      };
+    },
     touch: ({ id }) => {
       const found = open.get(id);
       if (found !== undefined) found.used = Date.now();
@@ -99,6 +125,7 @@ export function createSessions(options: SessionsOptions): Sessions {
         session: create(id, seed),
         created: now,
         used: now,
+        kept: 0,
         running: new Set<AbortController>(),
       };
       open.set(id, started);

@@ -1,7 +1,7 @@
 /** The HTTP calls of `pawl serve env`: what the environment is, its tasks, and its tools. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
-import { HttpError, parseJson, readBody, sendJson } from "../../http-server.js";
+import { HttpError, type MemoryBudget, pathOf, readJson, sendJson } from "../../http-server.js";
 import { isRecord } from "../../text/tool.js";
 import { EnvError, type Environment } from "../env.js";
 import { answerRpc, RpcError } from "../mcp/tool-methods.js";
@@ -9,7 +9,7 @@ import type { ServedSchema } from "./env-schema.js";
 import { callMethod, errorsOf } from "./env-session.js";
 import type { EnvSessions } from "./env-sessions.js";
 import { resetRequest } from "./protocol.js";
-import { serveEpisode, taskAt } from "./served-episode.js";
+import { taskAt } from "./served-episode.js";
 
 /** What the calls are about. */
 export interface HttpContext {
@@ -18,6 +18,8 @@ export interface HttpContext {
   readonly sessions: EnvSessions;
   readonly maxSessions: number;
   readonly maxMessageBytes: number;
+  /** What messages that are read or wait may take together. */
+  readonly budget: MemoryBudget;
 }
 
 const split = z.string();
@@ -39,7 +41,12 @@ export async function answerHttp(
   context: HttpContext,
 ): Promise<void> {
   const path = pathOf(asked);
-  const { environment, served } = context;
+  const { environment, served, maxMessageBytes: maxBytes, budget } = context;
+  /** The JSON of a POST, within the server's memory. */
+  const bodyOf = (missing?: unknown): Promise<unknown> => {
+    allow(asked, "POST");
+    return readJson(asked, { maxBytes, take: budget.lease(reply), missing });
+  };
   const get = (body: unknown): void => {
     allow(asked, "GET");
     sendJson(reply, 200, body);
@@ -54,11 +61,11 @@ export async function answerHttp(
     case "/state":
       return get({ episode_id: null, step_count: 0, step_limit: environment.stepLimit });
     case "/reset":
-      return sendJson(reply, 200, await resetOnce(await bodyOf(asked, context, true), context));
+      return sendJson(reply, 200, await resetOnce(await bodyOf({}), context));
     case "/step":
-      return stepOnce(await bodyOf(asked, context), context);
+      return stepOnce(await bodyOf(), context);
     case "/mcp":
-      return sendJson(reply, 200, await callTools(await bodyOf(asked, context), context));
+      return sendJson(reply, 200, await callTools(await bodyOf(), context));
   }
   const [, name, call] = /^\/([^/]+)\/(splits|tasks|num_tasks|task|task_range)$/.exec(path) ?? [];
   if (name === undefined)
@@ -69,35 +76,11 @@ export async function answerHttp(
   if (name.toLowerCase() !== environment.name.toLowerCase())
     throw new HttpError(404, `unknown environment ${name}; this is ${environment.name}`);
   if (call === "splits") return get(environment.splits.map(splitOf));
-  sendJson(
-    reply,
-    200,
-    answerTasks(environment, call as keyof typeof bodies, await bodyOf(asked, context)),
-  );
-}
-
-/** The path of a request, without its query. */
-export function pathOf(asked: IncomingMessage): string {
-  return (asked.url ?? "/").split("?", 1)[0]!.replace(/(.)\/+$/, "$1");
+  sendJson(reply, 200, answerTasks(environment, call as keyof typeof bodies, await bodyOf()));
 }
 
 function allow({ method = "" }: IncomingMessage, expected: string): void {
   if (method !== expected) throw new HttpError(405, `expected ${expected}, not ${method}`);
-}
-
-/** The JSON of a POST. Another content type is refused: any web page can send those. */
-async function bodyOf(
-  asked: IncomingMessage,
-  { maxMessageBytes }: HttpContext,
-  optional = false,
-): Promise<unknown> {
-  allow(asked, "POST");
-  const type = asked.headers["content-type"];
-  const text = await readBody(asked, maxMessageBytes);
-  if (optional && text === "" && type === undefined) return {};
-  if (!/^application\/json\b/i.test(type ?? ""))
-    throw new HttpError(415, `expected content-type: application/json, not ${type ?? "none"}`);
-  return parseJson(text);
 }
 
 /** The split with its type, which the protocol knows three of. */
@@ -133,15 +116,12 @@ function answerTasks(environment: Environment, call: keyof typeof bodies, given:
 }
 
 /** A first observation; its world is thrown away, as the protocol has it. */
-async function resetOnce(body: unknown, { environment }: HttpContext): Promise<object> {
+async function resetOnce(body: unknown, { sessions }: HttpContext): Promise<object> {
   parsed(resetRequest, body);
-  const episode = serveEpisode(environment);
   try {
-    return await episode.reset(body);
+    return await sessions.once((episode) => episode.reset(body));
   } catch (error) {
     throw error instanceof EnvError ? new HttpError(400, error.message) : error;
-  } finally {
-    await episode.close();
   }
 }
 
@@ -157,7 +137,7 @@ function stepOnce(body: unknown, _context: HttpContext): never {
 
 /** JSON-RPC: sessions, and the tools of one. */
 async function callTools(message: unknown, context: HttpContext): Promise<object> {
-  const { sessions, maxSessions, environment } = context;
+  const { sessions, maxSessions } = context;
   const params = isRecord(message) && isRecord(message.params) ? message.params : {};
   const method = isRecord(message) ? message.method : undefined;
   const { session_id: id, ...own } = params;
@@ -176,15 +156,8 @@ async function callTools(message: unknown, context: HttpContext): Promise<object
     });
     return answer ?? {};
   }
-  if (id === undefined) {
-    // Without a session there is a world for this call alone.
-    const episode = serveEpisode(environment);
-    try {
-      return await callMethod(episode, message);
-    } finally {
-      await episode.close();
-    }
-  }
+  // Without a session there is a world for this call alone.
+  if (id === undefined) return sessions.once((episode) => callMethod(episode, message));
   const session = typeof id === "string" ? sessions.find(id) : undefined;
   if (session === undefined)
     return (await answerRpc(message, () => {

@@ -3,15 +3,23 @@
  * and which tasks it has. One WebSocket is one session with a world of its own.
  *
  * Everything is bounded: sessions, connections, the length of messages, the messages that wait,
- * what a client leaves unread, and how long a session may be idle.
+ * what clients leave unread, one by one and all together, and how long a session may be idle.
  */
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { Duplex } from "node:stream";
-import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 import { createAccess } from "../../http-access.js";
-import { HttpError, KEEP_ALIVE_MS, sendJson } from "../../http-server.js";
+import {
+  CLIENT_TIMES,
+  createBudget,
+  HttpError,
+  type MemoryBudget,
+  pathOf,
+  sendJson,
+  USUAL_BUDGET,
+} from "../../http-server.js";
 import type { Environment } from "../env.js";
-import { answerHttp, type HttpContext, pathOf, Unprocessable } from "./env-http.js";
+import { answerHttp, type HttpContext, Unprocessable } from "./env-http.js";
 import { describeServed } from "./env-schema.js";
 import { answerMessage } from "./env-session.js";
 import { createEnvSessions, type EnvSession, type EnvSessions } from "./env-sessions.js";
@@ -33,7 +41,6 @@ const SPARE_CONNECTIONS = 128;
 const MAX_WAITING = 64;
 /** Bytes of answers that a client may leave unread. */
 const MAX_UNREAD = 2 ** 24;
-const HEADERS_MS = 20_000;
 /** How long a client may take to close its side. */
 const CLOSE_MS = 2000;
 
@@ -65,25 +72,25 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   const served = await describeServed(environment, summary, maxSessions);
   const sessions = createEnvSessions(environment, { ...limits, maxSessions }, onFault);
   const { maxMessageBytes } = limits;
-  const context: HttpContext = { environment, served, sessions, maxSessions, maxMessageBytes };
-  const access = createAccess(key);
-  const server = createServer(
-    { headersTimeout: HEADERS_MS, requestTimeout: 3 * HEADERS_MS, keepAliveTimeout: KEEP_ALIVE_MS },
-    async (asked, reply) => {
-      try {
-        if (pathOf(asked) === "/health" && asked.method === "GET")
-          return sendJson(reply, 200, { status: "healthy" });
-        access(asked);
-        await answerHttp(asked, reply, context);
-      } catch (error) {
-        if (!(error instanceof HttpError)) onFault?.(error);
-        if (reply.headersSent || reply.destroyed) return reply.destroy();
-        if (!asked.complete) reply.setHeader("connection", "close");
-        const [status, detail] = refusalOf(error);
-        sendJson(reply, status, { detail });
-      }
-    },
-  );
+  const budget = createBudget(Math.max(USUAL_BUDGET, 4 * maxMessageBytes));
+  const context: HttpContext = {
+    ...{ environment, served, sessions, maxSessions, maxMessageBytes, budget },
+  };
+  const access = createAccess({ key });
+  const server = createServer(CLIENT_TIMES, async (asked, reply) => {
+    try {
+      const isHealth = pathOf(asked) === "/health" && asked.method === "GET";
+      access(asked, isHealth);
+      if (isHealth) return sendJson(reply, 200, { status: "healthy" });
+      await answerHttp(asked, reply, context);
+    } catch (error) {
+      if (!(error instanceof HttpError)) onFault?.(error);
+      if (reply.headersSent || reply.destroyed) return reply.destroy();
+      if (!asked.complete) reply.setHeader("connection", "close");
+      const [status, detail] = refusalOf(error);
+      sendJson(reply, status, { detail }, status === 503 ? { "retry-after": "1" } : {});
+    }
+  });
   server.maxConnections = maxSessions + SPARE_CONNECTIONS;
   const sockets = new WebSocketServer({
     noServer: true,
@@ -136,7 +143,7 @@ function leave(webSocket: WebSocket, code: number, reason: string): void {
 function attach(
   webSocket: WebSocket,
   asked: IncomingMessage,
-  { sessions, maxSessions }: HttpContext,
+  { sessions, maxSessions, budget }: HttpContext,
   onFault?: (error: unknown) => void,
 ): void {
   webSocket.on("error", () => webSocket.terminate());
@@ -165,7 +172,8 @@ function attach(
     if (id === null) void sessions.end(own.id);
   });
   webSocket.on("message", (data, isBinary) => {
-    if (webSocket.readyState === webSocket.OPEN) answer(webSocket, own, data, isBinary, onFault);
+    if (webSocket.readyState !== webSocket.OPEN) return;
+    answer(webSocket, own, isBinary ? undefined : String(data), budget, onFault);
   });
 }
 
@@ -187,8 +195,9 @@ function named(id: string, sessions: EnvSessions): EnvSession | string {
 function answer(
   webSocket: WebSocket,
   session: EnvSession,
-  data: RawData,
-  isBinary: boolean,
+  /** What was said; undefined if it is no text. */
+  message: string | undefined,
+  budget: MemoryBudget,
   onFault?: (error: unknown) => void,
 ): void {
   if (session.pending >= MAX_WAITING) {
@@ -199,15 +208,30 @@ function answer(
     webSocket.terminate();
     return;
   }
+  const done = budget.hold(message === undefined ? 0 : Buffer.byteLength(message));
+  if (done === undefined) {
+    leave(webSocket, 1013, BUSY);
+    return;
+  }
   const say = (text: string | undefined): void => {
+    done();
     if (text === undefined) leave(webSocket, 1000, "");
-    else if (webSocket.readyState === webSocket.OPEN) webSocket.send(text);
+    else if (webSocket.readyState === webSocket.OPEN) send(webSocket, text, budget);
   };
   const answered = session.inOrder(() =>
-    isBinary
+    message === undefined
       ? errorMessage("INVALID_JSON", "expected a text frame with JSON, got a binary one")
-      : answerMessage(session.episode, data.toString(), onFault),
+      : answerMessage(session.episode, message, onFault),
   );
   if (answered instanceof Promise) void answered.then(say);
   else say(answered);
+}
+
+const BUSY = "the server is busy with other sessions: try again later";
+
+/** Sends an answer, which is in memory until the client reads it. */
+function send(webSocket: WebSocket, text: string, budget: MemoryBudget): void {
+  const sent = budget.hold(Buffer.byteLength(text));
+  if (sent === undefined) leave(webSocket, 1013, BUSY);
+  else webSocket.send(text, sent);
 }

@@ -1,5 +1,9 @@
-/** The sessions of `pawl serve env`: bounded in number and idle time, each with a world of its own. */
+/**
+ * The sessions of `pawl serve env`: bounded in number and idle time, each with a world of its own. A
+ * call without a session has one for as long as it lasts.
+ */
 import { randomUUID } from "node:crypto";
+import { HttpError } from "../../http-server.js";
 import type { Environment } from "../env.js";
 import { type ServedEpisode, serveEpisode } from "./served-episode.js";
 
@@ -17,9 +21,12 @@ export interface EnvSession {
 
 /** All sessions. */
 export interface EnvSessions {
+  /** Those that are open. */
   readonly size: number;
   /** Starts one; undefined if there are too many. */
   start(onIdle?: () => void): EnvSession | undefined;
+  /** Asks a world that is thrown away then; refused if there are too many. */
+  once<T>(work: (episode: ServedEpisode) => T | Promise<T>): Promise<T>;
   find(id: string): EnvSession | undefined;
   /** Ends it, and what its world is doing. */
   end(id: string): Promise<void>;
@@ -50,15 +57,26 @@ export function createEnvSessions(
     Math.max(10, idleMs / 4),
   );
   timer.unref();
+  const start = (onIdle?: () => void): Session | undefined => {
+    if (open.size >= maxSessions) return undefined;
+    const session = createSession(environment, onIdle);
+    open.set(session.id, session);
+    return session;
+  };
   return {
     get size() {
       return open.size;
     },
-    start(onIdle) {
-      if (open.size >= maxSessions) return undefined;
-      const session = createSession(environment, onIdle);
-      open.set(session.id, session);
-      return session;
+    start,
+    async once(work) {
+      const session = start();
+      if (session === undefined)
+        throw new HttpError(503, `${maxSessions} sessions are open, which is the limit: try later`);
+      try {
+        return await session.inOrder(() => work(session.episode));
+      } finally {
+        await end(session.id);
+      }
     },
     find: (id) => open.get(id),
     end,
