@@ -1,5 +1,5 @@
 /** The final evaluation of a job's model, a process per split and round. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { writeSmallFile } from "../runs/small-file.js";
@@ -11,6 +11,7 @@ import {
   type SplitResult,
   type TaskResult,
 } from "./result-file.js";
+import { readRegularText } from "../regular-file.js";
 
 /** What to evaluate. */
 export interface JobEvaluation {
@@ -45,7 +46,7 @@ export async function evaluateJob(
   const { tasks, rounds } = size;
   const kept = evaluationsFile(folder);
   const finished: Finished[] = existsSync(kept)
-    ? (JSON.parse(readFileSync(kept, "utf8")) as Finished[])
+    ? (JSON.parse(readRegularText(kept)) as Finished[])
     : [];
   const results: Record<string, SplitResult> = {};
   for (const split of evaluation.splits) {

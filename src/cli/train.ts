@@ -9,7 +9,7 @@ import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
 import { runHeader } from "./phase-view.js";
-import { recordRun, runFolderOf, settingsOfRun, withJson } from "./resumable.js";
+import { recordRun, resumeSettings, runFolderOf, settingsOfRun, withJson } from "./resumable.js";
 import { trainProgress } from "./train-progress.js";
 
 /** `pawl train`: RL with world-model co-training, recorded to a run folder. */
@@ -43,10 +43,7 @@ export const train = defineCommand({
         .boolean()
         .default(false)
         .describe("print the metrics of every update as a line of JSON"),
-      resume: z
-        .string()
-        .optional()
-        .describe("resume this run with its settings; add --updates 300 to make it longer"),
+      ...resumeSettings("--updates 300"),
     }),
   examples: [
     ["pawl train", "watch a small agent learn"],
@@ -81,11 +78,11 @@ export const train = defineCommand({
     return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${resume ?? out}`;
   },
   async run({ config, recipe, placeOf, io, signal }) {
-    const { out, resume, quick: _, agent, json, ...given } = config;
+    const { out, resume, forceUnlock, quick: _, agent, json, ...given } = config;
     refuseAgentInFile(agent);
     const settings = given as TrainConfig;
     const folder = runFolderOf(
-      { out, resume },
+      { out, resume, forceUnlock },
       {
         fresh: () => defaultRunFolder("train", String(settings.env.name)),
         check: (run) =>
@@ -100,7 +97,7 @@ export const train = defineCommand({
     });
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
-        ...{ folder, resume: resumed, recipe, placeOf, signal, onProblem },
+        ...{ folder, resume: resumed, forceUnlock, recipe, placeOf, signal, onProblem },
         ...(json ? withJson(io, progress) : progress),
       }),
     );

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { encoderOptions, openEncoder } from "../embeddings/open-encoder.js";
@@ -12,6 +11,7 @@ import { type PairKind, statePairs } from "../rwml/state-pairs.js";
 import { proposeThresholds, type ThresholdEffect } from "../rwml/threshold.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
+import { readRegularText } from "../regular-file.js";
 
 const count = z.int().min(1);
 
@@ -100,7 +100,7 @@ const paraphraseLine = z.object({ state: z.string().min(1), paraphrase: z.string
 function readParaphrases(path: string): readonly z.output<typeof paraphraseLine>[] {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularText(path);
   } catch (error) {
     throw new ConfigError(`--paraphrases: ${(error as Error).message}`);
   }

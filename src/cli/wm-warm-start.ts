@@ -19,6 +19,7 @@ import { print, warn } from "./io.js";
 import { trainProgress } from "./train-progress.js";
 import { worldProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
+import { forceUnlockSetting } from "../train/resume.js";
 
 /** `pawl wm warm-start`: does it help an agent to have been a world model first? */
 export const wmWarmStart = defineCommand({
@@ -43,6 +44,7 @@ export const wmWarmStart = defineCommand({
         .default([0, 1, 2])
         .describe("random seeds, both arms each"),
       out: z.string().optional().describe("folder for the runs (default: a new one in runs/)"),
+      forceUnlock: forceUnlockSetting,
       json: z.boolean().default(false).describe("print the curves as one line of JSON"),
     }),
   examples: [
@@ -53,12 +55,13 @@ export const wmWarmStart = defineCommand({
     ],
   ],
   async run({ config, io, signal }) {
-    const { out, json, ...settings } = config;
+    const { out, forceUnlock, json, ...settings } = config;
     const folder = out ?? defaultRunFolder("wm-warm-start", "arms");
     let end: () => void = () => undefined;
     try {
       const curves = await compareWarmStart(settings, {
         folder,
+        forceUnlock,
         signal,
         onProblem: (message) => warn(io, message),
         onStage(name) {

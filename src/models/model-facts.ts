@@ -1,5 +1,4 @@
 /** What is known of a model before it is opened; its weights are neither read nor fetched. */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../engine/engine.js";
 import { parseModelConfig } from "../engine/weights/config-json.js";
@@ -11,6 +10,7 @@ import { UserError } from "../errors.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { readGgufModel } from "./gguf-convert.js";
 import { type GgufFile, openGguf } from "./gguf-file.js";
+import { readRegularText } from "../regular-file.js";
 
 /** A model by its files. */
 export interface ModelFacts {
@@ -88,7 +88,7 @@ export async function folderFacts(
 
 async function readConfig(file: string): Promise<object> {
   try {
-    const json: unknown = JSON.parse(await readFile(file, "utf8"));
+    const json: unknown = JSON.parse(readRegularText(file));
     if (typeof json === "object" && json !== null) return json;
     throw new Error("not an object");
   } catch (error) {

@@ -1,6 +1,6 @@
 /** The folder of a published model: weights or adapter, tokenizer, card, settings and curves. */
 import { existsSync } from "node:fs";
-import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import { ADAPTER_FILES } from "../engine/weights/adapter.js";
@@ -13,6 +13,7 @@ import { loadTokenizer } from "../text/tokenizer.js";
 import { exportModel } from "../train/export.js";
 import { findSavedModel } from "../train/saved-model.js";
 import { CONFIG_FILE, modelCard } from "./model-card.js";
+import { readRegularText } from "../regular-file.js";
 
 /** What to publish. */
 export interface Publication {
@@ -79,7 +80,7 @@ function hubIdOf(model: string | undefined): string | undefined {
 async function updatesOf(weights: string): Promise<number | undefined> {
   const file = join(weights, "state.json");
   if (!existsSync(file)) return undefined;
-  return (JSON.parse(await readFile(file, "utf8")) as { updates?: number }).updates;
+  return (JSON.parse(readRegularText(file)) as { updates?: number }).updates;
 }
 
 function checkAdapter(weights: string, base: string | undefined, engine: string | undefined): void {
@@ -107,7 +108,7 @@ async function writeAdapter(
   for (const name of ADAPTER_FILES) await cp(join(weights, name), join(folder, basename(name)));
   // Readers find the base by this name; the run's is a folder of this machine.
   const file = join(folder, ADAPTER_FILES[1]);
-  const config = JSON.parse(await readFile(file, "utf8")) as Record<string, unknown>;
+  const config = JSON.parse(readRegularText(file)) as Record<string, unknown>;
   const named = { ...config, base_model_name_or_path: base };
   await writeFile(file, `${JSON.stringify(named, undefined, 2)}\n`);
   await (await loadTokenizer(tokenizer)).save(folder);

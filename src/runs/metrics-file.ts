@@ -2,16 +2,7 @@
  * Metrics of a run: one JSON object per line, appended as they come; `metrics-sums.ts` has the
  * checksum of each.
  */
-import {
-  appendFileSync,
-  closeSync,
-  existsSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeSync,
-} from "node:fs";
+import { appendFileSync, closeSync, existsSync, openSync, rmSync, truncateSync, writeSync } from "node:fs";
 import { explainIo } from "../io-error.js";
 import {
   type CheckedLine,
@@ -24,6 +15,7 @@ import {
 } from "./metrics-sums.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
+import { readRegular } from "../regular-file.js";
 
 /** One line of metrics: an update and its named numbers. */
 export type MetricsLine = Readonly<Record<string, number>>;
@@ -37,7 +29,7 @@ export interface MetricsWriter {
 /** Opens a metrics file for appending; an incomplete last line is cut off. */
 export function openMetricsWriter(path: string): MetricsWriter {
   if (existsSync(path)) {
-    const whole = wholeLines(readFileSync(path));
+    const whole = wholeLines(readRegular(path));
     truncateSync(path, whole.length);
     const known = readSums(path).split("\n").slice(0, -1);
     const sums = textLines(whole).map((_, index) => known[index] ?? UNKNOWN_SUM);
@@ -81,7 +73,7 @@ export function cutMetrics(
   const kept: CheckedLine[] = [];
   const damaged: CheckedLine[] = [];
   const sums = readSums(path);
-  const { lines, at } = checkLines(textLines(wholeLines(readFileSync(path))), sums);
+  const { lines, at } = checkLines(textLines(wholeLines(readRegular(path))), sums);
   let isCut = false;
   for (const line of lines) {
     const values = parseMetrics(line.text);
@@ -120,7 +112,7 @@ export function readMetrics(path: string, onProblem: (message: string) => void):
     if (sums !== "") onProblem(`${path} is missing: it had ${countSums(sums)} lines`);
     return [];
   }
-  const bytes = readFileSync(path);
+  const bytes = readRegular(path);
   const whole = wholeLines(bytes);
   if (whole.length < bytes.length) onProblem(`${path}: the last line was cut off; left out`);
   const { lines, at } = checkLines(textLines(whole), sums);

@@ -7,22 +7,12 @@
  * of a file that was being written is ever cut off; what is damaged elsewhere is skipped, and kept
  * in a file beside it when the file is written to again. `zcat` reads the file as it is.
  */
-import {
-  closeSync,
-  existsSync,
-  fdatasyncSync,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  renameSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, existsSync, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, renameSync, writeSync } from "node:fs";
 import { explainIo } from "../io-error.js";
 import { packMember } from "./record-member.js";
 import { type Stretch, walkRecords } from "./record-walk.js";
 import { RunError } from "./run-error.js";
+import { openRegular } from "../regular-file.js";
 
 /** A power cut may lose this much; a killed process loses nothing that was appended. */
 const SYNC_EVERY_MS = 1_000;
@@ -52,11 +42,13 @@ export function openRecordWriter(
   path: string,
   onProblem: (problem: RecordProblem) => void,
   keep: (record: unknown) => boolean = () => true,
+  /** Into a new file, so that a process that still has this one open writes to nobody's. */
+  anew = false,
 ): RecordWriter {
   let file = openForAppend(path);
   const { end: kept, bad } = surveyed(file, path, onProblem, keep);
   let end = kept;
-  if (bad.length > 0) {
+  if (bad.length > 0 || anew) {
     end = rewrite(file, path, bad, kept, onProblem);
     closeSync(file);
     file = openForAppend(path);
@@ -103,6 +95,7 @@ function requirePresent(file: number, path: string): void {
 
 function openForAppend(path: string): number {
   try {
+    if (existsSync(path)) closeSync(openRegular(path));
     // "a+" creates the file without truncating it, but appends every write; so reopen as "r+".
     closeSync(openSync(path, "a+"));
     return openSync(path, "r+");
@@ -213,7 +206,7 @@ export function* readRecords(
 ): Generator<unknown> {
   let file: number;
   try {
-    file = openSync(path, "r");
+    file = openRegular(path);
   } catch (error) {
     throw new RunError(`could not read ${explainIo(error, path)}`, { cause: error });
   }

@@ -51,6 +51,8 @@ export interface NewRun {
 /** A run that is being written. */
 export interface Run {
   readonly folder: string;
+  /** Throws if another process has taken the folder by force: call it before writing to it. */
+  requireOwn(): void;
   recordEpisodes(episodes: readonly Episode[]): void;
   recordMetrics(line: MetricsLine): void;
   /** Writes how the run ended and releases the folder. */
@@ -141,7 +143,10 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
 
 /** Whether a folder holds a run that ended before it had anything to keep. */
 function failedAtStart(folder: string): boolean {
-  if (!hasManifest(folder) || findLock(folder).owner !== undefined) return false;
+  const { number, owner } = findLock(folder);
+  if (owner !== undefined) return false;
+  // Killed between its lock and its manifest.
+  if (!hasManifest(folder)) return number >= 0 && readdirSync(folder).every(isOfStart);
   const { status, resumes } = readManifest(folder);
   const isEmpty = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
   return (
@@ -156,6 +161,10 @@ function failedAtStart(folder: string): boolean {
   );
 }
 
+/** What is in a folder before the manifest is: locks, an empty record, temporary files. */
+const isOfStart = (name: string): boolean =>
+  /^lock(\.\d+)?$|^episodes\.jsonl\.gz$|\.(tmp|draft)$/.test(name);
+
 /** What to keep of a resumed run, and what changes. */
 export interface ResumedRun {
   /** Which records to keep. */
@@ -168,6 +177,8 @@ export interface ResumedRun {
   /** The settings from now on (default: unchanged). */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly changed?: SettingChanges;
+  /** Take the folder even from a process that cannot be seen from here. */
+  readonly forceUnlock?: boolean | undefined;
 }
 
 /** Resumes a run that was interrupted or killed, or that is to be longer. */
@@ -179,8 +190,9 @@ export function resumeRun(
   const { keep, updates, changed = {} } = resumed;
   // First reject a folder that is not a run; its manifest counts only once nobody else writes it.
   readManifest(folder);
-  const lock = takeLock(folder);
+  const lock = takeLock(folder, { force: resumed.forceUnlock });
   try {
+    removeLeftovers(folder);
     const {
       finishedAt,
       error: __,
@@ -195,6 +207,8 @@ export function resumeRun(
       episodesPath(folder),
       ({ message }) => onProblem(message),
       (record) => keep.episode(record as EpisodeRecord),
+      // The process that lost the folder may still have the file open.
+      lock.isForced,
     );
     cutMetrics(metricsPath(folder), keep.metrics, onProblem);
     const last = readMetrics(metricsPath(folder), onProblem).at(-1);
@@ -227,6 +241,17 @@ export function resumeRun(
   }
 }
 
+/**
+ * Removes what killed writers left: whoever holds the lock is the only writer, so that nothing
+ * temporary is anybody else's.
+ */
+function removeLeftovers(folder: string): void {
+  for (const place of [folder, join(folder, "checkpoints")])
+    for (const name of existsSync(place) ? readdirSync(place) : [])
+      if (/\.(tmp|draft|mending)$/.test(name))
+        rmSync(join(place, name), { recursive: true, force: true });
+}
+
 function lastWritten(path: string): string | undefined {
   return existsSync(path) ? statSync(path).mtime.toISOString() : undefined;
 }
@@ -245,12 +270,18 @@ function writeRun(
   { episodes, events }: { readonly episodes: RecordWriter; readonly events: EventWriter },
   lock: RunLock,
 ): Run {
+  lock.require();
   writeManifest(folder, manifest);
   const metrics = openMetricsWriter(metricsPath(folder));
   return {
     folder,
-    recordEpisodes: (batch) => episodes.append(batch.map(packEpisode)),
+    requireOwn: () => lock.require(),
+    recordEpisodes(batch) {
+      lock.require();
+      episodes.append(batch.map(packEpisode));
+    },
     recordMetrics(line) {
+      lock.require();
       metrics.append(line);
       events.append(line);
     },
@@ -258,10 +289,14 @@ function writeRun(
       const finishedAt = new Date().toISOString();
       // On a full disk some of this fails; the rest is done anyway, and the folder is released.
       doAll([
+        () => lock.require(),
         () => episodes.close(),
         () => metrics.close(),
         () => events.close(),
-        () => writeManifest(folder, { ...manifest, ...details, status, finishedAt }),
+        () => {
+          lock.require();
+          writeManifest(folder, { ...manifest, ...details, status, finishedAt });
+        },
         () => lock.release(),
       ]);
     },
@@ -302,6 +337,8 @@ export function finishFailed(
       ...(!aborted && { error: message }),
     });
   } catch (second) {
+    // A folder that was lost says so once.
+    if ((second as Error).message === message) return;
     options.onProblem?.(
       `${run.folder}: how the run ended could not be written: ${(second as Error).message}`,
     );
@@ -316,7 +353,7 @@ export function openRun(folder: string, onProblem: (message: string) => void): R
   return {
     folder,
     manifest,
-    active: findLock(folder).owner !== undefined,
+    active: findLock(folder).owner?.seemsActive === true,
     *episodes() {
       const path = episodesPath(folder);
       // It is there from the beginning, before the manifest.

@@ -39,8 +39,8 @@ it("of a dead process goes to only one taker, even if the other looked before", 
   const run = folder();
   writeFileSync(join(run, "lock"), DEAD);
   const [early, late] = [findLock(run), findLock(run)];
-  const lock = takeLock(run, early);
-  expect(() => takeLock(run, late)).toThrow("is being written by");
+  const lock = takeLock(run, { found: early });
+  expect(() => takeLock(run, { found: late })).toThrow("is being written by");
   lock.release();
   expect(readdirSync(run)).toEqual([]);
 });
@@ -51,7 +51,7 @@ it("is not taken by one who looked before others came and went", () => {
   const late = findLock(run);
   takeLock(run).release();
   const now = takeLock(run);
-  expect(() => takeLock(run, late)).toThrow("is being written by");
+  expect(() => takeLock(run, { found: late })).toThrow("is being written by");
   expect(findLock(run).owner).toBe(`process ${process.pid}`);
   now.release();
 });

@@ -2,11 +2,11 @@
  * Forgetting: how far the weights moved from where they started, and how well old text is still
  * predicted.
  */
-import { readFileSync } from "node:fs";
 import type { Engine, TargetSequence } from "../engine/engine.js";
 import { openCheckpoint } from "../engine/weights/checkpoint.js";
 import { UserError } from "../errors.js";
 import type { Tokenizer } from "../text/tokenizer.js";
+import { readRegularText } from "../regular-file.js";
 
 /**
  * |w − w₀| / |w₀|, of all weights together and of each tensor; infinite if a tensor started at 0.
@@ -72,7 +72,7 @@ export function textSequences(
 ): readonly TargetSequence[] {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularText(path);
   } catch (error) {
     throw new UserError(`the held-out text cannot be read: ${(error as Error).message}`, {
       cause: error,

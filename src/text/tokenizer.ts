@@ -4,7 +4,7 @@
  * `encode` never adds tokens on its own (no beginning-of-text): everything a model reads is written
  * by prompts and chat templates.
  */
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { Template } from "@huggingface/jinja";
@@ -15,6 +15,7 @@ import { withUnicodeDigits } from "./digits.js";
 import type { Role } from "./prompt-style.js";
 import type { Tool } from "./tool.js";
 import { wordPreTokenizer, wordsOf } from "./words.js";
+import { readRegularText } from "../regular-file.js";
 
 /** One message of a dialogue, as chat templates take it. */
 export interface ChatMessage {
@@ -357,7 +358,7 @@ function cached(encode: (text: string) => readonly number[]): typeof encode {
 
 async function readIfThere(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, "utf8");
+    return readRegularText(path);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw new TokenizerError(`Cannot read ${path}: ${reason(error)}`, { cause: error });

@@ -1,8 +1,9 @@
 /** How far each tracker has got with a run: `trackers.json` in its folder. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { writeSmallFile } from "../runs/small-file.js";
+import { readRegularText } from "../regular-file.js";
 
 /** What a tracker has received. */
 export interface Cursor {
@@ -33,7 +34,7 @@ export function openCursors(folder: string, run: string): Cursors {
   const read = () => {
     try {
       const file = existsSync(path)
-        ? fileSchema.parse(JSON.parse(readFileSync(path, "utf8")))
+        ? fileSchema.parse(JSON.parse(readRegularText(path)))
         : undefined;
       return file?.run === run ? file.trackers : {};
     } catch {

@@ -5,16 +5,12 @@ import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { explainIo } from "../io-error.js";
 import { readManifest, writeManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
-import { findLock } from "../runs/run-lock.js";
+import { requireFree } from "../runs/run-lock.js";
 
 /** Copies a run that no process is writing to into a new or empty folder. */
-export function copyRun(from: string, to: string): void {
+export function copyRun(from: string, to: string, force = false): void {
   const manifest = readManifest(from);
-  const { owner } = findLock(from);
-  if (owner !== undefined)
-    throw new RunError(
-      `${from} is being written by ${owner}: wait for it to finish, or stop it first`,
-    );
+  requireFree(from, { force });
   if (existsSync(to) && readdirSync(to).length > 0)
     throw new RunError(`${to} is not empty: a copy of ${from} needs a folder of its own`);
   const pointer = pointers(from)[0];

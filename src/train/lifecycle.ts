@@ -47,6 +47,8 @@ export interface RunOptions {
   readonly folder: string;
   /** Resume the run that is in the folder. */
   readonly resume?: boolean;
+  /** Take the folder even from a process that cannot be seen from here. */
+  readonly forceUnlock?: boolean | undefined;
   /** What the settings were based on, for the record. */
   readonly recipe?: string | undefined;
   /** Where a setting was given, for errors; default: its flag. */
@@ -151,7 +153,12 @@ export function openTrainingRun<C extends RunConfig>(
       return checkpoint !== undefined && line.update! < state.updates;
     },
   };
-  const run = resumeRun(folder, { keep, updates: state.updates, config, changed }, onProblem);
+  const { forceUnlock } = options;
+  const run = resumeRun(
+    folder,
+    { keep, updates: state.updates, config, changed, forceUnlock },
+    onProblem,
+  );
   cutAlarms(folder, state.updates);
   for (const what of ["metrics", "episodes"] as const) {
     const lost = kind.length === "updates" && lostUpdates(what, seen[what], state.updates);
@@ -313,14 +320,18 @@ export function isDue(every: number, done: number, all: number): boolean {
 
 /** Saves the state of training: all parts into one folder. */
 export async function checkpointRun(
-  { folder }: Run,
+  run: Run,
   state: CheckpointState,
   parts: readonly ({ save(folder: string): Promise<void> } | undefined)[],
   keep?: number,
 ): Promise<void> {
   const write = async (into: string): Promise<void> => {
     for (const part of parts) await part?.save(into);
+    // Saving takes a while; what is renamed next belongs to whoever holds the folder.
+    run.requireOwn();
   };
+  run.requireOwn();
+  const { folder } = run;
   await saveCheckpoint(folder, { ...state, ...tiesOf(folder) }, write, keep);
 }
 

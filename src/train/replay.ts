@@ -20,7 +20,6 @@
  * selection by full entropy, and actions whose log-probabilities at their temperature were not
  * recorded need the weights, so without weights everything that depends on them is left out too.
  */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { computeAdvantages, equalGroups, type TokenNumbers } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
@@ -55,6 +54,7 @@ import { compare, isComparable, type Recomputed, type ReplayedUpdate } from "./r
 import { expectedSteps } from "./rl.js";
 import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
 import { mayBeStale } from "./staleness.js";
+import { readRegularText } from "../regular-file.js";
 
 /** How to replay. */
 export interface ReplayOptions {
@@ -131,7 +131,7 @@ function contextIn(folder: string): number {
   if (broken !== undefined) throw new RunError(`${broken}. Replay needs it: restore it.`);
   let config: unknown;
   try {
-    config = JSON.parse(readFileSync(file, "utf8"));
+    config = JSON.parse(readRegularText(file));
   } catch (error) {
     throw new RunError(`${explainIo(error, file)}. Replay needs it: restore it.`, { cause: error });
   }

@@ -48,9 +48,9 @@ function hasCheckpoint(folder: string): boolean {
 function commandsOf(folder: string, { state, kind }: RunRow, { config }: Manifest) {
   const quoted = /^[\w./:@-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
   const commands: { what: string; command: string }[] = [];
-  const owner = state === "running" ? findLock(folder).owner : undefined;
-  if (owner !== undefined)
-    commands.push({ what: "Stop (it can be resumed)", command: `kill -INT ${owner}` });
+  const pid = state === "running" ? findLock(folder).owner?.pid : undefined;
+  if (pid !== undefined)
+    commands.push({ what: "Stop (it can be resumed)", command: `kill -INT ${pid}` });
   const command = RESUMABLE[kind];
   if (command !== undefined && state === "done" && typeof config.updates === "number")
     commands.push({

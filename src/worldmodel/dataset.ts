@@ -2,7 +2,7 @@
  * World-model data sets on disk: a folder with `train.jsonl`, `test.jsonl` (one trajectory per
  * line) and `statistics.json`. All trajectories of a task are in the same file.
  */
-import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { ConfigError } from "../config/config-error.js";
@@ -13,6 +13,7 @@ import type { Problems } from "./problems.js";
 import { importChat } from "./sharegpt.js";
 import { statisticsOf } from "./statistics.js";
 import { readTrajectory, type Trajectory } from "./trajectory.js";
+import { readRegularText } from "../regular-file.js";
 
 /** Training and test data. */
 export interface DataSet {
@@ -137,7 +138,7 @@ function readDataSet(path: string, problems: Problems): DataSet {
 
 /** The trajectories of a file: Pawl's `.jsonl`, or chat JSON. */
 function readFile(path: string, problems: Problems): readonly Trajectory[] {
-  const text = readFileSync(path, "utf8");
+  const text = readRegularText(path);
   const lines = text.split("\n");
   const first = lines.find((line) => line.trim() !== "")?.trim();
   // Pawl's files have one object per line with a goal; everything else is read as chat JSON.

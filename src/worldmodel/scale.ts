@@ -1,5 +1,5 @@
 /** Learning curves: the same world-model training over numbers of trajectories and model sizes. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { createRandom, mixSeed } from "../random.js";
@@ -10,6 +10,7 @@ import { createProblems } from "./problems.js";
 import { loadWorldModel, worldConfigOf } from "./saved.js";
 import { stage } from "./stage.js";
 import { trainWorldModel, type WorldTrainOptions } from "./train.js";
+import { readRegularText } from "../regular-file.js";
 
 /** The grid, and where to write it. */
 export interface ScaleOptions extends Omit<WorldTrainOptions, "resume"> {
@@ -75,7 +76,7 @@ async function scored(
   make: () => Promise<{ readonly parameters: number; readonly fidelity: FidelityReport }>,
 ): Promise<ScalePoint> {
   const path = join(folder, SCORE);
-  if (existsSync(path)) return JSON.parse(readFileSync(path, "utf8")) as ScalePoint;
+  if (existsSync(path)) return JSON.parse(readRegularText(path)) as ScalePoint;
   const point = { model: start, size, ...(await make()) };
   writeFileAtomicallySync(path, `${JSON.stringify(point, undefined, 2)}\n`);
   return point;

@@ -4,7 +4,6 @@
  * Training with adapters (`engine.loraRank`) keeps the base weights unchanged: W + scale · B A, with
  * B in `lora_B.weight` and A in `lora_A.weight`. Other readers get them merged.
  */
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
@@ -13,6 +12,7 @@ import { adaptedTensors, adapterNames, LORA_TARGETS, type LoraOptions } from "./
 import type { ModelConfig } from "./model-config.js";
 import { openSafetensors, readTensor, writeSafetensors } from "./safetensors.js";
 import type { TensorSpec } from "./tensor-names.js";
+import { readRegularText } from "../../regular-file.js";
 
 /** The files of an adapter. */
 export const ADAPTER_FILES = ["adapter_model.safetensors", "adapter_config.json"] as const;
@@ -58,11 +58,14 @@ export async function openAdapter(
   tensors: readonly TensorSpec[],
 ): Promise<Adapter | undefined> {
   const file = join(folder, CONFIG_FILE);
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw new EngineError(`${file}: cannot be read: ${error.message}`, { cause: error });
-  });
-  if (text === undefined) return undefined;
+  let text: string;
+  try {
+    text = readRegularText(file);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw new EngineError(`${file}: cannot be read: ${message}`, { cause: error });
+  }
   const { r: rank, lora_alpha: alpha, use_rslora } = parseConfig(text, file);
   const source = await openSafetensors(join(folder, WEIGHTS_FILE));
   const shapes = new Map<string, readonly number[]>();

@@ -1,5 +1,5 @@
 /** A checkpoint folder in Hugging Face's layout: config.json and one or more safetensors files. */
-import { link, mkdir, readFile, rm, stat } from "node:fs/promises";
+import { link, mkdir, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
 import { EngineError } from "../engine.js";
@@ -17,6 +17,7 @@ import {
 } from "./safetensors.js";
 import { INDEX_FILE, parseIndex, WEIGHTS_FILE } from "./shards.js";
 import { checkTensors, type TensorSpec, tensorSpecs } from "./tensor-names.js";
+import { readRegularText } from "../../regular-file.js";
 
 const CONFIG_FILE = "config.json";
 /** The optimiser's state, beside the weights. */
@@ -144,9 +145,11 @@ function firstNonFinite(data: Float32Array): number {
 }
 
 async function readText(file: string): Promise<string> {
-  return readFile(file, "utf8").catch((error: Error) => {
-    throw new EngineError(`${file}: cannot be read: ${error.message}`, { cause: error });
-  });
+  try {
+    return readRegularText(file);
+  } catch (error) {
+    throw new EngineError(`${file}: cannot be read: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 async function readJson(file: string): Promise<unknown> {

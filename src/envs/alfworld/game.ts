@@ -1,5 +1,4 @@
 /** A game file, parsed and ready to play. Games share memory for what they have in common. */
-import { readFileSync } from "node:fs";
 import { EnvError } from "../env.js";
 import { type Grammar, parseGrammar } from "./grammar.js";
 import { jsonFault } from "./json.js";
@@ -11,6 +10,7 @@ import type { Source } from "./source.js";
 import { dependenceOf, type Teller, tell } from "./text.js";
 import { initialView } from "./view.js";
 import { buildWorld, type Schema, type World } from "./world.js";
+import { readRegularText } from "../../regular-file.js";
 
 /** The wording of an action in one game. */
 export interface SchemaText {
@@ -49,7 +49,7 @@ const TASK = "task";
 export function loadGame(file: string): Game {
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readRegularText(file);
   } catch (error) {
     throw new EnvError(`${file}: the game cannot be read: ${(error as Error).message}`, {
       cause: error,

@@ -3,7 +3,7 @@
  * scenario; to it the agent is the one who asks, so the roles are swapped. Its own tools are its
  * own: the agent sees neither calls nor results.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { askEndpoint, type ChatEndpoint, type EndpointMessage } from "../chat-endpoint.js";
 import { EnvError } from "../env.js";
@@ -12,6 +12,7 @@ import { jsonText, parseJson } from "./json.js";
 import type { Message, TauTask } from "./tasks.js";
 import { STOP, type UserMove, type WaitingUser } from "./user.js";
 import { isDict } from "./value.js";
+import { readRegularText } from "../../regular-file.js";
 
 /** Used where the data folder has no guidelines. */
 const GUIDELINES = `You are a customer in a conversation with a service agent. Say one thing at a time, in your own words, and only what the scenario says; give details when you are asked for them. When everything you want is done, say ${STOP} and nothing else.`;
@@ -60,7 +61,7 @@ function guidelines(data: string, withTools: boolean): string {
   const name = `simulation_guidelines${withTools ? "_tools" : ""}.md`;
   const path = join(data, "tau2", "user_simulator", name);
   return existsSync(path)
-    ? readFileSync(path, "utf8").replaceAll("<PERSONA_GUIDELINES>", "")
+    ? readRegularText(path).replaceAll("<PERSONA_GUIDELINES>", "")
     : GUIDELINES;
 }
 
