@@ -8,11 +8,11 @@ import { ConfigError } from "../config/config-error.js";
 import type { Unreadable } from "../config/recorded.js";
 import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree, withValueAt } from "../config/settings-tree.js";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import { isRemote } from "../train/engines.js";
 import { readTrainConfig } from "../train/recorded-config.js";
 import { type EvaluationSize, readResult } from "./result-file.js";
-import { readRegularText } from "../regular-file.js";
 
 /** A folder, the settings it is for, and how its model is evaluated. */
 export interface Claim {

@@ -2,6 +2,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import type { TrainConfig } from "../train/config.js";
 import { type ChildOptions, runChild } from "./child.js";
@@ -11,7 +12,6 @@ import {
   type SplitResult,
   type TaskResult,
 } from "./result-file.js";
-import { readRegularText } from "../regular-file.js";
 
 /** What to evaluate. */
 export interface JobEvaluation {

@@ -2,9 +2,9 @@
 import { existsSync, rmSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import type { Algorithm } from "./arms.js";
-import { readRegularText } from "../regular-file.js";
 
 /** How a model did on some tasks. */
 export interface TaskResult {

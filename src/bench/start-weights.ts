@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
-import { readResult } from "./result-file.js";
 import { openRegular } from "../regular-file.js";
+import { readResult } from "./result-file.js";
 
 /** The folder with a start's weights and tokenizer, inside the start's. */
 export const MODEL = "model";

@@ -83,7 +83,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
   }
   if (dryRun) {
     if (command.check === undefined) throw new ConfigError(`pawl ${command.name} has no --dry-run`);
-    print(io, `${command.check(config)}. Nothing was started.`);
+    print(io, `${command.check(config, (path) => placeOf(path, sources))}. Nothing was started.`);
     return exitCodes.done;
   }
   return command.run({

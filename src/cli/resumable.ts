@@ -6,7 +6,8 @@ import { EngineError } from "../engine/engine.js";
 import { hasManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { RunError } from "../runs/run-error.js";
-import { copyRun } from "../train/copy-run.js";
+import { checkNewFolder } from "../runs/run-folder.js";
+import { checkCopy, copyRun } from "../train/copy-run.js";
 import type { EngineOptions } from "../train/engines.js";
 import { forceUnlockSetting } from "../train/resume.js";
 import type { Base, Given } from "./command.js";
@@ -34,7 +35,7 @@ export function runFolderOf(
   { fresh, check }: { fresh(): string; check(run: string): void },
 ): string {
   if (resume === undefined) {
-    if (forceUnlock) throw new ConfigError("--force-unlock: there is nothing to unlock without --resume");
+    refuseUnlock(forceUnlock);
     return out ?? fresh();
   }
   if (out === undefined) return resume;
@@ -42,6 +43,25 @@ export function runFolderOf(
   check(resume);
   copyRun(resume, out, forceUnlock);
   return out;
+}
+
+/** Refuses what `runFolderOf` and the start or resume of a run there would refuse. */
+export function checkRunFolder(
+  { out, resume, forceUnlock }: Resumed,
+  checkResume: (run: string) => void,
+): void {
+  if (resume === undefined) {
+    refuseUnlock(forceUnlock);
+    if (out !== undefined) checkNewFolder(out);
+    return;
+  }
+  checkResume(resume);
+  if (out !== undefined) checkCopy(resume, out, forceUnlock);
+}
+
+function refuseUnlock(forceUnlock: boolean): void {
+  if (forceUnlock)
+    throw new ConfigError("--force-unlock: there is nothing to unlock without --resume");
 }
 
 /** The settings of a resumed run, with lower priority than the given ones. */

@@ -70,7 +70,15 @@ export const rwml = defineCommand({
     const progress = rwmlProgress(io, settings.updates, header);
     const resumed = resume !== undefined;
     await recordRun({ command: "rwml", folder, io, signal }, progress, (onProblem) =>
-      rwmlRun(settings, { folder, resume: resumed, forceUnlock, placeOf, signal, onProblem, ...progress }),
+      rwmlRun(settings, {
+        folder,
+        resume: resumed,
+        forceUnlock,
+        placeOf,
+        signal,
+        onProblem,
+        ...progress,
+      }),
     );
     const { summary } = readManifest(folder);
     for (const [name, value] of Object.entries(summary ?? {})) {

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { defaultRunFolder } from "../runs/run-folder.js";
+import { forceUnlockSetting } from "../train/resume.js";
 import { worldTrainConfig } from "../worldmodel/config.js";
 import { measureScaling } from "../worldmodel/scale.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -8,7 +9,6 @@ import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { worldProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
-import { forceUnlockSetting } from "../train/resume.js";
 
 const count = z.int().min(1);
 

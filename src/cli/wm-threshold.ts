@@ -3,6 +3,7 @@ import { ConfigError } from "../config/config-error.js";
 import { encoderOptions, openEncoder } from "../embeddings/open-encoder.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { readRegularText } from "../regular-file.js";
 import { shortNumber, shortPercent } from "../report/scale.js";
 import { distancesOf, thresholdPage } from "../report/threshold-page.js";
 import { writeSmallFile } from "../runs/small-file.js";
@@ -11,7 +12,6 @@ import { type PairKind, statePairs } from "../rwml/state-pairs.js";
 import { proposeThresholds, type ThresholdEffect } from "../rwml/threshold.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print, warn } from "./io.js";
-import { readRegularText } from "../regular-file.js";
 
 const count = z.int().min(1);
 

@@ -4,6 +4,7 @@ import { warmStart } from "../../recipes/warm-start.js";
 import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { trainConfig } from "../train/config.js";
+import { forceUnlockSetting } from "../train/resume.js";
 import { worldTrainConfig } from "../worldmodel/config.js";
 import {
   type Arm,
@@ -19,7 +20,6 @@ import { print, warn } from "./io.js";
 import { trainProgress } from "./train-progress.js";
 import { worldProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
-import { forceUnlockSetting } from "../train/resume.js";
 
 /** `pawl wm warm-start`: does it help an agent to have been a world model first? */
 export const wmWarmStart = defineCommand({

@@ -2,8 +2,8 @@
 import { closeSync, existsSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import { importModule, MODULE_ENDINGS } from "../module-loader.js";
-import { ConfigError } from "./config-error.js";
 import { openRegular, readRegularText } from "../regular-file.js";
+import { ConfigError } from "./config-error.js";
 
 /** Reads a configuration file into plain data; the schema checks it later. */
 export async function readConfigFile(path: string): Promise<Record<string, unknown>> {

@@ -127,6 +127,8 @@ async function joinFiles(
   dimension: number,
 ): Promise<void> {
   const joined = join(place, newName());
-  await writeFileAtomically(joined, (handle) => writeFully(handle, encodeRecords(known, dimension)));
+  await writeFileAtomically(joined, (handle) =>
+    writeFully(handle, encodeRecords(known, dimension)),
+  );
   for (const file of files) await rm(join(place, file), { force: true });
 }

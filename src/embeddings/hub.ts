@@ -12,8 +12,8 @@ import { UserError } from "../errors.js";
 import { type HubClient, hubClient } from "../hub/hub-client.js";
 import { addressOf, downloadTo } from "../hub/hub-download.js";
 import { sweepOnce, temporaryName } from "../leftovers.js";
-import { sha256File, verifyFiles } from "./checksum.js";
 import { readRegularText } from "../regular-file.js";
+import { sha256File, verifyFiles } from "./checksum.js";
 
 const RECORD = "checksums.json";
 const NEEDED = ["tokenizer.json", "tokenizer_config.json"];

@@ -10,9 +10,9 @@ import { basename, join, resolve } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
 import * as ort from "onnxruntime-node";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import { sha256File } from "./checksum.js";
 import { type Encoder, normalise } from "./encoder.js";
-import { readRegularText } from "../regular-file.js";
 
 const modelFiles = ["model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx"];
 /** The usual size of the position table of BERT-like encoders. */

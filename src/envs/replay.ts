@@ -8,10 +8,10 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
-import { EnvError, type Environment } from "./env.js";
-import type { Mismatch, ReplayResult, TraceWorld } from "./trace.js";
 import { INFLATED_TIMES, inflatedLimit } from "../inflate-limit.js";
 import { openRegularHandle } from "../regular-file.js";
+import { EnvError, type Environment } from "./env.js";
+import type { Mismatch, ReplayResult, TraceWorld } from "./trace.js";
 
 const traceSchema = z.object({
   game: z.string(),

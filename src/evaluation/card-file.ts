@@ -1,10 +1,10 @@
 /** Result cards on disk: `card.json` for programs, `card.md` for people. */
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import { type Card, CardError, cardSchema } from "./card.js";
 import { cardMarkdown } from "./card-markdown.js";
-import { readRegularText } from "../regular-file.js";
 
 /** Writes a card beside a run's records: `card.json`, and `card.md` for people. */
 export function writeCard(folder: string, card: Card): void {

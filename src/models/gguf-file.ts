@@ -5,11 +5,11 @@
  * file may come from anywhere, so everything in it is checked before it is used.
  */
 import { closeSync, fstatSync } from "node:fs";
-import { type FileHandle } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { EngineError } from "../engine/engine.js";
+import { openRegular, openRegularHandle } from "../regular-file.js";
 import { BLOCK_FORMATS, type BlockFormat, formatName } from "./gguf-blocks.js";
 import { GgufBytes } from "./gguf-bytes.js";
-import { openRegular, openRegularHandle } from "../regular-file.js";
 
 /** A value of the metadata. */
 export type GgufValue = number | string | boolean | GgufArray;

@@ -11,10 +11,10 @@ import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { writeFolderAtomically } from "../atomic-folder.js";
 import { requireDiskSpace } from "../disk-space.js";
+import { openRegularHandle } from "../regular-file.js";
 import { readGgufModel, writeGgufModel } from "./gguf-convert.js";
 import { openGguf } from "./gguf-file.js";
 import type { FetchedModel, FetchOptions } from "./model-origin.js";
-import { openRegularHandle } from "../regular-file.js";
 
 /** Raised when conversion changes, so that folders of an older one are not used. */
 const CONVERSION = 1;

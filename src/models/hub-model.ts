@@ -8,10 +8,10 @@ import { EngineError } from "../engine/engine.js";
 import { INDEX_FILE, shardsOf, WEIGHTS_FILE } from "../engine/weights/shards.js";
 import type { HubName } from "../hub/hub-name.js";
 import { fetchSnapshot, type ListedFile } from "../hub/hub-snapshot.js";
+import { readRegularText } from "../regular-file.js";
 import { isGgufName } from "./gguf-file.js";
 import { ggufFolder } from "./gguf-folder.js";
 import type { FetchedModel, FetchOptions, ModelOrigin } from "./model-origin.js";
-import { readRegularText } from "../regular-file.js";
 
 const NEEDED = ["config.json", "tokenizer.json"];
 const WANTED = [

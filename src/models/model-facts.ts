@@ -7,10 +7,10 @@ import { openSafetensors } from "../engine/weights/safetensors.js";
 import { weightFiles } from "../engine/weights/shards.js";
 import { checkTensors, tensorSpecs } from "../engine/weights/tensor-names.js";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { readGgufModel } from "./gguf-convert.js";
 import { type GgufFile, openGguf } from "./gguf-file.js";
-import { readRegularText } from "../regular-file.js";
 
 /** A model by its files. */
 export interface ModelFacts {

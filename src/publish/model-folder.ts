@@ -7,13 +7,13 @@ import { ADAPTER_FILES } from "../engine/weights/adapter.js";
 import { readCard } from "../evaluation/card-file.js";
 import { cardMarkdown } from "../evaluation/card-markdown.js";
 import { parseHubName } from "../hub/hub-name.js";
+import { readRegularText } from "../regular-file.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
 import { withoutSecrets } from "../secrets.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { exportModel } from "../train/export.js";
 import { findSavedModel } from "../train/saved-model.js";
 import { CONFIG_FILE, modelCard } from "./model-card.js";
-import { readRegularText } from "../regular-file.js";
 
 /** What to publish. */
 export interface Publication {

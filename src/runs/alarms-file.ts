@@ -2,9 +2,9 @@
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { explainIo } from "../io-error.js";
+import { readRegularText } from "../regular-file.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
-import { readRegularText } from "../regular-file.js";
 
 /** An alarm that was raised at an update. */
 export interface AlarmRecord {

@@ -1,11 +1,11 @@
 /** Checkpoints of a run: folders that are complete or absent; the newest few and the best are kept. */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { readRegularText } from "../regular-file.js";
 import { brokenSeals, requireSeals, sealFolder, sealOf } from "./checksums.js";
 import { hasManifest, readManifest } from "./manifest.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
-import { readRegularText } from "../regular-file.js";
 
 /** How many of the newest to keep: two, so that one is complete while the next is being written. */
 const KEPT = 2;

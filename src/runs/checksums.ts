@@ -5,9 +5,9 @@
 import { closeSync, existsSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { openRegular, readRegularText } from "../regular-file.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
-import { openRegular, readRegularText } from "../regular-file.js";
 
 const FILE = "pawl-checksums.json";
 /** One for all files: a run with many checkpoints would otherwise leave its heap in pieces. */

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
 import { explainIo } from "../io-error.js";
+import { readRegularText } from "../regular-file.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
-import { readRegularText } from "../regular-file.js";
 
 /** Version of the run folder's layout; readers reject unknown versions. */
 export const RUN_SCHEMA = 1;

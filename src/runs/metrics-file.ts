@@ -2,8 +2,17 @@
  * Metrics of a run: one JSON object per line, appended as they come; `metrics-sums.ts` has the
  * checksum of each.
  */
-import { appendFileSync, closeSync, existsSync, openSync, rmSync, truncateSync, writeSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  rmSync,
+  truncateSync,
+  writeSync,
+} from "node:fs";
 import { explainIo } from "../io-error.js";
+import { readRegular } from "../regular-file.js";
 import {
   type CheckedLine,
   checkLines,
@@ -15,7 +24,6 @@ import {
 } from "./metrics-sums.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
-import { readRegular } from "../regular-file.js";
 
 /** One line of metrics: an update and its named numbers. */
 export type MetricsLine = Readonly<Record<string, number>>;

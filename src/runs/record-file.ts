@@ -7,12 +7,23 @@
  * of a file that was being written is ever cut off; what is damaged elsewhere is skipped, and kept
  * in a file beside it when the file is written to again. `zcat` reads the file as it is.
  */
-import { closeSync, existsSync, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, renameSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  writeSync,
+} from "node:fs";
 import { explainIo } from "../io-error.js";
+import { openRegular } from "../regular-file.js";
 import { packMember } from "./record-member.js";
 import { type Stretch, walkRecords } from "./record-walk.js";
 import { RunError } from "./run-error.js";
-import { openRegular } from "../regular-file.js";
 
 /** A power cut may lose this much; a killed process loses nothing that was appended. */
 const SYNC_EVERY_MS = 1_000;
@@ -138,6 +149,16 @@ function surveyed(
     end = stretch.end;
   }
   return { end, bad };
+}
+
+/** Refuses records that a writer with these to keep would refuse; changes nothing. */
+export function checkRecords(path: string, keep: (record: unknown) => boolean): void {
+  const file = openRegular(path);
+  try {
+    surveyed(file, path, () => undefined, keep);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Writes the file anew without its bad stretches, which are kept in files beside it. */

@@ -85,12 +85,7 @@ function memberAt(file: number, offset: number, size: number) {
 }
 
 /** Where the next whole member begins, or the end of the file. */
-function nextMember(
-  file: number,
-  from: number,
-  size: number,
-  tries: { futile: number },
-): number {
+function nextMember(file: number, from: number, size: number, tries: { futile: number }): number {
   for (let start = from; start < size; start += SCANNED_BYTES) {
     // A mark may lie across the border of two pieces.
     const piece = bytesAt(

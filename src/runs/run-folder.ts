@@ -93,16 +93,8 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
   let lock: RunLock;
   try {
     mkdirSync(folder, { recursive: true });
-    if (failedAtStart(folder))
-      for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
-    const found = readdirSync(folder);
-    if (found.length > 0) {
-      throw new RunError(
-        hasManifest(folder)
-          ? `${folder} already holds a run: name another folder, or remove that one first`
-          : `${folder} is not empty (it holds ${found[0]}): a run needs a folder of its own`,
-      );
-    }
+    checkNewFolder(folder);
+    for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
     lock = takeLock(folder);
   } catch (error) {
     if (error instanceof RunError) throw error;
@@ -139,6 +131,18 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     lock.release();
     throw error;
   }
+}
+
+/** Refuses a folder that a new run cannot have. */
+export function checkNewFolder(folder: string): void {
+  if (!existsSync(folder)) return;
+  const found = readdirSync(folder);
+  if (found.length === 0 || failedAtStart(folder)) return;
+  throw new RunError(
+    hasManifest(folder)
+      ? `${folder} already holds a run: name another folder, or remove that one first`
+      : `${folder} is not empty (it holds ${found[0]}): a run needs a folder of its own`,
+  );
 }
 
 /** Whether a folder holds a run that ended before it had anything to keep. */
@@ -382,22 +386,6 @@ function episodeOf(record: unknown, path: string): Episode {
       cause: error,
     });
   }
-}
-
-/** The run folders directly inside a folder, oldest first; unreadable ones are reported. */
-export function listRuns(parent: string, onProblem: (message: string) => void): RecordedRun[] {
-  if (!existsSync(parent)) return [];
-  const runs: RecordedRun[] = [];
-  for (const name of readdirSync(parent).sort()) {
-    const folder = join(parent, name);
-    if (!hasManifest(folder)) continue;
-    try {
-      runs.push(openRun(folder, onProblem));
-    } catch (error) {
-      onProblem((error as Error).message);
-    }
-  }
-  return runs.sort((a, b) => a.manifest.createdAt.localeCompare(b.manifest.createdAt));
 }
 
 /** The record of a run's episodes. */

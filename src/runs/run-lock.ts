@@ -83,7 +83,10 @@ export function findLock(folder: string): FoundLock {
 }
 
 /** Refuses a folder that another process writes to, or may. */
-export function requireFree(folder: string, { force, found = findLock(folder) }: LockOptions): void {
+export function requireFree(
+  folder: string,
+  { force, found = findLock(folder) }: LockOptions,
+): void {
   const { owner } = found;
   if (owner !== undefined && (owner.isCertain || force !== true)) throw takenBy(folder, owner);
 }

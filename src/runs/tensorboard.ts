@@ -15,9 +15,9 @@
 import { closeSync, mkdirSync, openSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { explainIo } from "../io-error.js";
+import { readRegular } from "../regular-file.js";
 import type { MetricsLine } from "./metrics-file.js";
 import { RunError } from "./run-error.js";
-import { readRegular } from "../regular-file.js";
 
 /** An event file opened for appending; it is created with the first line. */
 export interface EventWriter {

@@ -6,9 +6,9 @@
 import { z } from "zod";
 import type { Engine } from "../engine/engine.js";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { generalChoices } from "./general-choices.js";
-import { readRegularText } from "../regular-file.js";
 
 const question = z.strictObject({
   question: z.string().min(1),

@@ -5,8 +5,8 @@
 import type { Engine, TargetSequence } from "../engine/engine.js";
 import { openCheckpoint } from "../engine/weights/checkpoint.js";
 import { UserError } from "../errors.js";
-import type { Tokenizer } from "../text/tokenizer.js";
 import { readRegularText } from "../regular-file.js";
+import type { Tokenizer } from "../text/tokenizer.js";
 
 /**
  * |w − w₀| / |w₀|, of all weights together and of each tensor; infinite if a tensor started at 0.

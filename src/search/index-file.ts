@@ -3,14 +3,23 @@
  * checksum. A file that is damaged, of another version or from another source is treated as
  * missing: the caller rebuilds it.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readSync, renameSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { UserError } from "../errors.js";
 import { sweepOnce, temporaryName } from "../leftovers.js";
+import { openRegular } from "../regular-file.js";
 import { ANALYSER_VERSION } from "./analyser.js";
 import type { Bm25Index } from "./bm25.js";
-import { openRegular } from "../regular-file.js";
 
 /** The start of every file; the number changes whenever the meaning of the blocks does. */
 const MAGIC = "pawl-index-1";

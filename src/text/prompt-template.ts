@@ -6,10 +6,10 @@
  * `{{name}}` is written `{name}`; other braces stand for themselves.
  */
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import { recentPairs, type SlotOptions } from "./history.js";
 import { didYouMean } from "./nearest.js";
 import type { PromptPiece, PromptView } from "./prompt-style.js";
-import { readRegularText } from "../regular-file.js";
 
 /** A problem with the settings or the template of a prompt, shown to the user as it is. */
 export class PromptError extends UserError {

@@ -11,11 +11,11 @@ import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import { withUnicodeDigits } from "./digits.js";
 import type { Role } from "./prompt-style.js";
 import type { Tool } from "./tool.js";
 import { wordPreTokenizer, wordsOf } from "./words.js";
-import { readRegularText } from "../regular-file.js";
 
 /** One message of a dialogue, as chat templates take it. */
 export interface ChatMessage {

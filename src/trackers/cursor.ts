@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { writeSmallFile } from "../runs/small-file.js";
 import { readRegularText } from "../regular-file.js";
+import { writeSmallFile } from "../runs/small-file.js";
 
 /** What a tracker has received. */
 export interface Cursor {

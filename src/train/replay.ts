@@ -26,6 +26,7 @@ import type { Engine } from "../engine/engine.js";
 import { parseModelConfig } from "../engine/weights/config-json.js";
 import { openEnvironment } from "../envs/open.js";
 import { explainIo } from "../io-error.js";
+import { readRegularText } from "../regular-file.js";
 import type { Group } from "../rollout/episode.js";
 import { checkpointAfter, latestCheckpoint } from "../runs/checkpoints.js";
 import { brokenSeals } from "../runs/checksums.js";
@@ -54,7 +55,6 @@ import { compare, isComparable, type Recomputed, type ReplayedUpdate } from "./r
 import { expectedSteps } from "./rl.js";
 import { findSavedModel, REFERENCE, TOKENIZER } from "./saved-model.js";
 import { mayBeStale } from "./staleness.js";
-import { readRegularText } from "../regular-file.js";
 
 /** How to replay. */
 export interface ReplayOptions {

@@ -1,8 +1,9 @@
 /**
  * What may change when a run is resumed: its length, how it is watched, and where it is computed.
  */
-import { z } from "zod";
+
 import { availableParallelism } from "node:os";
+import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree } from "../config/settings-tree.js";

@@ -6,12 +6,12 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomically } from "../atomic-file.js";
+import { openRegularHandle } from "../regular-file.js";
 import type { EpisodeRecord } from "../runs/episode-record.js";
 import { episodesPath } from "../runs/run-folder.js";
 import { type EpisodeEntry, entryOf, ofRow, rowOf, textsOf } from "./episode-entry.js";
 import { scanMembers, trailerBefore } from "./record-scan.js";
 import { createWordIndex, type WordIndex } from "./word-index.js";
-import { openRegularHandle } from "../regular-file.js";
 
 /** The file of an index, in the run's folder. */
 export const INDEX_FILE = "episodes.index";

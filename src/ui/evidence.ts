@@ -1,9 +1,9 @@
 /** Results that `pawl wm eval …` and `pawl eval` wrote to JSON files below the folder. */
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { readRegularText } from "../regular-file.js";
 import type { EvidenceFile } from "./api.js";
 import { pathInside } from "./safe-path.js";
-import { readRegularText } from "../regular-file.js";
 
 const DEEPEST = 4;
 const MOST_FILES = 2_000;

@@ -1,11 +1,11 @@
 /** Metrics as columns, and the lines that were added since. */
 import { closeSync, existsSync, fstatSync, readSync } from "node:fs";
+import { openRegular } from "../regular-file.js";
 import { columnsOf } from "../report/columns.js";
 import { type MetricsLine, parseMetrics } from "../runs/metrics-file.js";
 import { checkLines, countSums, lastSums, readSums } from "../runs/metrics-sums.js";
 import { metricsPath } from "../runs/run-folder.js";
 import type { MetricsTable } from "./api.js";
-import { openRegular } from "../regular-file.js";
 
 /** How far a metrics file was read. */
 export interface MetricsPlace {

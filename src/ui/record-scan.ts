@@ -2,10 +2,10 @@
  * Walks a record from a given byte on, without holding up the server: what is read at a time is
  * bounded, and other requests are answered in between.
  */
-import { type FileHandle } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { setImmediate as otherRequests } from "node:timers/promises";
-import { HEADER_BYTES, statedLength, unpackMember } from "../runs/record-member.js";
 import { openRegularHandle } from "../regular-file.js";
+import { HEADER_BYTES, statedLength, unpackMember } from "../runs/record-member.js";
 
 /** A complete gzip member of a record. */
 export interface ScannedMember {

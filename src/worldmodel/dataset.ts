@@ -8,12 +8,12 @@ import { writeFileAtomicallySync } from "../atomic-file.js";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
 import { createRandom, mixSeed } from "../random.js";
+import { readRegularText } from "../regular-file.js";
 import { groupBy } from "./group-by.js";
 import type { Problems } from "./problems.js";
 import { importChat } from "./sharegpt.js";
 import { statisticsOf } from "./statistics.js";
 import { readTrajectory, type Trajectory } from "./trajectory.js";
-import { readRegularText } from "../regular-file.js";
 
 /** Training and test data. */
 export interface DataSet {

@@ -3,6 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { createRandom, mixSeed } from "../random.js";
+import { readRegularText } from "../regular-file.js";
 import type { WorldTrainConfig } from "./config.js";
 import { DataError, readDataSets } from "./dataset.js";
 import { type FidelityReport, fidelityReport, scoreTurns } from "./fidelity.js";
@@ -10,7 +11,6 @@ import { createProblems } from "./problems.js";
 import { loadWorldModel, worldConfigOf } from "./saved.js";
 import { stage } from "./stage.js";
 import { trainWorldModel, type WorldTrainOptions } from "./train.js";
-import { readRegularText } from "../regular-file.js";
 
 /** The grid, and where to write it. */
 export interface ScaleOptions extends Omit<WorldTrainOptions, "resume"> {

@@ -13,12 +13,12 @@ import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
 import { readReply } from "../../http-client.js";
+import { openRegularHandle, readRegularText } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 import { ADAPTER_FILES } from "../weights/adapter.js";
 import { OPTIMIZER_FILE } from "../weights/checkpoint.js";
 import { WEIGHTS_FILE, weightFiles } from "../weights/shards.js";
 import type { Transport } from "./transport.js";
-import { openRegularHandle, readRegularText } from "../../regular-file.js";
 
 /** The file that stands for weights on a server. */
 export const POINTER_FILE = "remote.json";

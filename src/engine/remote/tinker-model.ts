@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
+import { readRegularText } from "../../regular-file.js";
 import { type Capabilities, EngineError } from "../engine.js";
 import { parseModelConfig } from "../weights/config-json.js";
 import { CONFIG_FILE, type Pointer, planSave, readPointer, writePointer } from "./checkpoints.js";
@@ -12,7 +13,6 @@ import { copySampling, modelFrom, saveWeights, secondModel } from "./plain-calls
 import { forwardOnly, probeForward, probeSignedWeights } from "./probe.js";
 import { chooseModel, type RemoteModel, type RemoteOptions, requireOf } from "./remote-model.js";
 import type { Session } from "./server.js";
-import { readRegularText } from "../../regular-file.js";
 
 /** Plain servers only train adapters, and require their rank. */
 const DEFAULT_RANK = 32;

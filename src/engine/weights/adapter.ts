@@ -7,12 +7,12 @@
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
+import { readRegularText } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 import { adaptedTensors, adapterNames, LORA_TARGETS, type LoraOptions } from "./lora.js";
 import type { ModelConfig } from "./model-config.js";
 import { openSafetensors, readTensor, writeSafetensors } from "./safetensors.js";
 import type { TensorSpec } from "./tensor-names.js";
-import { readRegularText } from "../../regular-file.js";
 
 /** The files of an adapter. */
 export const ADAPTER_FILES = ["adapter_model.safetensors", "adapter_config.json"] as const;

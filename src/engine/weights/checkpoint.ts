@@ -2,6 +2,7 @@
 import { link, mkdir, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
+import { readRegularText } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 import { ADAPTER_FILES, type Adapter, openAdapter } from "./adapter.js";
 import { formatModelConfig, parseModelConfig } from "./config-json.js";
@@ -17,7 +18,6 @@ import {
 } from "./safetensors.js";
 import { INDEX_FILE, parseIndex, WEIGHTS_FILE } from "./shards.js";
 import { checkTensors, type TensorSpec, tensorSpecs } from "./tensor-names.js";
-import { readRegularText } from "../../regular-file.js";
 
 const CONFIG_FILE = "config.json";
 /** The optimiser's state, beside the weights. */

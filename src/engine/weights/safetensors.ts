@@ -1,10 +1,10 @@
 /** The safetensors file format: tensors in 32- or 16-bit floats, read one at a time. */
-import { type FileHandle } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
+import { openRegularHandle } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 import { decodeBfloat16, decodeFloat16, encodeBfloat16, encodeFloat16 } from "./half-precision.js";
 import { DTYPE_BYTES, parseSafetensorsHeader, type StoredTensor } from "./safetensors-header.js";
-import { openRegularHandle } from "../../regular-file.js";
 
 /** A safetensors file whose header has been read and checked. */
 export interface SafetensorsFile {

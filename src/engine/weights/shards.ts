@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { EngineError } from "../engine.js";
 import { readRegularText } from "../../regular-file.js";
+import { EngineError } from "../engine.js";
 
 export const WEIGHTS_FILE = "model.safetensors";
 export const INDEX_FILE = "model.safetensors.index.json";

@@ -1,4 +1,6 @@
 /** A game file, parsed and ready to play. Games share memory for what they have in common. */
+
+import { readRegularText } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 import { type Grammar, parseGrammar } from "./grammar.js";
 import { jsonFault } from "./json.js";
@@ -10,7 +12,6 @@ import type { Source } from "./source.js";
 import { dependenceOf, type Teller, tell } from "./text.js";
 import { initialView } from "./view.js";
 import { buildWorld, type Schema, type World } from "./world.js";
-import { readRegularText } from "../../regular-file.js";
 
 /** The wording of an action in one game. */
 export interface SchemaText {

@@ -5,9 +5,9 @@
  */
 import { closeSync, fstatSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { openRegular } from "../../regular-file.js";
 import { didYouMean } from "../../text/nearest.js";
 import { EnvError, type Task } from "../env.js";
-import { openRegular } from "../../regular-file.js";
 
 /** The number of games in each split of the official download, in listing order. */
 export const OFFICIAL_SIZES: ReadonlyMap<string, number> = new Map([

@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { inflateRawSync } from "node:zlib";
-import { EnvError } from "../env.js";
 import { inflatedLimit } from "../../inflate-limit.js";
 import { readRegular } from "../../regular-file.js";
+import { EnvError } from "../env.js";
 
 /** A jar that can be started. */
 export interface Jar {

@@ -1,8 +1,8 @@
 /** A file with the published lists of AgentGym's task numbers. */
 import { z } from "zod";
+import { readRegularText } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 import { AGENTGYM_SIZE } from "./tasks.js";
-import { readRegularText } from "../../regular-file.js";
 
 const ids = z.array(
   z

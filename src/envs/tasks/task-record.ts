@@ -1,7 +1,7 @@
 /** Tasks as records: from a function, or from a file with one JSON object per line. */
 import { fileURLToPath } from "node:url";
-import { EnvError, type Task } from "../env.js";
 import { readRegularText } from "../../regular-file.js";
+import { EnvError, type Task } from "../env.js";
 
 /** A task with everything that its line says; the reward function reads the rest. */
 export interface TaskRecord extends Task {

@@ -5,6 +5,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { readRegularText } from "../../regular-file.js";
 import { askEndpoint, type ChatEndpoint, type EndpointMessage } from "../chat-endpoint.js";
 import { EnvError } from "../env.js";
 import type { OpenDomain } from "./domains.js";
@@ -12,7 +13,6 @@ import { jsonText, parseJson } from "./json.js";
 import type { Message, TauTask } from "./tasks.js";
 import { STOP, type UserMove, type WaitingUser } from "./user.js";
 import { isDict } from "./value.js";
-import { readRegularText } from "../../regular-file.js";
 
 /** Used where the data folder has no guidelines. */
 const GUIDELINES = `You are a customer in a conversation with a service agent. Say one thing at a time, in your own words, and only what the scenario says; give details when you are asked for them. When everything you want is done, say ${STOP} and nothing else.`;

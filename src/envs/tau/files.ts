@@ -1,13 +1,13 @@
 /** The files of a data folder, plain or gzipped, with errors that name file and fix. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipWithin } from "../../inflate-limit.js";
+import { readRegular } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 import { parseJson } from "./json.js";
 import { build, type Model } from "./model.js";
 import { parseToml } from "./toml.js";
 import { type Dict, isDict, PyError, type Value } from "./value.js";
-import { gunzipWithin } from "../../inflate-limit.js";
-import { readRegular } from "../../regular-file.js";
 
 const HELP = "See `pawl env info tau` for the files that are needed.";
 

@@ -1,6 +1,7 @@
 /** A game of TextWorld: the story file and, beside it, the world it was made from. */
 import { basename } from "node:path";
 import { z } from "zod";
+import { readRegular, readRegularText } from "../../regular-file.js";
 import { createMemo } from "../alfworld/memo.js";
 import { EnvError } from "../env.js";
 import { collectFacts, fact } from "./facts.js";
@@ -10,7 +11,6 @@ import { createTracker, type Entity } from "./tracker.js";
 import { createPlayer, type Player } from "./zmachine/compiled.js";
 import { createMachine, type Machine } from "./zmachine/machine.js";
 import { readStory } from "./zmachine/story.js";
-import { readRegular, readRegularText } from "../../regular-file.js";
 
 /** The extension of a story file. */
 export const STORY_FILE = ".z8";

@@ -2,9 +2,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { readRegularText } from "../../regular-file.js";
 import type { Tool } from "../../text/tool.js";
 import { EnvError } from "../env.js";
-import { readRegularText } from "../../regular-file.js";
 
 const parameter = z.object({
   name: z.string(),

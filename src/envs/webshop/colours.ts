@@ -8,8 +8,8 @@
  */
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { EnvError } from "../env.js";
 import { readRegularText } from "../../regular-file.js";
+import { EnvError } from "../env.js";
 
 /** The name of the original's file with the list. */
 export const COLOUR_FILE = "normalize.py";

@@ -4,9 +4,9 @@
  * string can hold.
  */
 import { fstatSync, readFileSync, readSync } from "node:fs";
-import { EnvError } from "../env.js";
 import { gunzipWithin } from "../../inflate-limit.js";
 import { openRegular } from "../../regular-file.js";
+import { EnvError } from "../env.js";
 
 /** Smaller files are kept in memory. */
 const KEEP_BELOW = 2 ** 28;
