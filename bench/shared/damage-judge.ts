@@ -108,13 +108,23 @@ const isForeignRecord = ({ kind, file }: Damage): boolean =>
   kind === "of another run" && ["episodes.jsonl.gz", "manifest.json"].includes(file);
 const isModel = (file: string): boolean => /^(checkpoints|reference|tokenizer|model)/.test(file);
 
-/** What the numbers of `show` and `report` are made of. */
-const isRead = ({ file }: Damage): boolean =>
-  ["manifest.json", "episodes.jsonl.gz", "metrics.jsonl", "metrics.crc32"].includes(file);
+/** What the output of `show` or `report` is made of. */
+function isRead(
+  { file }: Damage,
+  command: "show" | "report",
+  { isReplayed }: RunToDamage,
+): boolean {
+  if (["manifest.json", "metrics.jsonl", "metrics.crc32"].includes(file)) return true;
+  if (file === "episodes.jsonl.gz") return command === "show" || isReplayed;
+  return command === "show" ? file.endsWith("state.json") : isReplayed && isAsked(file);
+}
 
-/** A report of a run; without its predictions, which are about weights. */
-const reporting = (run: string): readonly string[] => [
-  ...["report", run, "--no-predictions", "--out", `${run}.html`],
+/** The weights before and after RL, which a report asks for predictions. */
+const isAsked = (file: string): boolean => /^(reference|tokenizer)\/(?!pawl-checksums)/.test(file);
+
+/** A report of a run; with predictions only if they are about what is damaged. */
+const reporting = (run: string, isAboutWeights = false): readonly string[] => [
+  ...["report", run, "--out", `${run}.html`, ...(isAboutWeights ? [] : ["--no-predictions"])],
 ];
 
 const hasTrace = ({ stdout, stderr }: Outcome): boolean =>
@@ -154,7 +164,9 @@ export async function judge(
   for (const command of commands) {
     // Only weights and their tokenizer need an engine to be replayed.
     const args = command === "replay" && !isModel(damage.file) ? ["--no-losses"] : [];
-    const outcome = await pawl(command === "report" ? reporting(run) : [command, run, ...args]);
+    const outcome = await pawl(
+      command === "report" ? reporting(run, isModel(damage.file)) : [command, run, ...args],
+    );
     diverges = command === "replay" && outcome.code === 1;
     if (hasTrace(outcome)) problems.push(`${command}: a stack trace: ${outcome.stderr}`);
     const expected = args.length > 0 ? whole.recount : whole[command];
@@ -166,7 +178,7 @@ export async function judge(
       problems.push(`${command}: other output without a word`);
     // What is found in files that a command reads, it says too.
     if (command !== "replay" && outcome.code === 0 && outcome.stderr === "")
-      if (isFound && isRead(damage) && !mayDiffer)
+      if (isFound && isRead(damage, command, kind) && !mayDiffer)
         problems.push(`${command}: says nothing of what check finds: ${checked.stdout}`);
     if (outcome.code !== 0 && outcome.stderr + outcome.stdout === "")
       problems.push(`${command}: failed without a word`);
