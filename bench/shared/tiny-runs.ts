@@ -49,6 +49,7 @@ const agent: TinyRun = {
       model: { start: "tiny", maxContext: 384 },
       engine: { threads: 1 },
       ...{ updates: 3, groups: 2, groupSize: 2, maxTokens: 8, checkpointEvery: 1, seed },
+      prompt: { style: "chat" },
       paw: { loss: "cmae" },
       gradients: { every: 0 },
       evaluation: { every: 1, tasks: 1 },

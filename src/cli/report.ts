@@ -7,6 +7,7 @@ import { predictObservations } from "../report/predictions.js";
 import { groupRuns, type ReportRun, type RunGroup, reportRun } from "../report/run-groups.js";
 import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.js";
 import type { Episode } from "../rollout/episode.js";
+import { requireSeals } from "../runs/checksums.js";
 import { lostEpisodes, lostMetrics } from "../runs/missing-parts.js";
 import { RunError } from "../runs/run-error.js";
 import { openRun } from "../runs/run-folder.js";
@@ -132,6 +133,7 @@ async function predict(
   const { folder } = group.runs[0]!;
   const { paw } = trainConfigOf(folder);
   const saved = findSavedModel(folder);
+  requireSeals(join(folder, REFERENCE), "Restore it.");
   const { engine, tokenizer } = await openSavedModel(saved);
   try {
     const weights = [

@@ -32,7 +32,7 @@ const SCANNED_BYTES = 2 ** 20;
 /** What all members together may inflate to beyond their limit: earlier versions had none. */
 const SPARE_BYTES = 2 ** 28;
 /** After this many beginnings that lead to nothing, no more are tried: each may inflate in vain. */
-const MAX_FUTILE = 1_000;
+const MAX_FUTILE = 200;
 
 /** The stretches of a file in order; a file without anything of ours is refused. */
 export function* walkRecords(file: number, path: string): Generator<Stretch> {
