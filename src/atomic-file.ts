@@ -1,16 +1,17 @@
 /** Files that appear complete or not at all, whenever the process or the machine stops. */
-import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { writeError } from "./io-error.js";
+import { sweepOnce, temporaryName } from "./leftovers.js";
 
 /** Writes a file through `write`, under a temporary name until its content is on the disk. */
 export async function writeFileAtomically(
   file: string,
   write: (handle: FileHandle) => Promise<void>,
 ): Promise<void> {
-  const temporary = temporaryName(file);
+  sweepOnce(dirname(file));
+  const temporary = temporaryName(file, "tmp");
   try {
     const handle = await open(temporary, "wx");
     try {
@@ -41,7 +42,8 @@ async function syncFolder(folder: string): Promise<void> {
 
 /** The same synchronously, for small texts. */
 export function writeFileAtomicallySync(file: string, content: string): void {
-  const temporary = temporaryName(file);
+  sweepOnce(dirname(file));
+  const temporary = temporaryName(file, "tmp");
   try {
     const handle = openSync(temporary, "wx");
     try {
@@ -63,8 +65,6 @@ export function writeFileAtomicallySync(file: string, content: string): void {
     closeSync(folder);
   }
 }
-
-const temporaryName = (file: string): string => `${file}.${randomBytes(6).toString("hex")}.tmp`;
 
 /** Writes all bytes of a view; a single write call may write fewer. */
 export async function writeFully(handle: FileHandle, view: ArrayBufferView): Promise<void> {

@@ -1,9 +1,8 @@
 /** Folders that appear complete or not at all. */
-import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { writeError } from "./io-error.js";
-import { isAlive } from "./process-alive.js";
+import { sweep, temporaryName } from "./leftovers.js";
 
 /**
  * Makes a folder through `fill`, under a temporary name until it is complete. If another process
@@ -14,8 +13,9 @@ export async function writeFolderAtomically(
   fill: (temporary: string) => Promise<void>,
 ): Promise<void> {
   await mkdir(dirname(folder), { recursive: true });
-  await removeAbandoned(folder);
-  const temporary = `${folder}.${process.pid}.${randomBytes(4).toString("hex")}.partial`;
+  // They may be large, so not only once.
+  sweep(dirname(folder));
+  const temporary = temporaryName(folder, "partial");
   await mkdir(temporary);
   try {
     await fill(temporary);
@@ -26,15 +26,5 @@ export async function writeFolderAtomically(
     throw writeError(error, folder);
   } finally {
     await rm(temporary, { recursive: true, force: true });
-  }
-}
-
-/** A killed process leaves its temporary folder behind, which may be large. */
-async function removeAbandoned(folder: string): Promise<void> {
-  for (const name of await readdir(dirname(folder))) {
-    if (!name.startsWith(`${basename(folder)}.`)) continue;
-    const process = /\.(\d+)\.[0-9a-f]{8}\.partial$/.exec(name)?.[1];
-    if (process !== undefined && !isAlive(Number(process)))
-      await rm(join(dirname(folder), name), { recursive: true, force: true });
   }
 }

@@ -161,12 +161,12 @@ export { RunError } from "./runs/run-error.js";
 export {
   createRun,
   defaultRunFolder,
-  listRuns,
   type NewRun,
   openRun,
   type RecordedRun,
   type Run,
 } from "./runs/run-folder.js";
+export { listRuns } from "./runs/run-list.js";
 export { embeddingReward, stateDistances } from "./rwml/embedding-reward.js";
 export { type WeightChange, weightChange } from "./rwml/forgetting.js";
 export { type Question, worldQuestion } from "./rwml/question.js";

@@ -1,5 +1,6 @@
 /** Errors of the operating system in words, with a remedy. */
 import { UserError } from "./errors.js";
+import { NotRegularError } from "./regular-file.js";
 
 /** A file or folder that could not be written, in words. */
 export class WriteError extends UserError {
@@ -23,6 +24,8 @@ const codeOf = (error: unknown): string =>
 
 /** The text of an operating-system error, with a remedy if one is known. */
 export function explainIo(error: unknown, path: string): string {
+  // It names its path itself.
+  if (error instanceof NotRegularError) return error.message;
   const reason = REMEDIES[codeOf(error)];
   return `${path}: ${reason ?? (error instanceof Error ? error.message : String(error))}`;
 }

@@ -1,6 +1,8 @@
-/** Which processes live: on this machine by their id, in locks by more than that. */
+/** Which processes live: on this machine by their id, in locks and temporary names by more than that. */
+import { execFileSync } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { crc32 } from "node:zlib";
 
 /** Whether a process with this id runs on this machine. */
 export function isAlive(id: number): boolean {
@@ -15,7 +17,7 @@ export function isAlive(id: number): boolean {
 
 /**
  * What tells a process from all others: ids are reused, in containers even at once (the main
- * process is always 1). Linux knows all of it; elsewhere host and id must do.
+ * process is always 1). Linux and macOS know all of it; elsewhere host and id must do.
  */
 export interface ProcessIdentity {
   readonly pid: number;
@@ -24,39 +26,98 @@ export interface ProcessIdentity {
   readonly boot?: string | undefined;
   /** The namespace of process ids: that of the container. */
   readonly space?: string | undefined;
-  /** When the process was started, in ticks since boot. */
+  /** When the process was started. */
   readonly started?: string | undefined;
 }
 
+let own: ProcessIdentity | undefined;
+
 /** The identity of this process. */
 export function ownIdentity(): ProcessIdentity {
-  return {
+  own ??= {
     pid: process.pid,
     host: hostname(),
-    boot: attempt(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
+    boot: bootOf(),
     space: attempt(() => readlinkSync("/proc/self/ns/pid")),
     started: startOf(process.pid),
   };
+  return own;
 }
 
 /**
- * Whether a process lives, or `unknown` if it cannot be seen from here: on another machine or in
- * another container.
+ * Whether a process lives, or `unknown` if it cannot be seen from here: on another machine, in
+ * another container, or hidden.
  */
-export function stateOf(one: ProcessIdentity): "alive" | "dead" | "unknown" {
-  const own = ownIdentity();
-  if (one.boot === undefined || own.boot === undefined)
-    return one.host !== own.host ? "unknown" : isAlive(one.pid) ? "alive" : "dead";
-  if (one.boot !== own.boot) return one.host === own.host ? "dead" : "unknown";
-  if (one.space !== own.space) return "unknown";
-  return startOf(one.pid) === one.started ? "alive" : "dead";
+export function stateOf(one: ProcessIdentity): ProcessState {
+  return judged(one, (value) => value);
 }
 
-/** When a process was started: the 22nd field, counted after the name, which may hold blanks. */
-function startOf(pid: number): string | undefined {
-  const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+/** Whether a process lives. */
+export type ProcessState = "alive" | "dead" | "unknown";
+
+/** An identity as part of a file's name: what is not a number becomes eight digits. */
+export function tagOf({ pid, host, boot, space, started }: ProcessIdentity): string {
+  return [pid, ...[host, boot, space, started].map((part) => short(part) ?? NONE)].join("-");
 }
+
+/** Whether the process that a tag names lives. */
+export function stateOfTag(tag: string): ProcessState {
+  const [pid, host, ...rest] = tag.split("-");
+  const [boot, space, started] = rest.map((part) => (part === NONE ? undefined : part));
+  return judged({ pid: Number(pid), host: host!, boot, space, started }, short);
+}
+
+/** Judges an identity whose parts, except the process id, were written in a shorter way. */
+function judged(
+  one: ProcessIdentity,
+  write: (part: string | undefined) => string | undefined,
+): ProcessState {
+  const here = ownIdentity();
+  const isHost = one.host === write(here.host);
+  if (one.boot === undefined || here.boot === undefined)
+    return !isHost ? "unknown" : isAlive(one.pid) ? "alive" : "dead";
+  if (one.boot !== write(here.boot)) return isHost ? "dead" : "unknown";
+  if (one.space !== write(here.space)) return "unknown";
+  if (!isAlive(one.pid)) return "dead";
+  const started = startOf(one.pid);
+  if (started !== undefined) return write(started) === one.started ? "alive" : "dead";
+  // It has ended meanwhile, or its system hides the processes of others.
+  return isAlive(one.pid) ? "unknown" : "dead";
+}
+
+const NONE = "0";
+const short = (value: string | undefined): string | undefined =>
+  value === undefined ? undefined : crc32(value).toString(16).padStart(8, "0");
+
+function bootOf(): string | undefined {
+  const id = attempt(() =>
+    process.platform === "darwin"
+      ? said("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"])
+      : readFileSync("/proc/sys/kernel/random/boot_id", "utf8"),
+  )?.trim();
+  return id !== undefined && /^[\da-f-]{36}$/i.test(id) ? id : undefined;
+}
+
+/** When a process was started; undefined if the system does not say. */
+function startOf(pid: number): string | undefined {
+  if (process.platform === "darwin") {
+    const started = attempt(() => said("/bin/ps", ["-o", "lstart=", "-p", String(pid)]))?.trim();
+    return started === "" ? undefined : started;
+  }
+  // The fields after the name, which may hold blanks: the first is the state, the 20th the start.
+  const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+  // A zombie has ended; only its parent has not asked how.
+  return fields?.[0] === "Z" ? "ended" : fields?.[19];
+}
+
+/** What a program of the system prints, in the same words whatever the user's language and clock. */
+const said = (program: string, args: readonly string[]): string =>
+  execFileSync(program, args, {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    env: { LC_ALL: "C", TZ: "UTC" },
+  });
 
 function attempt<T>(read: () => T): T | undefined {
   try {

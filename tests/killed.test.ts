@@ -1,54 +1,16 @@
 /**
  * Real processes and SIGKILL: training that is killed at any moment resumes to the same numbers.
  */
-import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { differences, killAndResume, pawl } from "../bench/shared/killed-runs.js";
 import { createRandom } from "../src/random.js";
 import { openRun } from "../src/runs/run-folder.js";
 import { tinyConfig } from "../src/train/testing.js";
 
-const cli = join(process.cwd(), "dist/lib/main.js");
 const windows = process.platform === "win32";
-
-/** How a process ended, and how many lines it had written. */
-interface Ended {
-  readonly code: number | null;
-  readonly lines: number;
-  readonly stderr: string;
-}
-
-/** Runs `pawl ARGS` and kills it some time after it has written the given number of lines. */
-function pawl(args: readonly string[], kill?: { afterLines: number; ms: number }): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [cli, ...args], { stdio: ["ignore", "ignore", "pipe"] });
-    let stderr = "";
-    const lines = () => stderr.split("\n").length - 1;
-    const arm = (): void => {
-      if (kill !== undefined && lines() >= kill.afterLines)
-        setTimeout(() => child.kill("SIGKILL"), kill.ms);
-    };
-    arm();
-    child.stderr.on("data", (chunk: Buffer) => {
-      stderr += chunk.toString();
-      arm();
-    });
-    child.on("error", reject);
-    child.on("close", (code) => resolve({ code, lines: lines(), stderr }));
-  });
-}
-
-/** What a run recorded, except values that depend on the clock and the machine. */
-function recorded(folder: string) {
-  const run = openRun(folder, expect.unreachable);
-  const metrics = run.metrics().map((line) => {
-    const timeless = Object.entries(line).filter(([name]) => !/^(seconds|memory)\./.test(name));
-    return Object.fromEntries(timeless);
-  });
-  return { episodes: [...run.episodes()], metrics };
-}
 
 describe.skipIf(windows)("training", () => {
   it("killed repeatedly reaches the numbers of an uninterrupted run", async () => {
@@ -62,26 +24,15 @@ describe.skipIf(windows)("training", () => {
       objective: { entropy: 0.01 },
     };
     writeFileSync(config, JSON.stringify(tinyConfig(changes)));
+    const start = ["--config", config];
     const whole = join(parent, "whole");
-    const uninterrupted = await pawl(["train", "--config", config, "--out", whole]);
+    const uninterrupted = await pawl(["train", ...start, "--out", whole]);
     expect(uninterrupted.stderr).toMatch(/update 4\/4/);
-
     const out = join(parent, "killed");
     const seed = Date.now() % 1_000_000;
-    const random = createRandom(seed);
-    let kills = 0;
-    let ended: Ended;
-    do {
-      // Killed before the run existed: there is nothing to resume.
-      const isThere = existsSync(join(out, "manifest.json"));
-      if (!isThere) rmSync(out, { recursive: true, force: true });
-      const args = isThere ? ["--resume", out] : ["--config", config, "--out", out];
-      const kill = { afterLines: random.int(uninterrupted.lines), ms: random.int(250) };
-      ended = await pawl(["train", ...args], kills < 5 ? kill : undefined);
-      if (ended.code === null) kills++;
-      else expect(ended, `seed ${seed}`).toMatchObject({ code: 0 });
-    } while (ended.code !== 0);
-    expect(recorded(out), `seed ${seed}`).toEqual(recorded(whole));
+    const run = { command: ["train"], start, whole: uninterrupted };
+    expect(await killAndResume(run, out, 5, createRandom(seed))).toBeGreaterThan(0);
+    expect(differences(whole, out), `seed ${seed}`).toEqual([]);
     expect(openRun(out, expect.unreachable).manifest.status).toBe("done");
   });
 });

@@ -18,6 +18,7 @@ interface Numbers {
 /** How a whole run answers. */
 export interface Whole {
   readonly show: string;
+  readonly report: string;
   /** Undefined if it cannot be replayed. */
   readonly replay?: string;
   /** Of `replay --no-losses`. */
@@ -91,12 +92,13 @@ export async function wholeRun(run: string, kind: RunToDamage): Promise<Whole> {
     return plain(stdout, run);
   };
   const show = await said("show", run);
+  const report = await said(...reporting(run));
   const replays = kind.isReplayed && {
     replay: await said("replay", run),
     recount: await said("replay", run, "--no-losses"),
   };
   await said(...kind.resume(run));
-  return { show, ...replays, numbers: await numbersOf(run) };
+  return { show, report, ...replays, numbers: await numbersOf(run) };
 }
 
 const isGone = ({ kind, file }: Damage): boolean =>
@@ -105,6 +107,25 @@ const isGone = ({ kind, file }: Damage): boolean =>
 const isForeignRecord = ({ kind, file }: Damage): boolean =>
   kind === "of another run" && ["episodes.jsonl.gz", "manifest.json"].includes(file);
 const isModel = (file: string): boolean => /^(checkpoints|reference|tokenizer|model)/.test(file);
+
+/** What the output of `show` or `report` is made of. */
+function isRead(
+  { file }: Damage,
+  command: "show" | "report",
+  { isReplayed }: RunToDamage,
+): boolean {
+  if (["manifest.json", "metrics.jsonl", "metrics.crc32"].includes(file)) return true;
+  if (file === "episodes.jsonl.gz") return command === "show" || isReplayed;
+  return command === "show" ? file.endsWith("state.json") : isReplayed && isAsked(file);
+}
+
+/** The weights before and after RL, which a report asks for predictions. */
+const isAsked = (file: string): boolean => /^(reference|tokenizer)\/(?!pawl-checksums)/.test(file);
+
+/** A report of a run; with predictions only if they are about what is damaged. */
+const reporting = (run: string, isAboutWeights = false): readonly string[] => [
+  ...["report", run, "--out", `${run}.html`, ...(isAboutWeights ? [] : ["--no-predictions"])],
+];
 
 const hasTrace = ({ stdout, stderr }: Outcome): boolean =>
   /^\s+at .*:\d+:\d+|TypeError|RangeError|internal error/m.test(stdout + stderr);
@@ -139,10 +160,13 @@ export async function judge(
   const checked = await pawl(["check", run]);
   const isFound = checked.code !== 0;
   let diverges = false;
-  for (const command of kind.isReplayed ? (["show", "replay"] as const) : (["show"] as const)) {
+  const commands = ["show", "report", ...(kind.isReplayed ? (["replay"] as const) : [])] as const;
+  for (const command of commands) {
     // Only weights and their tokenizer need an engine to be replayed.
     const args = command === "replay" && !isModel(damage.file) ? ["--no-losses"] : [];
-    const outcome = await pawl([command, run, ...args]);
+    const outcome = await pawl(
+      command === "report" ? reporting(run, isModel(damage.file)) : [command, run, ...args],
+    );
     diverges = command === "replay" && outcome.code === 1;
     if (hasTrace(outcome)) problems.push(`${command}: a stack trace: ${outcome.stderr}`);
     const expected = args.length > 0 ? whole.recount : whole[command];
@@ -152,6 +176,10 @@ export async function judge(
       damage.isMeant || (command === "replay" ? isGone(damage) : isForeignRecord(damage));
     if (outcome.code === 0 && !isSame && outcome.stderr === "" && !mayDiffer)
       problems.push(`${command}: other output without a word`);
+    // What is found in files that a command reads, it says too.
+    if (command !== "replay" && outcome.code === 0 && outcome.stderr === "")
+      if (isFound && isRead(damage, command, kind) && !mayDiffer)
+        problems.push(`${command}: says nothing of what check finds: ${checked.stdout}`);
     if (outcome.code !== 0 && outcome.stderr + outcome.stdout === "")
       problems.push(`${command}: failed without a word`);
   }

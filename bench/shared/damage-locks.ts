@@ -62,6 +62,8 @@ export function lockDamages(flips: number, random: Random): readonly Damage[] {
       },
       {
         ...{ kind, file, what: `of a process that died an hour ago: ${what}` },
+        // A lock that names nobody may be anybody's.
+        mayRefuse: what !== "whole",
         apply: (run) => utimesSync(write(run, change(deadLock(run))), hourAgo, hourAgo),
       },
     ]),

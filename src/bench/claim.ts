@@ -2,12 +2,13 @@
  * What a folder of a comparison is for. Another comparison in the same folder is refused, setting by
  * setting; seeds and arms belong to folders of their own, so that more can be added at any time.
  */
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import type { Unreadable } from "../config/recorded.js";
 import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree, withValueAt } from "../config/settings-tree.js";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import { isRemote } from "../train/engines.js";
 import { readTrainConfig } from "../train/recorded-config.js";
@@ -27,7 +28,7 @@ const FILE = "job.json";
 export function checkClaim({ folder, settings, evaluation }: Claim): void {
   const path = join(folder, FILE);
   if (existsSync(path)) {
-    const recorded = JSON.parse(readFileSync(path, "utf8")) as SettingsTree;
+    const recorded = JSON.parse(readRegularText(path)) as SettingsTree;
     const others = differences(comparable(asRecorded(recorded, path)), comparable(settings));
     if (others.length > 0)
       throw new ConfigError(
@@ -63,7 +64,7 @@ export function claim({ folder, settings }: Pick<Claim, "folder" | "settings">):
 export function claimedSettings(folder: string): SettingsTree | undefined {
   const path = join(folder, FILE);
   if (!existsSync(path)) return undefined;
-  const recorded = JSON.parse(readFileSync(path, "utf8")) as SettingsTree;
+  const recorded = JSON.parse(readRegularText(path)) as SettingsTree;
   const read = upgraded(recorded);
   return comparable("config" in read ? read.config : recorded);
 }

@@ -90,6 +90,7 @@ export async function compare(
         program,
         signal,
         evaluation,
+        forceUnlock: options.forceUnlock,
         engine:
           servers &&
           (() => {

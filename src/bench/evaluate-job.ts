@@ -1,7 +1,8 @@
 /** The final evaluation of a job's model, a process per split and round. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import type { TrainConfig } from "../train/config.js";
 import { type ChildOptions, runChild } from "./child.js";
@@ -45,7 +46,7 @@ export async function evaluateJob(
   const { tasks, rounds } = size;
   const kept = evaluationsFile(folder);
   const finished: Finished[] = existsSync(kept)
-    ? (JSON.parse(readFileSync(kept, "utf8")) as Finished[])
+    ? (JSON.parse(readRegularText(kept)) as Finished[])
     : [];
   const results: Record<string, SplitResult> = {};
   for (const split of evaluation.splits) {

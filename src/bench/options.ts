@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 import { z } from "zod";
 import type { EnvKind } from "../envs/env.js";
 import { trainConfig } from "../train/config.js";
+import { forceUnlockSetting } from "../train/resume.js";
 import { rwmlConfig } from "../train/rwml-config.js";
 import { algorithms } from "./arms.js";
 
@@ -73,6 +74,7 @@ export function comparisonOptions(kind: EnvKind) {
         "with FOLDERs: compare runs after this many updates, by their own evaluation then, also if they were cut off later",
       ),
     out: z.string().default("runs/observations").describe("output folder for runs and results"),
+    forceUnlock: forceUnlockSetting,
     // What the warm start and the runs say too is theirs.
     rwml: rwmlConfig(kind)
       .omit({

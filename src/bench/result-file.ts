@@ -1,7 +1,8 @@
 /** The result of one run of a comparison, as `result.json` holds it. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import type { Algorithm } from "./arms.js";
 
@@ -61,7 +62,7 @@ export const evaluationsFile = (folder: string): string => join(folder, "evaluat
 /** The result of a finished job, or undefined. */
 export function readResult(folder: string): JobResult | undefined {
   const path = join(folder, RESULT);
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as JobResult) : undefined;
+  return existsSync(path) ? (JSON.parse(readRegularText(path)) as JobResult) : undefined;
 }
 
 /** Writes the result, which marks the job as finished. */

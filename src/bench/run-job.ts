@@ -13,6 +13,7 @@ import { setTimeout } from "node:timers/promises";
 import { latestCheckpoint } from "../runs/checkpoints.js";
 import { hasManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
+import { findLock, requireFree } from "../runs/run-lock.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import type { TrainConfig } from "../train/config.js";
 import { isRemote } from "../train/engines.js";
@@ -32,6 +33,8 @@ import {
 /** How to run jobs, and callbacks. */
 export interface JobOptions extends Omit<ChildOptions, "onLine"> {
   readonly evaluation: EvaluationSize;
+  /** Take runs even from processes that cannot be seen from here. */
+  readonly forceUnlock: boolean;
   /** The address of the engine server to use instead of the configuration's. */
   readonly engine?: (() => Promise<string>) | undefined;
   /** Callback with the progress from 0 to 1 and a message. */
@@ -93,15 +96,15 @@ export async function train(
   const run = trainingFolder(folder);
   const path = join(folder, "train.json");
   writeSmallFile(path, `${JSON.stringify(config, undefined, 2)}\n`);
+  // The children of a killed comparison live on for a moment, until they notice that nobody listens.
+  while (findLock(run).owner?.pid !== undefined) {
+    options.onProgress(0, "waiting for the process that is still writing to it");
+    await setTimeout(500, undefined, { signal: options.signal });
+  }
   if (hasManifest(run)) {
-    // The children of a killed comparison live on for a moment, until they notice that nobody
-    // listens.
-    while (openRun(run, () => undefined).active) {
-      options.onProgress(0, "waiting for the process that is still writing to it");
-      await setTimeout(500, undefined, { signal: options.signal });
-    }
     if (openRun(run, () => undefined).manifest.status === "done") return;
   }
+  requireFree(run, { force: options.forceUnlock });
   // Killed before its first checkpoint: nothing to resume, and its start may be elsewhere now.
   const checkpoint = latestCheckpoint(run);
   if (existsSync(run) && checkpoint === undefined) rmSync(run, { recursive: true });
@@ -109,7 +112,8 @@ export async function train(
   options.onProgress(before * (1 - EVALUATION_SHARE), "starts");
   const moved = isRemote(config.engine) ? ["--engine", config.engine.address] : [];
   const args = checkpoint ? ["--resume", run, ...moved] : ["--config", path, "--out", run];
-  await runChild([command, ...args], {
+  const unlock = checkpoint && options.forceUnlock ? ["--force-unlock"] : [];
+  await runChild([command, ...args, ...unlock], {
     ...options,
     onLine(line) {
       const [, update, updates] = /update (\d+)\/(\d+)/.exec(line) ?? [];

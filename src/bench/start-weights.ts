@@ -1,7 +1,8 @@
 /** The weights of a start, by digest: two comparisons' runs can be paired if they began alike. */
 import { createHash } from "node:crypto";
-import { closeSync, existsSync, openSync, readdirSync, readSync } from "node:fs";
+import { closeSync, existsSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { openRegular } from "../regular-file.js";
 import { readResult } from "./result-file.js";
 
 /** The folder with a start's weights and tokenizer, inside the start's. */
@@ -25,7 +26,7 @@ export function weightsDigest(folder: string): string | undefined {
   const piece = Buffer.alloc(1 << 20);
   for (const name of files) {
     hash.update(`${name}\n`);
-    const file = openSync(join(folder, name), "r");
+    const file = openRegular(join(folder, name));
     try {
       for (let read = readSync(file, piece); read > 0; read = readSync(file, piece))
         hash.update(piece.subarray(0, read));

@@ -73,7 +73,7 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   /** Whether `--dry-run` is a setting of its own, which does more than check. */
   readonly ownDryRun?: boolean;
   /** Refuses what cannot work, without starting it; says what would be done. For `--dry-run`. */
-  check?(config: z.output<Schema>): string;
+  check?(config: z.output<Schema>, placeOf: Call<unknown>["placeOf"]): string;
   /** A command line and what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[];
   /** Returns the exit code. */

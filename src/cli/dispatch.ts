@@ -109,7 +109,7 @@ async function runCommand(
   }
   if (dryRun) {
     if (command.check === undefined) throw new ConfigError(`pawl ${command.name} has no --dry-run`);
-    print(io, `${command.check(config)}. Nothing was started.`);
+    print(io, `${command.check(config, (path) => placeOf(path, sources))}. Nothing was started.`);
     return exitCodes.done;
   }
   const context = {

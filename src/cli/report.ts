@@ -6,6 +6,9 @@ import { type ReportGroup, reportPage } from "../report/page.js";
 import { predictObservations } from "../report/predictions.js";
 import { groupRuns, type ReportRun, type RunGroup, reportRun } from "../report/run-groups.js";
 import { type SampledEpisode, sampleEpisodes } from "../report/sampled-episodes.js";
+import type { Episode } from "../rollout/episode.js";
+import { requireSeals } from "../runs/checksums.js";
+import { lostEpisodes, lostMetrics } from "../runs/missing-parts.js";
 import { RunError } from "../runs/run-error.js";
 import { openRun } from "../runs/run-folder.js";
 import { writeSmallFile } from "../runs/small-file.js";
@@ -59,8 +62,12 @@ export const report = defineCommand({
         groups.push({ ...group, episodes: [] });
         continue;
       }
-      const episodes = sampleEpisodes(recorded.episodes(), trainConfigOf(folder).groups);
-      const asked = await predicted(group, episodes, config.predictions);
+      const seen = new Set<number>();
+      const all = notingGroups(recorded.episodes(), seen);
+      const episodes = sampleEpisodes(all, trainConfigOf(folder).groups);
+      const lost = lostEpisodes(recorded, seen, group.runs[0]!.metrics);
+      if (lost !== undefined) warn(io, `${folder}: ${lost}`);
+      const asked = await predicted(group, episodes, config.predictions, io);
       groups.push({ ...group, recipe, episodes, ...asked });
     }
     writeSmallFile(config.out, reportPage(groups));
@@ -85,7 +92,17 @@ function readRun(folder: string, io: Io): ReportRun {
   if (leftOut !== undefined) warn(io, leftOut);
   const read = reportRun(run);
   if (read.metrics.length === 0) warn(io, `${folder} has no metrics yet`);
+  const lost = lostMetrics(run, read.metrics);
+  if (lost !== undefined) warn(io, `${folder}: ${lost}`);
   return read;
+}
+
+/** The episodes, whose groups are noted as they pass. */
+function* notingGroups(episodes: Iterable<Episode>, groups: Set<number>): Generator<Episode> {
+  for (const episode of episodes) {
+    groups.add(episode.group);
+    yield episode;
+  }
 }
 
 /** The predictions of a group's first run, or why there are none. */
@@ -93,6 +110,7 @@ async function predicted(
   group: RunGroup,
   episodes: readonly SampledEpisode[],
   wanted: boolean | undefined,
+  io: Io,
 ): Promise<Pick<ReportGroup, "predictions" | "unpredicted">> {
   if (wanted === true) return { predictions: await predict(group, episodes) };
   if (wanted === false) return { unpredicted: "They were left out with --no-predictions." };
@@ -105,7 +123,9 @@ async function predicted(
     return { predictions: await predict(group, episodes) };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    return { unpredicted: `Its checkpoint cannot be asked: ${error.message}` };
+    const unpredicted = `Its checkpoint cannot be asked: ${error.message}`;
+    warn(io, `${group.runs[0]!.folder}: there are no predictions. ${unpredicted}`);
+    return { unpredicted };
   }
 }
 
@@ -116,6 +136,7 @@ async function predict(
   const { folder } = group.runs[0]!;
   const { paw } = trainConfigOf(folder);
   const saved = findSavedModel(folder);
+  requireSeals(join(folder, REFERENCE), "Restore it.");
   const { engine, tokenizer } = await openSavedModel(saved);
   try {
     const weights = [

@@ -1,4 +1,5 @@
 /** Commands that record a long run to a folder and can resume an interrupted one. */
+import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import { EngineError } from "../engine/engine.js";
@@ -6,22 +7,62 @@ import { EscapedError } from "../escaped-errors.js";
 import { hasManifest } from "../runs/manifest.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { RunError } from "../runs/run-error.js";
-import { copyRun } from "../train/copy-run.js";
+import { checkNewFolder } from "../runs/run-folder.js";
+import { checkCopy, copyRun } from "../train/copy-run.js";
 import type { EngineOptions } from "../train/engines.js";
+import { forceUnlockSetting } from "../train/resume.js";
 import type { Base, Given } from "./command.js";
 import { type Io, print, warn } from "./io.js";
 
+/** Settings of every command that can resume a run; `more` says how to make one longer. */
+export const resumeSettings = (more: string) => ({
+  resume: z
+    .string()
+    .optional()
+    .describe(`resume this run with its settings; add ${more} to make it longer`),
+  forceUnlock: forceUnlockSetting,
+});
+
+/** Which run to resume, and how. */
+interface Resumed {
+  readonly out?: string | undefined;
+  readonly resume?: string | undefined;
+  readonly forceUnlock: boolean;
+}
+
 /** The folder of a run: the one to resume or a copy of it, the requested one, or a new one. */
 export function runFolderOf(
-  { out, resume }: { readonly out?: string | undefined; readonly resume?: string | undefined },
+  { out, resume, forceUnlock }: Resumed,
   { fresh, check }: { fresh(): string; check(run: string): void },
 ): string {
-  if (resume === undefined) return out ?? fresh();
+  if (resume === undefined) {
+    refuseUnlock(forceUnlock);
+    return out ?? fresh();
+  }
   if (out === undefined) return resume;
   // Reject what cannot be resumed before making a copy.
   check(resume);
-  copyRun(resume, out);
+  copyRun(resume, out, forceUnlock);
   return out;
+}
+
+/** Refuses what `runFolderOf` and the start or resume of a run there would refuse. */
+export function checkRunFolder(
+  { out, resume, forceUnlock }: Resumed,
+  checkResume: (run: string) => void,
+): void {
+  if (resume === undefined) {
+    refuseUnlock(forceUnlock);
+    if (out !== undefined) checkNewFolder(out);
+    return;
+  }
+  checkResume(resume);
+  if (out !== undefined) checkCopy(resume, out, forceUnlock);
+}
+
+function refuseUnlock(forceUnlock: boolean): void {
+  if (forceUnlock)
+    throw new ConfigError("--force-unlock: there is nothing to unlock without --resume");
 }
 
 /** The settings of a resumed run, with lower priority than the given ones. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listRuns } from "../runs/run-folder.js";
+import { listRuns } from "../runs/run-list.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { duration, percent, table } from "./format.js";
 import { print, warn } from "./io.js";

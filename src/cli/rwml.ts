@@ -11,7 +11,7 @@ import { engineOfRun, sameEnvironment } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { print } from "./io.js";
 import { runHeader } from "./phase-view.js";
-import { recordRun, runFolderOf, settingsOfRun } from "./resumable.js";
+import { recordRun, resumeSettings, runFolderOf, settingsOfRun } from "./resumable.js";
 import { rwmlProgress } from "./rwml-progress.js";
 
 /** `pawl rwml`: reinforcement learning of a world model, between a warm start and task RL. */
@@ -23,10 +23,7 @@ export const rwml = defineCommand({
   options: (peek) =>
     rwmlConfig(findEnvKind(peek("env.name") ?? "household")).extend({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
-      resume: z
-        .string()
-        .optional()
-        .describe("resume this run with its settings; add --updates 300 to make it longer"),
+      ...resumeSettings("--updates 300"),
     }),
   base(given) {
     const { peek } = given;
@@ -59,10 +56,10 @@ export const rwml = defineCommand({
     ["pawl rwml --resume runs/…", "resume an interrupted run"],
   ],
   async run({ config, placeOf, io, signal }) {
-    const { out, resume, ...given } = config;
+    const { out, resume, forceUnlock, ...given } = config;
     const settings: RwmlConfig = given;
     const folder = runFolderOf(
-      { out, resume },
+      { out, resume, forceUnlock },
       {
         fresh: () => defaultRunFolder("rwml", String(settings.env.name)),
         check: (run) =>
@@ -73,7 +70,15 @@ export const rwml = defineCommand({
     const progress = rwmlProgress(io, settings.updates, header);
     const resumed = resume !== undefined;
     await recordRun({ command: "rwml", folder, io, signal }, progress, (onProblem) =>
-      rwmlRun(settings, { folder, resume: resumed, placeOf, signal, onProblem, ...progress }),
+      rwmlRun(settings, {
+        folder,
+        resume: resumed,
+        forceUnlock,
+        placeOf,
+        signal,
+        onProblem,
+        ...progress,
+      }),
     );
     const { summary } = readManifest(folder);
     for (const [name, value] of Object.entries(summary ?? {})) {

@@ -3,7 +3,6 @@ import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
-import { isLoopback } from "../http-access.js";
 import { fetchModel } from "../models/fetch-model.js";
 import { hasManifest } from "../runs/manifest.js";
 import { findSavedModel } from "../train/saved-model.js";

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import type { Episode } from "../rollout/episode.js";
 import { createTally } from "../rollout/tally.js";
+import { lostEpisodes, lostMetrics, unreadableCheckpoints } from "../runs/missing-parts.js";
 import { openRun, type RecordedRun } from "../runs/run-folder.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { episodeLine, episodeText, outcome } from "./episode-view.js";
@@ -63,6 +64,11 @@ async function showRun(
     const { group, attempt } = episode;
     lines.push({ group, attempt, line: episodeLine(episode, io.colors) });
   }
+  const groups = new Set(lines.map(({ group }) => group));
+  const metrics = openRun(run.folder, () => undefined).metrics();
+  const lost = [lostMetrics(run, metrics), lostEpisodes(run, groups, metrics)];
+  for (const message of lost) if (message !== undefined) warn(io, `${run.folder}: ${message}`);
+  for (const message of unreadableCheckpoints(run.folder)) warn(io, message);
   lines.sort((a, b) => a.group - b.group || a.attempt - b.attempt);
   const facts = factsOf(run);
   print(io, `${bold(run.folder)}  ${manifest.kind}, ${facts.ended}`);

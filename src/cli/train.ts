@@ -4,12 +4,19 @@ import { defaultRunFolder, openRun } from "../runs/run-folder.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { resumeChanges } from "../train/resume.js";
-import { checkTraining, trainRun } from "../train/run.js";
+import { checkTraining, checkTrainResume, trainRun } from "../train/run.js";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
 import { runHeader } from "./phase-view.js";
-import { recordRun, runFolderOf, settingsOfRun, withJson } from "./resumable.js";
+import {
+  checkRunFolder,
+  recordRun,
+  resumeSettings,
+  runFolderOf,
+  settingsOfRun,
+  withJson,
+} from "./resumable.js";
 import { trainProgress } from "./train-progress.js";
 
 /** `pawl train`: RL with world-model co-training, recorded to a run folder. */
@@ -43,10 +50,7 @@ export const train = defineCommand({
         .boolean()
         .default(false)
         .describe("print the metrics of every update as a line of JSON"),
-      resume: z
-        .string()
-        .optional()
-        .describe("resume this run with its settings; add --updates 300 to make it longer"),
+      ...resumeSettings("--updates 300"),
     }),
   examples: [
     ["pawl train", "watch a small agent learn"],
@@ -66,26 +70,23 @@ export const train = defineCommand({
     ["pawl train --resume runs/… --updates 300", "make a run longer, finished or not"],
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
-  check(config) {
-    const {
-      out = "a new folder in runs/",
-      resume,
-      quick: _,
-      agent: __,
-      json: ___,
-      ...given
-    } = config;
+  check(config, placeOf) {
+    const { out, resume, forceUnlock, quick: _, agent, json: __, ...given } = config;
+    refuseAgentInFile(agent);
     const settings = given as TrainConfig;
     const { env, model, updates, groups, groupSize } = settings;
     checkTraining(settings);
-    return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${resume ?? out}`;
+    checkRunFolder({ out, resume, forceUnlock }, (run) =>
+      checkTrainResume(settings, { folder: run, resume: true, forceUnlock, placeOf }),
+    );
+    return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${out ?? resume ?? "a new folder in runs/"}`;
   },
   async run({ config, recipe, placeOf, io, signal }) {
-    const { out, resume, quick: _, agent, json, ...given } = config;
+    const { out, resume, forceUnlock, quick: _, agent, json, ...given } = config;
     refuseAgentInFile(agent);
     const settings = given as TrainConfig;
     const folder = runFolderOf(
-      { out, resume },
+      { out, resume, forceUnlock },
       {
         fresh: () => defaultRunFolder("train", String(settings.env.name)),
         check: (run) =>
@@ -100,7 +101,7 @@ export const train = defineCommand({
     });
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
-        ...{ folder, resume: resumed, recipe, placeOf, signal, onProblem },
+        ...{ folder, resume: resumed, forceUnlock, recipe, placeOf, signal, onProblem },
         ...(json ? withJson(io, progress) : progress),
       }),
     );

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { defaultRunFolder } from "../runs/run-folder.js";
+import { forceUnlockSetting } from "../train/resume.js";
 import { worldTrainConfig } from "../worldmodel/config.js";
 import { measureScaling } from "../worldmodel/scale.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -31,6 +32,7 @@ export const wmScale = defineCommand({
         .describe("model sizes, or checkpoint folders"),
       testTrajectories: count.default(64).describe("test trajectories to score every model on"),
       out: z.string().optional().describe("folder for the runs (default: a new one in runs/)"),
+      forceUnlock: forceUnlockSetting,
       json: z.boolean().default(false).describe("print the curves as one line of JSON"),
     }),
   examples: [
@@ -38,7 +40,7 @@ export const wmScale = defineCommand({
     ["pawl wm scale --data data/household --out runs/…", "resume an interrupted comparison"],
   ],
   async run({ config, io, signal }) {
-    const { sizes, models, testTrajectories, out, json, ...settings } = config;
+    const { sizes, models, testTrajectories, out, forceUnlock, json, ...settings } = config;
     const folder = out ?? defaultRunFolder("wm-scale", "models");
     const progress = worldProgress(io);
     try {
@@ -47,6 +49,7 @@ export const wmScale = defineCommand({
         sizes,
         models,
         testTrajectories,
+        forceUnlock,
         signal,
         onProblem: (message) => warn(io, message),
         ...progress,

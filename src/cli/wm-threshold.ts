@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { encoderOptions, openEncoder } from "../embeddings/open-encoder.js";
 import { envConfig, openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
+import { readRegularText } from "../regular-file.js";
 import { shortNumber, shortPercent } from "../report/scale.js";
 import { distancesOf, thresholdPage } from "../report/threshold-page.js";
 import { writeSmallFile } from "../runs/small-file.js";
@@ -100,7 +100,7 @@ const paraphraseLine = z.object({ state: z.string().min(1), paraphrase: z.string
 function readParaphrases(path: string): readonly z.output<typeof paraphraseLine>[] {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularText(path);
   } catch (error) {
     throw new ConfigError(`--paraphrases: ${(error as Error).message}`);
   }

@@ -8,7 +8,7 @@ import { worldConfigOf } from "../worldmodel/saved.js";
 import { trainWorldModel } from "../worldmodel/train.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { runHeader } from "./phase-view.js";
-import { recordRun, runFolderOf, settingsOfRun } from "./resumable.js";
+import { recordRun, resumeSettings, runFolderOf, settingsOfRun } from "./resumable.js";
 import { worldProgress } from "./wm-progress.js";
 
 /** `pawl wm train`: WM-SFT, recorded to a run folder. */
@@ -25,10 +25,7 @@ export const wmTrain = defineCommand({
     worldTrainConfig.extend({
       data: worldTrainConfig.shape.data.optional(),
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
-      resume: z
-        .string()
-        .optional()
-        .describe("resume this run with its settings; add --epochs 10 to make it longer"),
+      ...resumeSettings("--epochs 10"),
     }),
   examples: [
     ["pawl wm train --data data/household", "a small model from scratch"],
@@ -40,12 +37,12 @@ export const wmTrain = defineCommand({
     ["pawl wm train --resume runs/…", "resume an interrupted run"],
   ],
   async run({ config, placeOf, io, signal }) {
-    const { out, resume, ...given } = config;
+    const { out, resume, forceUnlock, ...given } = config;
     if (given.data === undefined)
       throw new ConfigError("--data: required, but not given; pawl wm data creates some");
     const settings = given as WorldTrainConfig;
     const folder = runFolderOf(
-      { out, resume },
+      { out, resume, forceUnlock },
       {
         fresh: () => defaultRunFolder("wm-train", basename(settings.model.start)),
         check: (run) =>
@@ -59,6 +56,7 @@ export const wmTrain = defineCommand({
       trainWorldModel(settings, {
         folder,
         resume: resumed,
+        forceUnlock,
         placeOf,
         signal,
         onProblem,

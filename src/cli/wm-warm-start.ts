@@ -4,6 +4,7 @@ import { warmStart } from "../../recipes/warm-start.js";
 import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { trainConfig } from "../train/config.js";
+import { forceUnlockSetting } from "../train/resume.js";
 import { worldTrainConfig } from "../worldmodel/config.js";
 import {
   type Arm,
@@ -43,6 +44,7 @@ export const wmWarmStart = defineCommand({
         .default([0, 1, 2])
         .describe("random seeds, both arms each"),
       out: z.string().optional().describe("folder for the runs (default: a new one in runs/)"),
+      forceUnlock: forceUnlockSetting,
       json: z.boolean().default(false).describe("print the curves as one line of JSON"),
     }),
   examples: [
@@ -53,12 +55,13 @@ export const wmWarmStart = defineCommand({
     ],
   ],
   async run({ config, io, signal }) {
-    const { out, json, ...settings } = config;
+    const { out, forceUnlock, json, ...settings } = config;
     const folder = out ?? defaultRunFolder("wm-warm-start", "arms");
     let end: () => void = () => undefined;
     try {
       const curves = await compareWarmStart(settings, {
         folder,
+        forceUnlock,
         signal,
         onProblem: (message) => warn(io, message),
         onStage(name) {

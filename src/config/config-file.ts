@@ -1,7 +1,8 @@
 /** Configuration files: JSON, YAML, or a TypeScript or JavaScript module with a default export. */
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import { importModule, MODULE_ENDINGS } from "../module-loader.js";
+import { openRegular, readRegularText } from "../regular-file.js";
 import { ConfigError } from "./config-error.js";
 
 /** Reads a configuration file into plain data; the schema checks it later. */
@@ -25,7 +26,7 @@ async function readAny(path: string): Promise<unknown> {
   }
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularText(path);
   } catch (error) {
     throw new ConfigError(`could not read the configuration: ${(error as Error).message}`);
   }
@@ -38,6 +39,7 @@ async function readAny(path: string): Promise<unknown> {
 
 async function readModule(path: string): Promise<unknown> {
   try {
+    closeSync(openRegular(path));
     return (await importModule(resolve(path))).default;
   } catch (error) {
     throw new ConfigError(`${path}: ${(error as Error).message}`, { cause: error });

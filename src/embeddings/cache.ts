@@ -7,9 +7,10 @@
  * are merged when next opened.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { appendFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { writeFileAtomically, writeFully } from "../atomic-file.js";
 import type { Encoder } from "./encoder.js";
 
 const HASH_BYTES = 32;
@@ -126,7 +127,8 @@ async function joinFiles(
   dimension: number,
 ): Promise<void> {
   const joined = join(place, newName());
-  await writeFile(`${joined}.tmp`, encodeRecords(known, dimension));
-  await rename(`${joined}.tmp`, joined);
+  await writeFileAtomically(joined, (handle) =>
+    writeFully(handle, encodeRecords(known, dimension)),
+  );
   for (const file of files) await rm(join(place, file), { force: true });
 }

@@ -1,14 +1,14 @@
 /** SHA-256 of files, to verify that a model is the expected one. */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { UserError } from "../errors.js";
+import { openRegularHandle } from "../regular-file.js";
 
 /** The SHA-256 of a file, in hexadecimal. */
 export async function sha256File(path: string): Promise<string> {
   const hash = createHash("sha256");
-  await pipeline(createReadStream(path), hash);
+  await pipeline((await openRegularHandle(path)).createReadStream(), hash);
   return hash.digest("hex");
 }
 

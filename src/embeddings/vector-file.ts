@@ -2,11 +2,12 @@
  * Vectors on disk: a line that describes them, then the numbers. A file that is damaged or was made
  * from something else is treated as missing: the caller encodes again.
  */
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
 import { writeFileAtomically, writeFully } from "../atomic-file.js";
+import { readRegular } from "../regular-file.js";
 
 const MAGIC = "pawl-vectors-1";
 
@@ -39,11 +40,14 @@ export async function saveVectors(path: string, key: string, table: VectorTable)
 
 /** Reads what `saveVectors` wrote with this key; undefined if there is nothing usable. */
 export async function loadVectors(path: string, key: string): Promise<VectorTable | undefined> {
-  const file = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+  let file: Buffer;
+  try {
+    file = readRegular(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw error;
-  });
-  if (file === undefined) return undefined;
+  }
   const end = file.indexOf(10);
   const found = header.safeParse(parseJson(file.toString("utf8", 0, Math.max(0, end))));
   if (!found.success || found.data.key !== key) return undefined;

@@ -4,10 +4,12 @@
  * A trace is one JSON object per line: `{game, steps: [{action?, obs, admissible?, done?, won?},
  * …]}`. The first step has no action: it is what the world showed at the start.
  */
-import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
+import { INFLATED_TIMES, inflatedLimit } from "../inflate-limit.js";
+import { openRegularHandle } from "../regular-file.js";
 import { EnvError, type Environment } from "./env.js";
 import type { Mismatch, ReplayResult, TraceWorld } from "./trace.js";
 
@@ -59,13 +61,15 @@ interface Line {
 }
 
 async function readLines(path: string): Promise<readonly Line[]> {
-  const file = createReadStream(path);
-  const bytes = path.endsWith(".gz") ? file.pipe(createGunzip()) : file;
-  // A pipe does not propagate its source's errors.
-  file.on("error", (error) => bytes.destroy(error));
   const lines: Line[] = [];
   let line = 0;
   try {
+    const opened = await openRegularHandle(path);
+    const { size } = await opened.stat();
+    const file = opened.createReadStream();
+    const bytes = path.endsWith(".gz") ? gunzipped(file, size) : file;
+    // A pipe does not propagate its source's errors.
+    file.on("error", (error) => bytes.destroy(error));
     const input = createInterface({ input: bytes, crlfDelay: Number.POSITIVE_INFINITY });
     for await (const text of input) {
       line++;
@@ -79,6 +83,18 @@ async function readLines(path: string): Promise<readonly Line[]> {
     });
   }
   return lines;
+}
+
+/** Unpacks a file of this size, unless it inflates to more than traces do. */
+function gunzipped(file: Readable, size: number): Readable {
+  const bytes = file.pipe(createGunzip());
+  let left = inflatedLimit(size);
+  bytes.on("data", (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0)
+      bytes.destroy(new Error(`it inflates to more than ${INFLATED_TIMES} times its size`));
+  });
+  return bytes;
 }
 
 function parseJson(text: string, place: string): unknown {

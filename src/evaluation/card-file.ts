@@ -1,6 +1,7 @@
 /** Result cards on disk: `card.json` for programs, `card.md` for people. */
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import { type Card, CardError, cardSchema } from "./card.js";
 import { cardMarkdown } from "./card-markdown.js";
@@ -24,7 +25,7 @@ export function readCard(path: string): Card {
     );
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(file, "utf8"));
+    json = JSON.parse(readRegularText(file));
   } catch (error) {
     throw new CardError(`${file} is not JSON: ${(error as Error).message}`, { cause: error });
   }

@@ -14,6 +14,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { openCheckpoint } from "../engine/weights/checkpoint.js";
 import { shardCheckpoint } from "../engine/weights/shards-testing.js";
 import { COMMIT, type HubStandIn, startHub } from "../hub/hub-testing.js";
+import { ownIdentity, type ProcessIdentity, tagOf } from "../process-alive.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { fetchModel, isFetched } from "./fetch-model.js";
 import { readGgufModel, writeGgufModel } from "./gguf-convert.js";
@@ -100,8 +101,11 @@ describe("a GGUF file by its name", () => {
     const root = newFolder();
     const { folder } = (await fetching(gguf, root))!;
     rmSync(folder, { recursive: true });
-    mkdirSync(`${folder}.4194999.0123abcd.partial`);
-    mkdirSync(`${folder}.${process.ppid}.0123abcd.partial`);
+    const own = ownIdentity();
+    const left = (writer: Partial<ProcessIdentity>) =>
+      mkdirSync(`${folder}.${tagOf({ ...own, ...writer })}.0123abcd.partial`);
+    left({ pid: 4194999 });
+    left({});
     await fetching(gguf, root);
     expect(readdirSync(join(root, "pawl", "models"))).toHaveLength(2);
   });

@@ -4,9 +4,10 @@
  * Only the metadata and the table are read when a file is opened; tensors are read one at a time. A
  * file may come from anywhere, so everything in it is checked before it is used.
  */
-import { closeSync, fstatSync, openSync } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { closeSync, fstatSync } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { EngineError } from "../engine/engine.js";
+import { openRegular, openRegularHandle } from "../regular-file.js";
 import { BLOCK_FORMATS, type BlockFormat, formatName } from "./gguf-blocks.js";
 import { GgufBytes } from "./gguf-bytes.js";
 
@@ -50,7 +51,7 @@ export const isGgufName = (name: string): boolean => /\.gguf$/i.test(name);
 export function openGguf(file: string): GgufFile {
   let descriptor: number;
   try {
-    descriptor = openSync(file, "r");
+    descriptor = openRegular(file);
   } catch (error) {
     throw new EngineError(`${file}: cannot be opened: ${(error as Error).message}`, {
       cause: error,
@@ -265,7 +266,7 @@ export async function readGgufTensor(
   const weights = (bytes / format.bytes) * format.weights;
   const result = new Float32Array(weights);
   const blocksAtOnce = Math.floor(CHUNK_BYTES / format.bytes);
-  const handle = await open(file, "r");
+  const handle = await openRegularHandle(file);
   try {
     for (let done = 0; done < bytes; done += blocksAtOnce * format.bytes) {
       const part = Buffer.alloc(Math.min(blocksAtOnce * format.bytes, bytes - done));

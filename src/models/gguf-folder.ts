@@ -5,12 +5,13 @@
  * bytes each.
  */
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { writeFolderAtomically } from "../atomic-folder.js";
 import { requireDiskSpace } from "../disk-space.js";
+import { openRegularHandle } from "../regular-file.js";
 import { readGgufModel, writeGgufModel } from "./gguf-convert.js";
 import { openGguf } from "./gguf-file.js";
 import type { FetchedModel, FetchOptions } from "./model-origin.js";
@@ -47,6 +48,6 @@ export async function ggufFolder(
 
 async function hashOf(file: string): Promise<string> {
   const hash = createHash("sha256");
-  await pipeline(createReadStream(file), hash);
+  await pipeline((await openRegularHandle(file)).createReadStream(), hash);
   return hash.digest("hex");
 }

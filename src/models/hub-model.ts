@@ -3,12 +3,12 @@
  * safetensors or GGUF; never pickle, never code.
  */
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../engine/engine.js";
 import { INDEX_FILE, shardsOf, WEIGHTS_FILE } from "../engine/weights/shards.js";
 import type { HubName } from "../hub/hub-name.js";
 import { fetchSnapshot, type ListedFile } from "../hub/hub-snapshot.js";
+import { readRegularText } from "../regular-file.js";
 import { isGgufName } from "./gguf-file.js";
 import { ggufFolder } from "./gguf-folder.js";
 import type { FetchedModel, FetchOptions, ModelOrigin } from "./model-origin.js";
@@ -119,7 +119,7 @@ async function modelFiles(
 /** The shards that an index names, once it is here. */
 async function shardsIn(folder: string): Promise<readonly string[]> {
   const index = join(folder, INDEX_FILE);
-  return existsSync(index) ? shardsOf(await readFile(index, "utf8"), index) : [];
+  return existsSync(index) ? shardsOf(readRegularText(index), index) : [];
 }
 
 function unusable(repo: string, listed: readonly ListedFile[], missing: readonly string[]) {

@@ -1,5 +1,4 @@
 /** What is known of a model before it is opened; its weights are neither read nor fetched. */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError } from "../engine/engine.js";
 import { parseModelConfig } from "../engine/weights/config-json.js";
@@ -8,6 +7,7 @@ import { openSafetensors } from "../engine/weights/safetensors.js";
 import { weightFiles } from "../engine/weights/shards.js";
 import { checkTensors, tensorSpecs } from "../engine/weights/tensor-names.js";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { readGgufModel } from "./gguf-convert.js";
 import { type GgufFile, openGguf } from "./gguf-file.js";
@@ -88,7 +88,7 @@ export async function folderFacts(
 
 async function readConfig(file: string): Promise<object> {
   try {
-    const json: unknown = JSON.parse(await readFile(file, "utf8"));
+    const json: unknown = JSON.parse(readRegularText(file));
     if (typeof json === "object" && json !== null) return json;
     throw new Error("not an object");
   } catch (error) {

@@ -1,12 +1,13 @@
 /** The folder of a published model: weights or adapter, tokenizer, card, settings and curves. */
 import { existsSync } from "node:fs";
-import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError } from "../config/config-error.js";
 import { ADAPTER_FILES } from "../engine/weights/adapter.js";
 import { readCard } from "../evaluation/card-file.js";
 import { cardMarkdown } from "../evaluation/card-markdown.js";
 import { parseHubName } from "../hub/hub-name.js";
+import { readRegularText } from "../regular-file.js";
 import { hasManifest, readManifest } from "../runs/manifest.js";
 import { leftOutNotice, withoutSecretSettings } from "../secret-settings.js";
 import { withoutSecrets } from "../secrets.js";
@@ -84,7 +85,7 @@ function hubIdOf(model: string | undefined): string | undefined {
 async function updatesOf(weights: string): Promise<number | undefined> {
   const file = join(weights, "state.json");
   if (!existsSync(file)) return undefined;
-  return (JSON.parse(await readFile(file, "utf8")) as { updates?: number }).updates;
+  return (JSON.parse(readRegularText(file)) as { updates?: number }).updates;
 }
 
 function checkAdapter(weights: string, base: string | undefined, engine: string | undefined): void {
@@ -112,7 +113,7 @@ async function writeAdapter(
   for (const name of ADAPTER_FILES) await cp(join(weights, name), join(folder, basename(name)));
   // Readers find the base by this name; the run's is a folder of this machine.
   const file = join(folder, ADAPTER_FILES[1]);
-  const config = JSON.parse(await readFile(file, "utf8")) as Record<string, unknown>;
+  const config = JSON.parse(readRegularText(file)) as Record<string, unknown>;
   const named = { ...config, base_model_name_or_path: base };
   await writeFile(file, `${JSON.stringify(named, undefined, 2)}\n`);
   await (await loadTokenizer(tokenizer)).save(folder);

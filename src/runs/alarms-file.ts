@@ -1,7 +1,8 @@
 /** The alarms of a run: one JSON object per line, appended when one is raised. */
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { explainIo } from "../io-error.js";
+import { readRegularText } from "../regular-file.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
@@ -28,7 +29,7 @@ export function recordAlarm(folder: string, record: AlarmRecord): void {
 export function readAlarms(folder: string, onProblem: (message: string) => void): AlarmRecord[] {
   const path = pathOf(folder);
   if (!existsSync(path)) return [];
-  return readFileSync(path, "utf8")
+  return readRegularText(path)
     .split("\n")
     .flatMap((line, index): readonly AlarmRecord[] => {
       if (line === "") return [];

@@ -9,11 +9,17 @@ import {
   readCheckpoint,
 } from "./checkpoints.js";
 import { brokenSeals, isSealed } from "./checksums.js";
-import { editedManifest, groupsPerUpdate, type Manifest, readManifest } from "./manifest.js";
+import { editedManifest, readManifest } from "./manifest.js";
 import { hasMetricsSums, type MetricsLine } from "./metrics-file.js";
-import { lostCheckpoints, lostFolders, lostUpdates, missingFrom } from "./missing-parts.js";
+import {
+  lostCheckpoints,
+  lostEpisodes,
+  lostFolders,
+  lostMetrics,
+  missingFrom,
+} from "./missing-parts.js";
 import { readRecords } from "./record-file.js";
-import { eventsPath, metricsPath, openRun } from "./run-folder.js";
+import { eventsPath, metricsPath, openRun, type RecordedRun } from "./run-folder.js";
 import { checkEvents } from "./tensorboard.js";
 
 /** What was found out about one part of a run folder. */
@@ -46,10 +52,10 @@ export function checkRun(folder: string): readonly CheckedPart[] {
     },
     checked("episodes", episodeProblems, () => {
       const { groups, found } = countEpisodes(reader.episodes());
-      episodeProblems.push(...lostEpisodes(manifest, groups, updatesDone(folder, metrics)));
+      episodeProblems.push(...[lostEpisodes(run, groups, metrics) ?? []].flat());
       return found;
     }),
-    checkMetrics(folder, manifest, metrics, metricsProblems),
+    checkMetrics(run, metrics, metricsProblems),
     ...checkpointFolders(folder).map((one) => checkCheckpoint(folder, one)),
     ...[lostCheckpoints(run) ?? []].flat().map((problem) => missing("checkpoints", problem)),
     ...FOLDERS.filter((name) => existsSync(join(folder, name))).map((name) =>
@@ -68,25 +74,6 @@ export function checkRun(folder: string): readonly CheckedPart[] {
 const missing = (part: string, problem: string): CheckedPart => ({
   ...{ part, found: "missing", problems: [problem] },
 });
-
-/** How many updates the record of a run should hold. */
-function updatesDone(folder: string, metrics: readonly MetricsLine[]): number {
-  const last = metrics.reduce((most, { update }) => Math.max(most, update ?? -1), -1);
-  const newest = checkpointFolders(folder).at(-1);
-  return Math.max(last + 1, newest === undefined ? 0 : Number(basename(newest)));
-}
-
-/** Updates without episodes. */
-function lostEpisodes(
-  manifest: Manifest,
-  groups: ReadonlySet<number>,
-  updates: number,
-): readonly string[] {
-  const each = groupsPerUpdate(manifest);
-  if (each === undefined) return [];
-  const seen = [...groups].map((group) => Math.floor(group / each));
-  return [lostUpdates("episodes", seen, updates) ?? []].flat();
-}
 
 /** The folders of a run that hold models and tokenizers, besides checkpoints. */
 const FOLDERS = ["reference", "tokenizer", "model"];
@@ -108,17 +95,12 @@ function checked(part: string, problems: string[], read: () => string): CheckedP
 }
 
 function checkMetrics(
-  folder: string,
-  { kind }: Manifest,
+  run: RecordedRun,
   lines: readonly MetricsLine[],
   problems: readonly string[],
 ): CheckedPart {
-  const compared = hasMetricsSums(metricsPath(folder)) ? ", checksums compared" : "";
-  const seen = lines.map(({ update }) => update ?? -1);
-  // Other commands do not write a line for every update.
-  const lost = ["train", "rwml"].includes(kind)
-    ? lostUpdates("metrics", seen, updatesDone(folder, lines))
-    : undefined;
+  const compared = hasMetricsSums(metricsPath(run.folder)) ? ", checksums compared" : "";
+  const lost = lostMetrics(run, lines);
   return {
     part: "metrics",
     found: `${lines.length} lines${compared}`,

@@ -1,6 +1,7 @@
 /** Checkpoints of a run: folders that are complete or absent; the newest few and the best are kept. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { readRegularText } from "../regular-file.js";
 import { brokenSeals, requireSeals, sealFolder, sealOf } from "./checksums.js";
 import { hasManifest, readManifest } from "./manifest.js";
 import { RunError } from "./run-error.js";
@@ -143,7 +144,7 @@ export function readCheckpoint(folder: string): Checkpoint {
   const [broken] = brokenSeals(folder, "state.json");
   try {
     if (broken !== undefined) throw new Error(broken);
-    return { folder, state: JSON.parse(readFileSync(path, "utf8")) as CheckpointState };
+    return { folder, state: JSON.parse(readRegularText(path)) as CheckpointState };
   } catch (error) {
     throw new RunError(
       `${path} cannot be read (${(error as Error).message}): remove ${folder} to resume from the one before`,

@@ -2,17 +2,10 @@
  * Checksums of a folder's files, in a file beside them: weights with flipped bits load without a
  * word, and only make worse numbers.
  */
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  statSync,
-} from "node:fs";
+import { closeSync, existsSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { openRegular, readRegularText } from "../regular-file.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
@@ -53,7 +46,7 @@ export function brokenSeals(folder: string, only?: string): readonly string[] {
   if (!existsSync(path)) return [];
   let sums: Readonly<Record<string, Sum>>;
   try {
-    sums = JSON.parse(readFileSync(path, "utf8")) as Readonly<Record<string, Sum>>;
+    sums = JSON.parse(readRegularText(path)) as Readonly<Record<string, Sum>>;
   } catch (error) {
     return [`${path} cannot be read: ${(error as Error).message}`];
   }
@@ -74,7 +67,7 @@ export function requireSeals(folder: string, remedy: string): void {
 }
 
 function sumOf(path: string): Sum {
-  const file = openSync(path, "r");
+  const file = openRegular(path);
   let bytes = 0;
   let sum = 0;
   try {

@@ -1,9 +1,10 @@
 /** The manifest of a run: what created it, its settings and versions, and how it ended. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
 import { explainIo } from "../io-error.js";
+import { readRegularText } from "../regular-file.js";
 import { RunError } from "./run-error.js";
 import { writeSmallFile } from "./small-file.js";
 
@@ -104,7 +105,7 @@ const checksumOf = (content: object): string =>
 /** Says so if a manifest was changed since we wrote it; older ones have no checksum. */
 export function editedManifest(folder: string): string | undefined {
   const path = manifestPath(folder);
-  const { checksum, ...content } = JSON.parse(readFileSync(path, "utf8")) as Manifest;
+  const { checksum, ...content } = JSON.parse(readRegularText(path)) as Manifest;
   if (checksum === undefined || checksum === checksumOf(content)) return undefined;
   return `${path} was changed since pawl wrote it, by hand or by a fault of the disk, so the records may not fit it. Restore it; settings that may change are given as flags with --resume. If the change is meant, remove the line "checksum".`;
 }
@@ -114,7 +115,7 @@ export function readManifest(folder: string): Manifest {
   const path = manifestPath(folder);
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularText(path);
   } catch (error) {
     throw new RunError(`${folder} is not a run folder: ${explainIo(error, path)}`, {
       cause: error,

@@ -7,12 +7,12 @@ import {
   closeSync,
   existsSync,
   openSync,
-  readFileSync,
   rmSync,
   truncateSync,
   writeSync,
 } from "node:fs";
 import { explainIo } from "../io-error.js";
+import { readRegular } from "../regular-file.js";
 import {
   type CheckedLine,
   checkLines,
@@ -37,7 +37,7 @@ export interface MetricsWriter {
 /** Opens a metrics file for appending; an incomplete last line is cut off. */
 export function openMetricsWriter(path: string): MetricsWriter {
   if (existsSync(path)) {
-    const whole = wholeLines(readFileSync(path));
+    const whole = wholeLines(readRegular(path));
     truncateSync(path, whole.length);
     const known = readSums(path).split("\n").slice(0, -1);
     const sums = textLines(whole).map((_, index) => known[index] ?? UNKNOWN_SUM);
@@ -81,7 +81,7 @@ export function cutMetrics(
   const kept: CheckedLine[] = [];
   const damaged: CheckedLine[] = [];
   const sums = readSums(path);
-  const { lines, at } = checkLines(textLines(wholeLines(readFileSync(path))), sums);
+  const { lines, at } = checkLines(textLines(wholeLines(readRegular(path))), sums);
   let isCut = false;
   for (const line of lines) {
     const values = parseMetrics(line.text);
@@ -120,7 +120,7 @@ export function readMetrics(path: string, onProblem: (message: string) => void):
     if (sums !== "") onProblem(`${path} is missing: it had ${countSums(sums)} lines`);
     return [];
   }
-  const bytes = readFileSync(path);
+  const bytes = readRegular(path);
   const whole = wholeLines(bytes);
   if (whole.length < bytes.length) onProblem(`${path}: the last line was cut off; left out`);
   const { lines, at } = checkLines(textLines(whole), sums);

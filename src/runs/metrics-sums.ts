@@ -3,8 +3,9 @@
  *
  * They are in a file of their own because other programs read the metrics.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { crc32 } from "node:zlib";
+import { readRegularText } from "../regular-file.js";
 
 /** Stands for a checksum that is not known. */
 export const UNKNOWN_SUM = "-";
@@ -38,7 +39,7 @@ export const sumOf = (text: string): string => crc32(text).toString(16).padStart
 export function readSums(path: string): string {
   const file = sumsPath(path);
   if (!existsSync(file)) return "";
-  const text = readFileSync(file, "latin1");
+  const text = readRegularText(file, "latin1");
   return text.slice(0, text.lastIndexOf("\n") + 1);
 }
 

@@ -1,7 +1,9 @@
 /** What should be in a run folder, and is not: updates in its record, checkpoints, its start. */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { checkpointFolders } from "./checkpoints.js";
+import { basename, join } from "node:path";
+import { checkpointFolders, readCheckpoint } from "./checkpoints.js";
+import { groupsPerUpdate } from "./manifest.js";
+import type { MetricsLine } from "./metrics-file.js";
 import { metricsPath, type RecordedRun } from "./run-folder.js";
 
 /** The numbers below `end` that are missing, as ranges: `0–2`, `4`. */
@@ -27,6 +29,48 @@ export function lostUpdates(
   // People count from 1, as the progress does.
   const missing = missingFrom([...seen].map((update) => update + 1).concat(0), updates + 1);
   return missing.length === 0 ? undefined : `the ${what} of ${updatesIn(missing)} are missing`;
+}
+
+/** How many updates the record of a run should hold. */
+function updatesDone(folder: string, metrics: readonly MetricsLine[]): number {
+  const last = metrics.reduce((most, { update }) => Math.max(most, update ?? -1), -1);
+  const newest = checkpointFolders(folder).at(-1);
+  return Math.max(last + 1, newest === undefined ? 0 : Number(basename(newest)));
+}
+
+/** Says so if updates of a run have no metrics. */
+export function lostMetrics(
+  { folder, manifest }: RecordedRun,
+  metrics: readonly MetricsLine[],
+): string | undefined {
+  // Other commands do not write a line for every update.
+  if (!["train", "rwml"].includes(manifest.kind)) return undefined;
+  const seen = metrics.map(({ update }) => update ?? -1);
+  return lostUpdates("metrics", seen, updatesDone(folder, metrics));
+}
+
+/** Says so if updates of a run have no episodes; `groups` are those that have. */
+export function lostEpisodes(
+  { folder, manifest }: RecordedRun,
+  groups: ReadonlySet<number>,
+  metrics: readonly MetricsLine[],
+): string | undefined {
+  const each = groupsPerUpdate(manifest);
+  if (each === undefined) return undefined;
+  const seen = [...groups].map((group) => Math.floor(group / each));
+  return lostUpdates("episodes", seen, updatesDone(folder, metrics));
+}
+
+/** Says which checkpoints of a run cannot be read. */
+export function unreadableCheckpoints(folder: string): readonly string[] {
+  return checkpointFolders(folder).flatMap((one) => {
+    try {
+      readCheckpoint(one);
+      return [];
+    } catch (error) {
+      return [(error as Error).message];
+    }
+  });
 }
 
 function updatesIn(ranges: readonly string[]): string {

@@ -20,6 +20,7 @@ import {
   writeSync,
 } from "node:fs";
 import { explainIo } from "../io-error.js";
+import { openRegular } from "../regular-file.js";
 import { packMember } from "./record-member.js";
 import { type Stretch, walkRecords } from "./record-walk.js";
 import { RunError } from "./run-error.js";
@@ -52,11 +53,13 @@ export function openRecordWriter(
   path: string,
   onProblem: (problem: RecordProblem) => void,
   keep: (record: unknown) => boolean = () => true,
+  /** Into a new file, so that a process that still has this one open writes to nobody's. */
+  anew = false,
 ): RecordWriter {
   let file = openForAppend(path);
   const { end: kept, bad } = surveyed(file, path, onProblem, keep);
   let end = kept;
-  if (bad.length > 0) {
+  if (bad.length > 0 || anew) {
     end = rewrite(file, path, bad, kept, onProblem);
     closeSync(file);
     file = openForAppend(path);
@@ -103,6 +106,7 @@ function requirePresent(file: number, path: string): void {
 
 function openForAppend(path: string): number {
   try {
+    if (existsSync(path)) closeSync(openRegular(path));
     // "a+" creates the file without truncating it, but appends every write; so reopen as "r+".
     closeSync(openSync(path, "a+"));
     return openSync(path, "r+");
@@ -145,6 +149,16 @@ function surveyed(
     end = stretch.end;
   }
   return { end, bad };
+}
+
+/** Refuses records that a writer with these to keep would refuse; changes nothing. */
+export function checkRecords(path: string, keep: (record: unknown) => boolean): void {
+  const file = openRegular(path);
+  try {
+    surveyed(file, path, () => undefined, keep);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Writes the file anew without its bad stretches, which are kept in files beside it. */
@@ -213,7 +227,7 @@ export function* readRecords(
 ): Generator<unknown> {
   let file: number;
   try {
-    file = openSync(path, "r");
+    file = openRegular(path);
   } catch (error) {
     throw new RunError(`could not read ${explainIo(error, path)}`, { cause: error });
   }

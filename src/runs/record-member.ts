@@ -3,6 +3,7 @@
  * (RFC 1952, 2.3.1.1) and, as every gzip member, the checksum and the length of its content.
  */
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
+import { INFLATED_TIMES, inflatedLimit } from "../inflate-limit.js";
 
 export const HEADER_BYTES = 20;
 const TRAILER_BYTES = 8;
@@ -12,6 +13,11 @@ const COMPRESSION_LEVEL = 3;
 export const MAX_MEMBER_BYTES = 2 ** 30;
 /** A string of JavaScript cannot be longer. */
 const MAX_CONTENT_BYTES = 2 ** 29 - 24;
+
+/** How much to inflate: what is damaged, or crafted, may be endless. */
+const within = (body: Buffer) => ({
+  maxOutputLength: Math.min(MAX_CONTENT_BYTES, inflatedLimit(body.length)),
+});
 
 /** What all our headers have in common, with the positions of what varies. */
 const HEADER = Buffer.alloc(HEADER_BYTES);
@@ -30,11 +36,11 @@ export const MARK_AT = 10;
 /** Packs a text. */
 export function packMember(text: string): Buffer {
   const content = Buffer.from(text);
-  return wrap(
-    deflateRawSync(content, { level: COMPRESSION_LEVEL }),
-    crc32(content),
-    content.length,
-  );
+  const deflated = deflateRawSync(content, { level: COMPRESSION_LEVEL });
+  // What readers take for a bomb is stored as it is.
+  const isBomb = content.length > INFLATED_TIMES * deflated.length;
+  const body = isBomb ? deflateRawSync(content, { level: 0 }) : deflated;
+  return wrap(body, crc32(content), content.length);
 }
 
 function wrap(body: Buffer, checksum: number, length: number): Buffer {
@@ -63,7 +69,7 @@ export function resemblesHeader(bytes: Buffer): boolean {
 export function unpackMember(member: Buffer): string | undefined {
   const body = member.subarray(HEADER_BYTES, member.length - TRAILER_BYTES);
   try {
-    return checked(inflateRawSync(body, { maxOutputLength: MAX_CONTENT_BYTES }), member);
+    return checked(inflateRawSync(body, within(body)), member);
   } catch {
     return undefined;
   }
@@ -79,8 +85,9 @@ export function mendMember(
   if (bytes.length <= HEADER_BYTES + TRAILER_BYTES) return undefined;
   try {
     // With `info` Node also returns the engine, which knows how many bytes it used.
-    const { buffer, engine } = inflateRawSync(bytes.subarray(HEADER_BYTES), {
-      maxOutputLength: MAX_CONTENT_BYTES,
+    const body = bytes.subarray(HEADER_BYTES);
+    const { buffer, engine } = inflateRawSync(body, {
+      ...within(body),
       info: true,
     }) as unknown as {
       readonly buffer: Buffer;
@@ -89,8 +96,10 @@ export function mendMember(
     const end = HEADER_BYTES + engine.bytesWritten + TRAILER_BYTES;
     const text = end > bytes.length ? undefined : checked(buffer, bytes.subarray(0, end));
     if (text === undefined) return undefined;
-    const body = bytes.subarray(HEADER_BYTES, end - TRAILER_BYTES);
-    return { member: wrap(body, bytes.readUInt32LE(end - 8), buffer.length), text };
+    const packed = bytes.subarray(HEADER_BYTES, end - TRAILER_BYTES);
+    // The limit was that of all the bytes that might belong to it.
+    if (buffer.length > inflatedLimit(packed.length)) return undefined;
+    return { member: wrap(packed, bytes.readUInt32LE(end - 8), buffer.length), text };
   } catch {
     return undefined;
   }

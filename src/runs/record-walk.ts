@@ -5,6 +5,7 @@
  * begins, so that damage never costs what follows it.
  */
 import { fstatSync, readSync } from "node:fs";
+import { INFLATED_TIMES } from "../inflate-limit.js";
 import {
   HEADER_BYTES,
   MARK,
@@ -28,20 +29,31 @@ export type Stretch = { readonly offset: number; readonly end: number } & (
 /** At most this much is read to mend one member. */
 const MENDED_BYTES = 2 ** 28;
 const SCANNED_BYTES = 2 ** 20;
+/** What all members together may inflate to beyond their limit: earlier versions had none. */
+const SPARE_BYTES = 2 ** 28;
+/** After this many beginnings that lead to nothing, no more are tried: each may inflate in vain. */
+const MAX_FUTILE = 200;
 
 /** The stretches of a file in order; a file without anything of ours is refused. */
 export function* walkRecords(file: number, path: string): Generator<Stretch> {
   const size = fstatSync(file).size;
   let isOurs = false;
+  let spare = SPARE_BYTES;
+  const tries = { futile: 0 };
   for (let offset = 0; offset < size; ) {
     const found = memberAt(file, offset, size);
     if (found !== undefined) {
       isOurs = true;
+      spare += INFLATED_TIMES * (found.end - offset) - found.text.length;
+      if (spare < 0)
+        throw new RunError(
+          `${path}: its records inflate to more than ${INFLATED_TIMES} times their size, at byte ${offset}: pawl writes no such records, so nothing of it is trusted`,
+        );
       yield { offset, ...found };
       offset = found.end;
       continue;
     }
-    const end = nextMember(file, offset + 1, size);
+    const end = nextMember(file, offset + 1, size, tries);
     const state = end === size ? tailState(file, offset, size) : "damaged";
     if (!isOurs && end === size && state === "damaged" && !startsLikeOurs(file))
       throw new RunError(
@@ -73,7 +85,7 @@ function memberAt(file: number, offset: number, size: number) {
 }
 
 /** Where the next whole member begins, or the end of the file. */
-function nextMember(file: number, from: number, size: number): number {
+function nextMember(file: number, from: number, size: number, tries: { futile: number }): number {
   for (let start = from; start < size; start += SCANNED_BYTES) {
     // A mark may lie across the border of two pieces.
     const piece = bytesAt(
@@ -83,7 +95,9 @@ function nextMember(file: number, from: number, size: number): number {
     );
     for (let at = piece.indexOf(MARK); at >= 0; at = piece.indexOf(MARK, at + 1)) {
       const offset = start + at - MARK_AT;
-      if (offset >= from && memberAt(file, offset, size) !== undefined) return offset;
+      if (offset < from) continue;
+      if (memberAt(file, offset, size) !== undefined) return offset;
+      if (++tries.futile > MAX_FUTILE) return size;
     }
   }
   return size;

@@ -53,6 +53,8 @@ export interface NewRun {
 /** A run that is being written. */
 export interface Run {
   readonly folder: string;
+  /** Throws if another process has taken the folder by force: call it before writing to it. */
+  requireOwn(): void;
   recordEpisodes(episodes: readonly Episode[]): void;
   recordMetrics(line: MetricsLine): void;
   /** Writes how the run ended and releases the folder. */
@@ -94,16 +96,8 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
   let lock: RunLock;
   try {
     mkdirSync(folder, { recursive: true });
-    if (failedAtStart(folder))
-      for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
-    const found = readdirSync(folder);
-    if (found.length > 0) {
-      throw new RunError(
-        hasManifest(folder)
-          ? `${folder} already holds a run: name another folder, or remove that one first`
-          : `${folder} is not empty (it holds ${found[0]}): a run needs a folder of its own`,
-      );
-    }
+    checkNewFolder(folder);
+    for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
     lock = takeLock(folder);
   } catch (error) {
     if (error instanceof RunError) throw error;
@@ -142,9 +136,24 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
   }
 }
 
+/** Refuses a folder that a new run cannot have. */
+export function checkNewFolder(folder: string): void {
+  if (!existsSync(folder)) return;
+  const found = readdirSync(folder);
+  if (found.length === 0 || failedAtStart(folder)) return;
+  throw new RunError(
+    hasManifest(folder)
+      ? `${folder} already holds a run: name another folder, or remove that one first`
+      : `${folder} is not empty (it holds ${found[0]}): a run needs a folder of its own`,
+  );
+}
+
 /** Whether a folder holds a run that ended before it had anything to keep. */
 function failedAtStart(folder: string): boolean {
-  if (!hasManifest(folder) || findLock(folder).owner !== undefined) return false;
+  const { number, owner } = findLock(folder);
+  if (owner !== undefined) return false;
+  // Killed between its lock and its manifest.
+  if (!hasManifest(folder)) return number >= 0 && readdirSync(folder).every(isOfStart);
   const { status, resumes } = readManifest(folder);
   const isEmpty = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
   return (
@@ -159,6 +168,10 @@ function failedAtStart(folder: string): boolean {
   );
 }
 
+/** What is in a folder before the manifest is: locks, an empty record, temporary files. */
+const isOfStart = (name: string): boolean =>
+  /^lock(\.\d+)?$|^episodes\.jsonl\.gz$|\.(tmp|draft)$/.test(name);
+
 /** What to keep of a resumed run, and what changes. */
 export interface ResumedRun {
   /** Which records to keep. */
@@ -171,6 +184,8 @@ export interface ResumedRun {
   /** The settings from now on (default: unchanged). */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly changed?: SettingChanges;
+  /** Take the folder even from a process that cannot be seen from here. */
+  readonly forceUnlock?: boolean | undefined;
 }
 
 /** Resumes a run that was interrupted or killed, or that is to be longer. */
@@ -182,8 +197,9 @@ export function resumeRun(
   const { keep, updates, changed = {} } = resumed;
   // First reject a folder that is not a run; its manifest counts only once nobody else writes it.
   readManifest(folder);
-  const lock = takeLock(folder);
+  const lock = takeLock(folder, { force: resumed.forceUnlock });
   try {
+    removeLeftovers(folder);
     const {
       finishedAt,
       error: __,
@@ -198,6 +214,8 @@ export function resumeRun(
       episodesPath(folder),
       ({ message }) => onProblem(message),
       (record) => keep.episode(record as EpisodeRecord),
+      // The process that lost the folder may still have the file open.
+      lock.isForced,
     );
     cutMetrics(metricsPath(folder), keep.metrics, onProblem);
     const last = readMetrics(metricsPath(folder), onProblem).at(-1);
@@ -230,6 +248,17 @@ export function resumeRun(
   }
 }
 
+/**
+ * Removes what killed writers left: whoever holds the lock is the only writer, so that nothing
+ * temporary is anybody else's.
+ */
+function removeLeftovers(folder: string): void {
+  for (const place of [folder, join(folder, "checkpoints")])
+    for (const name of existsSync(place) ? readdirSync(place) : [])
+      if (/\.(tmp|draft|mending)$/.test(name))
+        rmSync(join(place, name), { recursive: true, force: true });
+}
+
 function lastWritten(path: string): string | undefined {
   return existsSync(path) ? statSync(path).mtime.toISOString() : undefined;
 }
@@ -248,12 +277,18 @@ function writeRun(
   { episodes, events }: { readonly episodes: RecordWriter; readonly events: EventWriter },
   lock: RunLock,
 ): Run {
+  lock.require();
   writeManifest(folder, manifest);
   const metrics = openMetricsWriter(metricsPath(folder));
   return {
     folder,
-    recordEpisodes: (batch) => episodes.append(batch.map(packEpisode)),
+    requireOwn: () => lock.require(),
+    recordEpisodes(batch) {
+      lock.require();
+      episodes.append(batch.map(packEpisode));
+    },
     recordMetrics(line) {
+      lock.require();
       metrics.append(line);
       events.append(line);
     },
@@ -261,10 +296,14 @@ function writeRun(
       const finishedAt = new Date().toISOString();
       // On a full disk some of this fails; the rest is done anyway, and the folder is released.
       doAll([
+        () => lock.require(),
         () => episodes.close(),
         () => metrics.close(),
         () => events.close(),
-        () => writeManifest(folder, { ...manifest, ...details, status, finishedAt }),
+        () => {
+          lock.require();
+          writeManifest(folder, { ...manifest, ...details, status, finishedAt });
+        },
         () => lock.release(),
       ]);
     },
@@ -308,6 +347,8 @@ export function finishFailed(
       ...(!isStopped && { error: message }),
     });
   } catch (second) {
+    // A folder that was lost says so once.
+    if ((second as Error).message === message) return;
     options.onProblem?.(
       `${run.folder}: how the run ended could not be written: ${(second as Error).message}`,
     );
@@ -322,7 +363,7 @@ export function openRun(folder: string, onProblem: (message: string) => void): R
   return {
     folder,
     manifest,
-    active: findLock(folder).owner !== undefined,
+    active: findLock(folder).owner?.seemsActive === true,
     *episodes() {
       const path = episodesPath(folder);
       // It is there from the beginning, before the manifest.
@@ -351,22 +392,6 @@ function episodeOf(record: unknown, path: string): Episode {
       cause: error,
     });
   }
-}
-
-/** The run folders directly inside a folder, oldest first; unreadable ones are reported. */
-export function listRuns(parent: string, onProblem: (message: string) => void): RecordedRun[] {
-  if (!existsSync(parent)) return [];
-  const runs: RecordedRun[] = [];
-  for (const name of readdirSync(parent).sort()) {
-    const folder = join(parent, name);
-    if (!hasManifest(folder)) continue;
-    try {
-      runs.push(openRun(folder, onProblem));
-    } catch (error) {
-      onProblem((error as Error).message);
-    }
-  }
-  return runs.sort((a, b) => a.manifest.createdAt.localeCompare(b.manifest.createdAt));
 }
 
 /** The record of a run's episodes. */

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
-import { ownIdentity } from "../process-alive.js";
+import { ownIdentity, type ProcessIdentity, tagOf } from "../process-alive.js";
 import { findLock, takeLock } from "./run-lock.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-lock-"));
@@ -26,10 +26,13 @@ const built = pathToFileURL("dist/src/runs/run-lock.js").href;
 /** No process has this id: it is beyond what systems assign. */
 const DEAD = "4194999";
 
+/** Whether this system tells processes with the same id apart. */
+const IS_EXACT = ownIdentity().started !== undefined;
+
 it("is refused while its process lives, and free after release", () => {
   const run = folder();
   const lock = takeLock(run);
-  expect(findLock(run).owner).toBe(`process ${process.pid}`);
+  expect(findLock(run).owner).toMatchObject({ pid: process.pid, isCertain: IS_EXACT });
   expect(() => takeLock(run)).toThrow(`is being written by process ${process.pid}`);
   lock.release();
   expect(readdirSync(run)).toEqual([]);
@@ -39,8 +42,8 @@ it("of a dead process goes to only one taker, even if the other looked before", 
   const run = folder();
   writeFileSync(join(run, "lock"), DEAD);
   const [early, late] = [findLock(run), findLock(run)];
-  const lock = takeLock(run, early);
-  expect(() => takeLock(run, late)).toThrow("is being written by");
+  const lock = takeLock(run, { found: early });
+  expect(() => takeLock(run, { found: late })).toThrow("is being written by");
   lock.release();
   expect(readdirSync(run)).toEqual([]);
 });
@@ -51,8 +54,8 @@ it("is not taken by one who looked before others came and went", () => {
   const late = findLock(run);
   takeLock(run).release();
   const now = takeLock(run);
-  expect(() => takeLock(run, late)).toThrow("is being written by");
-  expect(findLock(run).owner).toBe(`process ${process.pid}`);
+  expect(() => takeLock(run, { found: late })).toThrow("is being written by");
+  expect(findLock(run).owner?.pid).toBe(process.pid);
   now.release();
 });
 
@@ -64,30 +67,31 @@ describe("a damaged lock", () => {
     ["is of another host, by a flipped bit", (text) => text.replace(/"host":"./, '"host":"~')],
   ];
 
-  it.each(damages)("that %s keeps others out while its process touches it", (_, damage) => {
-    const run = folder();
-    const path = join(run, "lock");
-    const lock = takeLock(run);
-    const text = readFileSync(path, "utf8");
-    writeFileSync(path, damage(text));
-    expect(readFileSync(path, "utf8")).not.toBe(text);
-    expect(() => takeLock(run)).toThrow(
-      `${run} is being written by a process that ${path} does not name (last seen 0 s ago, and forgotten after 60 s)`,
-    );
-    lock.release();
-    writeFileSync(path, damage(text));
-    utimesSync(path, 0, 0);
-    takeLock(run).release();
-    expect(readdirSync(run)).toEqual([]);
-  });
+  it.each(damages)(
+    "that %s keeps others out, however old it is, until they use force",
+    (_, damage) => {
+      const run = folder();
+      const path = join(run, "lock");
+      const lock = takeLock(run);
+      const text = readFileSync(path, "utf8");
+      lock.release();
+      writeFileSync(path, damage(text));
+      expect(readFileSync(path, "utf8")).not.toBe(text);
+      utimesSync(path, 0, 0);
+      expect(() => takeLock(run)).toThrow(
+        `${run} may still be written by a process that ${path} does not name, last seen 1970-01-01T00:00:00.000Z`,
+      );
+      takeLock(run, { force: true }).release();
+      expect(readdirSync(run)).toEqual([]);
+    },
+  );
 
   it("may be a folder, or have a number that is none", () => {
     const run = folder();
     mkdirSync(join(run, "lock"));
     expect(() => takeLock(run)).toThrow("does not name");
-    utimesSync(join(run, "lock"), 0, 0);
     writeFileSync(join(run, `lock.${"9".repeat(25)}`), DEAD);
-    takeLock(run).release();
+    takeLock(run, { force: true }).release();
     takeLock(run).release();
     expect(readdirSync(run)).toEqual([`lock.${"9".repeat(25)}`]);
   });
@@ -113,17 +117,29 @@ describe("a lock that names our own process id", () => {
     expect(() => takeLock(lockOf(own))).toThrow(`written by process ${process.pid}`);
   });
 
-  it("of another container or machine counts while it is touched", () => {
-    const others = [
-      { ...own, host: "elsewhere", boot: own.boot === undefined ? undefined : "another" },
-      ...(own.space === undefined ? [] : [{ ...own, space: "pid:[1]", host: "box" }]),
+  it("of another container or machine counts, whatever the clocks say, until force is used", () => {
+    const others: readonly (readonly [ProcessIdentity, string])[] = [
+      [{ ...own, host: "elsewhere", boot: own.boot && "another" }, "machine"],
+      ...(own.space === undefined
+        ? []
+        : [[{ ...own, space: "pid:[1]", host: "box" }, "container"] as const]),
     ];
-    for (const other of others) {
-      expect(() => takeLock(lockOf(other))).toThrow(
-        `process ${process.pid} of ${other.host} (another machine or container; last seen`,
-      );
-      takeLock(lockOf(other, before)).release();
-    }
+    for (const [other, where] of others)
+      for (const touched of [new Date(), before, new Date(0), new Date(Date.now() + 3_600_000)]) {
+        const run = lockOf(other, touched);
+        expect(() => takeLock(run)).toThrow(
+          `may still be written by process ${process.pid} of ${other.host} (another ${where} than this one), last seen ${touched.toISOString()}`,
+        );
+        expect(() => takeLock(run)).toThrow("add --force-unlock");
+        const lock = takeLock(run, { force: true });
+        expect(lock.isForced).toBe(true);
+        lock.release();
+        expect(readdirSync(run)).toEqual([]);
+      }
+  });
+
+  it.skipIf(!IS_EXACT)("is not taken by force from a process that lives", () => {
+    expect(() => takeLock(lockOf(own), { force: true })).toThrow(/: wait for it, or end it first$/);
   });
 
   const inContainer = (program: string, run: string) =>
@@ -145,11 +161,42 @@ describe("a lock that names our own process id", () => {
     const lock = join(run, "lock");
     const { checksum: _, ...first } = JSON.parse(readFileSync(lock, "utf8"));
     writeFileSync(lock, JSON.stringify({ ...first, space: "pid:[1]" }));
-    expect(inContainer(take, run).stdout).toMatch(/written by process 1 of .* last seen/);
     utimesSync(lock, before, before);
-    expect(inContainer(take, run).stdout).toBe("taken by 1\n");
-    expect(readdirSync(run).sort()).toEqual(["lock", "lock.1"]);
+    expect(inContainer(take, run).stdout).toMatch(
+      /written by process 1 of .*container.* last seen/,
+    );
+    const byForce = take.replace("process.argv[1]", "process.argv[1], { force: true }");
+    expect(inContainer(byForce, run).stdout).toBe("taken by 1\n");
+    expect(readdirSync(run)).toEqual(["lock.1"]);
   });
+});
+
+it("that was taken by force stops its holder before the next write", () => {
+  const run = folder();
+  const first = takeLock(run);
+  first.require();
+  const elsewhere = { ...ownIdentity(), host: "elsewhere", boot: "another" };
+  // As the second machine sees it.
+  writeFileSync(join(run, "lock"), JSON.stringify(elsewhere));
+  expect(() => first.require()).toThrow(`${run} was taken over by another process`);
+  const second = takeLock(run, { force: true });
+  expect(() => first.require()).toThrow("was taken over");
+  first.release();
+  second.require();
+  second.release();
+  expect(() => second.require()).toThrow("was taken over");
+  rmSync(run, { recursive: true });
+  // A folder that is gone is noticed by whoever records to it.
+  second.require();
+});
+
+it("leaves no draft of a process that was killed", () => {
+  const run = folder();
+  const dead = tagOf({ ...ownIdentity(), pid: Number(DEAD) });
+  writeFileSync(join(run, `lock.${dead}.01234567.draft`), "");
+  writeFileSync(join(run, `lock.${tagOf(ownIdentity())}.01234567.draft`), "");
+  takeLock(run).release();
+  expect(readdirSync(run)).toHaveLength(1);
 });
 
 it("of a dead process goes to one of many processes that want it at once", async () => {

@@ -7,15 +7,21 @@
  * gets the folder. Removing the dead lock and creating a new one would be two operations, and a
  * late remover could remove the new one.
  *
- * A lock names its process such that another one with the same id is not mistaken for it. A process
- * on another machine or in another container cannot be seen; it counts as alive as long as it
- * touches its lock. So does one whose lock is damaged.
+ * A lock names its process such that another one with the same id is not mistaken for it, so on one
+ * machine the operating system says whether it lives. A process on another machine or in another
+ * container cannot be seen, and neither can one whose lock is damaged: no time that passes makes it
+ * dead, since clocks differ and machines sleep. It loses the folder only by force, which people must
+ * ask for; and since people can be wrong, whoever holds a lock asks before every write whether it
+ * still does.
  */
 import { randomBytes } from "node:crypto";
 import {
+  closeSync,
+  existsSync,
+  fsyncSync,
   linkSync,
+  openSync,
   readdirSync,
-  readFileSync,
   rmSync,
   statSync,
   utimesSync,
@@ -23,24 +29,51 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { sweep, temporaryName } from "../leftovers.js";
 import { isAlive, ownIdentity, type ProcessIdentity, stateOf } from "../process-alive.js";
+import { readRegularText } from "../regular-file.js";
 import { RunError } from "./run-error.js";
 
-/** How often a process touches its lock, and for how long an untouched one still counts. */
+/** How often a process touches its lock, only to show when it was last seen. */
 const TOUCH_MS = 2_000;
-const UNTOUCHED_MS = 60_000;
+/** For how long a process that cannot be seen is shown as one that writes. */
+const RECENT_MS = 60_000;
 
 /** The current lock, as it was found. */
 export interface FoundLock {
   /** Its number; −1 if there is none. */
   readonly number: number;
-  /** The live process that created it, in words; undefined if it is free or its process is dead. */
-  readonly owner: string | undefined;
+  /** The process that holds it, or may hold it; undefined if it is free or its process is dead. */
+  readonly owner: LockOwner | undefined;
+}
+
+/** The process that holds a lock, or may. */
+export interface LockOwner {
+  /** Who it is, in words. */
+  readonly words: string;
+  /** Its id, if it lives on this machine. */
+  readonly pid?: number;
+  /** Whether the operating system says that it lives; otherwise it cannot be seen from here. */
+  readonly isCertain: boolean;
+  /** Whether it seems to be writing now: certain, or seen within the last minute. Only to show. */
+  readonly seemsActive: boolean;
 }
 
 /** A lock that was taken. */
 export interface RunLock {
+  /** Whether it was taken by force, from a process that may still write. */
+  readonly isForced: boolean;
+  /** Throws if another process has taken the folder since: whatever is written now is its. */
+  require(): void;
   release(): void;
+}
+
+/** How to take a lock. */
+export interface LockOptions {
+  /** Take it even from a process that cannot be seen. */
+  readonly force?: boolean | undefined;
+  /** What was seen earlier. */
+  readonly found?: FoundLock;
 }
 
 /** Looks up which process is writing to the folder. */
@@ -49,30 +82,55 @@ export function findLock(folder: string): FoundLock {
   return { number, owner: number < 0 ? undefined : ownerOf(join(folder, nameOf(number))) };
 }
 
-/** Takes the folder for this process, or says who has it; `found` is what was seen earlier. */
-export function takeLock(folder: string, found = findLock(folder)): RunLock {
-  if (found.owner !== undefined) throw takenBy(folder, found.owner);
+/** Refuses a folder that another process writes to, or may. */
+export function requireFree(
+  folder: string,
+  { force, found = findLock(folder) }: LockOptions,
+): void {
+  const { owner } = found;
+  if (owner !== undefined && (owner.isCertain || force !== true)) throw takenBy(folder, owner);
+}
+
+/** Takes the folder for this process, or says who has it. */
+export function takeLock(folder: string, options: LockOptions = {}): RunLock {
+  const { force = false, found = findLock(folder) } = options;
+  requireFree(folder, { force, found });
+  sweep(folder);
   const number = found.number + 1;
   const path = join(folder, nameOf(number));
-  if (!makeOnce(path)) throw takenBy(folder, findLock(folder).owner);
+  const content = contentOf({ ...ownIdentity(), nonce: randomBytes(8).toString("hex") });
+  if (!makeOnce(path, content)) throw takenBy(folder, findLock(folder).owner);
   // A process that looked long ago may have created a number below one created since.
-  const other = numbersIn(folder)
-    .filter((one) => one !== number)
-    .map((one) => ownerOf(join(folder, nameOf(one))))
-    .find((owner) => owner !== undefined);
+  const others = numbersIn(folder).filter((one) => one !== number);
+  const owners = others.flatMap((one) => ownerOf(join(folder, nameOf(one))) ?? []);
+  const other = owners.find(({ isCertain }) => isCertain || !force);
   if (other !== undefined) {
     rmSync(path, { force: true });
     throw takenBy(folder, other);
   }
+  // Without its lock the other stops before its next write.
+  if (force) removeBelow(folder, number);
   const touching = setInterval(() => touch(path), TOUCH_MS).unref();
+  const isLost = (): boolean =>
+    textIn(path) !== content || existsSync(join(folder, nameOf(number + 1)));
   return {
+    isForced: owners.length > 0,
+    require() {
+      // Whoever records to a folder that was deleted says so.
+      if (isLost() && existsSync(folder)) throw takenOver(folder);
+    },
     release() {
       clearInterval(touching);
+      if (isLost()) return;
       rmSync(path, { force: true });
-      for (const old of numbersIn(folder))
-        if (old < number) rmSync(join(folder, nameOf(old)), { recursive: true, force: true });
+      removeBelow(folder, number);
     },
   };
+}
+
+function removeBelow(folder: string, number: number): void {
+  for (const old of numbersIn(folder))
+    if (old < number) rmSync(join(folder, nameOf(old)), { recursive: true, force: true });
 }
 
 const nameOf = (number: number): string => (number === 0 ? "lock" : `lock.${number}`);
@@ -108,11 +166,17 @@ function touch(path: string): void {
  * Creates the file that names this process; false if it exists. It is never visible without the
  * name.
  */
-function makeOnce(path: string): boolean {
-  const draft = `${path}.${randomBytes(6).toString("hex")}.draft`;
-  const content = contentOf(ownIdentity());
+function makeOnce(path: string, content: string): boolean {
+  const draft = temporaryName(path, "draft");
   try {
-    writeFileSync(draft, content);
+    const file = openSync(draft, "wx");
+    try {
+      writeFileSync(file, content);
+      // After a power cut an empty lock would have to be removed by force.
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
     try {
       linkSync(draft, path);
     } catch (error) {
@@ -131,35 +195,61 @@ function makeOnce(path: string): boolean {
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-/** The process that created a lock, in words, if it is alive or may be. */
-function ownerOf(path: string): string | undefined {
-  let identity: LockIdentity | undefined;
-  let touchedAt: number;
+/** What a lock contains; undefined if it cannot be read, or is not there. */
+function textIn(path: string): string | undefined {
   try {
-    identity = identityIn(path);
-    touchedAt = statSync(path).mtimeMs;
+    return readRegularText(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The process that created a lock, if it is alive or may be. */
+function ownerOf(path: string): LockOwner | undefined {
+  let touchedAt: Date;
+  try {
+    touchedAt = statSync(path).mtime;
   } catch (error) {
     // Released since it was listed.
     if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
+  const identity = identityIn(textIn(path));
   // Clocks of machines differ: both directions count.
-  const ago = Math.abs(Date.now() - touchedAt);
-  const seen = `last seen ${Math.round(ago / 1000)} s ago, and forgotten after ${UNTOUCHED_MS / 1000} s`;
-  const ifTouched = (owner: string): string | undefined => (ago > UNTOUCHED_MS ? undefined : owner);
-  if (identity === undefined) return ifTouched(`a process that ${path} does not name (${seen})`);
-  const { pid, host } = identity;
+  const ago = Math.abs(Date.now() - touchedAt.getTime());
+  const seen = `last seen ${touchedAt.toISOString()}, ${inWords(ago)} ago by this machine's clock`;
+  const unseen = (words: string): LockOwner => ({
+    words: `${words}, ${seen}`,
+    isCertain: false,
+    seemsActive: ago <= RECENT_MS,
+  });
+  if (identity === undefined) return unseen(`a process that ${path} does not name`);
+  const { pid, host, boot, started } = identity;
+  const alive = (isCertain: boolean): LockOwner => ({
+    words: `process ${pid}`,
+    pid,
+    isCertain,
+    seemsActive: true,
+  });
   // Older versions wrote only the id. Our own is then that of a process before us.
-  if (host === undefined) return pid !== process.pid && isAlive(pid) ? `process ${pid}` : undefined;
+  if (host === undefined) return pid !== process.pid && isAlive(pid) ? alive(false) : undefined;
   const state = stateOf({ ...identity, host });
-  if (state !== "unknown") return state === "alive" ? `process ${pid}` : undefined;
-  return ifTouched(`process ${pid} of ${host} (another machine or container; ${seen})`);
+  if (state === "dead") return undefined;
+  if (state === "alive") return alive(started !== undefined);
+  const where = boot !== undefined && boot === ownIdentity().boot ? "container" : "machine";
+  return unseen(`process ${pid} of ${host} (another ${where} than this one)`);
 }
 
-type LockIdentity = Partial<ProcessIdentity> & { readonly pid: number };
+function inWords(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+}
+
+type LockIdentity = Partial<ProcessIdentity> & { readonly pid: number; readonly nonce?: string };
 
 /** What a lock contains: a process, and a checksum, since a flipped bit may name a dead one. */
-function contentOf(identity: ProcessIdentity): string {
+function contentOf(identity: LockIdentity): string {
   return `${JSON.stringify({ ...identity, checksum: checksumOf(identity) })}\n`;
 }
 
@@ -167,22 +257,33 @@ const checksumOf = (identity: LockIdentity): number => crc32(JSON.stringify(iden
 
 const isId = (pid: unknown): boolean => Number.isInteger(pid) && (pid as number) > 0;
 
-/** The process that a lock names; undefined if it is damaged, or not written yet. */
-function identityIn(path: string): LockIdentity | undefined {
+/** The process that a lock names; undefined if it is damaged, not a file, or not written yet. */
+function identityIn(text: string | undefined): LockIdentity | undefined {
   try {
-    const found: unknown = JSON.parse(readFileSync(path, "utf8"));
+    const found: unknown = JSON.parse(text ?? "");
     if (typeof found === "number") return isId(found) ? { pid: found } : undefined;
     const { checksum, ...identity } = found as LockIdentity & { readonly checksum?: number };
     // Older versions wrote no checksum.
     const isWhole = checksum === undefined || checksum === checksumOf(identity);
     return isWhole && isId(identity.pid) ? identity : undefined;
-  } catch (error) {
-    // What cannot be read, such as a folder of that name, names nobody either.
-    if (codeOf(error) === "ENOENT") throw error;
+  } catch {
     return undefined;
   }
 }
 
-function takenBy(folder: string, owner = "another process"): RunError {
-  return new RunError(`${folder} is being written by ${owner}: wait for it, or end it first`);
+function takenBy(folder: string, owner?: LockOwner): RunError {
+  const by = `${folder} is being written by`;
+  if (owner === undefined) return new RunError(`${by} another process: wait for it`);
+  const { words, pid, isCertain } = owner;
+  if (isCertain) return new RunError(`${by} ${words}: wait for it, or end it first`);
+  return new RunError(
+    pid === undefined
+      ? `${folder} may still be written by ${words}. Whether it has ended cannot be seen from here: wait for it, or end it there. If you know that it has ended, add --force-unlock.`
+      : `${by} ${words}, or another program has its number now: wait for it, or end it first. If it is another program, add --force-unlock.`,
+  );
 }
+
+const takenOver = (folder: string): RunError =>
+  new RunError(
+    `${folder} was taken over by another process, with --force-unlock, or its lock was removed: this one stops, and writes nothing more to it`,
+  );

@@ -12,9 +12,10 @@
  * A resumed run gets its own file, which starts by telling TensorBoard from which step on the
  * earlier files no longer hold.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { explainIo } from "../io-error.js";
+import { readRegular } from "../regular-file.js";
 import type { MetricsLine } from "./metrics-file.js";
 import { RunError } from "./run-error.js";
 
@@ -61,7 +62,7 @@ export function openEventWriter(folder: string, firstStep?: number): EventWriter
 export function checkEvents(folder: string): { records: number; problems: readonly string[] } {
   let records = 0;
   const problems = readdirSync(folder).flatMap((name) => {
-    const bytes = readFileSync(join(folder, name));
+    const bytes = readRegular(join(folder, name));
     for (let at = 0; at < bytes.length; records++) {
       const head = bytes.subarray(at, at + 8);
       const end = at + 12 + (head.length < 8 ? bytes.length : head.readUInt32LE());

@@ -3,10 +3,10 @@
  * whether it still knows what it knew. An answer's probability is the mean over its tokens, so that
  * long answers are not at a disadvantage.
  */
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { Engine } from "../engine/engine.js";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { generalChoices } from "./general-choices.js";
 
@@ -33,7 +33,7 @@ export function ownQuestions(): readonly ChoiceQuestion[] {
 export function readQuestions(path: string): readonly ChoiceQuestion[] {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularText(path);
   } catch (error) {
     throw new UserError(`the questions cannot be read: ${(error as Error).message}`, {
       cause: error,

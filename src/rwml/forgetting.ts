@@ -2,10 +2,10 @@
  * Forgetting: how far the weights moved from where they started, and how well old text is still
  * predicted.
  */
-import { readFileSync } from "node:fs";
 import type { Engine, TargetSequence } from "../engine/engine.js";
 import { openCheckpoint } from "../engine/weights/checkpoint.js";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 
 /**
@@ -72,7 +72,7 @@ export function textSequences(
 ): readonly TargetSequence[] {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularText(path);
   } catch (error) {
     throw new UserError(`the held-out text cannot be read: ${(error as Error).message}`, {
       cause: error,

@@ -1,9 +1,10 @@
 /**
  * Files with one JSON record per line: finds the position of each line and reads lines on demand.
  */
-import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
+import { closeSync, fstatSync, readFileSync, readSync } from "node:fs";
 import { UserError } from "../errors.js";
+import { gunzipWithin } from "../inflate-limit.js";
+import { openRegular } from "../regular-file.js";
 
 /** Smaller files are kept in memory. */
 const KEEP_BELOW = 2 ** 28;
@@ -32,7 +33,7 @@ export interface LineFile {
 /** Opens a file of lines; `.gz` is decompressed into memory. */
 export function openLines(path: string): LineFile {
   try {
-    const file = openSync(path, "r");
+    const file = openRegular(path);
     const { size, mtimeMs } = fstatSync(file);
     const key = `${size} ${mtimeMs}`;
     const packed = path.endsWith(".gz");
@@ -41,14 +42,12 @@ export function openLines(path: string): LineFile {
     }
     const content = readFileSync(file);
     closeSync(file);
-    const bytes = packed ? gunzipSync(content) : content;
+    const bytes = packed ? gunzipWithin(content) : content;
     return lineFile(path, key, bytes.length, (start, end) => bytes.subarray(start, end));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const hint =
-      code === "ERR_BUFFER_TOO_LARGE" || code === "ERR_FS_FILE_TOO_LARGE"
-        ? " It is too large to decompress in memory: decompress it with gunzip and use the plain file."
-        : "";
+      code === "ERR_FS_FILE_TOO_LARGE" ? " Decompress it with gunzip and use the plain file." : "";
     throw new UserError(`cannot read ${path}: ${message}.${hint}`, { cause: error });
   }
 }

@@ -16,6 +16,8 @@ import {
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { UserError } from "../errors.js";
+import { sweepOnce, temporaryName } from "../leftovers.js";
+import { openRegular } from "../regular-file.js";
 import { ANALYSER_VERSION } from "./analyser.js";
 import type { Bm25Index } from "./bm25.js";
 
@@ -62,9 +64,10 @@ export function saveIndex(path: string, key: string, index: Bm25Index, extra: Bl
       crc: checksum(bytes),
     })),
   };
-  const temporary = `${path}.${process.pid}.tmp`;
+  const temporary = temporaryName(path, "tmp");
   try {
     mkdirSync(dirname(path), { recursive: true });
+    sweepOnce(dirname(path));
     const file = openSync(temporary, "w");
     try {
       writeAll(file, text.encode(headerLine(header)));
@@ -90,7 +93,7 @@ export function loadIndex(
 ): { readonly index: Bm25Index; readonly extra: Blocks } | { readonly unusable: string } {
   let file: number;
   try {
-    file = openSync(path, "r");
+    file = openRegular(path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return { unusable: "there is none yet" };

@@ -5,8 +5,8 @@
  * begin with their name on a line of its own, `[system]`. A name in doubled braces is no slot:
  * `{{name}}` is written `{name}`; other braces stand for themselves.
  */
-import { readFileSync } from "node:fs";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import { recentPairs, type SlotOptions } from "./history.js";
 import { didYouMean } from "./nearest.js";
 import type { PromptPiece, PromptView } from "./prompt-style.js";
@@ -62,7 +62,7 @@ export function templateText(setting: string): string {
   if (setting.includes("\n")) return setting;
   try {
     // Ends with a line break, so that it is known as text when it is read back from a record.
-    return readFileSync(setting, "utf8").replace(/\s*$/, "\n");
+    return readRegularText(setting).replace(/\s*$/, "\n");
   } catch (error) {
     throw new PromptError(
       `prompt.template: cannot read ${setting}: ${(error as Error).message}. Name a file with the wording of the prompt.`,

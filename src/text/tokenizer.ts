@@ -4,13 +4,14 @@
  * `encode` never adds tokens on its own (no beginning-of-text): everything a model reads is written
  * by prompts and chat templates.
  */
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { UserError } from "../errors.js";
+import { readRegularText } from "../regular-file.js";
 import { withUnicodeDigits } from "./digits.js";
 import type { Role } from "./prompt-style.js";
 import type { Tool } from "./tool.js";
@@ -357,7 +358,7 @@ function cached(encode: (text: string) => readonly number[]): typeof encode {
 
 async function readIfThere(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, "utf8");
+    return readRegularText(path);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw new TokenizerError(`Cannot read ${path}: ${reason(error)}`, { cause: error });

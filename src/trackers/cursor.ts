@@ -1,7 +1,8 @@
 /** How far each tracker has got with a run: `trackers.json` in its folder. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 
 /** What a tracker has received. */
@@ -33,7 +34,7 @@ export function openCursors(folder: string, run: string): Cursors {
   const read = () => {
     try {
       const file = existsSync(path)
-        ? fileSchema.parse(JSON.parse(readFileSync(path, "utf8")))
+        ? fileSchema.parse(JSON.parse(readRegularText(path)))
         : undefined;
       return file?.run === run ? file.trackers : {};
     } catch {

@@ -5,16 +5,24 @@ import { POINTER_FILE } from "../engine/remote/checkpoints.js";
 import { explainIo } from "../io-error.js";
 import { readManifest, writeManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
-import { findLock } from "../runs/run-lock.js";
+import { requireFree } from "../runs/run-lock.js";
 
 /** Copies a run that no process is writing to into a new or empty folder. */
-export function copyRun(from: string, to: string): void {
-  const manifest = readManifest(from);
-  const { owner } = findLock(from);
-  if (owner !== undefined)
-    throw new RunError(
-      `${from} is being written by ${owner}: wait for it to finish, or stop it first`,
-    );
+export function copyRun(from: string, to: string, force = false): void {
+  checkCopy(from, to, force);
+  try {
+    mkdirSync(dirname(to), { recursive: true });
+    cpSync(from, to, { recursive: true, filter: (path) => !/^lock(\.|$)/.test(basename(path)) });
+  } catch (error) {
+    throw new RunError(`could not copy ${from} to ${explainIo(error, to)}`, { cause: error });
+  }
+  writeManifest(to, { ...readManifest(from), copiedFrom: from });
+}
+
+/** Refuses a copy that cannot be made or resumed. */
+export function checkCopy(from: string, to: string, force: boolean): void {
+  readManifest(from);
+  requireFree(from, { force });
   if (existsSync(to) && readdirSync(to).length > 0)
     throw new RunError(`${to} is not empty: a copy of ${from} needs a folder of its own`);
   const pointer = pointers(from)[0];
@@ -22,13 +30,6 @@ export function copyRun(from: string, to: string): void {
     throw new RunError(
       `${from} cannot be copied: ${pointer} points to an engine server, which keeps weights for one run only. Resume without --out.`,
     );
-  try {
-    mkdirSync(dirname(to), { recursive: true });
-    cpSync(from, to, { recursive: true, filter: (path) => !/^lock(\.|$)/.test(basename(path)) });
-  } catch (error) {
-    throw new RunError(`could not copy ${from} to ${explainIo(error, to)}`, { cause: error });
-  }
-  writeManifest(to, { ...manifest, copiedFrom: from });
 }
 
 function pointers(folder: string): readonly string[] {

@@ -47,6 +47,8 @@ export interface RunOptions {
   readonly folder: string;
   /** Resume the run that is in the folder. */
   readonly resume?: boolean;
+  /** Take the folder even from a process that cannot be seen from here. */
+  readonly forceUnlock?: boolean | undefined;
   /** What the settings were based on, for the record. */
   readonly recipe?: string | undefined;
   /** Where a setting was given, for errors; default: its flag. */
@@ -59,7 +61,7 @@ export interface RunOptions {
 }
 
 /** Settings that every kind of training has. */
-interface RunConfig extends SettingsTree {
+export interface RunConfig extends SettingsTree {
   readonly seed: number;
   readonly optimizer: OptimizerOptions;
 }
@@ -81,7 +83,8 @@ export interface RunKind<C extends RunConfig> {
   readonly groupsPerUpdate: number;
 }
 
-const NOTHING_DONE: CheckpointState = { updates: 0, optimizerSteps: 0 };
+/** Before the first checkpoint. */
+export const NOTHING_DONE: CheckpointState = { updates: 0, optimizerSteps: 0 };
 const ignore = (): void => undefined;
 
 /** The checkpoint to resume from, if a run is resumed and has one; a damaged one is refused. */
@@ -123,12 +126,7 @@ export function openTrainingRun<C extends RunConfig>(
   const older = olderNamesNotice(folder);
   if (older !== undefined) onProblem(older);
   const state = checkpoint?.state ?? NOTHING_DONE;
-  const recorded = kind.recorded(folder);
-  const none = lostCheckpoints(openRun(folder, ignore));
-  if (none !== undefined) throw new RunError(none);
-  const resumption = { folder, length: kind.length, placeOf: options.placeOf };
-  const changed = resumeChanges(recorded, config, resumption);
-  refuseShorter(resumption, kind.lengthOf(config), kind.lengthDone(state));
+  const { recorded, changed } = compareResumed(kind, config, state, options);
   const lengthOf = (one: C) => ({
     length: kind.lengthOf(one),
     steps: kind.stepsInAll(one, state),
@@ -138,12 +136,11 @@ export function openTrainingRun<C extends RunConfig>(
   if (cores !== undefined) onProblem(cores);
   const notice = scheduleNotice(schedule, lengthOf(recorded), lengthOf(config));
   if (notice !== undefined) onProblem(notice);
-  const drawn = state.updates + (state.ahead ? 1 : 0);
   const seen = { metrics: new Set<number>(), episodes: new Set<number>() };
   const keep = {
     episode({ group }: Pick<Episode, "group">): boolean {
       seen.episodes.add(Math.floor(group / kind.groupsPerUpdate));
-      return group < drawn * kind.groupsPerUpdate;
+      return group < drawnGroups(kind, state);
     },
     metrics(line: MetricsLine): boolean {
       seen.metrics.add(line.update!);
@@ -151,7 +148,12 @@ export function openTrainingRun<C extends RunConfig>(
       return checkpoint !== undefined && line.update! < state.updates;
     },
   };
-  const run = resumeRun(folder, { keep, updates: state.updates, config, changed }, onProblem);
+  const { forceUnlock } = options;
+  const run = resumeRun(
+    folder,
+    { keep, updates: state.updates, config, changed, forceUnlock },
+    onProblem,
+  );
   cutAlarms(folder, state.updates);
   for (const what of ["metrics", "episodes"] as const) {
     const lost = kind.length === "updates" && lostUpdates(what, seen[what], state.updates);
@@ -159,6 +161,28 @@ export function openTrainingRun<C extends RunConfig>(
   }
   return run;
 }
+
+/** Refuses what cannot change or is lost; says what changes. */
+export function compareResumed<C extends RunConfig>(
+  kind: RunKind<C>,
+  config: C,
+  state: CheckpointState,
+  { folder, placeOf }: RunOptions,
+) {
+  const recorded = kind.recorded(folder);
+  const none = lostCheckpoints(openRun(folder, ignore));
+  if (none !== undefined) throw new RunError(none);
+  const resumption = { folder, length: kind.length, placeOf };
+  const changed = resumeChanges(recorded, config, resumption);
+  refuseShorter(resumption, kind.lengthOf(config), kind.lengthDone(state));
+  return { recorded, changed };
+}
+
+/** Groups of episodes that were drawn when a checkpoint was written. */
+export const drawnGroups = (
+  { groupsPerUpdate }: Pick<RunKind<RunConfig>, "groupsPerUpdate">,
+  { updates, ahead }: CheckpointState,
+): number => (updates + (ahead ? 1 : 0)) * groupsPerUpdate;
 
 /** The settings of a run's evaluations. */
 type EvaluatedConfig = Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit" | "seed">;
@@ -313,14 +337,18 @@ export function isDue(every: number, done: number, all: number): boolean {
 
 /** Saves the state of training: all parts into one folder. */
 export async function checkpointRun(
-  { folder }: Run,
+  run: Run,
   state: CheckpointState,
   parts: readonly ({ save(folder: string): Promise<void> } | undefined)[],
   keep?: number,
 ): Promise<void> {
   const write = async (into: string): Promise<void> => {
     for (const part of parts) await part?.save(into);
+    // Saving takes a while; what is renamed next belongs to whoever holds the folder.
+    run.requireOwn();
   };
+  run.requireOwn();
+  const { folder } = run;
   await saveCheckpoint(folder, { ...state, ...tiesOf(folder) }, write, keep);
 }
 

@@ -20,13 +20,13 @@
  * selection by full entropy, and actions whose log-probabilities at their temperature were not
  * recorded need the weights, so without weights everything that depends on them is left out too.
  */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { computeAdvantages, equalGroups, type TokenNumbers } from "../advantages/advantages.js";
 import type { Engine } from "../engine/engine.js";
 import { parseModelConfig } from "../engine/weights/config-json.js";
 import { openEnvironment } from "../envs/open.js";
 import { explainIo } from "../io-error.js";
+import { readRegularText } from "../regular-file.js";
 import type { Group } from "../rollout/episode.js";
 import { checkpointAfter, latestCheckpoint } from "../runs/checkpoints.js";
 import { brokenSeals } from "../runs/checksums.js";
@@ -131,7 +131,7 @@ function contextIn(folder: string): number {
   if (broken !== undefined) throw new RunError(`${broken}. Replay needs it: restore it.`);
   let config: unknown;
   try {
-    config = JSON.parse(readFileSync(file, "utf8"));
+    config = JSON.parse(readRegularText(file));
   } catch (error) {
     throw new RunError(`${explainIo(error, file)}. Replay needs it: restore it.`, { cause: error });
   }

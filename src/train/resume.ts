@@ -1,7 +1,9 @@
 /**
  * What may change when a run is resumed: its length, how it is watched, and where it is computed.
  */
+
 import { availableParallelism } from "node:os";
+import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
 import { differences, type SettingsTree } from "../config/settings-tree.js";
@@ -9,6 +11,14 @@ import { readManifest, type SettingChanges } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
 import { withoutSecretSettings } from "../secret-settings.js";
 import { learningRate, type OptimizerOptions } from "./schedule.js";
+
+/** Takes run folders from processes that cannot be seen from here. */
+export const forceUnlockSetting = z
+  .boolean()
+  .default(false)
+  .describe(
+    "with a run whose process is on another machine or in another container: you know that it has ended",
+  );
 
 /** Settings that do not affect what was learnt so far. */
 const FREE: readonly RegExp[] = [

@@ -9,6 +9,7 @@ import { conversationNotice } from "../text/conversation.js";
 import { responseEndId } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { checkResume } from "./check-resume.js";
 import { checkConfig } from "./checks.js";
 import type { TrainConfig } from "./config.js";
 import { type Critic, hasCritic, hasOwnCritic, openCritic } from "./critic.js";
@@ -95,6 +96,12 @@ export function checkTraining(config: TrainConfig): Environment {
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   checkConfig(config, environment);
   return environment;
+}
+
+/** Refuses a resume that `trainRun` would refuse, without starting it. */
+export function checkTrainResume(config: TrainConfig, options: TrainOptions): void {
+  const checkpoint = checkResume(kindOf(config), config, options);
+  if (checkpoint?.state.ahead) groupsAhead(options.folder, checkpoint, config.groups);
 }
 
 const kindOf = ({ groups }: TrainConfig): RunKind<TrainConfig> => ({

@@ -50,6 +50,7 @@ export function createWatch(run: Run, options: WatchOptions | undefined): Watch 
     .metrics()
     .map(rememberedOf);
   const noted = (alarm: RaisedAlarm): SeenAlarm => {
+    run.requireOwn();
     recordAlarm(run.folder, alarm);
     return { ...alarm, stops: options.stopOn.includes(alarm.alarm) };
   };

@@ -4,9 +4,9 @@
  * as resuming a run does.
  */
 import { existsSync, statSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { writeFileAtomically } from "../atomic-file.js";
+import { openRegularHandle } from "../regular-file.js";
 import type { EpisodeRecord } from "../runs/episode-record.js";
 import { episodesPath } from "../runs/run-folder.js";
 import { type EpisodeEntry, entryOf, ofRow, rowOf, textsOf } from "./episode-entry.js";
@@ -193,7 +193,7 @@ function* batches(lists: readonly Uint8Array[]): Generator<Buffer> {
 
 /** In one piece: `readFile` reads a large file in many small ones. */
 async function readWhole(path: string): Promise<Buffer> {
-  const file = await open(path, "r");
+  const file = await openRegularHandle(path);
   try {
     const { size } = await file.stat();
     const content = Buffer.allocUnsafe(size);

@@ -1,6 +1,7 @@
 /** Results that `pawl wm eval …` and `pawl eval` wrote to JSON files below the folder. */
-import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
+import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { readRegularText } from "../regular-file.js";
 import type { EvidenceFile } from "./api.js";
 import { pathInside } from "./safe-path.js";
 
@@ -44,7 +45,7 @@ function readEvidence(root: string, path: string): EvidenceFile | undefined {
   try {
     const file = pathInside(root, path);
     if (statSync(file).size > MOST_BYTES) return undefined;
-    const content: unknown = JSON.parse(readFileSync(file, "utf8"));
+    const content: unknown = JSON.parse(readRegularText(file));
     if (typeof content !== "object" || content === null || Array.isArray(content)) return undefined;
     const fields = content as Readonly<Record<string, unknown>>;
     const kind = kindOf(fields);

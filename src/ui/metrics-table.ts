@@ -1,5 +1,6 @@
 /** Metrics as columns, and the lines that were added since. */
-import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, readSync } from "node:fs";
+import { openRegular } from "../regular-file.js";
 import { columnsOf } from "../report/columns.js";
 import { type MetricsLine, parseMetrics } from "../runs/metrics-file.js";
 import { checkLines, countSums, lastSums, readSums } from "../runs/metrics-sums.js";
@@ -104,7 +105,7 @@ function readText(
 ): ReadText {
   const path = metricsPath(folder);
   if (!existsSync(path)) return { texts: [], sums: readSums(path), end: 0, size: 0, file: 0 };
-  const opened = openSync(path, "r");
+  const opened = openRegular(path);
   try {
     const { size: known, ino: file } = fstatSync(opened);
     const [first, last] = range(known);

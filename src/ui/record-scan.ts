@@ -2,8 +2,9 @@
  * Walks a record from a given byte on, without holding up the server: what is read at a time is
  * bounded, and other requests are answered in between.
  */
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { setImmediate as otherRequests } from "node:timers/promises";
+import { openRegularHandle } from "../regular-file.js";
 import { HEADER_BYTES, statedLength, unpackMember } from "../runs/record-member.js";
 
 /** A complete gzip member of a record. */
@@ -21,7 +22,7 @@ const BLOCK = 2 ** 22;
 
 /** The complete members from a byte on; ends at the first incomplete one. */
 export async function* scanMembers(path: string, from: number): AsyncGenerator<ScannedMember> {
-  const file = await open(path, "r");
+  const file = await openRegularHandle(path);
   try {
     const { size } = await file.stat();
     let offset = from;
@@ -66,7 +67,7 @@ export async function readMember(
   offset: number,
   length: number,
 ): Promise<readonly string[] | undefined> {
-  const file = await open(path, "r");
+  const file = await openRegularHandle(path);
   try {
     const member = await readAt(file, offset, length);
     if (member.length < length || statedLength(member) !== length) return undefined;
@@ -78,7 +79,7 @@ export async function readMember(
 
 /** The checksum of the member that ends at a byte; undefined if the file is shorter. */
 export async function trailerBefore(path: string, end: number): Promise<string | undefined> {
-  const file = await open(path, "r");
+  const file = await openRegularHandle(path);
   try {
     const bytes = await readAt(file, end - 8, 8);
     return bytes.length === 8 ? bytes.toString("hex") : undefined;

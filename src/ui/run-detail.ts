@@ -50,9 +50,7 @@ function commandsOf(folder: string, { state, kind }: RunRow, { config }: Manifes
   // A folder's name must be neither an option nor a command of its own.
   const quoted = shellQuoted(folder.startsWith("-") ? `./${folder}` : folder);
   const commands: { what: string; command: string }[] = [];
-  const owner = state === "running" ? findLock(folder).owner : undefined;
-  // A process of this machine, not whatever a lock of another one says.
-  const pid = /^process (\d+)$/.exec(owner ?? "")?.[1];
+  const pid = state === "running" ? findLock(folder).owner?.pid : undefined;
   if (pid !== undefined)
     commands.push({ what: "Stop (it can be resumed)", command: `kill -INT ${pid}` });
   const command = RESUMABLE.get(kind);

@@ -226,7 +226,7 @@ function keyOf(kind: string, settings: ReadonlyMap<string, string>): string {
 function stateOf(folder: string, { status }: Manifest): RunState {
   if (status !== "running") return status;
   try {
-    return findLock(folder).owner === undefined ? "killed" : "running";
+    return findLock(folder).owner?.seemsActive === true ? "running" : "killed";
   } catch {
     return "killed";
   }

@@ -2,12 +2,13 @@
  * World-model data sets on disk: a folder with `train.jsonl`, `test.jsonl` (one trajectory per
  * line) and `statistics.json`. All trajectories of a task are in the same file.
  */
-import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
 import { createRandom, mixSeed } from "../random.js";
+import { readRegularText } from "../regular-file.js";
 import { groupBy } from "./group-by.js";
 import type { Problems } from "./problems.js";
 import { importChat } from "./sharegpt.js";
@@ -137,7 +138,7 @@ function readDataSet(path: string, problems: Problems): DataSet {
 
 /** The trajectories of a file: Pawl's `.jsonl`, or chat JSON. */
 function readFile(path: string, problems: Problems): readonly Trajectory[] {
-  const text = readFileSync(path, "utf8");
+  const text = readRegularText(path);
   const lines = text.split("\n");
   const first = lines.find((line) => line.trim() !== "")?.trim();
   // Pawl's files have one object per line with a goal; everything else is read as chat JSON.

@@ -1,8 +1,9 @@
 /** Learning curves: the same world-model training over numbers of trajectories and model sizes. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { createRandom, mixSeed } from "../random.js";
+import { readRegularText } from "../regular-file.js";
 import type { WorldTrainConfig } from "./config.js";
 import { DataError, readDataSets } from "./dataset.js";
 import { type FidelityReport, fidelityReport, scoreTurns } from "./fidelity.js";
@@ -75,7 +76,7 @@ async function scored(
   make: () => Promise<{ readonly parameters: number; readonly fidelity: FidelityReport }>,
 ): Promise<ScalePoint> {
   const path = join(folder, SCORE);
-  if (existsSync(path)) return JSON.parse(readFileSync(path, "utf8")) as ScalePoint;
+  if (existsSync(path)) return JSON.parse(readRegularText(path)) as ScalePoint;
   const point = { model: start, size, ...(await make()) };
   writeFileAtomicallySync(path, `${JSON.stringify(point, undefined, 2)}\n`);
   return point;

@@ -42,6 +42,8 @@ export interface WarmStartConfig {
 /** Where to work, and callbacks. */
 export interface WarmStartOptions {
   readonly folder: string;
+  /** Take runs even from processes that cannot be seen from here. */
+  readonly forceUnlock?: boolean;
   readonly signal?: AbortSignal | undefined;
   readonly onProblem?: (message: string) => void;
   /** Called when a stage starts; returns the callback for its progress. */
@@ -65,7 +67,7 @@ export async function compareWarmStart(
   config: WarmStartConfig,
   options: WarmStartOptions,
 ): Promise<readonly ArmCurve[]> {
-  const { signal, onProblem, onStage } = options;
+  const { signal, onProblem, onStage, forceUnlock } = options;
   const curves: ArmCurve[] = [];
   for (const seed of config.seeds) {
     const parent = join(options.folder, `seed-${seed}`);
@@ -80,6 +82,7 @@ export async function compareWarmStart(
         trainWorldModel(world, {
           folder: place,
           resume,
+          forceUnlock,
           signal,
           ...(onProblem && { onProblem }),
           ...onStage?.(`seed ${seed}: world model`),
@@ -95,6 +98,7 @@ export async function compareWarmStart(
           trainRun(settings, {
             folder,
             resume,
+            forceUnlock,
             ...(signal && { signal }),
             ...(onProblem && { onProblem }),
             ...onStage?.(`seed ${seed}: ${arm}`),

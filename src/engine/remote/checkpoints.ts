@@ -7,12 +7,13 @@
  * the paths its siblings point to, so that unreferenced checkpoints can be deleted from the server.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { createReadStream, openAsBlob } from "node:fs";
-import { mkdir, readdir, readFile, stat } from "node:fs/promises";
+import { openAsBlob } from "node:fs";
+import { mkdir, readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFileAtomicallySync, writeFully } from "../../atomic-file.js";
 import { readReply } from "../../http-client.js";
+import { openRegularHandle, readRegularText } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 import { ADAPTER_FILES } from "../weights/adapter.js";
 import { OPTIMIZER_FILE } from "../weights/checkpoint.js";
@@ -62,7 +63,7 @@ export async function readPointer(folder: string): Promise<Pointer | undefined> 
   const file = join(folder, POINTER_FILE);
   let text: string;
   try {
-    text = await readFile(file, "utf8");
+    text = readRegularText(file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw new EngineError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
@@ -206,7 +207,8 @@ async function fingerprint(
   const hash = createHash("sha256");
   for (const { name, size } of files) {
     hash.update(`${name} ${size}\n`);
-    for await (const chunk of createReadStream(join(folder, name))) hash.update(chunk as Buffer);
+    const file = await openRegularHandle(join(folder, name));
+    for await (const chunk of file.createReadStream()) hash.update(chunk as Buffer);
   }
   return hash.digest("hex").slice(0, 32);
 }

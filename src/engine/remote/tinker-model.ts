@@ -3,8 +3,9 @@
  * reference, serves no files and does not describe its model, so a local folder does that.
  */
 import { randomUUID } from "node:crypto";
-import { copyFile, readFile } from "node:fs/promises";
+import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
+import { readRegularText } from "../../regular-file.js";
 import { type Capabilities, EngineError } from "../engine.js";
 import { parseModelConfig } from "../weights/config-json.js";
 import { CONFIG_FILE, type Pointer, planSave, readPointer, writePointer } from "./checkpoints.js";
@@ -117,7 +118,7 @@ async function capabilitiesOf(
       `the engine server at ${transport.shownUrl} does not report its model's vocabulary and context: set model.start to a folder with that model's config.json and tokenizer.json`,
     );
   const file = join(folder, CONFIG_FILE);
-  const config = parseModelConfig(JSON.parse(await readFile(file, "utf8")), file);
+  const config = parseModelConfig(JSON.parse(readRegularText(file)), file);
   return {
     name: `remote (${transport.shownUrl})`,
     vocabularySize: config.vocabularySize,

@@ -4,10 +4,10 @@
  * Training with adapters (`engine.loraRank`) keeps the base weights unchanged: W + scale · B A, with
  * B in `lora_B.weight` and A in `lora_A.weight`. Other readers get them merged.
  */
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
+import { readRegularText } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 import { adaptedTensors, adapterNames, LORA_TARGETS, type LoraOptions } from "./lora.js";
 import type { ModelConfig } from "./model-config.js";
@@ -58,11 +58,14 @@ export async function openAdapter(
   tensors: readonly TensorSpec[],
 ): Promise<Adapter | undefined> {
   const file = join(folder, CONFIG_FILE);
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw new EngineError(`${file}: cannot be read: ${error.message}`, { cause: error });
-  });
-  if (text === undefined) return undefined;
+  let text: string;
+  try {
+    text = readRegularText(file);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw new EngineError(`${file}: cannot be read: ${message}`, { cause: error });
+  }
   const { r: rank, lora_alpha: alpha, use_rslora } = parseConfig(text, file);
   const source = await openSafetensors(join(folder, WEIGHTS_FILE));
   const shapes = new Map<string, readonly number[]>();

@@ -1,7 +1,8 @@
 /** A checkpoint folder in Hugging Face's layout: config.json and one or more safetensors files. */
-import { link, mkdir, readFile, rm, stat } from "node:fs/promises";
+import { link, mkdir, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
+import { readRegularText } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 import { ADAPTER_FILES, type Adapter, openAdapter } from "./adapter.js";
 import { formatModelConfig, parseModelConfig } from "./config-json.js";
@@ -144,9 +145,11 @@ function firstNonFinite(data: Float32Array): number {
 }
 
 async function readText(file: string): Promise<string> {
-  return readFile(file, "utf8").catch((error: Error) => {
-    throw new EngineError(`${file}: cannot be read: ${error.message}`, { cause: error });
-  });
+  try {
+    return readRegularText(file);
+  } catch (error) {
+    throw new EngineError(`${file}: cannot be read: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 async function readJson(file: string): Promise<unknown> {

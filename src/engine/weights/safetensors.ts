@@ -1,6 +1,7 @@
 /** The safetensors file format: tensors in 32- or 16-bit floats, read one at a time. */
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { writeFileAtomically, writeFully } from "../../atomic-file.js";
+import { openRegularHandle } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 import { decodeBfloat16, decodeFloat16, encodeBfloat16, encodeFloat16 } from "./half-precision.js";
 import { DTYPE_BYTES, parseSafetensorsHeader, type StoredTensor } from "./safetensors-header.js";
@@ -159,7 +160,7 @@ async function writeData(handle: FileHandle, data: Float32Array, dtype: WeightsD
 async function withFile<T>(file: string, use: (handle: FileHandle) => Promise<T>): Promise<T> {
   let handle: FileHandle;
   try {
-    handle = await open(file, "r");
+    handle = await openRegularHandle(file);
   } catch (error) {
     throw new EngineError(`${file}: cannot be opened: ${(error as Error).message}`, {
       cause: error,

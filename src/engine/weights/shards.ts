@@ -1,7 +1,8 @@
 /** Weights in several files: an index says which tensor is in which. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { readRegularText } from "../../regular-file.js";
 import { EngineError } from "../engine.js";
 
 export const WEIGHTS_FILE = "model.safetensors";
@@ -41,5 +42,5 @@ export function shardsOf(text: string, where: string): readonly string[] {
 export function weightFiles(folder: string): readonly string[] {
   if (existsSync(join(folder, WEIGHTS_FILE))) return [WEIGHTS_FILE];
   const index = join(folder, INDEX_FILE);
-  return existsSync(index) ? [...shardsOf(readFileSync(index, "utf8"), index), INDEX_FILE] : [];
+  return existsSync(index) ? [...shardsOf(readRegularText(index), index), INDEX_FILE] : [];
 }

@@ -1,5 +1,6 @@
 /** A game file, parsed and ready to play. Games share memory for what they have in common. */
-import { readFileSync } from "node:fs";
+
+import { readRegularText } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 import { type Grammar, parseGrammar } from "./grammar.js";
 import { jsonFault } from "./json.js";
@@ -49,7 +50,7 @@ const TASK = "task";
 export function loadGame(file: string): Game {
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readRegularText(file);
   } catch (error) {
     throw new EnvError(`${file}: the game cannot be read: ${(error as Error).message}`, {
       cause: error,

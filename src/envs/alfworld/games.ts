@@ -3,8 +3,9 @@
  * `json_…/<split>/<type>-…/<trial>/game.tw-pddl`. Listing reads folders and the end of each file,
  * where a game says whether it can be solved; games are parsed when they are played.
  */
-import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { closeSync, fstatSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { openRegular } from "../../regular-file.js";
 import { didYouMean } from "../../text/nearest.js";
 import { EnvError, type Task } from "../env.js";
 
@@ -139,7 +140,7 @@ const SAYS_SOLVABLE = /(?<!\\)"solvable"\s*:\s*(true|false)/;
 function saysSolvable(file: string): boolean | undefined {
   let handle: number;
   try {
-    handle = openSync(file, "r");
+    handle = openRegular(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? undefined : true;

@@ -1,8 +1,10 @@
 /** The official simulator's jar: where it is, which version it is, and what to do without it. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { inflateRawSync } from "node:zlib";
+import { inflatedLimit } from "../../inflate-limit.js";
+import { readRegular } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 
 /** A jar that can be started. */
@@ -82,7 +84,7 @@ function readJar(
   let bytes: Buffer;
   try {
     if (statSync(path).isDirectory()) throw new Error("it is a folder");
-    bytes = readFileSync(path);
+    bytes = readRegular(path);
   } catch (error) {
     throw refuse(`cannot be read: ${(error as Error).message}`, error);
   }
@@ -125,5 +127,5 @@ function unpack(bytes: Buffer, entry: number): Buffer {
   const local = bytes.readUInt32LE(entry + 42);
   const start = local + 30 + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28);
   const data = bytes.subarray(start, start + size);
-  return packed ? inflateRawSync(data) : data;
+  return packed ? inflateRawSync(data, { maxOutputLength: inflatedLimit(data.length) }) : data;
 }

@@ -1,6 +1,6 @@
 /** A file with the published lists of AgentGym's task numbers. */
-import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { readRegularText } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 import { AGENTGYM_SIZE } from "./tasks.js";
 
@@ -23,7 +23,7 @@ export interface TaskIds {
 export function readTaskIds(path: string): TaskIds {
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(path, "utf8"));
+    json = JSON.parse(readRegularText(path));
   } catch (error) {
     const reason = (error as Error).message;
     throw new EnvError(`scienceworld: the option ids: ${path} cannot be read: ${reason}`, {

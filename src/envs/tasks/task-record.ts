@@ -1,6 +1,6 @@
 /** Tasks as records: from a function, or from a file with one JSON object per line. */
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { readRegularText } from "../../regular-file.js";
 import { EnvError, type Task } from "../env.js";
 
 /** A task with everything that its line says; the reward function reads the rest. */
@@ -66,7 +66,7 @@ function read(source: string | URL): Given {
   const path = source instanceof URL ? fileURLToPath(source) : source;
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readRegularText(path);
   } catch (error) {
     throw new EnvError(`could not read the tasks: ${(error as Error).message}`, { cause: error });
   }

@@ -3,8 +3,9 @@
  * scenario; to it the agent is the one who asks, so the roles are swapped. Its own tools are its
  * own: the agent sees neither calls nor results.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { readRegularText } from "../../regular-file.js";
 import { askEndpoint, type ChatEndpoint, type EndpointMessage } from "../chat-endpoint.js";
 import { EnvError } from "../env.js";
 import type { OpenDomain } from "./domains.js";
@@ -60,7 +61,7 @@ function guidelines(data: string, withTools: boolean): string {
   const name = `simulation_guidelines${withTools ? "_tools" : ""}.md`;
   const path = join(data, "tau2", "user_simulator", name);
   return existsSync(path)
-    ? readFileSync(path, "utf8").replaceAll("<PERSONA_GUIDELINES>", "")
+    ? readRegularText(path).replaceAll("<PERSONA_GUIDELINES>", "")
     : GUIDELINES;
 }
 

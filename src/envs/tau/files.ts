@@ -1,7 +1,8 @@
 /** The files of a data folder, plain or gzipped, with errors that name file and fix. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
+import { gunzipWithin } from "../../inflate-limit.js";
+import { readRegular } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 import { parseJson } from "./json.js";
 import { build, type Model } from "./model.js";
@@ -37,8 +38,8 @@ export function domainFiles(data: string, edition: 1 | 2, domain: string): Domai
   };
   const read = (at: string): string => {
     try {
-      const bytes = readFileSync(at);
-      return (at.endsWith(".gz") ? gunzipSync(bytes) : bytes).toString("utf8");
+      const bytes = readRegular(at);
+      return (at.endsWith(".gz") ? gunzipWithin(bytes) : bytes).toString("utf8");
     } catch (error) {
       throw new EnvError(`cannot read ${at}: ${(error as Error).message}. ${HELP}`, {
         cause: error,

@@ -1,7 +1,7 @@
 /** A game of TextWorld: the story file and, beside it, the world it was made from. */
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { z } from "zod";
+import { readRegular, readRegularText } from "../../regular-file.js";
 import { createMemo } from "../alfworld/memo.js";
 import { EnvError } from "../env.js";
 import { collectFacts, fact } from "./facts.js";
@@ -73,7 +73,7 @@ export function loadGame(file: string): Game {
   const world = readWorld(file);
   let image: Uint8Array;
   try {
-    image = readFileSync(file);
+    image = readRegular(file);
   } catch (error) {
     throw new EnvError(`${file}: the story cannot be read: ${(error as Error).message}`, {
       cause: error,
@@ -135,7 +135,7 @@ function readWorld(story: string): World {
   const file = worldFile(story);
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readRegularText(file);
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
     throw new EnvError(

@@ -1,7 +1,8 @@
 /** StableToolBench's questions with the tools that may answer them, from its JSON files. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { readRegularText } from "../../regular-file.js";
 import type { Tool } from "../../text/tool.js";
 import { EnvError } from "../env.js";
 
@@ -83,7 +84,7 @@ export function questionFiles(data: string): ReadonlyMap<string, string> {
 export function readQuestions(path: string): readonly Question[] {
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(path, "utf8"));
+    json = JSON.parse(readRegularText(path));
   } catch (error) {
     throw new EnvError(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
   }

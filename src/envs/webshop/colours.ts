@@ -6,8 +6,9 @@
  * alphabetical order like the original's. Scores can differ for options whose colour word is in
  * only one of the lists.
  */
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readRegularText } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 
 /** The name of the original's file with the list. */
@@ -25,7 +26,7 @@ export const colours: readonly string[] =
 export function findColours(data: string): readonly string[] {
   const path = join(statSync(data).isDirectory() ? data : dirname(data), COLOUR_FILE);
   if (!existsSync(path)) return colours;
-  const list = /COLOR_SET\s*=\s*\[([^\]]*)\]/.exec(readFileSync(path, "utf8"))?.[1];
+  const list = /COLOR_SET\s*=\s*\[([^\]]*)\]/.exec(readRegularText(path))?.[1];
   const words = [...(list ?? "").matchAll(/'([^']*)'|"([^"]*)"/g)].map(([, a, b]) => a ?? b ?? "");
   if (words.length === 0) {
     throw new EnvError(`${path} has no list COLOR_SET; take the file of the WebShop repository.`);

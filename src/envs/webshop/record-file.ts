@@ -3,8 +3,9 @@
  * and ends, and a record is read when it is needed. The full catalogue is over 5 GB, more than a
  * string can hold.
  */
-import { fstatSync, openSync, readFileSync, readSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
+import { fstatSync, readFileSync, readSync } from "node:fs";
+import { gunzipWithin } from "../../inflate-limit.js";
+import { openRegular } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 
 /** Smaller files are kept in memory. */
@@ -29,11 +30,11 @@ type OnRecord = (start: number, end: number, keyStart: number, keyEnd: number) =
 /** Opens a file; `.gz` is unpacked into memory. */
 export function openBytes(path: string): ByteSource {
   try {
-    const file = openSync(path, "r");
+    const file = openRegular(path);
     const { size } = fstatSync(file);
     if (path.endsWith(".gz") || size < KEEP_BELOW) {
       const content = readFileSync(file);
-      const bytes = path.endsWith(".gz") ? gunzipSync(content) : content;
+      const bytes = path.endsWith(".gz") ? gunzipWithin(content) : content;
       return { path, size: bytes.length, read: (start, end) => bytes.subarray(start, end) };
     }
     return { path, size, read: (start, end) => readRange(file, path, start, end) };
