@@ -49,7 +49,7 @@ export function parseChatTemplate(source: string): ChatTemplate {
     render: (variables) => {
       const scope = globals();
       for (const [name, value] of Object.entries(variables)) scope.set(name, value);
-      return String(limited(new Interpreter(scope)).run(parsed).value);
+      return String(limited(new Interpreter(scope as never)).run(parsed).value);
     },
   };
 }
