@@ -20,11 +20,17 @@ export const modelConvert = defineCommand({
   positionals: "MODEL",
   details: `${MODEL_NAMES}\nWrites config.json, model.safetensors in 32 bits, and the tokenizer. The weights of a GGUF file are those that\nits quantised numbers stand for. A model on an engine server is written by pawl export.`,
   options: () =>
-    z.strictObject({ out: z.string().min(1).optional().describe("output folder, new or empty") }),
+    z.strictObject({
+      out: z.string().min(1).optional().describe("output folder, new or empty"),
+      keepOutput: z
+        .boolean()
+        .default(false)
+        .describe("keep a GGUF file's output matrix, even if it is the embedding quantised again"),
+    }),
   examples: [["pawl model convert SmolLM2.Q4_1.gguf --out smollm2", "for transformers"]],
   async run({ config, positionals, io, signal }) {
     const name = requireModel("model convert", positionals);
-    const { out } = config;
+    const { out, keepOutput } = config;
     if (out === undefined)
       throw new ConfigError("pawl model convert needs an output folder: --out FOLDER");
     if (name === "served")
@@ -35,9 +41,16 @@ export const modelConvert = defineCommand({
       throw new ConfigError(`--out: ${out} is not empty; name a new folder`);
     const fetching = fetchingOf(io, signal);
     const gguf = await fetchGguf(name, fetching);
-    if (gguf === undefined) await exportModel(await findModel(name, fetching), out);
-    else {
-      const model = await readGgufModel(openGguf(gguf));
+    if (gguf === undefined) {
+      if (keepOutput)
+        throw new ConfigError(
+          `--keep-output is for GGUF files, and ${name} is none: its matrices are kept as they are`,
+        );
+      await exportModel(await findModel(name, fetching), out);
+    } else {
+      const model = await readGgufModel(openGguf(gguf), { tie: !keepOutput });
+      if (model.tied !== undefined)
+        print(io, `${model.tied} (--keep-output would keep them apart)`);
       await requireDiskSpace(out, model.bytes, `the 32-bit weights of ${gguf}`);
       await writeFolderAtomically(out, (temporary) => writeGgufModel(model, temporary));
     }

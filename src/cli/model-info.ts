@@ -54,6 +54,7 @@ function printFacts(name: string, facts: ModelFacts & { readonly where: string }
   row(io, "from", facts.where);
   row(io, "architecture", facts.architecture);
   row(io, "parameters", parameters === undefined ? "unknown" : millions(parameters));
+  if (facts.tied !== undefined) row(io, "tied", facts.tied);
   const formats = facts.formats.length === 0 ? "" : ` (${facts.formats.join(", ")})`;
   row(io, "weights", `${size(facts.bytes)}${formats}`);
   if (config !== undefined) {

@@ -103,6 +103,7 @@ export function withinLimits(env: AnyEnv, limits: EnvLimits): AnyEnv {
     },
     ...(env.admissibleActions && { admissibleActions: () => env.admissibleActions!() }),
     ...(env.initialContext && { initialContext: () => env.initialContext!() }),
+    ...(env.maxReturn && { maxReturn: () => env.maxReturn!() }),
     ...(env.clone && {
       clone: async () => withinLimits(await env.clone!(), limits) as RemoteEnv,
     }),

@@ -58,6 +58,11 @@ interface EnvFacts {
   irreversible?(action: string): boolean;
   /** Facts about the initial state that a world model may know and the policy may not. */
   initialContext?(): string | undefined;
+  /**
+   * The largest return of the current task, known after `reset`; absent or undefined: the
+   * environment's.
+   */
+  maxReturn?(): number | undefined;
 }
 
 /** One episode's world, in this process. */
@@ -109,7 +114,10 @@ export interface Environment {
   readonly splits: readonly string[];
   /** Maximum steps of an episode in a rollout. */
   readonly stepLimit: number;
-  /** The largest return an episode can have: R_max of PaW eq. 10. */
+  /**
+   * The largest return an episode can have: R_max of PaW eq. 10, unless the world knows that of its
+   * task.
+   */
   readonly maxReturn: number;
   /** What becomes of white space inside an action (default: it is kept as it was written). */
   readonly whiteSpace?: "keep" | "collapse";

@@ -45,6 +45,7 @@ export interface Shown {
   readonly admissibleActions: Told<readonly string[]>;
   readonly tools: Told<readonly Tool[]>;
   readonly initialContext: Told<string | undefined>;
+  readonly maxReturn: Told<number | undefined>;
 }
 
 /** What its teachers would do now. */
@@ -202,6 +203,7 @@ function isolatedWorld({ offers, limits, processes, advice, own }: WorldParts): 
     }),
     ...(offers.tools && { tools: () => told(show().tools) }),
     ...(offers.initialContext && { initialContext: () => told(show().initialContext) }),
+    ...(offers.maxReturn && { maxReturn: () => told(show().maxReturn) }),
     async prepare() {
       await within(START_SECONDS, "opening the environment in a process", (late) =>
         ask("open", [], late),

@@ -85,6 +85,7 @@ function textEnv(env: ToolEnv | RemoteToolEnv, started = false): Env | RemoteEnv
       },
     }),
     ...(env.initialContext && { initialContext: () => env.initialContext!() }),
+    ...(env.maxReturn && { maxReturn: () => env.maxReturn!() }),
   };
   /** The call of an action, or the answer to an action that is none. */
   const callOf = (action: string): ToolCall | StepResult => {

@@ -2,7 +2,8 @@
  * An episode of a tool environment as a set of tools for the AI SDK (`generateText({ tools })`,
  * `ToolLoopAgent`): plain objects, made without that package.
  */
-import { z } from "zod";
+import type { z } from "zod";
+import { zodSchema } from "../text/json-schema.js";
 import { callText } from "../text/tool.js";
 import { type Env, EnvError, type RemoteEnv, type StepResult } from "./env.js";
 
@@ -33,7 +34,7 @@ export function toolSet(env: Env | RemoteEnv): ToolSet {
     name,
     {
       description,
-      inputSchema: z.fromJSONSchema(parameters as never) as SetTool["inputSchema"],
+      inputSchema: zodSchema(parameters) as SetTool["inputSchema"],
       async execute(input) {
         if (isDone()) return "The episode is over.";
         const result = await env.step(callText({ tool: name, arguments: input }));

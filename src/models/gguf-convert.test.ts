@@ -90,11 +90,24 @@ describe("a GGUF file", () => {
   });
 
   it("has an output matrix of its own, or the embedding's", async () => {
-    const { config, tensors } = await read(({ tensors: all }) => {
+    const other = ({ tensors: all }: Tiny): void => {
+      const shape = [...all[0]!.dimensions].reverse();
+      all.push(floatTensor("output.weight", shape, (i) => Math.cos(i)));
+    };
+    const { config, tensors, tied } = await read(other);
+    expect(config.tie_word_embeddings).toBe(false);
+    expect(tied).toBeUndefined();
+    expect(tensors.at(-1)!.name).toBe("lm_head.weight");
+    // The same once more is not another one, unless that is wanted.
+    const twice = await read(({ tensors: all }) => {
       all.push({ ...all[0]!, name: "output.weight" });
     });
-    expect(config.tie_word_embeddings).toBe(false);
-    expect(tensors.at(-1)!.name).toBe("lm_head.weight");
+    expect(twice.config.tie_word_embeddings).toBe(true);
+    expect(twice.tied).toMatch(/one matrix quantised twice/);
+    expect(twice.tensors.map(({ name }) => name)).not.toContain("lm_head.weight");
+    const kept = await readGgufModel(openGguf(file), { tie: false });
+    expect(kept.config.tie_word_embeddings).toBe(false);
+    expect(kept.tensors.at(-1)!.name).toBe("lm_head.weight");
   });
 
   it("is refused if it is of another architecture, or a mixture of experts", async () => {

@@ -8,6 +8,7 @@ import { createTokenizer } from "../text/tokenizer.js";
 import { ggufConfig } from "./gguf-config.js";
 import { type GgufFile, readGgufTensor } from "./gguf-file.js";
 import { type ConvertedTensor, convertTensors, ROPE_FACTORS } from "./gguf-tensors.js";
+import { tieMatrices } from "./gguf-tied.js";
 import { ggufTokenizer } from "./gguf-tokenizer.js";
 
 /** A model read from a GGUF file, ready to be written; its weights are still in the file. */
@@ -17,10 +18,23 @@ export interface GgufModel {
   readonly tensors: readonly ConvertedTensor[];
   /** Bytes of the weights in 32 bits. */
   readonly bytes: number;
+  /** What was found if one matrix is there twice, and used once. */
+  readonly tied?: string;
+}
+
+/** How to read a model. */
+export interface GgufOptions {
+  /** Whether an output matrix that is the embedding once more is taken as such (default). */
+  readonly tie?: boolean;
 }
 
 /** Reads everything but the weights, and refuses what an engine could not run. */
-export async function readGgufModel(gguf: GgufFile): Promise<GgufModel> {
+export async function readGgufModel(
+  file: GgufFile,
+  { tie = true }: GgufOptions = {},
+): Promise<GgufModel> {
+  const tied = tie ? await tieMatrices(file) : undefined;
+  const gguf = tied?.gguf ?? file;
   const factors = gguf.tensors.get(ROPE_FACTORS);
   const config = ggufConfig(gguf, factors && (await readGgufTensor(gguf, factors)));
   const model = parseModelConfig(config, gguf.file);
@@ -31,7 +45,13 @@ export async function readGgufModel(gguf: GgufFile): Promise<GgufModel> {
       `${gguf.file}: the tokenizer has ${tokenizer.vocabularySize} tokens, but the model only ${model.vocabularySize}; the file is damaged`,
     );
   const weights = tensors.map(({ shape }) => shape.reduce((product, size) => product * size, 4));
-  return { config, tokenizer, tensors, bytes: weights.reduce((sum, one) => sum + one, 0) };
+  return {
+    config,
+    tokenizer,
+    tensors,
+    bytes: weights.reduce((sum, one) => sum + one, 0),
+    ...(tied && { tied: tied.notice }),
+  };
 }
 
 /** Writes the model into a folder; one tensor at a time is in memory. */

@@ -13,11 +13,15 @@ import { writeFolderAtomically } from "../atomic-folder.js";
 import { requireDiskSpace } from "../disk-space.js";
 import { openRegularHandle } from "../regular-file.js";
 import { readGgufModel, writeGgufModel } from "./gguf-convert.js";
-import { openGguf } from "./gguf-file.js";
+import { type GgufFile, openGguf } from "./gguf-file.js";
+import { holdsTwoMatrices } from "./gguf-tied.js";
 import type { FetchedModel, FetchOptions } from "./model-origin.js";
 
-/** Raised when conversion changes, so that folders of an older one are not used. */
-const CONVERSION = 1;
+/**
+ * Raised when conversion changes, so that folders of an older one are not used. The second one ties
+ * matrices that are one, which only concerns files that hold two.
+ */
+const conversionOf = (gguf: GgufFile): number => (holdsTwoMatrices(gguf) ? 2 : 1);
 
 /** Converts a GGUF file unless that was done before. */
 export async function ggufFolder(
@@ -33,11 +37,15 @@ export async function ggufFolder(
     environment.XDG_CACHE_HOME || join(homedir(), ".cache"),
     "pawl",
     "models",
-    `${name.slice(0, 80)}-${sha256.slice(0, 16)}-${CONVERSION}`,
+    `${name.slice(0, 80)}-${sha256.slice(0, 16)}-${conversionOf(gguf)}`,
   );
   if (!existsSync(join(folder, "config.json"))) {
     const model = await readGgufModel(gguf);
     await requireDiskSpace(folder, model.bytes, `the 32-bit weights of ${file}`);
+    if (model.tied !== undefined)
+      onNotice?.(
+        `${file}: ${model.tied}. To keep them apart, start from a folder of pawl model convert ${file} --keep-output --out FOLDER`,
+      );
     onNotice?.(
       `converting ${file} to 32-bit weights (${(model.bytes / 1e6).toFixed(0)} MB) in ${folder}`,
     );

@@ -1,4 +1,5 @@
 /** How byte-level tokenizers split text into words, by llama.cpp's name for the rule. */
+import { wordRule } from "../text/foreign-patterns.js";
 import type { Metadata } from "./gguf-metadata.js";
 
 interface WordRule {
@@ -15,15 +16,13 @@ const byteLevel = (useRegex: boolean) => ({
   use_regex: useRegex,
 });
 
-/** Splits by an expression that has up to `digits` digits in a word. */
-const splitBy = (digits: string) => ({
+/** Splits by Llama 3's expression, with the given form of numbers. */
+const splitBy = (numbers: string) => ({
   type: "Sequence",
   pretokenizers: [
     {
       type: "Split",
-      pattern: {
-        Regex: `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
-      },
+      pattern: { Regex: wordRule(numbers) },
       behavior: "Isolated",
       invert: false,
     },

@@ -1,4 +1,7 @@
-/** What is known of a model before it is opened; its weights are neither read nor fetched. */
+/**
+ * What is known of a model before it is opened. Its weights are not fetched, and not read, unless a
+ * file may hold one matrix twice.
+ */
 import { join } from "node:path";
 import { EngineError } from "../engine/engine.js";
 import { parseModelConfig } from "../engine/weights/config-json.js";
@@ -27,6 +30,8 @@ export interface ModelFacts {
   /** Undefined if it has none that can be read; `noTokenizer` says why. */
   readonly tokenizer: Tokenizer | undefined;
   readonly noTokenizer: string | undefined;
+  /** What was found if one matrix is there twice, and used once. */
+  readonly tied?: string | undefined;
 }
 
 /** The facts of a GGUF file. */
@@ -37,13 +42,14 @@ export async function ggufFacts(file: string): Promise<ModelFacts> {
   const model = read.value;
   return {
     architecture: architectureOf(gguf),
-    parameters: sum(tensors.map(({ shape }) => product(shape))),
+    parameters: sum((model?.tensors ?? tensors).map(({ shape }) => product(shape))),
     bytes: sum(tensors.map(({ bytes }) => bytes)),
     formats: [...new Set(tensors.map(({ format }) => format.name))],
     config: model && parseModelConfig(model.config, file),
     unsupported: read.error,
     tokenizer: model?.tokenizer,
     noTokenizer: read.error,
+    tied: model?.tied,
   };
 }
 

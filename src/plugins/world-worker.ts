@@ -53,6 +53,7 @@ function show(world: Env): Shown {
     admissibleActions: tell(() => world.admissibleActions?.() ?? []),
     tools: tell(() => world.tools?.() ?? []),
     initialContext: tell(() => world.initialContext?.()),
+    maxReturn: tell(() => world.maxReturn?.()),
   };
 }
 

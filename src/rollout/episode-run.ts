@@ -2,7 +2,7 @@
 import { EngineFailure } from "../engine/ask.js";
 import { checkAdmissible, checkStep, checkText } from "../envs/answers.js";
 import { type BoundedEnv, boundedEnv } from "../envs/bounded-env.js";
-import type { Env, RemoteEnv, StepResult } from "../envs/env.js";
+import { type Env, EnvError, type RemoteEnv, type StepResult } from "../envs/env.js";
 import { DEFAULT_LIMITS } from "../envs/limits.js";
 import { mixSeed } from "../random.js";
 import type { PromptPiece } from "../text/prompt.js";
@@ -44,6 +44,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   let firstObservation = "";
   let observation = "";
   let initialContext: string | undefined;
+  let maxReturn: number | undefined;
   let tools: readonly Tool[] | undefined;
   let total = 0;
   let invalid = 0;
@@ -65,6 +66,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       firstObservation,
       ...(initialContext !== undefined && { initialContext }),
       steps,
+      ...(maxReturn !== undefined && { maxReturn }),
       return: total,
       success: last?.info.success ?? false,
       ...(score !== undefined && { score }),
@@ -82,6 +84,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     tools = env.tools?.();
     observation = firstObservation;
     initialContext = env.initialContext?.();
+    maxReturn = checkMaxReturn(env.maxReturn?.());
   } catch (error) {
     finish("broken", error);
   }
@@ -167,6 +170,13 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       await left?.close();
     },
   };
+}
+
+/** A largest return that is none would make a wrong λ of every group with this task. */
+function checkMaxReturn(most: number | undefined): number | undefined {
+  if (most !== undefined && !(most > 0 && Number.isFinite(most)))
+    throw new EnvError(`maxReturn() of the world is ${most}; expected a positive number`);
+  return most;
 }
 
 /** Whatever ends the waiting for a world. */

@@ -53,6 +53,8 @@ export interface Episode {
    * that learns from it may be a later one.
    */
   readonly weights?: number;
+  /** The largest return of its task, if the world knows one besides the environment's. */
+  readonly maxReturn?: number;
   /** Sum of the rewards, without penalties. */
   readonly return: number;
   readonly success: boolean;

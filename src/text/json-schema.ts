@@ -3,6 +3,7 @@
  * keyword it does not know or a `properties` that is no object, is refused here by name.
  */
 import { z } from "zod";
+import { withinTime } from "../time-limit.js";
 import { didYouMean } from "./nearest.js";
 import { isRecord } from "./tool.js";
 
@@ -40,12 +41,35 @@ const keywords: Readonly<
 /** Checks values against a schema: undefined, or what is wrong. */
 export type SchemaCheck = (value: unknown) => string | undefined;
 
+/** Seconds that the expressions of a schema may take for one value. */
+const PATTERN_SECONDS = 3;
+
+/**
+ * A schema for zod. Its regular expressions (`pattern`, `patternProperties`) may come from a server,
+ * and meet what a model wrote, so a schema that has some checks within a time limit.
+ */
+export function zodSchema(schema: Readonly<Record<string, unknown>>): z.ZodType {
+  const checked = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+  if (!/"pattern(Properties)?":/.test(JSON.stringify(schema))) return checked;
+  const { run } = checked._zod;
+  checked._zod.run = (payload, context) =>
+    withinTime(
+      PATTERN_SECONDS * 1000,
+      () => run(payload, context),
+      () =>
+        new Error(
+          `a pattern of the tool's JSON Schema takes more than ${PATTERN_SECONDS} s for these arguments; it goes back again and again, and the tool needs another one`,
+        ),
+    );
+  return checked;
+}
+
 /** Reads a schema of an object; what is no schema throws an `Error` that says where. */
 export function schemaCheck(schema: unknown): SchemaCheck {
   checkSchema(schema, "");
   if (!isRecord(schema) || schema.type !== "object")
     throw new Error('expected the schema of an object, with "type": "object"');
-  const checked = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+  const checked = zodSchema(schema);
   return (value) => {
     const result = checked.safeParse(value);
     return result.success ? undefined : result.error.issues.map(issueText).join("; ");

@@ -7,12 +7,13 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { Template } from "@huggingface/jinja";
 import { Tokenizer as HuggingFaceTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { UserError } from "../errors.js";
 import { readRegularText } from "../regular-file.js";
+import { type ChatTemplate, parseChatTemplate } from "./chat-template.js";
 import { withUnicodeDigits } from "./digits.js";
+import { hasForeignPattern, withinPatternTime } from "./foreign-patterns.js";
 import type { Role } from "./prompt-style.js";
 import type { Tool } from "./tool.js";
 import { wordPreTokenizer, wordsOf } from "./words.js";
@@ -117,6 +118,7 @@ export async function loadTokenizer(folder: string): Promise<Tokenizer> {
 const tokenizerSchema = z.looseObject({
   normalizer: z.unknown().optional(),
   pre_tokenizer: z.unknown().optional(),
+  decoder: z.unknown().optional(),
   model: z.looseObject({ type: z.enum(["BPE", "WordPiece", "Unigram"]).optional() }),
   added_tokens: z
     .array(z.looseObject({ id: z.int(), content: z.string(), special: z.boolean().optional() }))
@@ -145,7 +147,15 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const config = parseFile(files.config ?? "{}", configSchema, `${where}/${fileNames.config}`);
   const added = json.added_tokens ?? [];
   checkIds(json.model.vocab, `${where}/${fileNames.tokenizer}`);
-  const library = build(json, added, config, `${where}/${fileNames.tokenizer}`);
+  const { normalizer, pre_tokenizer, decoder } = json;
+  const foreign = hasForeignPattern([normalizer, pre_tokenizer, decoder]);
+  const bounded = <T>(length: number, compute: () => T): T =>
+    foreign
+      ? withinPatternTime(length, compute, () => new TokenizerError(tooSlow(where)))
+      : compute();
+  const library = bounded(files.tokenizer.length, () =>
+    build(json, added, config, `${where}/${fileNames.tokenizer}`),
+  );
 
   let vocabularySize = 0;
   for (const id of library.get_vocab().values()) vocabularySize = Math.max(vocabularySize, id + 1);
@@ -168,10 +178,13 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const template = compileTemplate(chatTemplate, where);
 
   const encodeText = (text: string) =>
-    library.encode(text, { add_special_tokens: false }).ids as readonly number[];
+    bounded(
+      text.length,
+      () => library.encode(text, { add_special_tokens: false }).ids as readonly number[],
+    );
   const cut = specialCutter(special.map((token) => token.content));
   // If words are encoded independently, cached words do not need the library.
-  const byWord = !json.normalizer && isDeepStrictEqual(json.pre_tokenizer, wordPreTokenizer);
+  const byWord = !normalizer && isDeepStrictEqual(pre_tokenizer, wordPreTokenizer);
   const encodeWord = cached(encodeText);
   const encodePart = (text: string) =>
     byWord ? wordsOf(text).flatMap(encodeWord) : encodeText(text);
@@ -199,7 +212,10 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
           );
         }
       }
-      return list.length === 0 ? "" : library.decode(list, { clean_up_tokenization_spaces: false });
+      if (list.length === 0) return "";
+      return bounded(list.length, () =>
+        library.decode(list, { clean_up_tokenization_spaces: false }),
+      );
     },
     id: (token) => library.token_to_id(token),
     chat: (messages, { addGenerationPrompt = false, tools } = {}) => {
@@ -257,6 +273,9 @@ function build(
   }
 }
 
+const tooSlow = (where: string): string =>
+  `The tokenizer in ${where} takes too long: a regular expression in its ${fileNames.tokenizer} (pre_tokenizer, normalizer or decoder) goes back again and again. Those of usual models do not: use another tokenizer.`;
+
 function parseFile<Schema extends z.ZodType>(
   text: string,
   schema: Schema,
@@ -299,10 +318,10 @@ function defaultTemplate(
   return (template.find((one) => one.name === "default") ?? template[0])?.template;
 }
 
-function compileTemplate(text: string | undefined, where: string): Template | undefined {
+function compileTemplate(text: string | undefined, where: string): ChatTemplate | undefined {
   if (text === undefined) return undefined;
   try {
-    return new Template(text);
+    return parseChatTemplate(text);
   } catch (error) {
     throw new TokenizerError(`The chat template of ${where} cannot be parsed: ${reason(error)}`, {
       cause: error,

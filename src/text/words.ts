@@ -7,9 +7,10 @@
  * A word, a number of up to three digits, a run of symbols, or white space. A leading blank belongs
  * to what follows.
  */
-const PATTERN = " ?\\p{L}+(?:['’-]\\p{L}+)*| ?\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+export const wordPattern =
+  " ?\\p{L}+(?:['’-]\\p{L}+)*| ?\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-const words = new RegExp(PATTERN, "gu");
+const words = new RegExp(wordPattern, "gu");
 
 /** The bytes of a word as characters; also how they are read back. */
 export const byteLevel = {
@@ -23,7 +24,7 @@ export const byteLevel = {
 export const wordPreTokenizer = {
   type: "Sequence",
   pretokenizers: [
-    { type: "Split", pattern: { Regex: PATTERN }, behavior: "Isolated", invert: false },
+    { type: "Split", pattern: { Regex: wordPattern }, behavior: "Isolated", invert: false },
     byteLevel,
   ],
 };

@@ -60,6 +60,8 @@ describe("what a separate critic learns", () => {
     [1, 2, 3, 4],
     [5, 6, 7, 8, 9],
   ] as const;
+  /** The second's task is worth half as much as the largest, which is what the first's is worth. */
+  const episodes = [{}, { maxReturn: MAX_RETURN / 2 }];
   /** Two sequences whose action tokens (the last two, and the third) are worth 10 and 0. */
   const update = (values: readonly ArrayLike<number>[]): Update => {
     const weights = [
@@ -77,7 +79,8 @@ describe("what a separate critic learns", () => {
         worldWeight: new Float32Array(ids.length).fill(1),
       },
     }));
-    return { sequences } as unknown as Update;
+    const transitions = episodes.map((source) => ({ source }));
+    return { sequences, transitions } as unknown as Update;
   };
 
   it("are values in returns, from 0 to the actions' true worth", async () => {
@@ -88,14 +91,14 @@ describe("what a separate critic learns", () => {
       { ids: lost, targets: [0, 0, 1, 0, 0] },
     ];
     const how = { aggregation: "token-mean", minibatch: 8, stepsInAll: 60, seed: 0 } as const;
-    const first = await critic.values(actions);
+    const first = await critic.values(actions, episodes);
     expect([...first[0]!, ...first[1]!].every((value) => value === 0)).toBe(true);
     const lines: MetricsLine[] = [];
     for (let step = 0; step < 60; step++) {
-      const values = await critic.values(actions);
+      const values = await critic.values(actions, episodes);
       lines.push(await critic.learn(update(values), { ...how, stepsBefore: step }));
     }
-    const [high, low] = await critic.values(actions);
+    const [high, low] = await critic.values(actions, episodes);
     for (const at of [2, 3]) expect(Math.abs(high![at]! - MAX_RETURN)).toBeLessThan(1);
     expect(Math.abs(low![2]!)).toBeLessThan(1);
     // Every value starts at 0: errors of 1, 1 and 0 in units of the largest return, around a mean

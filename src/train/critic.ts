@@ -20,6 +20,7 @@ import { counted, policyWeight } from "../objectives/inputs.js";
 import type { ObjectiveOptions } from "../objectives/objective.js";
 import { valueObjective } from "../objectives/value.js";
 import { address } from "../reach.js";
+import type { Episode } from "../rollout/episode.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { MergedSequence } from "../update/merge.js";
 import type { Update } from "../update/update.js";
@@ -67,8 +68,11 @@ const RATE = 10;
 
 /** A critic with its own weights. */
 export interface Critic {
-  /** The value of each target token, in units of returns. */
-  values(sequences: readonly TargetSequence[]): Promise<readonly Float32Array[]>;
+  /** The value of each target token, in units of returns; each sequence with its episode. */
+  values(
+    sequences: readonly TargetSequence[],
+    episodes: readonly Pick<Episode, "maxReturn">[],
+  ): Promise<readonly Float32Array[]>;
   /** Learns the update's value targets; returns metrics by name, in units of R_max. */
   learn(update: Update, options: CriticLearnOptions): Promise<MetricsLine>;
   /** Writes to and reads from a folder inside the policy's checkpoint. */
@@ -139,12 +143,20 @@ function createCritic(engine: Engine, config: CriticConfig, maxReturn: number): 
   const tokens = { "policy.tokens": counted(policyWeight, 1) };
   const own: Objective = { ...values, metrics: { ...values.metrics, ...tokens } };
   return {
-    async values(sequences) {
+    async values(sequences, episodes) {
       const results = await engine.forward(sequences, { values: true });
-      return results.map(({ values }) => values!.map((value) => value * maxReturn));
+      return results.map(({ values }, i) => {
+        const unit = episodes[i]!.maxReturn ?? maxReturn;
+        return values!.map((value) => value * unit);
+      });
     },
     async learn(update, options) {
-      const sequences = update.sequences.map((sequence) => valueSequence(sequence, maxReturn));
+      let first = 0;
+      const sequences = update.sequences.map((sequence) => {
+        const { source } = update.transitions[first]!;
+        first += sequence.steps;
+        return valueSequence(sequence, source.maxReturn ?? maxReturn);
+      });
       const { metrics } = await learn(
         engine,
         { ...update, sequences },

@@ -15,7 +15,7 @@ import type { TrainConfig } from "./config.js";
 /** What a recount needs in addition to the episodes. */
 export interface RecountOptions {
   readonly config: Pick<TrainConfig, "paw" | "objective" | "minibatch">;
-  /** R_max, and the model's longest sequence. */
+  /** R_max of episodes that do not record their own, and the model's longest sequence. */
   readonly maxReturn: number;
   readonly maxTokens: number;
   /** Whether each episode is its own group, as with a critic. */
@@ -171,7 +171,8 @@ function lambdasOf(
       (paw.skipWithoutSignal === "updates" && !signals.includes(true));
     if (returns.length === 0 || skipped) return 0;
     if (paw.lambda !== "adaptive") return paw.lambda;
-    return Math.min(1, Math.max(0, 1 - mean(returns) / maxReturn));
+    const most = unit.find(({ stop }) => stop !== "broken")?.maxReturn ?? maxReturn;
+    return Math.min(1, Math.max(0, 1 - mean(returns) / most));
   });
 }
 

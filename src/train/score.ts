@@ -53,7 +53,10 @@ export async function scoreActions(
     : undefined;
   const valuesOf =
     values && critic !== undefined
-      ? await critic.values(sequences)
+      ? await critic.values(
+          sequences,
+          transitions.map(({ source }) => source),
+        )
       : policy.map((result) => result.values!);
   return {
     results: {

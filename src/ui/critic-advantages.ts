@@ -4,7 +4,6 @@
  */
 import { join } from "node:path";
 import { computeAdvantages } from "../advantages/advantages.js";
-import type { TargetSequence } from "../engine/engine.js";
 import { openEnvironment } from "../envs/open.js";
 import { HttpError } from "../http-server.js";
 import type { Episode } from "../rollout/episode.js";
@@ -15,7 +14,12 @@ import { engineFor } from "../train/engine-choice.js";
 import { openModel } from "../train/open-model.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { REFERENCE, TOKENIZER } from "../train/saved-model.js";
-import { actionSequences, actionTokens, transitionsOf } from "../update/transitions.js";
+import {
+  actionSequences,
+  actionTokens,
+  type Transition,
+  transitionsOf,
+} from "../update/transitions.js";
 import type { CriticAdvantages } from "./api.js";
 
 /** Asks the critic about every token that the agent wrote in an episode. */
@@ -32,7 +36,7 @@ export async function criticAdvantages(
   const groups = [{ index: 0, task: episode.task, episodes: [episode] }];
   const transitions = transitionsOf(groups);
   if (transitions.length === 0) return { steps: [] };
-  const answers = await valuesOf(folder, config, checkpoint.folder, actionSequences(transitions));
+  const answers = await valuesOf(folder, config, checkpoint.folder, transitions);
   const values = actionTokens(groups, transitions, answers);
   const { returns } = computeAdvantages(groups, config.advantage, values);
   return {
@@ -47,9 +51,10 @@ async function valuesOf(
   folder: string,
   config: TrainConfig,
   checkpoint: string,
-  sequences: readonly TargetSequence[],
+  transitions: readonly Transition[],
 ): Promise<readonly ArrayLike<number>[]> {
   const engine = engineFor(config.engine);
+  const sequences = actionSequences(transitions);
   if (hasOwnCritic(config, checkpoint)) {
     const environment = openEnvironment(
       { ...config.env, name: String(config.env.name) },
@@ -61,7 +66,10 @@ async function valuesOf(
     const critic = await openCritic({ ...config, engine }, reference, maxReturn);
     try {
       await critic.load(checkpoint);
-      return await critic.values(sequences);
+      return await critic.values(
+        sequences,
+        transitions.map(({ source }) => source),
+      );
     } finally {
       await critic.dispose();
     }

@@ -77,6 +77,7 @@ export async function startSession(
     throw error;
   }
   const context = world.initialContext?.();
+  const most = world.maxReturn?.() ?? environment.maxReturn;
   const turns: Turn[] = [];
   let realOver = false;
   const steps = (): readonly PlayedStep[] => turns.map(({ step }) => step);
@@ -146,7 +147,7 @@ export async function startSession(
         step: {
           action,
           observation: shown.observation,
-          reward: played === undefined ? real!.reward : played.success ? environment.maxReturn : 0,
+          reward: played === undefined ? real!.reward : played.success ? most : 0,
           valid: played === undefined ? real!.info.valid : true,
           done: shown.done,
           success: played === undefined ? real!.info.success : played.success,

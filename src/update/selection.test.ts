@@ -64,17 +64,28 @@ describe("balance", () => {
           [10, 10],
         ],
         "adaptive",
-        10,
+        [10, 10, 10],
       ),
     ).toEqual([1, 0.5, 0]);
   });
 
   it("stays within [0, 1], is 0 without episodes, or the fixed number", () => {
-    expect(balance([[30], [-5], []], "adaptive", 10)).toEqual([0, 1, 0]);
-    expect(balance([[30], [-5], []], 0.3, 10)).toEqual([0.3, 0.3, 0]);
-    expect(balance([[1]], 0.3, 0)).toEqual([0.3]);
-    expect(balance([[1, 0]], "adaptive", 1)).toEqual([0.5]);
-    expect(() => balance([[1]], "adaptive", 0)).toThrow(/positive number, but it is 0/);
+    expect(balance([[30], [-5], []], "adaptive", [10, 10, 10])).toEqual([0, 1, 0]);
+    expect(balance([[30], [-5], []], 0.3, [10, 10, 10])).toEqual([0.3, 0.3, 0]);
+    expect(balance([[1]], 0.3, [0])).toEqual([0.3]);
+    expect(balance([[1, 0]], "adaptive", [1])).toEqual([0.5]);
+    // A group that wins all there is to win in its task has nothing left to explore.
+    expect(
+      balance(
+        [
+          [2, 2],
+          [2, 2],
+        ],
+        "adaptive",
+        [2, 8],
+      ),
+    ).toEqual([0, 0.75]);
+    expect(() => balance([[1]], "adaptive", [0])).toThrow(/positive number, but it is 0/);
   });
 });
 

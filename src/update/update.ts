@@ -42,7 +42,7 @@ export interface UpdateOptions {
   readonly paw: PawOptions;
   /** What the mean of the policy's losses is taken over. */
   readonly aggregation: Aggregation;
-  /** R_max: the largest return an episode can have. */
+  /** R_max of episodes that do not have their own. */
   readonly maxReturn: number;
   /** Whether each episode is its own group, as in PPO. */
   readonly ownGroups?: boolean;
@@ -201,10 +201,13 @@ function lambdasOf(
   { paw, maxReturn }: UpdateOptions,
 ): readonly number[] {
   if (paw.loss === "off") return [];
-  const returns = groups.map((group) =>
-    group.episodes.filter((episode) => episode.stop !== "broken").map((episode) => episode.return),
+  const whole = groups.map(({ episodes }) => episodes.filter(({ stop }) => stop !== "broken"));
+  const lambdas = balance(
+    whole.map((episodes) => episodes.map((episode) => episode.return)),
+    paw.lambda,
+    // All episodes of a group have the same task.
+    whole.map(([episode]) => episode?.maxReturn ?? maxReturn),
   );
-  const lambdas = balance(returns, paw.lambda, maxReturn);
   return lambdas.map((lambda, g) => (skipped[g] ? 0 : lambda));
 }
 

@@ -152,6 +152,7 @@ function eitherWorld(world: Environment, inModel: Environment): RemoteEnv {
     },
     irreversible: (action) => started().irreversible?.(action) ?? false,
     initialContext: () => started().initialContext?.(),
+    maxReturn: () => started().maxReturn?.(),
     async reset(task, seed, signal) {
       await close();
       const simulated = task.split.startsWith(`${SIMULATED}_`);

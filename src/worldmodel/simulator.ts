@@ -109,6 +109,7 @@ function createEnv(
     get taskType() {
       return started().taskType;
     },
+    maxReturn: () => started().maxReturn?.(),
     get shadow() {
       return followed && !realOver ? real : undefined;
     },
@@ -153,7 +154,7 @@ function createEnv(
       if (ended) end(success ? "success" : (degeneration ?? "over"));
       return {
         observation,
-        reward: success ? environment.maxReturn : 0,
+        reward: success ? (started().maxReturn?.() ?? environment.maxReturn) : 0,
         done: ended,
         info: { valid: true, success },
       };

@@ -24,12 +24,14 @@ export async function describeServed(
   const hasTools = env.tools !== undefined;
   const admissible = env.admissibleActions !== undefined;
   const context = env.initialContext !== undefined;
+  const maxReturns = env.maxReturn !== undefined;
   if (isRemote(env)) await env.close();
   const { name, stepLimit, maxReturn, whiteSpace, freeText, prompt } = environment;
   // Words with code of their own cannot travel.
   const plain = prompt !== undefined && !Object.values(prompt).some(isFunction);
   const facts: ServedFacts = {
     ...{ env: name, stepLimit, maxReturn, sessions, admissible, context },
+    ...(maxReturns && { maxReturns }),
     ...(whiteSpace && { whiteSpace }),
     ...(freeText && { freeText }),
     ...(plain && { prompt }),
@@ -123,6 +125,10 @@ const state = {
     initial_context: {
       anyOf: [{ type: "string" }, { type: "null" }],
       description: "facts that a world model may know and a policy may not",
+    },
+    max_return: {
+      anyOf: [{ type: "number" }, { type: "null" }],
+      description: "the largest return of this task, if it has one of its own",
     },
   },
   additionalProperties: true,

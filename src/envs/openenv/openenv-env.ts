@@ -41,6 +41,7 @@ interface Playing {
   tools: readonly Tool[];
   admissible: readonly string[];
   context: string | undefined;
+  maxReturn: number | undefined;
   total: number;
   over: boolean;
 }
@@ -87,14 +88,15 @@ export function createOpenEnv(world: OpenEnvWorld): RemoteEnv | RemoteToolEnv {
     if (done) throw new EnvError("the episode was over when it began");
     const fresh: Playing = {
       ...{ task, goal, goalIsGiven, tools: [], admissible: [], context: undefined },
-      ...{ total: 0, over: false },
+      ...{ maxReturn: undefined, total: 0, over: false },
     };
     if (hasTools) fresh.tools = await listTools(session!, signal);
     if (served !== undefined) {
       take(fresh, observation);
-      if (served.context) {
+      if (served.context || served.maxReturns) {
         const { data: state } = await session!.ask(message("state"), signal);
         if (typeof state.initial_context === "string") fresh.context = state.initial_context;
+        if (typeof state.max_return === "number") fresh.maxReturn = state.max_return;
       }
     }
     playing = fresh;
@@ -137,6 +139,7 @@ export function createOpenEnv(world: OpenEnvWorld): RemoteEnv | RemoteToolEnv {
     },
     reset,
     ...(served?.context && { initialContext: () => started().context }),
+    ...(served?.maxReturns && { maxReturn: () => started().maxReturn }),
     async close() {
       playing = undefined;
       await session?.close();

@@ -53,6 +53,28 @@ async function played(environment: Environment, task: Task, seed: number) {
   return seen;
 }
 
+it("a world's own largest return comes through pawl serve env, and out of a process", async () => {
+  const { child, url } = await serve("textworld", "--env.data", "made-up");
+  const local = openEnvironment({ name: "textworld", data: "made-up" });
+  const isolated = { name: "textworld", data: "made-up", limits: { isolate: true } };
+  const own = local.create();
+  const others = [openEnvironment({ name: "openenv", url }), openEnvironment(isolated)];
+  const largest = new Set<number>();
+  for (const task of local.tasks("train").slice(0, 6)) {
+    await own.reset(task, 0);
+    largest.add(own.maxReturn!()!);
+    for (const environment of others) {
+      const env = environment.create();
+      await env.reset(task, 0);
+      expect(env.maxReturn!(), environment.name).toBe(own.maxReturn!());
+      if ("close" in env) await env.close();
+    }
+  }
+  expect(largest.size).toBeGreaterThan(1);
+  for (const environment of others) await environment.close?.();
+  await stop(child);
+}, 60_000);
+
 describe("through pawl serve env", () => {
   let house: Awaited<ReturnType<typeof serve>>;
   beforeAll(async () => {

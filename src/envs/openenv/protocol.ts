@@ -65,6 +65,8 @@ export const servedFacts = z.object({
   sessions: z.int().min(1),
   admissible: z.boolean(),
   context: z.boolean(),
+  /** Whether the largest return depends on the task. */
+  maxReturns: z.boolean().optional(),
   whiteSpace: z.enum(["keep", "collapse"]).optional(),
   freeText: z.boolean().optional(),
   prompt: z.custom<EnvPrompt>((value) => typeof value === "object" && value !== null).optional(),

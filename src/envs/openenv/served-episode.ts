@@ -154,6 +154,7 @@ export function serveEpisode(environment: Environment, signal?: AbortSignal): Se
         return: playing.total,
         done: playing.done,
         initial_context: playing.context ?? null,
+        ...(env.maxReturn && { max_return: env.maxReturn() ?? null }),
       }),
     }),
     tools: () => env.tools?.() ?? [],

@@ -94,6 +94,11 @@ export function createAdventureEnv(
       return now.moment.won || now.moment.lost ? [] : commands(now);
     },
     irreversible: (action) => IRREVERSIBLE.test(action.trim()),
+    maxReturn() {
+      const { reward, play } = current("maxReturn").adventure;
+      const { maxScore } = play.game;
+      return reward === "score" && maxScore > 0 && Number.isFinite(maxScore) ? maxScore : undefined;
+    },
     initialContext() {
       const { adventure } = current("initialContext");
       const { tracker, world } = adventure.play.game;

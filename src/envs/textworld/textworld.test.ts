@@ -131,3 +131,27 @@ it("says how to get games where there are none", () => {
     /nowhere cannot be read/,
   );
 });
+
+it("a game's largest return is its own, and the expert gets it", () => {
+  const environment = openEnvironment({ name: "textworld", data: "made-up", reward: "score" });
+  const env = environment.create() as Env;
+  const largest = new Set<number>();
+  for (const task of environment.tasks("train").slice(0, 12)) {
+    env.reset(task);
+    const most = env.maxReturn!()!;
+    let total = 0;
+    for (let step = 0, done = false; !done && step < environment.stepLimit; step++) {
+      const result = env.step(environment.expert!(env));
+      total += result.reward;
+      done = result.done;
+    }
+    expect(total, task.id).toBe(most);
+    largest.add(most);
+  }
+  expect(largest.size).toBeGreaterThan(1);
+  expect(Math.max(...largest)).toBeLessThanOrEqual(environment.maxReturn);
+  const simple = openEnvironment({ name: "textworld", data: "made-up", reward: "success" });
+  const other = simple.create() as Env;
+  other.reset(simple.tasks("train")[0]!);
+  expect(other.maxReturn!()).toBeUndefined();
+});
