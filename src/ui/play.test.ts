@@ -64,6 +64,26 @@ describe("playing a world", () => {
     expect(steps[0]).toMatchObject({ valid: false, done: false, action: "<script>fly</script>" });
   });
 
+  it("is closed when nobody plays any more, or when another game replaces it", async () => {
+    const short = createPlay({ root, env: world, idleMs: 40 });
+    const one = async <T>(path: string, body: unknown): Promise<T> => {
+      const asked = Object.assign(Readable.from([Buffer.from(JSON.stringify(body))]), {
+        method: "POST",
+      });
+      return (await short.handle(path, asked as unknown as IncomingMessage, () => {
+        throw new Error("no index is needed");
+      })) as T;
+    };
+    const first = await one<PlayView>("start", { seed: 1 });
+    await one<PlayView>("start", { seed: 1, replaces: first.id });
+    await expect(one("hint", { id: first.id })).rejects.toThrow(/not there any more/);
+    const left = await one<PlayView>("start", { seed: 1 });
+    // Asking uses it, so it is asked once it must be gone.
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    await expect(one("hint", { id: left.id })).rejects.toThrow(/not there any more/);
+    await short.close();
+  });
+
   it("refuses what is not there, and worlds that start programs", async () => {
     await expect(ask("step", { id: "none", action: "look" })).rejects.toThrow(/not there any more/);
     await expect(ask("start", { world: "atlantis" })).rejects.toThrow(/no environment "atlantis"/);

@@ -234,6 +234,25 @@ describe("a session", () => {
     expect((await post(`/sessions/a${COMPLETIONS}`, request()))[0]).toBe(410);
   });
 
+  it("keeps no more than all of them may, and calls that failed count for nothing", async () => {
+    const long = "go on ".repeat(1000);
+    const { post, call: ask } = await start(["on", "on", "on"], { limits: { maxKept: 150 } });
+    const path = (id: string) => `/sessions/${id}${COMPLETIONS}`;
+    const failing = request({ messages: [{ role: "assistant", content: "on" }] });
+    for (let i = 0; i < 5; i++) expect((await post(path("a"), failing))[0]).toBe(400);
+    expect((await post(path("a"), request()))[0]).toBe(200);
+    expect(
+      (await post(path("a"), request({ messages: [{ role: "user", content: long }] })))[1],
+    ).toMatchObject({
+      error: { code: "too_much_kept", type: "rate_limit_error" },
+    });
+    let kept = 1;
+    while ((await post(path("b"), request()))[0] === 200) kept++;
+    expect(kept).toBeGreaterThan(1);
+    await ask("DELETE", "/sessions/a");
+    expect((await post(path("b"), request()))[0]).toBe(200);
+  });
+
   it("that ends while the model answers ends the answer too", async () => {
     const { sampler, next } = held();
     const { post, call: ask } = await start(sampler);
