@@ -28,8 +28,8 @@ export interface ModelDesk {
   close(): Promise<void>;
 }
 
-/** Longest answer of a world model, in tokens. */
-const MOST_TOKENS = 256;
+/** Longest answer of a model in the world's place, in tokens. */
+export const MOST_TOKENS = 256;
 
 /** A desk without a model; the first question opens one. */
 export function createModelDesk(): ModelDesk {

@@ -27,7 +27,6 @@ export interface PlaySession {
   view(): PlayView;
   /** What an agent would see now. */
   promptView(): PromptView;
-  context(): string | undefined;
   step(action: string, predict: Predictor | undefined): Promise<void>;
   undo(): Promise<void>;
   hint(): Promise<string>;
@@ -102,7 +101,6 @@ export async function startSession(
       index: turns.length,
       tools: world.tools?.(),
     }),
-    context: () => context,
     async step(action, predict) {
       if (over()) throw new HttpError(409, "the episode is over: undo, or start another");
       const before = await copy();

@@ -160,7 +160,7 @@ export function createPlay({ root, env }: PlayOptions): Play {
     think({ id, agent }): Promise<NextActions> {
       const { session } = sessionOf(id);
       return desk.ask(pathInside(root, agent), agent, (model) =>
-        nextActions(model, session.environment, session.promptView(), session.context()),
+        nextActions(model, session.environment, session.promptView()),
       );
     },
     async expect({ run: of, id, step }, indexOf) {
