@@ -25,6 +25,8 @@ export interface Step {
   readonly time?: number;
   /** What it acted on, where that is not the observation of the step listed before. */
   readonly seen?: string;
+  /** The action was refused and never reached the world: the observation says why. */
+  readonly refused?: true;
   /** The policy was made to take a random action here: not to be imitated. */
   readonly strayed?: true;
   /** Token ids with spans and log-probabilities, if the policy is our own model. */

@@ -11,13 +11,15 @@ export interface Triplet {
 }
 
 /**
- * All steps of all complete episodes; a broken episode's last step may be the world's fault, so it
- * has none.
+ * All steps of all complete episodes that reached the world; a broken episode's last step may be the
+ * world's fault, so it has none.
  */
 export function tripletsOf(episodes: readonly Episode[]): readonly Triplet[] {
   return episodes
     .filter((episode) => episode.stop !== "broken")
-    .flatMap((source) => source.steps.map((_, step) => ({ source, step })));
+    .flatMap((source) =>
+      source.steps.flatMap(({ refused }, step) => (refused ? [] : [{ source, step }])),
+    );
 }
 
 /**
