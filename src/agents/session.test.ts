@@ -105,6 +105,16 @@ describe("a session", () => {
     expect(second!.tools).toEqual(tools);
   });
 
+  it("goes on from the latest of calls that asked and answered the same", async () => {
+    const { session } = scriptedSession(["go", "go", "on"]);
+    await session.ask({ messages: opening });
+    const answer = await session.ask({ messages: opening });
+    await session.ask({ messages: [...opening, repeated(answer), user("and?")] });
+    const [first, second, third] = session.calls;
+    expect(third!.parent).toBe(second);
+    expect([first!.replies, second!.replies]).toEqual([[], [user("and?")]]);
+  });
+
   it("goes on twice from one answer as a fork, and keeps what was observed first", async () => {
     const { session, asked } = scriptedSession(["go", "on", "on"]);
     const answer = await session.ask({ messages: opening });
