@@ -43,10 +43,11 @@ const PLAY = [
   ...["--temperature", "1", "--groups", "600", "--group-size", "1", "--engine.threads", "1"],
 ];
 // How the world responds to what this policy does: a teacher's actions are seldom invalid, so
-// imitation does not show it.
+// imitation does not show it. Its own play is not imitated.
 const WORLD = [
   ...["--updates", "0", "--warm-start.episodes", "600", "--warm-start.sft.epochs", "2"],
-  ...["--warm-start.sft.observation-weight", "1", "--warm-start.sft.optimizer.warmup", "4"],
+  ...["--warm-start.sft.action-weight", "0", "--warm-start.sft.observation-weight", "1"],
+  ...["--warm-start.sft.optimizer.warmup", "4"],
   ...["--warm-start.sft.optimizer.learning-rate", "1e-3"],
 ];
 // World modelling during RL would blur the effect of RWML before it.

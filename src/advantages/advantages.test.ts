@@ -11,6 +11,9 @@ interface Sketch {
   readonly malformed?: readonly number[];
   readonly observations?: readonly string[];
   readonly broken?: boolean;
+  /** When each step was taken, and what it acted on. */
+  readonly times?: readonly number[];
+  readonly seen?: readonly (string | undefined)[];
 }
 
 /** A group of episodes that all start in the hall. */
@@ -36,6 +39,8 @@ function groupOf(index: number, sketches: readonly Sketch[]): Group {
           valid: !sketch.invalid?.includes(t),
           observation: sketch.observations?.[t] ?? `room ${attempt}.${t}`,
           reward,
+          ...(sketch.times && { time: sketch.times[t]! }),
+          ...(sketch.seen?.[t] !== undefined && { seen: sketch.seen[t] }),
         })),
         return: sketch.rewards.reduce((a, b) => a + b, 0),
         success: false,
@@ -92,6 +97,46 @@ describe("limits of the settings", () => {
   it.each(LIMITS)("%s.%s", (name, setting, fine, refused) => {
     for (const value of fine) expect(options({ name, [setting]: value })).toHaveProperty(setting);
     for (const value of refused) expect(() => options({ name, [setting]: value })).toThrow();
+  });
+});
+
+describe("an episode whose steps are not listed in the order of time", () => {
+  // The agent asks, starts a helper, hears it, and only then goes on: the helper is listed last.
+  const listed: Sketch = {
+    rewards: [0, 0, 8, 0],
+    times: [0, 2, 3, 1],
+    observations: ["ask", "heard", "", ""],
+    seen: [undefined, undefined, undefined, "help"],
+  };
+  const taken: Sketch = {
+    rewards: [0, 0, 0, 8],
+    observations: ["ask", "help", "", ""],
+    seen: [undefined, "help", "ask", "heard"],
+  };
+  const other: Sketch = { rewards: [0, 2], observations: ["ask", ""] };
+  const another: Sketch = { rewards: [0, 4], seen: [undefined, "help"] };
+  const inTime = (steps: readonly unknown[]) => [0, 3, 1, 2].map((at) => steps[at]);
+
+  it("has GiGPO's returns and anchors of that order", () => {
+    const given = { name: "gigpo", gamma: 0.5, norm: "mean", per: "episode" };
+    const [steps] = advantagesOf(groupOf(0, [listed, other, another]), given);
+    const [expected] = advantagesOf(groupOf(0, [taken, other, another]), given);
+    expect(inTime(steps!)).toEqual(expected);
+    // By hand: the helper's return is 8·γ², that of the other step with its anchor 4.
+    const episode = 8 - (8 + 2 + 4) / 3;
+    expect(steps![3]).toBeCloseTo(episode + (2 - (2 + 4) / 2), 10);
+    expect(steps![1]).toBeCloseTo(episode + (4 - (4 + 2) / 2), 10);
+  });
+
+  it("has PPO's advantages and targets of that order", () => {
+    const given = options({ name: "ppo", scope: "episode", gamma: 0.5, lambda: 0.9 });
+    const values = [[1], [2, 2.5], [3], [4, 5]];
+    const ordered = computeAdvantages([groupOf(0, [taken])], given, [
+      [[0, 3, 1, 2].map((at) => values[at]!)],
+    ]);
+    const found = computeAdvantages([groupOf(0, [listed])], given, [[values]]);
+    expect(inTime(found.advantages[0]![0]!)).toEqual(ordered.advantages[0]![0]);
+    expect(inTime(found.returns![0]![0]!)).toEqual(ordered.returns![0]![0]);
   });
 });
 

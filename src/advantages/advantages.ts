@@ -1,7 +1,7 @@
 /** Advantages: how much better each step was than expected, by the chosen estimator. */
 import { z } from "zod";
 import { UserError } from "../errors.js";
-import type { Episode, Group } from "../rollout/episode.js";
+import { type Episode, type Group, inTime } from "../rollout/episode.js";
 import type { Advantages, Estimator, ScoredGroup, TokenNumbers } from "./estimator.js";
 import { estimators } from "./estimators.js";
 import type { PenaltyOptions, ScoredEpisode } from "./scores.js";
@@ -117,6 +117,7 @@ function scored(episode: Episode, { penaltyOn }: Pick<PenaltyOptions, "penaltyOn
   return {
     return: episode.return,
     rewards,
+    ...(episode.steps.some(({ time }) => time !== undefined) && { order: inTime(episode.steps) }),
     fined: episode.steps.map(({ wellFormed, valid }) =>
       penaltyOn === "malformed" ? !wellFormed : !valid,
     ),

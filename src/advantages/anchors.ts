@@ -10,7 +10,8 @@ import { type ComparableText, comparable, isSimilar } from "./similarity.js";
 
 /** The observation that a step of an episode acted on. */
 export function observationBefore(episode: Episode, step: number): string {
-  return step === 0 ? episode.firstObservation : episode.steps[step - 1]!.observation;
+  const { seen } = episode.steps[step]!;
+  return seen ?? (step === 0 ? episode.firstObservation : episode.steps[step - 1]!.observation);
 }
 
 /** The number of each text's cluster, counted from 0 in order of appearance. */

@@ -15,7 +15,7 @@ import type { Episode } from "../rollout/episode.js";
 import { clusterTexts, observationBefore } from "./anchors.js";
 import { commonSettings, GAMMA_HELP, groupEstimator } from "./estimator.js";
 import { grpo } from "./grpo.js";
-import { penalties, subtractInside } from "./scores.js";
+import { alongTime, penalties, subtractInside } from "./scores.js";
 import {
   type Normalisation,
   normaliser,
@@ -111,9 +111,12 @@ export const gigpoEstimator = groupEstimator(
   }),
   (scores, options, { group, episodes }) => {
     const fines = penalties(episodes, options.penalty);
-    const returns = episodes.map(({ rewards }, e) =>
-      subtractInside(discountedReturns(rewards, options.gamma), fines[e]!, options),
-    );
+    const returns = episodes.map((episode, e) => {
+      const discounted = alongTime(episode, episode.rewards, (rewards) =>
+        discountedReturns(rewards, options.gamma),
+      );
+      return subtractInside(discounted, fines[e]!, options);
+    });
     return gigpo({ scores, returns, anchors: group.episodes.map(anchorsOf) }, options);
   },
 );

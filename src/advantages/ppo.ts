@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { commonSettings, type Estimator, GAMMA_HELP } from "./estimator.js";
 import { gae, whitener } from "./gae.js";
-import { penalties, scores, subtractInside } from "./scores.js";
+import { alongTime, penalties, scores, subtractInside } from "./scores.js";
 
 const settings = z.strictObject({
   name: z.literal("ppo"),
@@ -40,7 +40,20 @@ export const ppoEstimator: Estimator<typeof settings> = {
           options.scope === "response"
             ? table[e]!
             : subtractInside(episode.rewards, fines[e]!, options);
-        return gae(earned, tokens, options);
+        // Advantages and targets of a step go together, so that both are listed as the steps are.
+        const steps = earned.map((reward, t) => ({ reward, tokens: tokens[t]! }));
+        const found = alongTime(episode, steps, (played) => {
+          const { advantages, returns } = gae(
+            played.map(({ reward }) => reward),
+            played.map((step) => step.tokens),
+            options,
+          );
+          return advantages.map((one, t) => ({ advantages: one, returns: returns[t]! }));
+        });
+        return {
+          advantages: found.map(({ advantages }) => advantages),
+          returns: found.map(({ returns }) => returns),
+        };
       });
     });
     const whiten = whitener(results.flat().flatMap((episode) => episode.advantages.flat()));

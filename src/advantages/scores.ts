@@ -30,6 +30,21 @@ export interface ScoredEpisode {
   readonly rewards: readonly number[];
   /** Whether each step has to pay the penalty. */
   readonly fined: readonly boolean[];
+  /** The numbers of the steps in the order of time (default: as listed). */
+  readonly order?: readonly number[];
+}
+
+/** Numbers of steps computed from others in the order of time, listed as the steps are. */
+export function alongTime<A, B>(
+  { order }: Pick<ScoredEpisode, "order">,
+  listed: readonly A[],
+  compute: (inTime: readonly A[]) => readonly B[],
+): readonly B[] {
+  if (order === undefined) return compute(listed);
+  const computed = compute(order.map((step) => listed[step]!));
+  const result = new Array<B>(listed.length);
+  for (const [at, step] of order.entries()) result[step] = computed[at]!;
+  return result;
 }
 
 /** The penalty of each step, c·fined_i: episodes × steps. */

@@ -1,9 +1,10 @@
 /**
  * An agent's calls as an episode: every call is a step, with the messages that answered it as its
  * observation. Calls that continue one another follow one another; each fork is a sequence of its
- * own after that, in the same episode and with the same return.
+ * own after that, in the same episode and with the same return. Where an agent forks, steps say when
+ * they were taken and what they acted on.
  */
-import type { Step } from "../rollout/episode.js";
+import { inTime, type Step } from "../rollout/episode.js";
 import { callText } from "../text/tool.js";
 import type { RecordedCall } from "./session.js";
 
@@ -12,8 +13,31 @@ export function agentSteps(
   calls: readonly RecordedCall[],
   isTurn: (call: RecordedCall) => boolean = () => true,
 ): readonly Step[] {
-  return inChains(calls).filter(isTurn).map(stepOf);
+  const turns = inChains(calls).filter(isTurn);
+  const steps = turns.map(stepOf);
+  const order = [...turns].sort((a, b) => a.index - b.index);
+  const isListed = order.every((call, at) => call === turns[at]);
+  return steps.map((step, at) => {
+    const seen = seenBy(turns[at]!);
+    const isNext = at === 0 || seen === steps[at - 1]!.observation;
+    return {
+      ...step,
+      ...(!isListed && { time: order.indexOf(turns[at]!) }),
+      ...(!isNext && { seen }),
+    };
+  });
 }
+
+/** What a call answers: the messages after the last answer, or all but the instructions. */
+function seenBy({ messages }: RecordedCall): string {
+  const last = messages.findLastIndex(({ role }) => role === "assistant");
+  const latest =
+    last < 0 ? messages.filter(({ role }) => role !== "system") : messages.slice(last + 1);
+  return textOf(latest);
+}
+
+const textOf = (messages: RecordedCall["messages"]): string =>
+  messages.map(({ content }) => content).join("\n");
 
 /** The calls in chains of continuations, in the order in which the chains begin. */
 function inChains(calls: readonly RecordedCall[]): readonly RecordedCall[] {
@@ -43,15 +67,16 @@ function stepOf(call: RecordedCall): Step {
     wellFormed,
     ...(cut && { cut: true as const }),
     valid: wellFormed,
-    observation: replies.map(({ content }) => content).join("\n"),
+    observation: textOf(replies),
     reward: 0,
     sequence,
   };
 }
 
-/** The steps with the reward of their episode on the last. */
+/** The steps with the reward of their episode on the one that was taken last. */
 export function withReward(steps: readonly Step[], reward: number): readonly Step[] {
-  return steps.map((step, at) => (at === steps.length - 1 ? { ...step, reward } : step));
+  const last = inTime(steps).at(-1);
+  return steps.map((step, at) => (at === last ? { ...step, reward } : step));
 }
 
 /** What the agent was asked to do: the user's first message. */

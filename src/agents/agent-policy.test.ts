@@ -167,6 +167,45 @@ describe("a run", () => {
     expect(left!.ids.slice(0, first!.ids.length)).toEqual(first!.ids);
     const said = first!.spans.find(({ kind }) => kind === "action")!.end;
     expect(right!.ids.slice(0, said)).toEqual(first!.ids.slice(0, said));
+    // Listed in the order of time, so only what the fork acted on has to be said.
+    expect(steps.map(({ time, seen }) => [time, seen])).toEqual([
+      [undefined, undefined],
+      [undefined, undefined],
+      [undefined, "right"],
+    ]);
+  });
+
+  it("that asks a helper in between says when each step was taken and what it acted on", async () => {
+    const [episode] = await played({
+      agent: agentOf({
+        tasks: { train: places.slice(0, 1) },
+        async run({ prompt }, model) {
+          const first = await generateText({ model, prompt });
+          const { text } = await generateText({
+            ...{ model, system: "You help.", prompt: "where is it?" },
+          });
+          await generateText({
+            model,
+            messages: [
+              { role: "user", content: prompt },
+              ...first.response.messages,
+              { role: "user", content: `Someone says: ${text}` },
+            ],
+          });
+        },
+      }),
+    });
+    const { steps } = episode!;
+    expect(steps.map(({ prompt }) => prompt.at(-1)!.text)).toEqual([
+      "go on shelf",
+      "Someone says: enough",
+      "where is it?",
+    ]);
+    expect(steps.map(({ time, seen, reward }) => [time, seen, reward])).toEqual([
+      [0, undefined, 0],
+      [2, undefined, 1],
+      [1, "where is it?", 0],
+    ]);
   });
 });
 

@@ -88,6 +88,33 @@ describe("a session", () => {
     expect(session.calls.map(({ replies }) => replies.length)).toEqual([0, 0, 0, 0]);
   });
 
+  it("keeps what was asked, though the caller goes on with the same array and messages", async () => {
+    const { session } = scriptedSession(["go", "on"]);
+    const own = [{ ...user("all") }];
+    const listed = [...tools];
+    const { text } = await session.ask({ messages: own, tools: listed });
+    own.push({ role: "assistant", content: text } as (typeof own)[number], user("on"));
+    await session.ask({ messages: own, tools: listed });
+    own[0]!.content = "forgotten";
+    own.length = 1;
+    listed.length = 0;
+    const [first, second] = session.calls;
+    expect(first!.messages).toEqual([user("all")]);
+    expect(second!.messages.map(({ content }) => content)).toEqual(["all", "go", "on"]);
+    expect(second!.parent).toBe(first);
+    expect(second!.tools).toEqual(tools);
+  });
+
+  it("goes on from the latest of calls that asked and answered the same", async () => {
+    const { session } = scriptedSession(["go", "go", "on"]);
+    await session.ask({ messages: opening });
+    const answer = await session.ask({ messages: opening });
+    await session.ask({ messages: [...opening, repeated(answer), user("and?")] });
+    const [first, second, third] = session.calls;
+    expect(third!.parent).toBe(second);
+    expect([first!.replies, second!.replies]).toEqual([[], [user("and?")]]);
+  });
+
   it("goes on twice from one answer as a fork, and keeps what was observed first", async () => {
     const { session, asked } = scriptedSession(["go", "on", "on"]);
     const answer = await session.ask({ messages: opening });

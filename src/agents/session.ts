@@ -166,9 +166,11 @@ export function createSession(options: SessionOptions): RecordedSession {
       signal?.throwIfAborted();
       if (ended)
         throw new SessionError("the session has ended: start another one for another episode");
-      const { messages, stop = [] } = request;
+      const { stop = [] } = request;
+      // The caller may go on with its own arrays; the record is what was asked.
+      const messages = request.messages.map(copyOf);
       checkMessages(messages);
-      const tools = request.tools?.length === 0 ? undefined : request.tools;
+      const tools = request.tools?.length === 0 ? undefined : request.tools && [...request.tools];
       const { callLimit = Number.POSITIVE_INFINITY } = options;
       if (asked >= callLimit)
         refuse("step-limit", `the session has made ${callLimit} calls, which is its limit`);
@@ -231,6 +233,11 @@ export function answerMessage({ text, reasoning, calls }: ChatAnswer): ChatMessa
 
 function answeredSequence({ prompt, sample, temperature }: OpenCall): Sequence {
   return appendResponse(prompt, { ...sample, ids: sample.tokens, temperature });
+}
+
+function copyOf(message: ChatMessage): ChatMessage {
+  const { calls } = message;
+  return { ...message, ...(calls && { calls: calls.map((call) => ({ ...call })) }) };
 }
 
 const toolsKey = (tools: readonly Tool[] | undefined): string => JSON.stringify(tools ?? []);

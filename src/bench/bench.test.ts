@@ -189,8 +189,9 @@ describe("the matrix", () => {
     expect(refused({ arms: ["kl=0.1", "plain+kl=0.1"] })).toThrow(
       /kl=0.1 and plain\+kl=0.1 .*same/,
     );
-    const weight = laptop.warmStart.sft.observationWeight;
-    expect(refused({ arms: [`actobs=${weight}`] })).toThrow(/is the warm start of this setting/);
+    expect(refused({ arms: ["actobs=0.3"], settings: ["observations"] })).toThrow(
+      /is the warm start of this setting/,
+    );
     const train = { ...laptop, warmStart: { episodes: 0 } };
     expect(refused({ arms: ["actobs"], train })).toThrow(/--arms: actobs .*there is none/);
   });

@@ -67,7 +67,7 @@ function startIn(
   const { out } = options;
   const base = settingConfig(setting, options.train);
   const weight = observationWeightOf(name, base as TrainConfig);
-  const learning = weight === undefined ? {} : { sft: { observationWeight: weight } };
+  const learning = weight === undefined ? {} : { sft: { observationWeight: weight, mean: "each" } };
   const config = checked(mergeTrees(base, { updates: 0, warmStart: learning }));
   const folder = join(out, setting, startFolderName(name));
   if (before === undefined) return { folder, config };

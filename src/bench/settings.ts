@@ -27,11 +27,11 @@ export const conditions: Readonly<Record<string, Condition>> = {
   },
   "actions-only": {
     does: "the warm start imitates actions and predicts nothing",
-    change: () => ({ warmStart: { sft: { observationWeight: 0 } } }),
+    change: () => ({ warmStart: { sft: { observationWeight: 0, mean: "each" } } }),
   },
   observations: {
-    does: "the warm start learns observations too, with 0.3 times the weight of actions",
-    change: () => ({ warmStart: { sft: { observationWeight: 0.3 } } }),
+    does: "the warm start learns observations too: their mean weighs 0.3, that of actions 1",
+    change: () => ({ warmStart: { sft: { observationWeight: 0.3, mean: "each" } } }),
   },
   sparse: {
     does: "a start model that rarely succeeds: a third of the warm start's episodes",

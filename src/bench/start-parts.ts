@@ -7,12 +7,12 @@ import type { TrainConfig } from "../train/config.js";
 
 /** The part whose start is trained by RWML. */
 export const RWML = "rwml";
-/** Observations weigh as much as actions, unless the arm names another weight. */
+/** The mean over observations weighs as much as that over actions, unless the arm says otherwise. */
 const ACTOBS_WEIGHT = 1;
 
 /** These parts in the order in which they happen. */
 export const startParts: Readonly<Record<string, string>> = {
-  "actobs[=NUMBER]": `the warm start learns observations too, with this weight (default: ${ACTOBS_WEIGHT})`,
+  "actobs[=NUMBER]": `the warm start learns observations too: their mean has this weight, that of actions its own (default: ${ACTOBS_WEIGHT})`,
   [RWML]: "the start goes through pawl rwml before RL (--rwml.… are its settings)",
 };
 
@@ -49,7 +49,8 @@ export function observationWeightOf(
     throw new ConfigError(
       `--arms: ${parts[0]} teaches observations in the warm start, and there is none: set --train.warm-start.episodes, or leave the arm out`,
     );
-  if (warmStart.sft.observationWeight === weight)
+  const { observationWeight, mean } = warmStart.sft;
+  if (observationWeight === weight && mean === "each")
     throw new ConfigError(
       `--arms: ${parts[0]} is the warm start of this setting already (its observationWeight is ${weight}): use the setting actions-only, or another weight`,
     );

@@ -14,6 +14,8 @@ export type SettingHistory =
       readonly path: string;
       /** What held before the setting existed, if that differs from its default. */
       readonly before: unknown;
+      /** Another setting and its value with which it made no difference. */
+      readonly unless?: readonly [path: string, value: unknown];
     }
   | {
       readonly path: string;
@@ -63,7 +65,11 @@ function migrate(recorded: SettingsTree, history: readonly SettingHistory[]): Se
     if (valueAt(settings, parent) === undefined && parent.length > 0) continue;
     if ("gone" in change) settings = withValueAt(settings, path, undefined);
     else if ("renamed" in change) settings = rename(settings, path, change);
-    else if (valueAt(settings, path) === undefined)
+    else if (
+      valueAt(settings, path) === undefined &&
+      (change.unless === undefined ||
+        valueAt(settings, change.unless[0].split(".")) !== change.unless[1])
+    )
       settings = withValueAt(settings, path, change.before);
   }
   return settings;

@@ -124,7 +124,8 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       }
       const { whiteSpace } = plan.environment;
       const parsed = readAction(style, reply.response, { tools, whiteSpace });
-      const { action, problem } = parsed;
+      const { action } = parsed;
+      const problem = reply.refusal ?? parsed.problem;
       const wellFormed = parsed.wellFormed && reply.cut !== true;
       let sequence: Sequence | undefined;
       try {
@@ -151,6 +152,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         observation: last.observation,
         reward: last.reward,
         ...(reply.cut && { cut: true }),
+        ...(reply.refusal !== undefined && { refused: true }),
         ...(reply.strayed && { strayed: true }),
         ...(sequence !== undefined && { sequence }),
       });
@@ -186,7 +188,7 @@ function interruptOf({ signal, late }: EpisodePlan): AbortSignal | undefined {
     : AbortSignal.any([signal, late]);
 }
 
-/** What answers a tool call that cannot be read: nothing happens in the world. */
+/** What answers an action that is refused, or a tool call that cannot be read: nothing happens in the world. */
 function refusal(problem: string): StepResult {
   return { observation: problem, reward: 0, done: false, info: { valid: false, success: false } };
 }

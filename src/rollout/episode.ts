@@ -21,6 +21,12 @@ export interface Step {
   /** What the environment answered. */
   readonly observation: string;
   readonly reward: number;
+  /** When it was taken, counted from 0 in its episode, where steps are not listed in that order. */
+  readonly time?: number;
+  /** What it acted on, where that is not the observation of the step listed before. */
+  readonly seen?: string;
+  /** The action was refused and never reached the world: the observation says why. */
+  readonly refused?: true;
   /** The policy was made to take a random action here: not to be imitated. */
   readonly strayed?: true;
   /** Token ids with spans and log-probabilities, if the policy is our own model. */
@@ -62,6 +68,12 @@ export interface Episode {
   readonly stop: StopReason;
   /** The error, if `stop` is `broken`, or if an agent ended with one that the model's output caused. */
   readonly error?: string;
+}
+
+/** The numbers of an episode's steps in the order in which they were taken. */
+export function inTime(steps: readonly Pick<Step, "time">[]): readonly number[] {
+  const timeOf = (step: number): number => steps[step]!.time ?? step;
+  return [...steps.keys()].sort((a, b) => timeOf(a) - timeOf(b));
 }
 
 /** The episodes of one task. */

@@ -39,6 +39,8 @@ export interface Reply {
   readonly encode?: (observation: string, done: boolean) => Sequence;
   /** The prompt that was actually used, if the policy made its own (ReAct, Reflexion, a cut one). */
   readonly prompt?: readonly PromptPiece[];
+  /** Why the action is not carried out: the policy reads this in place of the world's answer. */
+  readonly refusal?: string;
   /** The policy was made to take a random action here. */
   readonly strayed?: true;
   /** The response was truncated at its maximum length: not well-formed, whatever it says. */

@@ -4,13 +4,13 @@
 import type { TargetSequence } from "../engine/engine.js";
 import { createRandom } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
-import { encodePrompt, encodeResponse } from "../text/encode.js";
+import { encodeResponse } from "../text/encode.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { mergeContinuations } from "../update/merge.js";
 import { answerSequence } from "./filter.js";
-import type { Question } from "./question.js";
-import { historyOf, type Triplet } from "./triplet.js";
+import { policyPrompt, type Question } from "./question.js";
+import { responseOf, type Triplet } from "./triplet.js";
 
 /** Held-out sequences by what their targets are. */
 export interface HeldOutSequences {
@@ -40,9 +40,8 @@ export function heldOutSequences(
   style: PromptStyle,
 ): HeldOutSequences {
   const actions = triplets.map((triplet) => {
-    const prompt = encodePrompt(tokenizer, style, style.render(historyOf(triplet))).ids;
-    const { response } = triplet.source.steps[triplet.step]!;
-    const answer = encodeResponse(tokenizer, style, response);
+    const prompt = policyPrompt(tokenizer, style, triplet).ids;
+    const answer = encodeResponse(tokenizer, style, responseOf(triplet));
     const targets = new Uint8Array(answer.length).fill(1);
     return { ids: [...prompt, ...answer], start: prompt.length, targets, inputs: {} };
   });

@@ -3,9 +3,10 @@
  *
  * In the compact style the question is the same stream that the policy reads and continues:
  * history, action, `<|see|>`; the answer is the observation, up to the `<|do|>` or `<|end|>` after
- * it. In the chat style it is the conversation, and the answer the user's next message. So the world is
- * learnt on the tokens that the policy acts on. In the full style the question
- * is prose: the model reasons in `<think>` first, then writes the next state in `<next_state>`.
+ * it. In the chat style it is the conversation, with its tools and with what the policy wrote, and
+ * the answer is the next message, the user's or a tool's. So the world is learnt on the tokens that
+ * the policy acts on. In the full style the question is prose: the model reasons in `<think>` first,
+ * then writes the next state in `<next_state>`.
  */
 import {
   appendObservation,
@@ -13,15 +14,26 @@ import {
   decodeResponse,
   encodePrompt,
   encodeResponse,
+  type LastStep,
   responseEndId,
   responseEndIds,
+  stepPrompt,
 } from "../text/encode.js";
 import { recentPairs } from "../text/history.js";
 import type { PromptPiece, PromptStyle } from "../text/prompt.js";
 import { markers } from "../text/prompt-compact.js";
 import type { Sequence } from "../text/sequence.js";
 import { type Tokenizer, TokenizerError } from "../text/tokenizer.js";
-import { actionOf, historyOf, isLast, nextStateOf, type Triplet } from "./triplet.js";
+import { toolsText } from "../text/tool.js";
+import {
+  actionOf,
+  historyOf,
+  isLast,
+  nextStateOf,
+  responseOf,
+  type Triplet,
+  toolsOf,
+} from "./triplet.js";
 
 /** Problems of an answer that show before its content is read. */
 export type AnswerProblem = "empty" | "unended" | "malformed";
@@ -53,6 +65,23 @@ export function worldQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
     : proseQuestion(tokenizer, style);
 }
 
+/** What the policy read before the step, encoded anew; the oldest turns go where they went then. */
+export function policyPrompt(
+  tokenizer: Tokenizer,
+  style: PromptStyle,
+  { source, step }: Triplet,
+): Sequence {
+  const rendered = (at: number) => () => style.render(historyOf({ source, step: at }));
+  if (style.promptTokens === undefined) return encodePrompt(tokenizer, style, rendered(step)());
+  let last: LastStep | undefined;
+  for (let at = 0; ; at++) {
+    const { sequence, pieces } = stepPrompt(tokenizer, style, rendered(at), last);
+    if (at === step) return sequence;
+    const { response, action } = source.steps[at]!;
+    last = { prompt: pieces!, response, action };
+  }
+}
+
 function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Question {
   if (style.around?.[1])
     throw new TokenizerError(
@@ -61,9 +90,8 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
   const ends = responseEndIds(tokenizer, style);
   /** The conversation up to the world's answer, then the answer's tokens. */
   const split = (triplet: Triplet) => {
-    const view = historyOf(triplet);
-    const response = style.format(actionOf(triplet));
-    const asked = appendResponse(encodePrompt(tokenizer, style, style.render(view)), {
+    const response = responseOf(triplet);
+    const asked = appendResponse(policyPrompt(tokenizer, style, triplet), {
       ids: encodeResponse(tokenizer, style, response),
     });
     const { ids, spans } = appendObservation(
@@ -72,7 +100,7 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
       style,
       nextStateOf(triplet),
       isLast(triplet),
-      { response, tools: view.tools },
+      { response, tools: toolsOf(triplet.source) },
     );
     const at = spans.findIndex(({ kind }) => kind === "observation");
     const start = at < 0 ? ids.length : spans[at]!.start;
@@ -169,15 +197,22 @@ function lastTagged(response: string): string | undefined {
 
 function proseOf(triplet: Triplet, history: number | "all"): readonly PromptPiece[] {
   const view = historyOf(triplet);
+  const { tools } = view;
   const pieces: PromptPiece[] = [];
   const say = (origin: PromptPiece["origin"], text: string): void => {
     if (text !== "") pieces.push({ origin, text });
   };
   say(
     "template",
-    "You foresee what happens in a simulated world. An agent acts in it by short text commands, one at a time, and the world answers each with an observation.\n\nThe agent's task:\n",
+    `You foresee what happens in a simulated world. An agent acts in it by ${
+      tools === undefined ? "short text commands" : "calls of tools"
+    }, one at a time, and the world answers each with an observation.\n\nThe agent's task:\n`,
   );
   say("task", view.goal);
+  if (tools !== undefined) {
+    say("template", "\n\n");
+    say("tools", toolsText(tools));
+  }
   for (const pair of recentPairs(view, history)) {
     say("template", `\n\nObservation ${pair.number}:\n`);
     say("history", pair.observation);

@@ -16,7 +16,7 @@ const fail = (message: string): never => {
 
 it("a file that was cut off between two appends, or emptied, is refused with a remedy", () => {
   const path = join(folder, "triplets.jsonl.gz");
-  const source = { goal: "look", steps: [{ action: "look" }] } as unknown as Episode;
+  const source = { goal: "look", steps: [{ prompt: [], action: "look" }] } as unknown as Episode;
   saveTriplets(path, {
     train: [{ source, step: 0 }],
     heldOut: [],

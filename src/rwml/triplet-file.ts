@@ -8,7 +8,9 @@ import type { Episode } from "../rollout/episode.js";
 import { foreignRecords, tiesOf } from "../runs/checkpoints.js";
 import { openRecordWriter, readRecords } from "../runs/record-file.js";
 import { RunError } from "../runs/run-error.js";
-import type { Triplet } from "./triplet.js";
+import type { PromptStyle } from "../text/prompt.js";
+import { readCall } from "../text/tool.js";
+import { actionOf, responseOf, type Triplet } from "./triplet.js";
 
 /** What a run learns from, and what it is evaluated on. */
 export interface TripletData {
@@ -18,12 +20,18 @@ export interface TripletData {
   readonly counts: Readonly<Record<string, number>>;
   /** The reward that separated easy triplets from hard ones. */
   readonly reward: string;
+  /** Cut before questions showed tools and what was written beside an action. */
+  readonly older?: true;
 }
 
 /** Episode and step of a triplet; the episode by its index in the file. */
 type Place = readonly [episode: number, step: number];
 
+/** Since 2: the first step keeps the tools of its prompt, and questions show what was written. */
+const VERSION = 2;
+
 interface Head {
+  readonly version?: number;
   readonly train: readonly Place[];
   readonly heldOut: readonly Place[];
   readonly counts: TripletData["counts"];
@@ -33,7 +41,8 @@ interface Head {
 }
 
 /**
- * Writes the triplets and their episodes, without the tokens, which are recomputed from the text.
+ * Writes the triplets and their episodes, without the tokens and prompts, which are recomputed from
+ * the text; of the prompts only the tools are kept.
  */
 export function saveTriplets(path: string, data: TripletData): void {
   const episodes = [...new Set([...data.train, ...data.heldOut].map(({ source }) => source))];
@@ -41,6 +50,7 @@ export function saveTriplets(path: string, data: TripletData): void {
   const placesOf = (triplets: readonly Triplet[]): readonly Place[] =>
     triplets.map(({ source, step }) => [number.get(source)!, step]);
   const head: Head = {
+    version: VERSION,
     train: placesOf(data.train),
     heldOut: placesOf(data.heldOut),
     counts: data.counts,
@@ -56,7 +66,10 @@ export function saveTriplets(path: string, data: TripletData): void {
   writer.append(
     episodes.map((episode) => ({
       ...episode,
-      steps: episode.steps.map(({ sequence: _, ...step }) => ({ ...step, prompt: [] })),
+      steps: episode.steps.map(({ sequence: _, prompt, ...step }, at) => ({
+        ...step,
+        prompt: at > 0 ? [] : prompt.filter(({ origin }) => origin === "tools"),
+      })),
     })),
   );
   writer.close();
@@ -84,5 +97,16 @@ export function loadTriplets(path: string): TripletData | undefined {
     heldOut: tripletsAt(head.heldOut),
     counts: head.counts,
     reward: head.reward,
+    ...(head.version !== VERSION && { older: true }),
   };
+}
+
+/** Whether a run that was started with these triplets asked other questions than this version does. */
+export function asksOtherwise({ train, heldOut, older }: TripletData, style: PromptStyle): boolean {
+  if (older !== true || style.responseEnd !== "") return false;
+  return [...train, ...heldOut].some(
+    (triplet) =>
+      readCall(actionOf(triplet)) !== undefined ||
+      (style.name === "chat" && responseOf(triplet) !== style.format(actionOf(triplet))),
+  );
 }

@@ -2,7 +2,13 @@ import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { housePrompt } from "../envs/household/prompt.js";
 import { fetchModel } from "../models/fetch-model.js";
-import { conversationNotice, inConversation, lastTurns, turnsIn } from "./conversation.js";
+import {
+  conversationNotice,
+  conversationPieces,
+  inConversation,
+  lastTurns,
+  turnsIn,
+} from "./conversation.js";
 import {
   appendObservation,
   appendResponse,
@@ -156,6 +162,25 @@ describe("a conversation", () => {
     expect(text("observation")).toEqual(["You see plum 0."]);
   });
 
+  it("nor of the environment's own words around it, such as the tags of a search", () => {
+    const around = { ...housePrompt, around: ["<information>", "</information>"] } as const;
+    const { sequence } = played(built, ["look"], { words: around });
+    const after = sequence.spans.slice(
+      sequence.spans.findIndex(({ kind }) => kind === "action") + 1,
+    );
+    expect(
+      after.map(({ kind, start: from, end }) => [
+        kind,
+        built.decode(sequence.ids.slice(from, end)),
+      ]),
+    ).toEqual([
+      ["template", "<|user|>"],
+      ["template", "<information>"],
+      ["observation", "You see plum 0."],
+      ["template", "</information>"],
+    ]);
+  });
+
   it("ends a response that was cut off before the next message", () => {
     const prompt = encodePrompt(built, style, style.render(start));
     const cut = appendResponse(prompt, { ids: built.encode("go to", { plain: true }) });
@@ -223,6 +248,34 @@ describe("a template that is not append-only", () => {
       forgetful.chat(messages as Parameters<Tokenizer["chat"]>[0], { addGenerationPrompt: true }),
     );
     expect(forgetful.decode(whole.ids)).not.toContain("a plum?");
+  });
+
+  it("is written as the template does, where a later question drops an earlier thought", () => {
+    // Like Qwen3's own: a tool's answer is no question, so reasoning is kept until the user speaks.
+    const lasting = withTemplate(
+      `{% set place = namespace(last=0) %}{% for message in messages %}{% if message['role'] == 'user' %}{% set place.last = loop.index0 %}{% endif %}{% endfor %}${each(
+        `{% set content = message['content'] %}{% if message['role'] == 'assistant' and loop.index0 < place.last and '</think>' in content %}{% set content = content.split('</think>')[-1] %}{% endif %}${turn}`,
+      )}`,
+    );
+    const said = (role: "user" | "assistant" | "tool", text: string) => ({
+      role,
+      pieces: [{ origin: "history", text } as const],
+    });
+    const thought = said("assistant", "<think>a plum?</think>look");
+    const written = (...messages: ReturnType<typeof said>[]) =>
+      conversationPieces(lasting, { messages })
+        .map(({ text }) => text)
+        .join("");
+    const opening = [said("user", "go"), thought, said("tool", "plum")];
+    expect(written(...opening)).toContain("a plum?");
+    const later = [...opening, said("assistant", "go"), said("user", "look")];
+    expect(written(...later)).toBe(
+      lasting.chat(
+        later.map(({ role, pieces }) => ({ role, content: pieces[0]!.text })),
+        { addGenerationPrompt: true },
+      ),
+    );
+    expect(written(...later)).not.toContain("a plum?");
   });
 
   it("without system messages, begins with the user's, trimmed as the template does", () => {

@@ -53,10 +53,24 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+const TOOLS_HEADER =
+  "The tools you can call, one JSON object a line, with the schema of their arguments:";
+
 /** The tools as text, for models whose chat template does not know tools. */
 export function toolsText(tools: readonly Tool[]): string {
   const lines = tools.map(({ name, description, parameters }) =>
     JSON.stringify({ name, description, parameters }),
   );
-  return `The tools you can call, one JSON object a line, with the schema of their arguments:\n${lines.join("\n")}`;
+  return [TOOLS_HEADER, ...lines].join("\n");
+}
+
+/** The tools that a prompt's piece of origin `tools` lists; undefined if it is in neither form of ours. */
+export function readTools(text: string): readonly Tool[] | undefined {
+  try {
+    if (!text.startsWith(TOOLS_HEADER)) return (JSON.parse(text) as { tools?: Tool[] }).tools;
+    const [, ...lines] = text.split("\n");
+    return lines.map((line) => JSON.parse(line) as Tool);
+  } catch {
+    return undefined;
+  }
 }

@@ -49,3 +49,16 @@ it("a run with older names and values is read as the same settings, with a notic
     `${folder} was recorded with settings that have been renamed since: engine.name → engine.address, objective.normaliser → objective.aggregation, patience → invalidActionLimit, paw.balance → paw.lambda, paw.normaliser → paw.aggregation, warmStart.sft.strays → warmStart.sft.randomActions`,
   );
 });
+
+it("a warm start from before shared one mean where it learnt observations", () => {
+  const meanOf = (observationWeight: number): string => {
+    const folder = recorded();
+    const path = join(folder, "manifest.json");
+    const manifest = JSON.parse(readFileSync(path, "utf8"));
+    const { mean: _, actionWeight: __, ...sft } = manifest.config.warmStart.sft;
+    manifest.config.warmStart.sft = { ...sft, observationWeight };
+    writeFileSync(path, JSON.stringify(manifest));
+    return trainConfigOf(folder).warmStart.sft.mean;
+  };
+  expect([0, 0.3].map(meanOf)).toEqual(["each", "together"]);
+});

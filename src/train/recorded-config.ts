@@ -70,6 +70,12 @@ const TRAIN = {
     { path: "patience", renamed: "invalidActionLimit" },
     { path: "paw.balance", renamed: "paw.lambda" },
     { path: "paw.normaliser", renamed: "paw.aggregation", values: AGGREGATIONS },
+    // Actions and observations used to share one mean.
+    {
+      path: "warmStart.sft.mean",
+      before: "together",
+      unless: ["warmStart.sft.observationWeight", 0],
+    },
     { path: "warmStart.sft.strays", renamed: "warmStart.sft.randomActions" },
   ],
 } as const;

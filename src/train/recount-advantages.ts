@@ -86,6 +86,9 @@ function stepsOf(group: Group, options: AdvantageOptions): readonly StepScore[] 
   );
 }
 
+/** When a step was taken: as listed, unless the record says otherwise. */
+const takenAt = (steps: readonly Step[], step: number): number => steps[step]!.time ?? step;
+
 /** What statistics run over: all scores, or one per episode. */
 function compared(steps: readonly StepScore[], per: string): readonly number[] {
   if (per === "step") return steps.map(({ score }) => score);
@@ -122,11 +125,19 @@ function anchored(group: Group, options: GigpoOptions): readonly number[] {
   const spread = options.norm === "mean-std";
   const steps = stepsOf(group, options);
   const later = steps.map(({ episode: e, step, penalty }) => {
-    const rewards = group.episodes[e]!.steps.slice(step).map(({ reward }) => reward);
-    return sum(rewards.map((reward, k) => options.gamma ** k * reward)) - penalty;
+    const { steps: played } = group.episodes[e]!;
+    const now = takenAt(played, step);
+    // Rewards from now on, each discounted by how many steps later it came.
+    const worth = played.map(({ reward }, other) => {
+      const wait = takenAt(played, other) - now;
+      return wait < 0 ? 0 : options.gamma ** wait * reward;
+    });
+    return sum(worth) - penalty;
   });
   const anchors = steps.map(({ episode: e, step }) => {
     const { firstObservation, steps: played } = group.episodes[e]!;
+    const { seen } = played[step]!;
+    if (seen !== undefined) return seen;
     return step === 0 ? firstObservation : played[step - 1]!.observation;
   });
   const peersOf = new Map<string, readonly number[]>();
@@ -140,7 +151,7 @@ function anchored(group: Group, options: GigpoOptions): readonly number[] {
   });
 }
 
-/** One action token, in episode order. */
+/** One action token, in the order of time. */
 interface ValuedToken {
   readonly step: number;
   readonly value: number;
@@ -158,7 +169,10 @@ function recountGae(
   const raw = groups.map((group, g) =>
     group.episodes.map((episode, e) => {
       const steps = isWhole(episode) ? episode.steps : [];
-      const tokens = steps.flatMap((played, step): readonly ValuedToken[] => {
+      const order = steps.map((_, step) => step);
+      order.sort((a, b) => takenAt(steps, a) - takenAt(steps, b));
+      const tokens = order.flatMap((step): readonly ValuedToken[] => {
+        const played = steps[step]!;
         const fine = penaltyPlace === "inside" && isFined(played, options) ? penalty : 0;
         const earned = (scope === "response" ? episode.return : played.reward) - fine;
         const valuesOfStep = values[g]![e]![step]!;

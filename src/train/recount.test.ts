@@ -28,13 +28,31 @@ const episode = fc.record({
   broken: fc.nat(5).map((n) => n === 0),
 });
 const validity = fc.infiniteStream(fc.boolean());
+/** An agent's forks: other orders than the one listed, and what their steps acted on. */
+const orders = fc.infiniteStream(fc.nat());
+const forked = (groups: readonly Group[], next: () => number): readonly Group[] =>
+  groups.map((group) => ({
+    ...group,
+    episodes: group.episodes.map((one) => {
+      if (next() % 2 === 0) return one;
+      const keys = one.steps.map((_, at) => [next(), at] as const);
+      const order = keys.sort(([a, i], [b, j]) => a - b || i - j).map(([, at]) => at);
+      const steps = one.steps.map((played, at) => ({
+        ...played,
+        time: order.indexOf(at),
+        ...(next() % 2 === 0 && { seen: ["a shelf", "a desk"][next() % 2]! }),
+      }));
+      return { ...one, steps };
+    }),
+  }));
 const updates = fc
   .tuple(
     fc.array(fc.array(episode, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 4 }),
     validity,
+    orders,
   )
-  .map(([sketches, valid]): readonly Group[] =>
-    groupsOf(sketches).map((group, g) => ({
+  .map(([sketches, valid, numbers]): readonly Group[] =>
+    forked(groupsOf(sketches), () => numbers.next().value as number).map((group, g) => ({
       ...group,
       episodes: group.episodes.map((one) => ({
         ...one,

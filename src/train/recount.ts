@@ -186,8 +186,9 @@ function selectedRows(
   const pool = rows
     .filter((row) => {
       const { episode, step } = row;
-      const { action, observation } = episode.steps[step]!;
-      const before = step === 0 ? episode.firstObservation : episode.steps[step - 1]!.observation;
+      const { action, observation, seen } = episode.steps[step]!;
+      const listed = step === 0 ? episode.firstObservation : episode.steps[step - 1]!.observation;
+      const before = seen ?? listed;
       const kind = JSON.stringify([episode.goal, before, action, observation]);
       const isNew = !kinds.has(kind);
       kinds.add(kind);

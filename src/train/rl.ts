@@ -92,9 +92,12 @@ async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor
   }
 }
 
+/** How long an episode is assumed to be until one has been played. */
+const ASSUMED_STEPS = 20;
+
 /**
- * Optimiser steps of the whole run, extrapolated from the updates so far: a cosine schedule needs
- * it.
+ * Optimiser steps of the whole run, extrapolated from the updates so far: a schedule that decays
+ * needs it. The first update has none before it, so `lengthNotice` says where it was far off.
  */
 export function expectedSteps(
   before: number,
@@ -102,6 +105,22 @@ export function expectedSteps(
   options: Pick<RlOptions, "groups" | "groupSize" | "minibatch" | "updates">,
 ): number {
   const episodes = options.groups * options.groupSize;
-  const perUpdate = index === 0 ? Math.ceil((episodes * 20) / options.minibatch) : before / index;
+  const perUpdate =
+    index === 0 ? Math.ceil((episodes * ASSUMED_STEPS) / options.minibatch) : before / index;
   return Math.round(perUpdate * options.updates);
+}
+
+/**
+ * What is to be said after the first update, if its learning rate decayed along a schedule of less
+ * than half or more than twice the length that it then showed.
+ */
+export function lengthNotice(
+  { index, optimizerSteps }: { readonly index: number; readonly optimizerSteps: number },
+  options: Parameters<typeof expectedSteps>[2] & Pick<RlOptions, "optimizer">,
+): string | undefined {
+  const { schedule } = options.optimizer;
+  if (index !== 0 || schedule === "constant" || optimizerSteps === 0) return undefined;
+  const [assumed, shown] = [0, 1].map((done) => expectedSteps(optimizerSteps, done, options));
+  if (assumed! <= 2 * shown! && shown! <= 2 * assumed!) return undefined;
+  return `optimizer.schedule ${schedule}: the first update assumed ${ASSUMED_STEPS} steps an episode, ${assumed} optimiser steps in all; by what it played there will be ${shown}, and from now on the learning rate follows those`;
 }

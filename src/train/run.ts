@@ -30,7 +30,7 @@ import { updateMetrics } from "./metrics.js";
 import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { groupsAhead } from "./recorded-updates.js";
-import { expectedSteps, trainRl } from "./rl.js";
+import { expectedSteps, lengthNotice, trainRl } from "./rl.js";
 import type { FinishedUpdate } from "./rl-types.js";
 import { REFERENCE, TOKENIZER } from "./saved-model.js";
 import { fitSamples, type SftStep, sft } from "./sft.js";
@@ -83,7 +83,11 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         onActivity: options.onActivity,
         onEpisodes: async (groups, index) =>
           running.recordEpisodes(`update ${index + 1}`, { groups, first: index * config.groups }),
-        onUpdate: (done) => finishUpdate(done, setup, config, running),
+        onUpdate: async (done) => {
+          const notice = lengthNotice(done, config);
+          if (notice !== undefined) options.onProblem?.(notice);
+          await finishUpdate(done, setup, config, running);
+        },
       },
       config,
     );

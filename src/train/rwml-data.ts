@@ -16,7 +16,7 @@ import { fitting, predict } from "../rwml/predict.js";
 import { rewardPredictions } from "../rwml/prediction-groups.js";
 import { type Question, worldQuestion } from "../rwml/question.js";
 import type { StateReward } from "../rwml/reward.js";
-import { type Triplet, tripletsOf } from "../rwml/triplet.js";
+import { checkTools, type Triplet, tripletsOf } from "../rwml/triplet.js";
 import type { TripletData } from "../rwml/triplet-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
@@ -53,6 +53,7 @@ export async function prepareTriplets(
   const episodes = await collectEpisodes(setup, config);
   const held = holdOut(episodes, config.heldOut.share, mixSeed(config.seed, "held out"));
   const all = tripletsOf(episodes);
+  checkTools(all, setup.style);
   const fits = fitting(setup.engine, setup.question, all, config.predictionTokens);
   const heldOut = fits.filter(({ source }) => held.has(source));
   const candidates = fits.filter(({ source }) => !held.has(source));

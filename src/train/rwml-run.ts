@@ -8,7 +8,12 @@ import { RunError } from "../runs/run-error.js";
 import type { Run } from "../runs/run-folder.js";
 import { worldQuestion } from "../rwml/question.js";
 import { openReward, type StateReward } from "../rwml/reward.js";
-import { loadTriplets, saveTriplets, type TripletData } from "../rwml/triplet-file.js";
+import {
+  asksOtherwise,
+  loadTriplets,
+  saveTriplets,
+  type TripletData,
+} from "../rwml/triplet-file.js";
 import { promptStyle } from "../text/prompt.js";
 import {
   checkpointRun,
@@ -149,6 +154,10 @@ async function tripletsFor(
       `${folder} was started with the reward ${known.reward}, but now it is ${setup.reward.name}: the numbers would not be comparable. Use the same encoder or judge as before, or start a new run.`,
     );
   }
+  if (asksOtherwise(known, setup.style))
+    throw new RunError(
+      `${folder} was started when questions of the style ${setup.style.name} left out the tools and what was written beside an action, so it would go on with other questions than it began with. Start a new run; --collect.runs takes the same episodes.`,
+    );
   return known;
 }
 

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { expectedSteps, lengthNotice } from "./rl.js";
 import { learningRate, optimizerOptions } from "./schedule.js";
 
 it("rises, then stays constant or falls to 0", () => {
@@ -20,4 +21,20 @@ it("is rejected out of bounds", () => {
     expect([fits({ [name]: 0.1 }), fits({ [name]: 0 })]).toEqual([true, false]);
   for (const name of ["warmup", "weightDecay"])
     expect([fits({ [name]: 0 }), fits({ [name]: -1 })]).toEqual([true, false]);
+});
+
+it("says after the first update where the length of the run was guessed far off", () => {
+  const optimizer = optimizerOptions.parse({ schedule: "cosine" });
+  const options = { groups: 4, groupSize: 8, minibatch: 64, updates: 50, optimizer };
+  // 32 episodes of 20 steps are 10 mini-batches.
+  expect(expectedSteps(0, 0, options)).toBe(500);
+  expect(expectedSteps(12, 3, options)).toBe(200);
+  const after = (optimizerSteps: number, index = 0, more = {}) =>
+    lengthNotice({ index, optimizerSteps }, { ...options, ...more });
+  for (const near of [5, 10, 20]) expect(after(near)).toBeUndefined();
+  expect(after(4)).toMatch(/cosine: the first update assumed 20 steps an episode, 500 .* be 200,/);
+  expect(after(21)).toMatch(/500 optimiser steps in all; .* there will be 1050,/);
+  expect(after(4, 1)).toBeUndefined();
+  expect(after(0)).toBeUndefined();
+  expect(after(4, 0, { optimizer: optimizerOptions.parse({}) })).toBeUndefined();
 });

@@ -17,8 +17,9 @@ import {
   stepPrompt,
 } from "../text/encode.js";
 import type { PromptStyle } from "../text/prompt.js";
+import type { SpanKind } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import { type MergedSequence, mergeContinuations } from "../update/merge.js";
+import { type MergedSequence, mergeContinuations, type StepSequence } from "../update/merge.js";
 import { learningRate, optimizerOptions } from "./schedule.js";
 
 /** Settings of supervised fine-tuning. */
@@ -26,13 +27,32 @@ export const sftOptions = z
   .strictObject({
     epochs: z.int().min(0).default(3).describe("epochs over the episodes"),
     batch: z.int().min(1).default(32).describe("episodes per optimiser step"),
+    actionWeight: z
+      .number()
+      .min(0)
+      .default(1)
+      .describe("weight of the mean loss of action tokens (0: learn observations only)"),
     observationWeight: z
       .number()
       .min(0)
       .default(0)
-      .describe("weight of observation tokens relative to action tokens (0: imitate actions only)"),
+      .describe("weight of the mean loss of observation tokens (0: imitate actions only)"),
+    mean: z
+      .enum(["each", "together"])
+      .default("each")
+      .describe(
+        "each: actions and observations have a mean each, so that observations take nothing from actions; together: one mean over both kinds of tokens, weighted",
+      ),
     randomActions: z.boolean().default(false).describe("also imitate the teacher's random actions"),
     optimizer: optimizerOptions,
+  })
+  .superRefine(({ actionWeight, observationWeight, randomActions }, context) => {
+    const refuse = (path: string, message: string) =>
+      context.addIssue({ code: "custom", path: [path], message });
+    if (actionWeight === 0 && observationWeight === 0)
+      refuse("actionWeight", "0 leaves nothing to learn: set observationWeight above 0 too");
+    if (actionWeight === 0 && randomActions)
+      refuse("randomActions", "no action is learnt with actionWeight 0: leave it out");
   })
   .prefault({});
 
@@ -46,6 +66,10 @@ export interface SftStep {
   readonly loss: number;
   readonly gradNorm: number;
 }
+
+/** What is learnt of an episode, and how much it weighs. */
+type Learnt = Partial<Pick<SftOptions, "actionWeight">> &
+  Pick<SftOptions, "observationWeight" | "randomActions">;
 
 /** Teaches the engine to act as in the episodes, and optionally to predict the observations. */
 export async function sft(
@@ -78,15 +102,22 @@ export function checkLengths(
 }
 
 /** The settings that fitting needs. */
-export interface FitOptions extends Pick<SftOptions, "epochs" | "batch" | "optimizer"> {
+export interface FitOptions
+  extends Pick<SftOptions, "epochs" | "batch" | "optimizer">,
+    Partial<MeanOptions> {
   readonly seed: number;
   readonly onStep?: (step: SftStep) => void;
   readonly signal?: AbortSignal;
 }
 
+/** How the losses of two kinds of tokens become one. */
+export type MeanOptions = Pick<SftOptions, "actionWeight" | "observationWeight" | "mean">;
+
+const ONE_KIND: MeanOptions = { actionWeight: 1, observationWeight: 0, mean: "each" };
+
 /**
- * Fits the engine's model to samples, each one or more sequences with a `weight` per token, in mean
- * batches.
+ * Fits the engine's model to samples, each one or more sequences with a `weight` per token, and an
+ * `observationWeight` where observations are learnt too, in mean batches.
  */
 export async function fitSamples(
   engine: Engine,
@@ -102,7 +133,10 @@ export async function fitSamples(
       options.signal?.throwIfAborted();
       const step = epoch * perEpoch + b;
       const batch = order.slice(b * options.batch, (b + 1) * options.batch).flat();
-      const { loss } = await engine.forwardBackward(asMean(batch), supervisedObjective);
+      const { loss } = await engine.forwardBackward(
+        weighted(batch, { ...ONE_KIND, ...options }),
+        supervisedObjective,
+      );
       const { gradNorm } = await engine.optimStep({
         ...options.optimizer,
         learningRate: learningRate(options.optimizer, step, steps),
@@ -112,14 +146,11 @@ export async function fitSamples(
   }
 }
 
-/**
- * An episode as sequences: the teacher's actions weigh 1, its random actions and observations as
- * configured.
- */
+/** An episode as sequences, with the teacher's actions, its random ones and observations marked. */
 export function imitationSequences(
   episode: Episode,
   { tokenizer, style }: { readonly tokenizer: Tokenizer; readonly style: PromptStyle },
-  { observationWeight, randomActions }: Pick<SftOptions, "observationWeight" | "randomActions">,
+  { actionWeight = 1, observationWeight, randomActions }: Learnt,
 ): readonly MergedSequence[] {
   const { tools } = conversationOf(episode.steps[0]?.prompt ?? []).tools ?? {};
   let last: LastStep | undefined;
@@ -139,25 +170,69 @@ export function imitationSequences(
       );
       const { response: said, action } = step;
       last = { sequence: whole, prompt: pieces ?? [], response: said, action };
-      const weights = {
-        prompt: 0,
-        template: 0,
-        action: step.strayed && !randomActions ? 0 : 1,
-        observation: observationWeight,
-      };
       const { ids, spans } = whole;
       const first = prompt.ids.length;
-      const weight = new Float32Array(ids.length - first);
-      for (const { kind, start, end } of spans)
-        if (start >= first) weight.fill(weights[kind], start - first, end - first);
-      return {
-        ids,
-        start: first,
-        targets: Uint8Array.from(weight, (w) => (w > 0 ? 1 : 0)),
-        inputs: { weight },
+      const marked = (wanted: SpanKind, isWanted: boolean): Float32Array => {
+        const marks = new Float32Array(ids.length - first);
+        for (const { kind, start, end } of spans)
+          if (isWanted && kind === wanted && start >= first)
+            marks.fill(1, start - first, end - first);
+        return marks;
       };
+      const isLearnt = actionWeight > 0 && (!step.strayed || randomActions);
+      const actions = marked("action", isLearnt);
+      const observations = marked("observation", observationWeight > 0);
+      return { ids, start: first, ...targetsOf(actions, observations, observationWeight > 0) };
     }),
   );
+}
+
+/** The targets and inputs of tokens of two kinds; `hasObservations` says whether the second counts. */
+export function targetsOf(
+  actions: Float32Array,
+  observations: Float32Array,
+  hasObservations: boolean,
+): Pick<StepSequence, "targets" | "inputs"> {
+  return {
+    targets: Uint8Array.from(actions, (mark, i) => (mark > 0 || observations[i]! > 0 ? 1 : 0)),
+    inputs: {
+      weight: actions,
+      ...(hasObservations && { observationWeight: observations }),
+    },
+  };
+}
+
+/**
+ * The batch with one weight per token. `each`: a · mean over actions + b · mean over observations,
+ * so that the actions' part does not depend on b. `together`: the mean over all, where a token of
+ * either kind weighs a or b.
+ */
+export function weighted(
+  batch: readonly TrainSequence[],
+  { actionWeight, observationWeight, mean }: MeanOptions,
+): readonly TrainSequence[] {
+  if (batch.every(({ inputs }) => inputs.observationWeight === undefined)) return asMean(batch);
+  const total = (name: string): number =>
+    batch.reduce((sum, { inputs }) => sum + sumOf(inputs[name] ?? []), 0);
+  const isEach = mean === "each";
+  const perAction = actionWeight / ((isEach && total("weight")) || 1);
+  const perObservation = observationWeight / ((isEach && total("observationWeight")) || 1);
+  const tokens = batch.map(({ inputs, ...sequence }) => ({
+    ...sequence,
+    inputs: {
+      weight: Float32Array.from(
+        inputs.weight!,
+        (mark, i) => perAction * mark + perObservation * (inputs.observationWeight?.[i] ?? 0),
+      ),
+    },
+  }));
+  return isEach ? tokens : asMean(tokens);
+}
+
+function sumOf(values: ArrayLike<number>): number {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i]!;
+  return sum;
 }
 
 /** The batch with weights that sum to 1, or to another number. */

@@ -33,14 +33,17 @@ const tokenizer = buildTokenizer(worldTexts, { chat: true });
 const style = promptStyle(undefined, { style: "chat" }, tokenizer);
 const [transcript] = readTranscripts(data, () => undefined);
 
-/** The text of the tokens with a weight. */
-const learned = (observationWeight: number, wanted: number): readonly string[] =>
+/** The text of the tokens of a kind that is learned. */
+const learned = (
+  observationWeight: number,
+  kind: "weight" | "observationWeight",
+): readonly string[] =>
   transcriptSequences(transcript!, { tokenizer, style }, { observationWeight }).flatMap(
     ({ ids, inputs }) => {
       const texts: string[] = [];
       let run: number[] = [];
-      for (const [i, weight] of [...Array.from(inputs.weight!), 0].entries()) {
-        if (weight === wanted && i < ids.length) run.push(ids[i]!);
+      for (const [i, weight] of [...Array.from(inputs[kind]!), 0].entries()) {
+        if (weight > 0 && i < ids.length) run.push(ids[i]!);
         else if (run.length > 0) {
           texts.push(tokenizer.decode(run));
           run = [];
@@ -61,7 +64,7 @@ describe("an imported conversation", () => {
     );
     expect(sequences).toHaveLength(1);
     expect(sequences[0]!.steps).toBe(2);
-    const said = learned(0, 1);
+    const said = learned(0, "weight");
     expect(said).toHaveLength(2);
     expect(said[0]).toContain("go to fridge 1");
     expect(said[1]).toContain("open fridge 1");
@@ -69,7 +72,9 @@ describe("an imported conversation", () => {
   });
 
   it("has observations to learn too, where something is said after them", () => {
-    expect(learned(0.5, 0.5).map((text) => text.trim())).toEqual(["The drawer 3 is closed."]);
+    expect(learned(0.5, "observationWeight").map((text) => text.trim())).toEqual([
+      "The drawer 3 is closed.",
+    ]);
   });
 
   it("is imitated only where it is the model's own", () => {

@@ -12,7 +12,7 @@ import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { type MergedSequence, mergeContinuations } from "../update/merge.js";
 import type { TrainConfig } from "./config.js";
-import type { SftOptions } from "./sft.js";
+import { type SftOptions, targetsOf } from "./sft.js";
 
 /** Refuses what would be ignored, and files that hold too little. */
 export function checkWarmStart({ warmStart, prompt }: TrainConfig): void {
@@ -78,7 +78,10 @@ export function transcriptSamples(
 export function transcriptSequences(
   { messages, own, tools }: Transcript,
   { tokenizer, style }: Pick<TranscriptSetup, "tokenizer" | "style">,
-  { observationWeight }: Pick<SftOptions, "observationWeight">,
+  {
+    actionWeight = 1,
+    observationWeight,
+  }: Partial<Pick<SftOptions, "actionWeight">> & Pick<SftOptions, "observationWeight">,
 ): readonly MergedSequence[] {
   const form = { tools, calls: style.callForm ?? "json" };
   // The answers to a message that was imitated on another path were learned there.
@@ -98,11 +101,13 @@ export function transcriptSequences(
     const seen = answers ? prompt.spans.filter(({ origin }) => origin === "observation") : [];
     const start = seen[0]?.start ?? prompt.ids.length;
     const ids = [...prompt.ids, ...response];
-    const weight = new Float32Array(ids.length - start);
-    for (const span of seen) weight.fill(observationWeight, span.start - start, span.end - start);
-    weight.fill(1, prompt.ids.length - start);
-    const targets = Uint8Array.from(weight, (w) => (w > 0 ? 1 : 0));
-    return [{ ids, start, targets, inputs: { weight } }];
+    const learnsObservations = observationWeight > 0;
+    const observations = new Float32Array(ids.length - start);
+    if (learnsObservations)
+      for (const span of seen) observations.fill(1, span.start - start, span.end - start);
+    const actions = new Float32Array(ids.length - start);
+    if (actionWeight > 0) actions.fill(1, prompt.ids.length - start);
+    return [{ ids, start, ...targetsOf(actions, observations, learnsObservations) }];
   });
   return mergeContinuations(steps);
 }

@@ -4,8 +4,10 @@ import { maskOf } from "../report/predictions.js";
 import type { TokenView } from "../report/views.js";
 import type { Episode, Step } from "../rollout/episode.js";
 import { trainConfigOf } from "../train/recorded-config.js";
+import type { Prediction } from "../worldmodel/model.js";
 import type { ExpectedStep } from "./api.js";
 import { tokensOf } from "./episode-view.js";
+import { beforeObservation, foresee } from "./foresee.js";
 import type { DeskModel } from "./model-desk.js";
 
 /** Asks the model about one step of an episode. */
@@ -17,12 +19,7 @@ export async function expectStep(
 ): Promise<ExpectedStep> {
   const step = episode.steps[number];
   if (step === undefined) throw new HttpError(404, `the episode has no step ${number + 1}`);
-  const { goal, initialContext, firstObservation } = episode;
-  const turns = episode.steps.slice(0, number);
-  const [prediction] = await model.worldModel.predict([
-    { goal, context: initialContext, firstObservation, turns, action: step.action },
-  ]);
-  const { observation, degeneration } = prediction!;
+  const { observation, degeneration } = await predicted(model, episode, number);
   return {
     model: model.name,
     observation,
@@ -31,6 +28,22 @@ export async function expectStep(
       note: `The model's answer is no good one: ${degeneration}.`,
     }),
   };
+}
+
+/** An agent goes on from the tokens of its record; a world model is asked in its own form. */
+async function predicted(
+  model: DeskModel,
+  { goal, initialContext, firstObservation, steps }: Episode,
+  number: number,
+): Promise<Prediction> {
+  const { sequence, action } = steps[number]!;
+  const read =
+    model.acting === undefined || sequence === undefined ? undefined : beforeObservation(sequence);
+  const turns = steps.slice(0, number);
+  const query = { goal, context: initialContext, firstObservation, turns, action };
+  const [prediction] =
+    read === undefined ? await model.worldModel.predict([query]) : await foresee(model, [read]);
+  return prediction!;
 }
 
 /** The tokens after the prompt, with the model's log-probabilities and entropies. */

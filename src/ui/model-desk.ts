@@ -29,10 +29,10 @@ export interface ModelDesk {
   close(): Promise<void>;
 }
 
-/** Longest answer of a world model, in tokens. */
-const MOST_TOKENS = 256;
 /** Questions that wait; each holds its page's connection. */
 const MOST_WAITING = 32;
+/** Longest answer of a model in the world's place, in tokens. */
+export const MOST_TOKENS = 256;
 
 /** A desk without a model; the first question opens one, which is closed when it was idle for this long. */
 export function createModelDesk(idleMs: number): ModelDesk {

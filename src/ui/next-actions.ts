@@ -1,10 +1,18 @@
 /** What an agent would do next, and what it expects then. */
 import type { Environment } from "../envs/env.js";
 import { HttpError } from "../http-server.js";
-import { decodeResponse, encodePrompt, encodeResponse, responseEndIds } from "../text/encode.js";
+import {
+  appendObservation,
+  appendResponse,
+  decodeResponse,
+  encodePrompt,
+  encodeResponse,
+  responseEndIds,
+} from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import type { PromptView } from "../text/prompt-style.js";
 import type { NextAction, NextActions } from "./api.js";
+import { beforeObservation, foresee } from "./foresee.js";
 import type { DeskModel } from "./model-desk.js";
 
 /** More admissible actions than this are not scored one by one: the agent is sampled instead. */
@@ -19,7 +27,6 @@ export async function nextActions(
   model: DeskModel,
   environment: Environment,
   view: PromptView,
-  context: string | undefined,
 ): Promise<NextActions> {
   const { acting, engine, tokenizer } = model;
   if (acting === undefined)
@@ -28,7 +35,8 @@ export async function nextActions(
       `${model.name} is a world model and does not act: choose a run of pawl train`,
     );
   const style = promptStyle(environment.prompt, acting.prompt, tokenizer);
-  const prompt = encodePrompt(tokenizer, style, style.render(view)).ids;
+  const read = encodePrompt(tokenizer, style, style.render(view));
+  const prompt = read.ids;
   const { maxContext } = engine.capabilities;
   if (prompt.length + 1 >= maxContext)
     throw new HttpError(
@@ -39,9 +47,9 @@ export async function nextActions(
   const scored = listed !== undefined && listed.length > 0 && listed.length <= MOST_SCORED;
   const actions = scored ? await score() : await sample();
   const likely = actions.slice(0, PREDICTED);
-  const { goal, firstObservation, steps: turns } = view;
-  const predictions = await model.worldModel.predict(
-    likely.map(({ action }) => ({ goal, context, firstObservation, turns, action })),
+  const predictions = await foresee(
+    model,
+    likely.map(({ action }) => askedAfter(action)),
   );
   return {
     how: scored ? "scored" : "sampled",
@@ -52,6 +60,16 @@ export async function nextActions(
         : { ...one, predicted: prediction.observation, predictedSuccess: prediction.success };
     }),
   };
+
+  /** What the agent reads, this action, and what stands before the world's answer to it. */
+  function askedAfter(action: string): readonly number[] {
+    const { tools } = view;
+    const response = style.format(action);
+    const acted = appendResponse(read, { ids: encodeResponse(tokenizer, style, response) });
+    // Any text will do: it is cut off again.
+    const seen = appendObservation(acted, tokenizer, style, "?", false, { response, tools });
+    return beforeObservation(seen)!;
+  }
 
   /** The probability of each listed action, written as the agent would. */
   async function score(): Promise<NextAction[]> {

@@ -29,7 +29,6 @@ export interface PlaySession {
   view(): PlayView;
   /** What an agent would see now. */
   promptView(): PromptView;
-  context(): string | undefined;
   step(action: string, predict: Predictor | undefined): Promise<void>;
   undo(): Promise<void>;
   hint(): Promise<string>;
@@ -132,7 +131,6 @@ export async function startSession(
       index: turns.length,
       tools: world.tools?.(),
     }),
-    context: () => context,
     async step(action, predict) {
       if (over()) throw new HttpError(409, "the episode is over: undo, or start another");
       const before = isRemote(world) ? undefined : world.clone();

@@ -207,7 +207,7 @@ export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
     think({ id, agent }): Promise<NextActions> {
       const { session } = gameOf(id);
       return desk.ask(pathInside(root, agent), agent, (model) =>
-        nextActions(model, session.environment, session.promptView(), session.context()),
+        nextActions(model, session.environment, session.promptView()),
       );
     },
     async expect({ run: of, id, step }, indexOf) {

@@ -1,6 +1,8 @@
 /** Selection, balance, weights, de-duplication and multi-step targets, each on its own. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { Step } from "../rollout/episode.js";
+import type { SpanKind } from "../text/sequence.js";
 import { balance } from "./balance.js";
 import { firstOfKind } from "./dedupe.js";
 import { withObservations } from "./multistep.js";
@@ -258,6 +260,43 @@ describe("withObservations", () => {
   it("ends with the episode", () => {
     expect(at(2, 5).observations).toHaveLength(1);
     expect(at(3, 5).observations).toHaveLength(1);
+  });
+
+  it("in a conversation has what the template writes between two steps", () => {
+    // A step: what was read, then said, <end>, <tool>, seen; between two steps <close> <assistant>.
+    const [END, TOOL, CLOSE, ASSISTANT] = [1, 2, 3, 4] as const;
+    const said = (step: number, before: readonly number[]): Step => {
+      const prompt = [...before, ASSISTANT];
+      const tokens = [...prompt, 20 + step, END, TOOL, 30 + step];
+      const from = prompt.length;
+      const span = (kind: SpanKind, start: number, end: number) => ({
+        kind,
+        start,
+        end,
+        origin: "",
+      });
+      const spans = [
+        span("prompt", 0, from),
+        span("action", from, from + 2),
+        span("template", from + 2, from + 3),
+        span("observation", from + 3, from + 4),
+      ];
+      const sequence = { ids: tokens, spans, logprobs: [-1, -1] };
+      return { ...groupsOf([[{ steps: [{ action }] }]])[0]!.episodes[0]!.steps[0]!, sequence };
+    };
+    const first = said(0, [10]);
+    const second = said(1, [...first.sequence!.ids, CLOSE]);
+    const [group] = groupsOf([[{ steps: [{ action }, { action }] }]]);
+    const of = (...played: Step[]) => {
+      const episode = { ...group!.episodes[0]!, steps: played };
+      const steps = transitionsOf([{ ...group!, episodes: [episode] }]);
+      return withObservations(steps, 0, { horizon: 2, horizonDiscount: 0.5 }, 100);
+    };
+    const { ids: tokens, observations } = of(first, second);
+    expect(tokens).toEqual(second.sequence!.ids);
+    expect(observations.map(({ start, end }) => tokens.slice(start, end))).toEqual([[30], [31]]);
+    // A step that starts a sequence of its own is not what comes next.
+    expect(of(first, said(1, [11])).observations).toHaveLength(1);
   });
 
   it("truncates what does not fit, never leaving an action without its observation", () => {

@@ -72,7 +72,11 @@ export function readTrajectory(
   return undefined;
 }
 
-const stepSchema = z.object({ action: z.string(), observation: z.string() });
+const stepSchema = z.object({
+  action: z.string(),
+  observation: z.string(),
+  refused: z.literal(true).optional(),
+});
 const episodeSchema = z.object({
   task: z.object({ id: z.string(), split: z.string(), type: z.string() }),
   policy: z.string(),
@@ -97,8 +101,9 @@ export function trajectoryOf(
     problems.add(describe(parsed.error.issues[0]!), where);
     return undefined;
   }
-  const { task, policy, goal, firstObservation, initialContext, steps, success, stop } =
-    parsed.data;
+  const { task, policy, goal, firstObservation, initialContext, success, stop } = parsed.data;
+  // What was refused never reached the world.
+  const steps = parsed.data.steps.filter(({ refused }) => refused !== true);
   if (stop === "broken") {
     problems.add("the episode broke", `${where} (${parsed.data.error ?? "no reason given"})`);
     return undefined;

@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { openEnvironment } from "../envs/open.js";
 import { shopPrompt } from "../envs/webshop/prompt.js";
+import type { Episode } from "../rollout/episode.js";
 import { randomPolicy } from "../rollout/policies/random.js";
 import type { Policy, Situation } from "../rollout/policy.js";
-import { promptStyle } from "../text/prompt.js";
+import { rollout } from "../rollout/rollout.js";
+import { packEpisode, unpackEpisode } from "../runs/episode-record.js";
+import { type PromptPiece, promptStyle } from "../text/prompt.js";
 import { evaluate } from "../train/evaluate.js";
 import {
   exactPredictor,
@@ -116,6 +119,60 @@ describe("a verified policy", () => {
     });
     expect(prompts.filter((text) => text.includes("would not reach the goal now"))).toHaveLength(1);
   });
+});
+
+describe("a verified agent in a conversation", () => {
+  const chat = promptStyle(shopPrompt, { style: "chat" });
+  const never: OutcomePredictor = async (questions) => questions.map(() => false);
+  const told = '"click[buy now]" would not reach the goal now.';
+
+  async function shopping(budget: number) {
+    const read: (readonly PromptPiece[])[] = [];
+    const reading: Policy = {
+      ...hasty,
+      async act(situations, signal) {
+        read.push(...situations.map(({ prompt }) => prompt));
+        return hasty.act(situations, signal);
+      },
+    };
+    const { policy, counts } = verifiedPolicy(reading, { predictor: never, budget, style: chat });
+    const [group] = await rollout({
+      ...{ environment, policy, style: chat, groupSize: 1, seed: 0 },
+      tasks: environment.tasks(environment.splits[0]!).slice(0, 1),
+    });
+    return { episode: group!.episodes[0]!, counts, read };
+  }
+
+  it("is told of a veto by the message that answers its action, in the words of other styles", async () => {
+    const { episode, counts, read } = await shopping(2);
+    const refused = episode.steps.filter((step) => step.refused);
+    expect(refused.map(({ observation, reward }) => [observation.toLowerCase(), reward])).toEqual([
+      [told, 0],
+      [told, 0],
+    ]);
+    expect(counts).toMatchObject({ irreversible: 3, checks: 2, vetoes: 2, unchecked: 1 });
+    // What was refused did not happen: the agent was still in the shop, and bought in the end.
+    expect(episode.stop).toBe("done");
+    const at = episode.steps.findIndex((step) => step.refused);
+    expect(read[at + 1]!.slice(-2)).toMatchObject([
+      { role: "assistant", text: episode.steps[at]!.response },
+      { role: "user", text: episode.steps[at]!.observation },
+    ]);
+  });
+
+  it("has a record that holds what it was told, from which its prompts come out again", async () => {
+    const { episode, read } = await shopping(1);
+    const back = unpackEpisode(JSON.parse(JSON.stringify(packEpisode(episode))));
+    expect(back.steps.filter((step) => step.refused)).toHaveLength(1);
+    for (const [step, prompt] of read.entries())
+      expect([back.steps[step]!.prompt, rendered(back, step)]).toEqual([prompt, prompt]);
+  });
+
+  const rendered = ({ goal, firstObservation, steps }: Episode, index: number) =>
+    chat.render({
+      ...{ goal, firstObservation, steps: steps.slice(0, index), index, admissible: undefined },
+      observation: index === 0 ? firstObservation : steps[index - 1]!.observation,
+    });
 });
 
 it("has no exact predictor behind a server", async () => {

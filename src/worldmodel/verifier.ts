@@ -2,8 +2,9 @@
  * The verifier: before a policy takes an irreversible action, a world model predicts its outcome.
  *
  * An irreversible action is carried out only if success is predicted; otherwise the policy is asked
- * again, with the reason if its prompts have words for it. Every question counts against the budget
- * of the episode; once that is spent, actions are carried out unchecked. If the world can be
+ * again, with the reason if its prompts have words for it. In a conversation the reason answers the
+ * action like any message, and is a step of the episode. Every question counts against the budget of
+ * the episode; once that is spent, actions are carried out unchecked. If the world can be
  * copied, the real outcome is known, which gives the counts of prevented mistakes and of false
  * alarms.
  */
@@ -28,7 +29,8 @@ export function modelPredictor(model: WorldModel): OutcomePredictor {
         goal: situation.goal,
         context: situation.env.initialContext?.(),
         firstObservation: situation.firstObservation,
-        turns: situation.steps,
+        // What was refused never reached the world.
+        turns: situation.steps.filter(({ refused }) => refused !== true),
         action,
       })),
       signal,
@@ -90,9 +92,10 @@ export function verifiedPolicy(
     unchecked: 0,
   };
   const spent = new Map<string, number>();
-  // Markers are tokens of small models, which have not learnt to read such notes; and a conversation
-  // goes on from its own tokens.
-  const tells = style.responseEnd === "" && !style.continuing;
+  // Markers are tokens of small models, which have not learnt to read such notes.
+  const tells = style.responseEnd === "";
+  // A conversation goes on from its own tokens, so that nothing can be put into what was read.
+  const answers = tells && style.continuing;
 
   const act = async (
     situations: readonly Situation[],
@@ -126,6 +129,11 @@ export function verifiedPolicy(
         record(counts, foreseen[i]!, truthOf(question.situation, question.action));
         return !foreseen[i]!;
       });
+      if (answers) {
+        for (const { at, action } of rejected)
+          replies[at] = { ...replies[at]!, refusal: refusalOf(action) };
+        break;
+      }
       for (const { at, action } of rejected) {
         vetoed[at]!.add(action);
         asked[at] = askedAgain(situations[at]!, vetoed[at]!, tells ? style : undefined, asked[at]!);
@@ -161,6 +169,8 @@ function truthOf({ env }: Situation, action: string): boolean | undefined {
   return isRemote(env) ? undefined : env.clone().step(action).info.success;
 }
 
+const refusalOf = (action: string): string => `"${action}" would not reach the goal now.`;
+
 /** The same situation after a veto: another sample, without the actions advised against. */
 function askedAgain(
   situation: Situation,
@@ -169,7 +179,7 @@ function askedAgain(
   before: Situation,
 ): Situation {
   const admissible = situation.admissible?.filter((action) => !vetoed.has(action));
-  const memory = [...vetoed].map((action) => `"${action}" would not reach the goal now.`);
+  const memory = [...vetoed].map(refusalOf);
   return {
     ...situation,
     // If nothing else is possible, the policy may insist.

@@ -103,8 +103,8 @@ export function evaluate(
   const predicted = fresh();
   prepare(predicted, task);
   replayMessages(predicted, messages);
-  const checksState = task.reference.length > 0 || task.assertions.length > 0;
   const gold = referenceWorld(fresh(), task).world;
+  const { checksState } = task;
   const dbMatch = !checksState || sameState(predicted, gold);
   const assertions = task.assertions.map(({ side, name, given, expected }) => {
     return predicted.run(side, name, given, true) === expected;

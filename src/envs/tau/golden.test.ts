@@ -15,6 +15,9 @@ import { createGunzip, gunzipSync } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Env, Environment } from "../env.js";
 import { openEnvironment } from "../open.js";
+import { openDomain } from "./domains.js";
+import { evaluate } from "./evaluate.js";
+import { taskSource } from "./task-source.js";
 
 const FOLDER = "../shared/data/tau";
 const there = existsSync(FOLDER);
@@ -55,6 +58,17 @@ describe.skipIf(!there)(`the originals${there ? "" : ` (skipped: no ${FOLDER})`}
   let environment: Environment;
   beforeAll(() => {
     environment = open("tau2-mock");
+  });
+
+  it("count the state of tasks whose reference has no call", () => {
+    const domain = openDomain(`${FOLDER}/data`, "tau2-retail");
+    const tasks = taskSource(domain);
+    for (const id of ["24", "57"]) {
+      const task = tasks.find("base", id);
+      expect(task.reference).toEqual([]);
+      const { breakdown, reward } = evaluate(domain.fresh, task, [], true);
+      expect([breakdown, reward]).toEqual([{ DB: 1 }, 1]);
+    }
   });
 
   it.each([

@@ -45,6 +45,8 @@ export interface TauTask {
   readonly userTools: readonly string[] | null;
   /** Whether anything is evaluated at all. */
   readonly judged: boolean;
+  /** Whether the state at the end counts: a reference of no call says that nothing may change. */
+  readonly checksState: boolean;
   readonly reference: readonly Reference[];
   readonly assertions: readonly Assertion[];
   /** What the agent has to say. */
@@ -111,6 +113,7 @@ export function readTau1Tasks(value: Value, where: string): readonly TauTask[] {
       history: [],
       userTools: null,
       judged: true,
+      checksState: true,
       reference: task.dicts("actions").map((action) => ({
         side: "assistant",
         name: action.text("name"),
@@ -155,6 +158,7 @@ function readTau2Task(task: Reader, where: string): TauTask {
     history: initial.dicts("message_history").map(readMessage),
     userTools: task.texts("user_tools"),
     judged: task.dict("evaluation_criteria") !== null,
+    checksState: criteria.get("actions") !== null || criteria.get("env_assertions") !== null,
     reference: criteria.dicts("actions").map((action) => ({
       side: sideOf(action.optionalText("requestor")),
       name: action.text("name"),

@@ -5,7 +5,7 @@ import { callText } from "../../text/tool.js";
 import { envChecks } from "../conformance.js";
 import type { Env, Environment, RemoteEnv } from "../env.js";
 import { openEnvironment } from "../open.js";
-import { makeData } from "./testing.js";
+import { madeFiles, makeData } from "./testing.js";
 
 const folders: string[] = [];
 afterAll(() => {
@@ -63,6 +63,23 @@ describe("a conversation", () => {
     expect(end(solved)).toMatchObject({ reward: 1, done: true, info: { success: true } });
     const idle = start(environment, "base/finish");
     expect(end(idle)).toMatchObject({ reward: 0, done: true, info: { success: false } });
+  });
+
+  it("without calls in its reference, is lost by a change; without a reference, by nothing", () => {
+    const reward = (criteria: object, ...actions: string[]): number => {
+      const [task] = JSON.parse(madeFiles["tasks.json"]!) as [Record<string, unknown>];
+      const changed = { ...task, evaluation_criteria: { ...criteria, reward_basis: ["DB"] } };
+      const files = { "tasks.json": JSON.stringify([changed]) };
+      const split = { "split_tasks.json": JSON.stringify({ base: ["finish"] }) };
+      const env = start(open({ data: made({ ...files, ...split }) }), "base/finish");
+      for (const action of actions) env.step(action);
+      env.step(say("Anything else?"));
+      return env.step(say("Anything else?")).reward;
+    };
+    expect(reward({ actions: [] })).toBe(1);
+    expect(reward({ actions: [] }, FINISH)).toBe(0);
+    expect(reward({ env_assertions: [] }, FINISH)).toBe(0);
+    expect(reward({ actions: null }, FINISH)).toBe(1);
   });
 
   it("lets the user act on its own side", () => {
