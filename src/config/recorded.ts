@@ -12,8 +12,11 @@ import { type SettingsTree, valueAt, withValueAt } from "./settings-tree.js";
 export type SettingHistory =
   | {
       readonly path: string;
-      /** What held before the setting existed, if that differs from its default. */
-      readonly before: unknown;
+      /**
+       * What held before the setting existed, if that differs from its default; it may depend on
+       * the other settings.
+       */
+      readonly before: unknown | ((settings: SettingsTree) => unknown);
     }
   | {
       readonly path: string;
@@ -64,10 +67,13 @@ function migrate(recorded: SettingsTree, history: readonly SettingHistory[]): Se
     if ("gone" in change) settings = withValueAt(settings, path, undefined);
     else if ("renamed" in change) settings = rename(settings, path, change);
     else if (valueAt(settings, path) === undefined)
-      settings = withValueAt(settings, path, change.before);
+      settings = withValueAt(settings, path, heldBefore(change.before, settings));
   }
   return settings;
 }
+
+const heldBefore = (before: unknown, settings: SettingsTree): unknown =>
+  typeof before === "function" ? before(settings) : before;
 
 /**
  * The settings with one of them renamed. If a record has both names, the caller set the old one on

@@ -59,6 +59,8 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
       `The observations of this environment are followed by ${JSON.stringify(style.around[1])} in the chat style, so their end cannot be sampled. Use --prompt.style full.`,
     );
   const ends = responseEndIds(tokenizer, style);
+  // The answer is sampled after the question, so it is encoded apart from it, without its end.
+  const apart = { ...style, tokens: "pieces", observationEnd: "read" } as const;
   /** The conversation up to the world's answer, then the answer's tokens. */
   const split = (triplet: Triplet) => {
     const view = historyOf(triplet);
@@ -69,7 +71,7 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
     const { ids, spans } = appendObservation(
       asked,
       tokenizer,
-      style,
+      apart,
       nextStateOf(triplet),
       isLast(triplet),
       { response, tools: view.tools },

@@ -137,8 +137,8 @@ export function imitationSequences(
         done,
         { response: step.response, tools },
       );
-      const { response: said, action } = step;
-      last = { sequence: whole, prompt: pieces ?? [], response: said, action };
+      const { response: said, action, observation } = step;
+      last = { sequence: whole, prompt: pieces ?? [], response: said, action, observation };
       const weights = {
         prompt: 0,
         template: 0,

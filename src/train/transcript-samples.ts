@@ -81,6 +81,7 @@ export function transcriptSequences(
   { observationWeight }: Pick<SftOptions, "observationWeight">,
 ): readonly MergedSequence[] {
   const form = { tools, calls: style.callForm ?? "json" };
+  const { endIds } = tokenizer;
   // The answers to a message that was imitated on another path were learned there.
   let learned = false;
   const steps = messages.flatMap((_, at) => {
@@ -88,7 +89,11 @@ export function transcriptSequences(
     const answers = learned;
     learned = own[at]!;
     if (!own[at]) return [];
-    const prompt = encodeConversation(tokenizer, chatConversation(messages.slice(0, at), form));
+    const prompt = encodeConversation(
+      tokenizer,
+      chatConversation(messages.slice(0, at), form),
+      style,
+    );
     const [said] = chatConversation(messages.slice(at, at + 1), form).messages;
     const response = encodeResponse(
       tokenizer,
@@ -99,7 +104,11 @@ export function transcriptSequences(
     const start = seen[0]?.start ?? prompt.ids.length;
     const ids = [...prompt.ids, ...response];
     const weight = new Float32Array(ids.length - start);
-    for (const span of seen) weight.fill(observationWeight, span.start - start, span.end - start);
+    for (const span of seen) {
+      const isEnded = style.observationEnd === "learnt" && endIds.includes(ids[span.end]!);
+      const end = isEnded ? span.end + 1 : span.end;
+      weight.fill(observationWeight, span.start - start, end - start);
+    }
     weight.fill(1, prompt.ids.length - start);
     const targets = Uint8Array.from(weight, (w) => (w > 0 ? 1 : 0));
     return [{ ids, start, targets, inputs: { weight } }];
