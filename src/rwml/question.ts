@@ -59,8 +59,8 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
       `The observations of this environment are followed by ${JSON.stringify(style.around[1])} in the chat style, so their end cannot be sampled. Use --prompt.style full.`,
     );
   const ends = responseEndIds(tokenizer, style);
-  // The answer is sampled after the question, so it is encoded apart from it, without its end.
-  const apart = { ...style, tokens: "pieces", observationEnd: "read" } as const;
+  // The answer is sampled after the question, so it is encoded apart from it, and always ended.
+  const apart = { ...style, tokens: "pieces", observationEnd: "learnt" } as const;
   /** The conversation up to the world's answer, then the answer's tokens. */
   const split = (triplet: Triplet) => {
     const view = historyOf(triplet);
@@ -95,7 +95,8 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
     },
     answer(triplet) {
       const { ids, start } = split(triplet);
-      return [...ids.slice(start), responseEndId(tokenizer, style)];
+      const answer = ids.slice(start);
+      return ends.includes(answer.at(-1)!) ? answer : [...answer, responseEndId(tokenizer, style)];
     },
   };
 }

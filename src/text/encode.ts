@@ -316,6 +316,15 @@ export function appendTurn(
 const learnsEnd = ({ observationEnd, around }: TokenForm): boolean =>
   observationEnd === "learnt" && !around?.[1];
 
+/** What is to be said before observations are learnt in a conversation without their end. */
+export function observationEndNotice(tokenizer: Tokenizer, style: PromptStyle): string | undefined {
+  if (style.name !== "chat" || style.observationEnd !== "learnt") return undefined;
+  const { texts } = frameOfResponse(tokenizer, style, "", undefined);
+  const after = style.around?.[1] || texts.at(-1)!;
+  if (tokenizer.endIds.includes(tokenizer.encode(after)[0]!)) return undefined;
+  return `after an observation comes ${JSON.stringify(after)}, which does not begin with a token that ends a message: the ends of observations are not learnt`;
+}
+
 /** The sequence followed by pieces; a token across two of them belongs to the one it begins in. */
 export function appendPieces(
   start: Sequence,

@@ -34,8 +34,8 @@ const style = promptStyle(undefined, { style: "chat" }, tokenizer);
 const [transcript] = readTranscripts(data, () => undefined);
 
 /** The text of the tokens with a weight. */
-const learned = (observationWeight: number, wanted: number): readonly string[] =>
-  transcriptSequences(transcript!, { tokenizer, style }, { observationWeight }).flatMap(
+const learned = (observationWeight: number, wanted: number, form = style): readonly string[] =>
+  transcriptSequences(transcript!, { tokenizer, style: form }, { observationWeight }).flatMap(
     ({ ids, inputs }) => {
       const texts: string[] = [];
       let run: number[] = [];
@@ -69,7 +69,9 @@ describe("an imported conversation", () => {
   });
 
   it("has observations to learn too, where something is said after them", () => {
-    expect(learned(0.5, 0.5).map((text) => text.trim())).toEqual(["The drawer 3 is closed."]);
+    expect(learned(0.5, 0.5)).toEqual(["The drawer 3 is closed.<|end|>"]);
+    const literal = promptStyle(undefined, { style: "chat", observationEnd: false }, tokenizer);
+    expect(learned(0.5, 0.5, literal)).toEqual(["The drawer 3 is closed."]);
   });
 
   it("is imitated only where it is the model's own", () => {
