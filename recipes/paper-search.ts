@@ -11,7 +11,7 @@
  */
 export default {
   env: { name: "search" },
-  prompt: { style: "full", history: "all" },
+  prompt: { style: "full", history: "all", observationEnd: false },
   model: { start: "Qwen2.5-3B-Instruct" },
   updates: 150,
   groups: 256,

@@ -7,7 +7,7 @@
  */
 export default {
   env: { name: "webshop", observations: "after-instruction" },
-  prompt: { style: "full", history: 2, lowerCase: true },
+  prompt: { style: "full", history: 2, lowerCase: true, observationEnd: false },
   model: { start: "Qwen2.5-1.5B-Instruct" },
   updates: 150,
   groups: 16,

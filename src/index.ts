@@ -220,6 +220,7 @@ export {
 } from "./text/tokenizer.js";
 export { buildTokenizer } from "./text/tokenizer-builder.js";
 export type { Tool, ToolCall } from "./text/tool.js";
+export type { EncodedParts, TextPart } from "./text/whole-text.js";
 export { type TrainConfig, trainConfig } from "./train/config.js";
 export { type EvaluationOptions, evaluate } from "./train/evaluate.js";
 export { type RlContext, trainRl } from "./train/rl.js";

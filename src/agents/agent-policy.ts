@@ -15,6 +15,7 @@ import { disregarding, notOwned, runOwned } from "../escaped-errors.js";
 import { type Episode, reasonOf } from "../rollout/episode.js";
 import type { EpisodePlan } from "../rollout/episode-plan.js";
 import type { Policy } from "../rollout/policy.js";
+import type { TokenForm } from "../text/encode.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import type { CallForm } from "../text/tool.js";
 import type { AgentRun, AgentTask } from "./agent.js";
@@ -33,6 +34,8 @@ export interface AgentPolicyOptions {
   readonly tokenizer: Tokenizer;
   readonly sampling: { readonly maxTokens: number; readonly temperature: number };
   readonly callForm?: CallForm | undefined;
+  /** How text becomes tokens. */
+  readonly tokens?: TokenForm | undefined;
   /** Episodes that run in lock-step (default: all of them); with 1, each at its own pace. */
   readonly batch?: number | undefined;
 }
@@ -42,7 +45,7 @@ const MOST_REFUSALS = 100;
 
 /** The agent as a policy. */
 export function agentPolicy(options: AgentPolicyOptions): Policy {
-  const { environment, engine, tokenizer, sampling, callForm } = options;
+  const { environment, engine, tokenizer, sampling, callForm, tokens } = options;
   let failure: { readonly error: unknown } | undefined;
   const seats = options.batch === 1 ? createSeats : createLockstep;
   const lockstep = seats(async (requests) => {
@@ -84,6 +87,7 @@ export function agentPolicy(options: AgentPolicyOptions): Policy {
         sampling,
         fixed: true,
         callForm,
+        tokens,
         callLimit: plan.stepLimit,
         refusalLimit: MOST_REFUSALS,
       });

@@ -11,7 +11,7 @@ import {
   type Message,
   type Turn,
 } from "../text/conversation.js";
-import { appendPieces, readAgain } from "../text/encode.js";
+import { appendPieces, appendTurn, ofKind, type TokenForm } from "../text/encode.js";
 import type { PromptPiece } from "../text/prompt-style.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
@@ -99,9 +99,13 @@ export function recordedPieces({ tools, messages }: Conversation): readonly Prom
 }
 
 /** The prompt of a whole conversation. */
-export function encodeConversation(tokenizer: Tokenizer, conversation: Conversation): Sequence {
-  const pieces = conversationPieces(tokenizer, conversation);
-  return appendPieces({ ids: [], spans: [] }, tokenizer, "prompt", pieces);
+export function encodeConversation(
+  tokenizer: Tokenizer,
+  conversation: Conversation,
+  form: TokenForm,
+): Sequence {
+  const pieces = ofKind("prompt", conversationPieces(tokenizer, conversation));
+  return appendPieces({ ids: [], spans: [] }, tokenizer, form, pieces);
 }
 
 /** What follows a sampled answer. */
@@ -121,20 +125,11 @@ export function continueWith(
   answered: Sequence,
   turn: Omit<Turn, "replies">,
   replies: readonly Message[],
+  form: TokenForm,
 ): Continued {
   const messages = asTurns(tokenizer, replies);
   const frame = frameOfTurn(tokenizer, { ...turn, replies: messages.map(({ role }) => role) });
-  const [before, ...pieces] = framedMessages(messages, frame);
-  const after = pieces.pop()!;
-  const ended = tokenizer.endIds.includes(answered.ids.at(-1)!);
-  const closed = appendPieces(answered, tokenizer, "template", [
-    { origin: "template", text: ended ? "" : frame.end },
-    before!,
-  ]);
-  const observed = appendPieces(closed, tokenizer, "observation", pieces);
-  const next =
-    frame.problem === undefined
-      ? appendPieces(readAgain(tokenizer, observed, true), tokenizer, "prompt", [after])
-      : undefined;
-  return { observed, next };
+  const pieces = ofKind("observation", framedMessages(messages, frame).slice(1, -1));
+  const { observed, next } = appendTurn(answered, tokenizer, form, frame, pieces);
+  return { observed, next: frame.problem === undefined ? next() : undefined };
 }

@@ -137,7 +137,7 @@ describe("a session", () => {
     const [first, second] = session.calls;
     expect(second!.parent).toBeUndefined();
     expect(forgetful.decode(second!.prompt.ids)).not.toContain("hm");
-    expect(forgetful.decode(first!.sequence.ids)).toMatch(/hm.*and\?$/);
+    expect(forgetful.decode(first!.sequence.ids)).toMatch(/hm.*and\?<\|end\|>$/);
     expect(hasThought(first!.response)).toBe(true);
   });
 

@@ -10,7 +10,7 @@
 import type { Sample, SampleRequest } from "../engine/engine.js";
 import { mixSeed } from "../random.js";
 import { hasThought } from "../text/conversation.js";
-import { appendResponse } from "../text/encode.js";
+import { appendResponse, type TokenForm } from "../text/encode.js";
 import type { PromptPiece } from "../text/prompt-style.js";
 import type { Sequence } from "../text/sequence.js";
 import type { Tokenizer } from "../text/tokenizer.js";
@@ -45,6 +45,8 @@ export interface SessionOptions {
   readonly fixed?: boolean;
   /** How calls are written (default: as in the chat template). */
   readonly callForm?: CallForm | undefined;
+  /** How text becomes tokens (default: as a whole, and the end of what is observed is learnt). */
+  readonly tokens?: TokenForm | undefined;
   /** The most calls of a session (default: no limit). */
   readonly callLimit?: number | undefined;
   /** How often calls are refused; after that they are never answered (default: no limit). */
@@ -89,6 +91,7 @@ type OpenCall = { -readonly [K in keyof RecordedCall]: RecordedCall[K] };
 export function createSession(options: SessionOptions): RecordedSession {
   const { sampler, tokenizer, maxContext, seed, sampling, fixed = false } = options;
   const form = options.callForm ?? callFormOf(tokenizer.chatTemplate);
+  const { tokens = { observationEnd: "learnt" } } = options;
   const calls: OpenCall[] = [];
   const toolsOf = new Map<OpenCall, string>();
   const seeds = new Map<number, number>();
@@ -133,7 +136,13 @@ export function createSession(options: SessionOptions): RecordedSession {
       );
       const { response, answer } = parent;
       const turn = { response, calls: answer.calls.length, tools, thought };
-      const { observed, next } = continueWith(tokenizer, answered, turn, replyMessages(replies));
+      const { observed, next } = continueWith(
+        tokenizer,
+        answered,
+        turn,
+        replyMessages(replies),
+        tokens,
+      );
       // The first to go on says what was observed; the next ones are forks.
       if (parent.replies.length === 0) {
         parent.sequence = observed;
@@ -141,7 +150,11 @@ export function createSession(options: SessionOptions): RecordedSession {
       }
       if (next !== undefined) return { pieces, parent, prompt: next };
     }
-    return { pieces, parent: undefined, prompt: encodeConversation(tokenizer, conversation) };
+    return {
+      pieces,
+      parent: undefined,
+      prompt: encodeConversation(tokenizer, conversation, tokens),
+    };
   };
 
   /** The seed of a call: two equal prompts of one session have two. */

@@ -12,10 +12,11 @@ import { type SettingsTree, valueAt, withValueAt } from "./settings-tree.js";
 export type SettingHistory =
   | {
       readonly path: string;
-      /** What held before the setting existed, if that differs from its default. */
-      readonly before: unknown;
-      /** Another setting and its value with which it made no difference. */
-      readonly unless?: readonly [path: string, value: unknown];
+      /**
+       * What held before the setting existed, if that differs from its default; it may depend on
+       * the other settings.
+       */
+      readonly before: unknown | ((settings: SettingsTree) => unknown);
     }
   | {
       readonly path: string;
@@ -65,15 +66,14 @@ function migrate(recorded: SettingsTree, history: readonly SettingHistory[]): Se
     if (valueAt(settings, parent) === undefined && parent.length > 0) continue;
     if ("gone" in change) settings = withValueAt(settings, path, undefined);
     else if ("renamed" in change) settings = rename(settings, path, change);
-    else if (
-      valueAt(settings, path) === undefined &&
-      (change.unless === undefined ||
-        valueAt(settings, change.unless[0].split(".")) !== change.unless[1])
-    )
-      settings = withValueAt(settings, path, change.before);
+    else if (valueAt(settings, path) === undefined)
+      settings = withValueAt(settings, path, heldBefore(change.before, settings));
   }
   return settings;
 }
+
+const heldBefore = (before: unknown, settings: SettingsTree): unknown =>
+  typeof before === "function" ? before(settings) : before;
 
 /**
  * The settings with one of them renamed. If a record has both names, the caller set the old one on

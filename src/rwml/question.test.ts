@@ -104,6 +104,21 @@ describe("in the chat style", () => {
     expect(question.read(words)).toMatchObject({ text: "The drawer 1", problem: "unended" });
   });
 
+  it("ends an answer as the template ends a message, whichever token that is", () => {
+    const { config = "{}" } = speaker.files;
+    const template = JSON.parse(config).chat_template.replace("eos_token", "'<|note|>'");
+    const end = speaker.id("<|note|>")!;
+    const other = createTokenizer({
+      ...speaker.files,
+      chatTemplate: template,
+      generation: JSON.stringify({ eos_token_id: [speaker.endId, end] }),
+    });
+    const asked = worldQuestion(other, promptStyle(housePrompt, { style: "chat" }, other));
+    expect(asked.answer(triplets[0]!).at(-1)).toBe(end);
+    expect(asked.stop).toContainEqual([end]);
+    expect(asked.read(asked.answer(triplets[0]!)).text).toBe(nextStateOf(triplets[0]!));
+  });
+
   it("refuses a template with words after an observation, whose end could not be sampled", () => {
     const framed = { ...style, around: ["", "\nWhat now?"] as const };
     expect(() => worldQuestion(speaker, framed)).toThrow(/followed by "\\nWhat now\?"/);

@@ -88,6 +88,8 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
       `The observations of this environment are followed by ${JSON.stringify(style.around[1])} in the chat style, so their end cannot be sampled. Use --prompt.style full.`,
     );
   const ends = responseEndIds(tokenizer, style);
+  // The answer is sampled after the question, so it is encoded apart from it, and always ended.
+  const apart = { ...style, tokens: "pieces", observationEnd: "learnt" } as const;
   /** The conversation up to the world's answer, then the answer's tokens. */
   const split = (triplet: Triplet) => {
     const response = responseOf(triplet);
@@ -97,7 +99,7 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
     const { ids, spans } = appendObservation(
       asked,
       tokenizer,
-      style,
+      apart,
       nextStateOf(triplet),
       isLast(triplet),
       { response, tools: toolsOf(triplet.source) },
@@ -121,7 +123,8 @@ function conversationQuestion(tokenizer: Tokenizer, style: PromptStyle): Questio
     },
     answer(triplet) {
       const { ids, start } = split(triplet);
-      return [...ids.slice(start), responseEndId(tokenizer, style)];
+      const answer = ids.slice(start);
+      return ends.includes(answer.at(-1)!) ? answer : [...answer, responseEndId(tokenizer, style)];
     },
   };
 }

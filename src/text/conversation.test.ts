@@ -117,8 +117,10 @@ function played(
       );
     const acted = appendResponse(prompt, { ids: encodeResponse(tokenizer, style, response) });
     const turn = { response, tools: offered };
-    sequence = appendObservation(acted, tokenizer, style, `You see plum ${at}.`, false, turn);
-    next = nextPrompt(tokenizer, style, sequence, { response, action: response }, offered);
+    const observation = `You see plum ${at}.`;
+    sequence = appendObservation(acted, tokenizer, style, observation, false, turn);
+    const last = { response, action: response, observation };
+    next = nextPrompt(tokenizer, style, sequence, last, offered);
   });
   return { sequence, next };
 }
@@ -159,7 +161,7 @@ describe("a conversation", () => {
         .map(({ start: from, end }) => built.decode(sequence.ids.slice(from, end)));
     expect(text("action")).toEqual(["look<|end|>"]);
     expect(text("template")).toEqual(["<|user|>"]);
-    expect(text("observation")).toEqual(["You see plum 0."]);
+    expect(text("observation")).toEqual(["You see plum 0.", "<|end|>"]);
   });
 
   it("nor of the environment's own words around it, such as the tags of a search", () => {
@@ -185,8 +187,12 @@ describe("a conversation", () => {
     const prompt = encodePrompt(built, style, style.render(start));
     const cut = appendResponse(prompt, { ids: built.encode("go to", { plain: true }) });
     const step = appendObservation(cut, built, style, "What?", false, { response: "go to" });
-    expect(built.decode(step.ids)).toMatch(/<\|assistant\|>go to<\|end\|><\|user\|>What\?$/);
-    const next = nextPrompt(built, style, step, { response: "go to", action: "go to" })!;
+    expect(built.decode(step.ids)).toMatch(/go to<\|end\|><\|user\|>What\?<\|end\|>$/);
+    const next = nextPrompt(built, style, step, {
+      response: "go to",
+      action: "go to",
+      observation: "What?",
+    })!;
     expect(built.decode(next.ids)).toMatch(/What\?<\|end\|><\|assistant\|>$/);
     expect(next.spans.every(({ kind }) => kind === "prompt")).toBe(true);
   });
@@ -350,12 +356,13 @@ describe("a prompt with a limit", () => {
       expect(sequence).toEqual(encodePrompt(built, style, pieces!));
       shown.push(turnsIn(pieces!));
       const acted = appendResponse(sequence, { ids: encodeResponse(built, style, response) });
-      const turn = { response };
+      const observation = `You see plum ${at}.`;
       last = {
-        sequence: appendObservation(acted, built, style, `You see plum ${at}.`, false, turn),
+        sequence: appendObservation(acted, built, style, observation, false, { response }),
         prompt: pieces!,
         response,
         action: response,
+        observation,
       };
     });
     expect(shown[1]).toBe(1);

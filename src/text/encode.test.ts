@@ -2,16 +2,25 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { worldTexts } from "../../tests/helpers/small-world.js";
 import { housePrompt } from "../envs/household/prompt.js";
+import { positionsOf } from "../update/transitions.js";
 import {
   appendObservation,
   appendResponse,
   decodeResponse,
   encodePrompt,
   encodeResponse,
+  nextPrompt,
+  observationEndNotice,
   responseEndId,
   responseEndIds,
 } from "./encode.js";
-import { type PromptView, promptStyle, promptText } from "./prompt.js";
+import {
+  type EnvPrompt,
+  type PromptView,
+  promptStyle,
+  promptText,
+  registerPromptStyle,
+} from "./prompt.js";
 import type { Sequence } from "./sequence.js";
 import { createTokenizer, type Tokenizer } from "./tokenizer.js";
 import { buildTokenizer } from "./tokenizer-builder.js";
@@ -43,6 +52,87 @@ function expectCovered(sequence: Sequence): void {
   }
   expect(at).toBe(sequence.ids.length);
 }
+
+describe("the end of an observation", () => {
+  const speaker = buildTokenizer(worldTexts, { chat: true });
+  /** The tokens of an observation that are learnt, and what is read after them. */
+  const learnt = (
+    name: "compact" | "chat" | "full",
+    { end = true, done = false, observation = "It is empty.", words = {} as EnvPrompt } = {},
+  ) => {
+    const options = { style: name, history: "all", observationEnd: end } as const;
+    const style = promptStyle(words, options, speaker);
+    const asked = encodePrompt(speaker, style, style.render(view));
+    const ids = encodeResponse(speaker, style, "open fridge 1");
+    const acted = appendResponse(asked, { ids });
+    const step = appendObservation(acted, speaker, style, observation, done);
+    expectCovered(step);
+    const { observationStart, observationEnd } = positionsOf(step);
+    return [
+      speaker.decode(step.ids.slice(observationStart, observationEnd)),
+      speaker.decode(step.ids.slice(observationEnd)),
+    ];
+  };
+
+  it("is one token in every style, and none if it is only read", () => {
+    expect(learnt("compact")).toEqual(["It is empty.<|do|>", ""]);
+    expect(learnt("compact", { done: true })).toEqual(["It is empty.<|end|>", ""]);
+    expect(learnt("chat")).toEqual(["It is empty.<|end|>", ""]);
+    expect(learnt("chat", { done: true })).toEqual(["It is empty.<|end|>", ""]);
+    expect(learnt("full")).toEqual(["It is empty.<|end|>", ""]);
+    expect(learnt("compact", { end: false })).toEqual(["It is empty.", "<|do|>"]);
+    expect(learnt("chat", { end: false })).toEqual(["It is empty.", ""]);
+    expect(learnt("full", { end: false })).toEqual(["It is empty.", ""]);
+  });
+
+  it("is all that is learnt of an observation without a word", () => {
+    expect(learnt("compact", { observation: "" })).toEqual(["<|do|>", ""]);
+    expect(learnt("chat", { observation: "" })).toEqual(["<|end|>", ""]);
+    expect(learnt("full", { observation: "" })).toEqual(["<|end|>", ""]);
+  });
+
+  it("is not learnt where the environment writes something after its observations", () => {
+    const words = { around: ["<information>", "</information>"] } as const;
+    expect(learnt("chat", { words })).toEqual(["It is empty.", "</information>"]);
+    const style = promptStyle(words, { style: "chat" }, speaker);
+    expect(observationEndNotice(speaker, style)).toMatch(/comes "<\/information>", which does not/);
+    const literal = promptStyle(words, { style: "chat", observationEnd: false }, speaker);
+    expect(observationEndNotice(speaker, literal)).toBeUndefined();
+  });
+
+  it("is not learnt where the chat template ends no message of the user's", () => {
+    const chatTemplate =
+      "{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content + eos_token }}{% else %}{{ '[INST] ' + m.content + ' [/INST]' }}{% endif %}{% endfor %}";
+    const bracketed = createTokenizer({ ...speaker.files, chatTemplate });
+    const style = promptStyle({}, { style: "chat" }, bracketed);
+    expect(observationEndNotice(bracketed, style)).toMatch(/comes " \[\/INST\]", which does not/);
+    expect(observationEndNotice(speaker, style)).toBeUndefined();
+    const start = { ...view, firstObservation: "A kitchen.", observation: "A kitchen." };
+    const asked = encodePrompt(bracketed, style, style.render(start));
+    const ids = encodeResponse(bracketed, style, "look");
+    const acted = appendResponse(asked, { ids });
+    const response = "look";
+    const step = appendObservation(acted, bracketed, style, "It is empty.", false, { response });
+    expect(bracketed.decode(step.ids)).toMatch(/\[INST\] It is empty\.$/);
+    const last = { response, action: response, observation: "It is empty." };
+    const next = nextPrompt(bracketed, style, step, last)!;
+    expect(bracketed.decode(next.ids)).toMatch(/\[INST\] It is empty\. \[\/INST\]$/);
+    expect(next.ids.slice(0, step.ids.length)).toEqual(step.ids);
+    expect(next.ids).toEqual(bracketed.encode(bracketed.decode(next.ids)));
+  });
+
+  it("cannot be set for a plugin's style, which says itself what is predicted", () => {
+    registerPromptStyle({ name: "own-end", title: "own", create: () => ({ ...compact }) });
+    const own = promptStyle({}, { style: "own-end" as "full" });
+    expect(own.observationEnd).toBe(compact.observationEnd);
+    expect(own.render(view)).toEqual(compact.render(view));
+    const options = { style: "own-end" as "full", observationEnd: false };
+    expect(() => promptStyle({}, options)).toThrow(
+      /observationEnd has no meaning in the style own/,
+    );
+    expect(promptStyle({}, { style: "own-end" as "full", tokens: "pieces" }).tokens).toBe("pieces");
+  });
+});
 
 describe("a step as a sequence", () => {
   it("has a span for every piece, in order", () => {

@@ -1,11 +1,11 @@
 /**
  * Encodes a step: prompt, response and observation become one sequence of token ids with spans.
  *
- * Every piece is encoded separately, so its ids do not depend on its neighbours, and a sampled
- * response keeps the ids that were sampled: text is never tokenised again between sampling and
- * training.
+ * What stands between two responses is encoded as one text, so that its ids are those that other
+ * programs give it. A response is encoded by itself, as it is sampled, and keeps the ids that were
+ * sampled: text is never tokenised again between sampling and training.
  */
-import { inForm, openingFrame } from "./chat-frame.js";
+import { inForm, openingFrame, type TurnFrame } from "./chat-frame.js";
 import { frameOfTurn, inConversation, isConversation, lastTurns, turnsIn } from "./conversation.js";
 import type { PromptPiece, PromptStyle } from "./prompt-style.js";
 import type { Sequence, Span, SpanKind } from "./sequence.js";
@@ -27,12 +27,8 @@ export function encodePrompt(
   style: PromptStyle,
   pieces: readonly PromptPiece[],
 ): Sequence {
-  return appendPieces(
-    { ids: [], spans: [] },
-    tokenizer,
-    "prompt",
-    framed(tokenizer, style, pieces),
-  );
+  const none = { ids: [], spans: [] };
+  return appendPieces(none, tokenizer, style, ofKind("prompt", framed(tokenizer, style, pieces)));
 }
 
 function framed(
@@ -55,6 +51,7 @@ export interface LastStep {
   readonly prompt: readonly PromptPiece[];
   readonly response: string;
   readonly action: string;
+  readonly observation: string;
 }
 
 /** A prompt in tokens; `pieces` if it shows less than was rendered. */
@@ -101,19 +98,18 @@ export function nextPrompt(
   tokenizer: Tokenizer,
   style: PromptStyle,
   { ids, spans }: Sequence,
-  { response, action }: Pick<LastStep, "response" | "action">,
+  { response, action, observation }: Omit<LastStep, "prompt" | "sequence">,
   tools?: readonly Tool[],
 ): Sequence | undefined {
   const at = spans.findLastIndex(({ kind }) => kind === "action");
   const { start, end } = spans[at]!;
-  const isChat = style.responseEnd === "";
-  const frame = isChat ? frameOfResponse(tokenizer, style, response, tools) : undefined;
-  if (isChat ? frame!.problem !== undefined : !isWritten()) return undefined;
-  const next = readAgain(tokenizer, { ids, spans }, isChat);
-  if (frame === undefined) return next;
-  return appendPieces(next, tokenizer, "prompt", [
-    { origin: "template", text: frame.texts.at(-1)! },
-  ]);
+  if (style.responseEnd !== "")
+    return isWritten() ? readAgain(tokenizer, { ids, spans }, false) : undefined;
+  const frame = frameOfResponse(tokenizer, style, response, tools);
+  if (frame.problem !== undefined) return undefined;
+  const answered = { ids: ids.slice(0, end), spans: spans.slice(0, at + 1) };
+  const pieces = inForm(style.continuation(observation, false, tools), frame.forms[0]!);
+  return appendTurn(answered, tokenizer, style, frame, observed(pieces)).next();
 
   /** Whether the history writes the action with the tokens that were sampled. */
   function isWritten(): boolean {
@@ -234,41 +230,122 @@ export function appendObservation(
   { response, tools }: Answered = { response: "" },
 ): Sequence {
   const pieces = style.continuation(observation, done, tools);
-  if (!isConversation(pieces)) return appendPieces(sequence, tokenizer, "observation", pieces);
-  const { end, texts, forms } = frameOfResponse(tokenizer, style, response, tools);
-  // A response that was cut off is ended here.
-  const ended = tokenizer.endIds.includes(sequence.ids.at(-1)!);
-  const opened = appendPieces(sequence, tokenizer, "template", [
-    { origin: "template", text: ended ? "" : end },
-    { origin: "template", text: texts[0]! },
-  ]);
-  return inForm(pieces, forms[0]!).reduce(
-    (whole, piece) =>
-      appendPieces(whole, tokenizer, piece.origin === "template" ? "template" : "observation", [
-        piece,
-      ]),
-    opened,
+  if (isConversation(pieces)) {
+    const frame = frameOfResponse(tokenizer, style, response, tools);
+    const answer = observed(inForm(pieces, frame.forms[0]!));
+    return appendTurn(sequence, tokenizer, style, frame, answer).observed;
+  }
+  const { observationEnd: end } = style;
+  if (style.responseEnd === "") {
+    const seen = appendPieces(sequence, tokenizer, style, ofKind("observation", pieces));
+    if (end !== "learnt" || tokenizer.endId === undefined) return seen;
+    return append(seen, [tokenizer.endId], "observation", "template");
+  }
+  return appendPieces(
+    sequence,
+    tokenizer,
+    style,
+    end === "read" ? observed(pieces) : ofKind("observation", pieces),
   );
 }
 
-/** The sequence followed by pieces, as spans of one kind. */
+/** A piece of a step, and what its tokens are. */
+export interface StepPiece extends PromptPiece {
+  readonly kind: SpanKind;
+}
+
+/** The pieces as tokens of one kind. */
+export const ofKind = (kind: SpanKind, pieces: readonly PromptPiece[]): readonly StepPiece[] =>
+  pieces.map((piece) => ({ ...piece, kind }));
+
+/** The pieces of an answer: what the world says is learnt, and what stands around it is not. */
+const observed = (pieces: readonly PromptPiece[]): readonly StepPiece[] =>
+  pieces.map((piece) => ({
+    ...piece,
+    kind: piece.origin === "template" ? "template" : "observation",
+  }));
+
+/** How pieces become tokens. */
+export type TokenForm = Pick<PromptStyle, "observationEnd" | "tokens" | "around">;
+
+/** A response with what answers it. */
+export interface AnsweredTurn {
+  readonly observed: Sequence;
+  /** The prompt that follows, in a template that is append-only. */
+  next(): Sequence;
+}
+
+/**
+ * The sequence of a response followed by what answers it, in the template's frame. The token that
+ * ends the answer's message is part of the observation if it stands right after it.
+ */
+export function appendTurn(
+  answered: Sequence,
+  tokenizer: Tokenizer,
+  form: TokenForm,
+  { end, texts }: Pick<TurnFrame, "end" | "texts">,
+  answer: readonly StepPiece[],
+): AnsweredTurn {
+  // A response that was cut off is ended here.
+  const ended = tokenizer.endIds.includes(answered.ids.at(-1)!);
+  const template = (text: string): PromptPiece => ({ origin: "template", text });
+  const shown = [
+    ...ofKind("template", [template(ended ? "" : end), template(texts[0]!)]),
+    ...answer,
+  ].filter(({ text }) => text !== "");
+  // What comes next is encoded with it, because a token may reach across the end of the answer.
+  const after = ofKind("prompt", [template(texts.at(-1)!)]);
+  const whole = appendPieces(answered, tokenizer, form, [...shown, ...after]);
+  const last = whole.spans.at(-1)!;
+  const start = last.kind === "prompt" ? last.start : whole.ids.length;
+  const isEnded = learnsEnd(form) && tokenizer.endIds.includes(whole.ids[start]!);
+  const closing: readonly Span[] = isEnded
+    ? [{ ...last, kind: "observation", end: start + 1 }]
+    : [];
+  return {
+    observed: {
+      ...whole,
+      ids: whole.ids.slice(0, isEnded ? start + 1 : start),
+      spans: [...whole.spans.filter((span) => span.end <= start), ...closing],
+    },
+    next: () => readAgain(tokenizer, whole, true),
+  };
+}
+
+/** Whether the end of an observation is learnt; it cannot be where other words follow it. */
+const learnsEnd = ({ observationEnd, around }: TokenForm): boolean =>
+  observationEnd === "learnt" && !around?.[1];
+
+/** What is to be said before observations are learnt in a conversation without their end. */
+export function observationEndNotice(tokenizer: Tokenizer, style: PromptStyle): string | undefined {
+  if (style.name !== "chat" || style.observationEnd !== "learnt") return undefined;
+  const { texts } = frameOfResponse(tokenizer, style, "", undefined);
+  const after = style.around?.[1] || texts.at(-1)!;
+  if (tokenizer.endIds.includes(tokenizer.encode(after)[0]!)) return undefined;
+  return `after an observation comes ${JSON.stringify(after)}, which does not begin with a token that ends a message: the ends of observations are not learnt`;
+}
+
+/** The sequence followed by pieces; a token across two of them belongs to the one it begins in. */
 export function appendPieces(
   start: Sequence,
   tokenizer: Tokenizer,
-  kind: SpanKind,
-  pieces: readonly PromptPiece[],
+  { tokens }: Pick<TokenForm, "tokens">,
+  pieces: readonly StepPiece[],
 ): Sequence {
-  const ids = [...start.ids];
+  // Only templates may contain special tokens; text from the world or the policy is always plain.
+  const encoded = tokenizer.encodeParts(
+    pieces.map(({ origin, text }) => ({ text, special: origin === "template" })),
+    { apart: tokens === "pieces", after: start.ids.at(-1) },
+  );
+  const first = start.ids.length;
   const spans = [...start.spans];
-  for (const { origin, text } of pieces) {
-    // Only templates may contain special tokens; text from the world or the policy is always plain.
-    const piece = tokenizer.encode(text, { plain: origin !== "template" });
-    if (piece.length === 0) continue;
-    const from = ids.length;
-    for (const id of piece) ids.push(id);
-    spans.push({ kind, start: from, end: ids.length, origin });
-  }
-  return { ...start, ids, spans };
+  let from = 0;
+  pieces.forEach(({ kind, origin }, i) => {
+    const end = encoded.ends[i]!;
+    if (end > from) spans.push({ kind, start: first + from, end: first + end, origin });
+    from = end;
+  });
+  return { ...start, ids: [...start.ids, ...encoded.ids], spans };
 }
 
 function append(start: Sequence, ids: readonly number[], kind: SpanKind, origin: string): Sequence {

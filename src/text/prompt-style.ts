@@ -74,6 +74,13 @@ export interface PromptStyle {
   readonly history?: number | "all";
   /** How tool calls are written, in a conversation. */
   readonly callForm?: CallForm;
+  /**
+   * Whether the token that ends an observation is its last token, which is learnt, or only read.
+   * Default: what `continuation` gives is the observation, to its end.
+   */
+  readonly observationEnd?: "learnt" | "read";
+  /** Whether text is encoded as a whole, or each piece by itself. Default: whole. */
+  readonly tokens?: "whole" | "pieces";
   /** The longest prompt in tokens, beyond which a conversation drops its oldest turns. */
   readonly promptTokens?: number;
   render(view: PromptView): readonly PromptPiece[];

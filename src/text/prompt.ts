@@ -84,6 +84,18 @@ export let promptOptions = z.strictObject({
     .enum(callForms)
     .optional()
     .describe("chat: how tool calls are written (default: as in the model's chat template)"),
+  observationEnd: z
+    .boolean()
+    .default(true)
+    .describe(
+      "learn the token that ends an observation with it (false: the observation's own tokens only, as PaW writes it)",
+    ),
+  tokens: z
+    .enum(["whole", "pieces"])
+    .default("whole")
+    .describe(
+      "whole: a prompt has the ids that its text has anywhere; pieces: each part is encoded by itself, as in older runs",
+    ),
 });
 
 /** Settings of the prompts, as a caller gives them. */
@@ -117,10 +129,16 @@ export function promptStyle(
     history: settings.history ?? (style === "chat" ? "all" : (prompt.history ?? 2)),
     admissible: admissible ?? style === "full",
   };
+  const tokens = settings.tokens === "pieces" ? { tokens: settings.tokens } : {};
   const own = pluginStyle(style, slots);
-  if (own !== undefined) return own;
-  const made = builtIn(prompt, settings, slots, tokenizer);
-  return settings.lowerCase === true ? { ...made, lowerCase: true } : made;
+  // Its methods may be those of a class.
+  if (own !== undefined) return Object.assign(Object.create(own), tokens);
+  return {
+    ...builtIn(prompt, settings, slots, tokenizer),
+    ...(settings.lowerCase === true && { lowerCase: true }),
+    observationEnd: settings.observationEnd ? "learnt" : "read",
+    ...tokens,
+  };
 }
 
 function builtIn(
@@ -181,7 +199,7 @@ function withTemplate(prompt: EnvPrompt, template: PromptTemplate | undefined): 
 
 function refuseContradictions(settings: z.output<typeof promptOptions>): void {
   const refuse = (
-    name: "maxTokens" | "template" | "answer" | "toolCalls" | "lowerCase",
+    name: "maxTokens" | "template" | "answer" | "toolCalls" | "lowerCase" | "observationEnd",
     styles: string,
   ): void => {
     if (settings[name] !== undefined && !styles.includes(settings.style))
@@ -194,6 +212,7 @@ function refuseContradictions(settings: z.output<typeof promptOptions>): void {
   refuse("template", "full or chat");
   refuse("answer", "full or chat");
   refuse("lowerCase", "full, compact or chat");
+  if (!settings.observationEnd) refuse("observationEnd", "full, compact or chat");
   if (settings.maxTokens !== undefined && settings.history !== undefined)
     throw new PromptError(
       "prompt.maxTokens contradicts prompt.history: cut the history by turns or by tokens, not both",

@@ -12,6 +12,7 @@
 import { z } from "zod";
 import { learnMerges } from "./byte-pairs.js";
 import { markers } from "./prompt-compact.js";
+import { byteCharacters } from "./token-bytes.js";
 import { createTokenizer, type Tokenizer, TokenizerError } from "./tokenizer.js";
 import { byteLevel, wordPreTokenizer, wordsOf } from "./words.js";
 
@@ -127,19 +128,6 @@ function tokenizerJson(
     },
   };
 }
-
-/**
- * The printable character for each byte in a byte-level vocabulary: the byte itself if it is
- * printable, otherwise the next one from U+0100 on. Every byte-level tokenizer uses this table.
- */
-const byteCharacters: readonly string[] = (() => {
-  let next = 0x100;
-  return Array.from({ length: 256 }, (_, byte) => {
-    const printable =
-      (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-    return String.fromCodePoint(printable ? byte : next++);
-  });
-})();
 
 /** The frequency of each pre-token, spelled in byte characters. */
 function countWords(texts: Iterable<string>): ReadonlyMap<string, number> {

@@ -15,7 +15,15 @@ import { type ChatTemplate, parseChatTemplate } from "./chat-template.js";
 import { withUnicodeDigits } from "./digits.js";
 import { hasForeignPattern, withinPatternTime } from "./foreign-patterns.js";
 import type { Role } from "./prompt-style.js";
+import { tokenBytes } from "./token-bytes.js";
 import type { Tool } from "./tool.js";
+import {
+  type EncodedParts,
+  encodeApart,
+  specialPattern,
+  type TextPart,
+  wholeTextEncoder,
+} from "./whole-text.js";
 import { wordPreTokenizer, wordsOf } from "./words.js";
 
 /** One message of a dialogue, as chat templates take it. */
@@ -73,6 +81,13 @@ export interface Tokenizer {
   readonly files: TokenizerFiles;
   /** Ids of the text. With `plain`, special tokens in it are read as ordinary characters. */
   encode(text: string, options?: { readonly plain?: boolean }): readonly number[];
+  /**
+   * Ids of parts as one text (`whole-text.ts`), or of each by itself. `after` is the id before them.
+   */
+  encodeParts(
+    parts: readonly TextPart[],
+    options?: { readonly apart?: boolean; readonly after?: number | undefined },
+  ): EncodedParts;
   /** The text of the ids, including special tokens. */
   decode(ids: Iterable<number>): string;
   /** The id of a token, given its exact spelling in the vocabulary. */
@@ -191,18 +206,36 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const encodePlain = (text: string) => cut(text).flatMap(encodePart);
   const encodeCached = cached(encodeText);
   const encodePlainCached = cached(encodePlain);
+  const encode: Tokenizer["encode"] = (text, { plain = false } = {}) =>
+    plain ? encodePlainCached(text) : encodeCached(text);
+  const encodeWhole = wholeTextEncoder({
+    specials: special.map((token) => token.content),
+    bytesOf: tokenBytes({
+      byteLevel: JSON.stringify([json.pre_tokenizer, json.decoder]).includes('"ByteLevel"'),
+      added: new Set(added.map((token) => token.content)),
+      spelling: (one) => library.id_to_token(one),
+    }),
+    independent: byWord,
+    id: (token) => library.token_to_id(token),
+    encode,
+  });
+  const specialIds = new Set(special.map((token) => token.id));
 
   return {
     vocabularySize,
-    specialIds: new Set(special.map((token) => token.id)),
+    specialIds,
     endId,
     endIds,
     padId: id(config.pad_token),
     hasChatTemplate: template !== undefined,
     chatTemplate,
     files,
-    encode: (text, { plain = false } = {}) =>
-      plain ? encodePlainCached(text) : encodeCached(text),
+    encode,
+    encodeParts: (parts, { apart = false, after } = {}) => {
+      if (apart) return encodeApart(parts, { encode });
+      const isSpecial = after !== undefined && specialIds.has(after);
+      return encodeWhole(parts, isSpecial ? library.id_to_token(after) : undefined);
+    },
     decode: (ids) => {
       const list = [...ids];
       for (const one of list) {
@@ -334,13 +367,8 @@ function compileTemplate(text: string | undefined, where: string): ChatTemplate 
  * web page that contains `<|im_end|>` must not end the model's turn.
  */
 function specialCutter(specials: readonly string[]): (text: string) => readonly string[] {
-  const cuttable = specials.filter((token) => token.length > 1);
-  if (cuttable.length === 0) return (text) => [text];
-  const longestFirst = [...cuttable].sort((a, b) => b.length - a.length);
-  const pattern = new RegExp(
-    longestFirst.map((token) => token.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"),
-    "gu",
-  );
+  const pattern = specialPattern(specials);
+  if (pattern === undefined) return (text) => [text];
   return (text) => {
     const parts: string[] = [];
     let from = 0;

@@ -3,8 +3,9 @@ import { ConfigError } from "../config/config-error.js";
 import type { PromptOptions } from "../text/prompt.js";
 import type { TrainConfig } from "./config.js";
 
-/** Throws if prompts are described: the agent writes its own. */
-export function checkAgentPrompt({ style, toolCalls: _, ...others }: PromptOptions): void {
+/** Throws if prompts are described: the agent writes its own. How they become tokens is ours. */
+export function checkAgentPrompt(options: PromptOptions): void {
+  const { style, toolCalls: _, observationEnd: __, tokens: ___, ...others } = options;
   if (style !== "chat")
     throw new ConfigError(
       `prompt.style ${style}: an agent talks to the model in its chat template; expected chat`,

@@ -126,6 +126,42 @@ describe("a run on conversations", () => {
   });
 });
 
+it.each([
+  ["compact", 1],
+  ["compact", "all"],
+  ["chat", "all"],
+  ["full", 1],
+])(
+  "observations without their ends are learnt and replayed in %s with history %s",
+  async (style, history) => {
+    const counts = [];
+    for (const observationEnd of [true, false]) {
+      const folder = join(parent, `${style}-${history}-${observationEnd}`);
+      const prompt = { style, history, observationEnd };
+      await trainRun(config({ prompt, updates: 1, model: { start: "tiny", maxContext: 900 } }), {
+        folder,
+        onProblem: fail,
+      });
+      for await (const { divergences } of replayRun(openRun(folder, fail), {
+        losses: true,
+        tolerance: 1e-3,
+      }))
+        expect(divergences).toEqual([]);
+      const transitions = transitionsOf(groupsOf(episodesOf(folder)));
+      counts.push(
+        transitions.map(({ source, step, observationStart, observationEnd: end }) => [
+          source.steps[step]!.observation.length,
+          end - observationStart,
+        ]),
+      );
+    }
+    // The first observation follows from the weights, which are the same until then.
+    const [learnt, read] = counts;
+    expect(learnt![0]![1]).toBeGreaterThan(1);
+    if (learnt![0]![0] === read![0]![0]) expect(learnt![0]![1]).toBe(read![0]![1]! + 1);
+  },
+);
+
 it("a conversation with a limit starts anew where it is cut, and is replayed", async () => {
   const folder = join(parent, "limited");
   const prompt = { style: "chat", maxTokens: 120 };

@@ -22,5 +22,10 @@ export interface ModelPolicyOptions {
 /** The model as a policy of its environment. */
 export function modelPolicy({ environment, ...model }: ModelPolicyOptions): Policy {
   if (!isAgentEnvironment(environment)) return enginePolicy(model);
-  return agentPolicy({ environment, ...model, callForm: model.style.callForm });
+  return agentPolicy({
+    environment,
+    ...model,
+    callForm: model.style.callForm,
+    tokens: model.style,
+  });
 }

@@ -26,6 +26,22 @@ it("a run with current names is read without a notice", () => {
   expect(olderNamesNotice(folder)).toBeUndefined();
 });
 
+it.each([
+  ["compact", true],
+  ["chat", false],
+  ["full", false],
+])(
+  "a run in %s from before ends were learnt and texts encoded whole is read as it was",
+  (style, end) => {
+    const folder = recorded();
+    const path = join(folder, "manifest.json");
+    const manifest = JSON.parse(readFileSync(path, "utf8"));
+    manifest.config.prompt = { style, history: "all" };
+    writeFileSync(path, JSON.stringify({ ...manifest, checksum: undefined }));
+    expect(trainConfigOf(folder).prompt).toMatchObject({ observationEnd: end, tokens: "pieces" });
+  },
+);
+
 it("a run with older names and values is read as the same settings, with a notice", () => {
   const folder = recorded();
   const path = join(folder, "manifest.json");

@@ -9,7 +9,7 @@ import {
   type SettingHistory,
   type Unreadable,
 } from "../config/recorded.js";
-import { type SettingsTree, withValueAt } from "../config/settings-tree.js";
+import { type SettingsTree, valueAt, withValueAt } from "../config/settings-tree.js";
 import { findEnvKind } from "../envs/registry.js";
 import { type Manifest, readManifest, sealedManifest } from "../runs/manifest.js";
 import { RunError } from "../runs/run-error.js";
@@ -54,6 +54,15 @@ const AGGREGATIONS = { tokens: "token-mean", paper: "group-mean" };
 const RENAMED_OBJECTIVE = [
   { path: "objective.normaliser", renamed: "objective.aggregation", values: AGGREGATIONS },
 ] as const;
+/** Prompts used to be encoded piece by piece, and only the compact style learned to end them. */
+const PROMPT_TOKENS = [
+  {
+    path: "prompt.observationEnd",
+    before: ({ prompt }: SettingsTree) =>
+      !["full", "chat"].includes(String((prompt as SettingsTree).style)),
+  },
+  { path: "prompt.tokens", before: "pieces" },
+] as const;
 
 const TRAIN = {
   kind: "train",
@@ -65,6 +74,7 @@ const TRAIN = {
     { path: "gradients", before: { every: 0 } },
     // PPO's critic used to be a head on the policy.
     { path: "critic", before: { weights: "shared" } },
+    ...PROMPT_TOKENS,
     ...RENAMED_ENGINE,
     ...RENAMED_OBJECTIVE,
     { path: "patience", renamed: "invalidActionLimit" },
@@ -73,8 +83,8 @@ const TRAIN = {
     // Actions and observations used to share one mean.
     {
       path: "warmStart.sft.mean",
-      before: "together",
-      unless: ["warmStart.sft.observationWeight", 0],
+      before: (settings: SettingsTree) =>
+        valueAt(settings, ["warmStart", "sft", "observationWeight"]) === 0 ? undefined : "together",
     },
     { path: "warmStart.sft.strays", renamed: "warmStart.sft.randomActions" },
   ],
@@ -82,7 +92,7 @@ const TRAIN = {
 const RWML = {
   kind: "rwml",
   schema: (config: SettingsTree) => rwmlConfig(kindOf(config)),
-  history: [...RENAMED_ENGINE, ...RENAMED_OBJECTIVE],
+  history: [...PROMPT_TOKENS, ...RENAMED_ENGINE, ...RENAMED_OBJECTIVE],
 } as const;
 
 /** A notice that a run has settings with older names, if it does. */

@@ -219,7 +219,9 @@ function observationLengths(
     // In a conversation a step that starts anew has no place after the step before it.
     if (j > 0 && framed && last!.ids.some((id, i) => id !== row.ids[i])) break;
     const start = j === 0 ? row.end : framed ? last!.to : row.start;
-    const before = row.from - start;
+    // Without a frame, the token that ends an observation may be read and not learnt.
+    const end = j === 0 || framed ? 0 : last!.ids.length - last!.to;
+    const before = end + row.from - start;
     const observation = Math.min(row.to - row.from, maxTokens - read - before);
     if (observation <= 0) break;
     read += before + observation;

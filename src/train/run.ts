@@ -6,7 +6,7 @@ import type { Checkpoint } from "../runs/checkpoints.js";
 import { sealFolder } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { conversationNotice } from "../text/conversation.js";
-import { responseEndId } from "../text/encode.js";
+import { observationEndNotice, responseEndId } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkResume } from "./check-resume.js";
@@ -154,8 +154,11 @@ async function openSetup(
     onPhase: options.onPhase,
   });
   const style = promptStyle(environment.prompt, config.prompt, tokenizer);
-  const notice = conversationNotice(tokenizer, style);
-  if (notice !== undefined) options.onProblem?.(notice);
+  const notices = [
+    conversationNotice(tokenizer, style),
+    learnsObservations(config) ? observationEndNotice(tokenizer, style) : undefined,
+  ];
+  for (const notice of notices) if (notice !== undefined) options.onProblem?.(notice);
   if (config.overlap > 0 && engine.capabilities.actor === "in turns")
     options.onProblem?.(
       `overlap: ${engine.capabilities.name} samples and learns in turns, so what is overlapped is the waiting for worlds and agents, not the computing`,
@@ -170,6 +173,9 @@ async function openSetup(
   });
   return { ...model, critic: own(critic) };
 }
+
+const learnsObservations = ({ paw, warmStart }: TrainConfig): boolean =>
+  paw.loss !== "off" || (warmStart.episodes > 0 && warmStart.sft.observationWeight > 0);
 
 function needsOf(config: TrainConfig) {
   const { objective, paw, gradients, temperature, overlap } = config;

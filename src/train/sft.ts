@@ -168,8 +168,8 @@ export function imitationSequences(
         done,
         { response: step.response, tools },
       );
-      const { response: said, action } = step;
-      last = { sequence: whole, prompt: pieces ?? [], response: said, action };
+      const { response: said, action, observation } = step;
+      last = { sequence: whole, prompt: pieces ?? [], response: said, action, observation };
       const { ids, spans } = whole;
       const first = prompt.ids.length;
       const marked = (wanted: SpanKind, isWanted: boolean): Float32Array => {

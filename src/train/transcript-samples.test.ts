@@ -37,8 +37,9 @@ const [transcript] = readTranscripts(data, () => undefined);
 const learned = (
   observationWeight: number,
   kind: "weight" | "observationWeight",
+  form = style,
 ): readonly string[] =>
-  transcriptSequences(transcript!, { tokenizer, style }, { observationWeight }).flatMap(
+  transcriptSequences(transcript!, { tokenizer, style: form }, { observationWeight }).flatMap(
     ({ ids, inputs }) => {
       const texts: string[] = [];
       let run: number[] = [];
@@ -72,9 +73,9 @@ describe("an imported conversation", () => {
   });
 
   it("has observations to learn too, where something is said after them", () => {
-    expect(learned(0.5, "observationWeight").map((text) => text.trim())).toEqual([
-      "The drawer 3 is closed.",
-    ]);
+    expect(learned(0.5, "observationWeight")).toEqual(["The drawer 3 is closed.<|end|>"]);
+    const literal = promptStyle(undefined, { style: "chat", observationEnd: false }, tokenizer);
+    expect(learned(0.5, "observationWeight", literal)).toEqual(["The drawer 3 is closed."]);
   });
 
   it("is imitated only where it is the model's own", () => {

@@ -84,6 +84,7 @@ export function transcriptSequences(
   }: Partial<Pick<SftOptions, "actionWeight">> & Pick<SftOptions, "observationWeight">,
 ): readonly MergedSequence[] {
   const form = { tools, calls: style.callForm ?? "json" };
+  const { endIds } = tokenizer;
   // The answers to a message that was imitated on another path were learned there.
   let learned = false;
   const steps = messages.flatMap((_, at) => {
@@ -91,7 +92,11 @@ export function transcriptSequences(
     const answers = learned;
     learned = own[at]!;
     if (!own[at]) return [];
-    const prompt = encodeConversation(tokenizer, chatConversation(messages.slice(0, at), form));
+    const prompt = encodeConversation(
+      tokenizer,
+      chatConversation(messages.slice(0, at), form),
+      style,
+    );
     const [said] = chatConversation(messages.slice(at, at + 1), form).messages;
     const response = encodeResponse(
       tokenizer,
@@ -104,7 +109,11 @@ export function transcriptSequences(
     const learnsObservations = observationWeight > 0;
     const observations = new Float32Array(ids.length - start);
     if (learnsObservations)
-      for (const span of seen) observations.fill(1, span.start - start, span.end - start);
+      for (const span of seen) {
+        const isEnded = style.observationEnd === "learnt" && endIds.includes(ids[span.end]!);
+        const end = isEnded ? span.end + 1 : span.end;
+        observations.fill(1, span.start - start, end - start);
+      }
     const actions = new Float32Array(ids.length - start);
     if (actionWeight > 0) actions.fill(1, prompt.ids.length - start);
     return [{ ids, start, ...targetsOf(actions, observations, learnsObservations) }];

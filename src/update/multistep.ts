@@ -66,11 +66,12 @@ export function withObservations(
 
 /**
  * What is read between an observation and the next action: in a conversation, what the chat
- * template writes there; undefined if the next step starts a sequence of its own.
+ * template writes there; elsewhere the end of the observation, if it is not learnt. Undefined if the
+ * next step starts a sequence of its own.
  */
 function betweenSteps(before: Transition, next: Transition): readonly number[] | undefined {
-  const { spans, ids } = before.sequence;
-  if (!spans.some(({ kind }) => kind === "template")) return [];
+  const { ids } = before.sequence;
+  if (before.observationStart === before.actionEnd) return ids.slice(before.observationEnd);
   const continues = ids.every((id, i) => id === next.sequence.ids[i]);
   return continues ? next.sequence.ids.slice(before.observationEnd, next.actionStart) : undefined;
 }

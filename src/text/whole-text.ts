@@ -1,0 +1,200 @@
+/**
+ * Encodes the parts of a text as one text, with the ids that any other program gives it.
+ *
+ * A token that begins in one part and ends in another belongs to the one that it begins in. Only
+ * parts that say so may write special tokens: where another part spells one, or part of one, the
+ * text is cut inside it, so that a web page that contains `<|im_end|>` does not end the model's turn.
+ */
+import { type TokenBytes, tokenStarts } from "./token-bytes.js";
+
+/** A part of a text. */
+export interface TextPart {
+  readonly text: string;
+  /** Whether it may write special tokens. */
+  readonly special: boolean;
+}
+
+/** The ids of parts. */
+export interface EncodedParts {
+  readonly ids: readonly number[];
+  /** For each part, how many ids begin in it or before it. */
+  readonly ends: readonly number[];
+}
+
+/** What is known of a tokenizer. */
+export interface WholeTextOptions {
+  readonly specials: readonly string[];
+  readonly bytesOf: TokenBytes;
+  /**
+   * Whether what stands between special tokens is encoded by itself: then its ids can be kept, and
+   * nothing depends on what came before.
+   */
+  readonly independent: boolean;
+  id(token: string): number | undefined;
+  /** Ids of a text in which special tokens are special, or are not. */
+  encode(text: string, options: { readonly plain: boolean }): readonly number[];
+}
+
+interface Stretch {
+  readonly start: number;
+  readonly text: string;
+  readonly ids: readonly number[];
+}
+
+/** The encoder of a tokenizer; `after` is the text of the special token before the parts. */
+export function wholeTextEncoder(
+  options: WholeTextOptions,
+): (parts: readonly TextPart[], after?: string) => EncodedParts {
+  const { independent } = options;
+  const pattern = specialPattern(options.specials);
+  const encode = (parts: readonly TextPart[]): EncodedParts => {
+    let length = 0;
+    const ends = parts.map((part) => {
+      length += part.text.length;
+      return length;
+    });
+    const text = parts.map((part) => part.text).join("");
+    const found = pattern === undefined ? [] : spelled(text, pattern, parts, ends);
+    const cut = independent ? splitAt(text, found, options) : cutInside(text, found, options);
+    return countIds(cut, ends, options.bytesOf) ?? encodeApart(parts, options);
+  };
+  return (parts, after) => {
+    if (after === undefined || independent) return encode(parts);
+    const { ids, ends } = encode([{ text: after, special: true }, ...parts]);
+    if (ends[0] !== 1 || ids[0] !== options.id(after)) return encode(parts);
+    return { ids: ids.slice(1), ends: ends.slice(1).map((end) => end - 1) };
+  };
+}
+
+/** The ids of each part by itself. */
+export function encodeApart(
+  parts: readonly TextPart[],
+  { encode }: Pick<WholeTextOptions, "encode">,
+): EncodedParts {
+  const ids: number[] = [];
+  const ends: number[] = [];
+  for (const { text, special } of parts) {
+    for (const id of encode(text, { plain: !special })) ids.push(id);
+    ends.push(ids.length);
+  }
+  return { ids, ends };
+}
+
+/** Finds special tokens, the longest first; undefined if there are none to be mistaken for text. */
+export function specialPattern(specials: readonly string[]): RegExp | undefined {
+  const long = specials.filter((token) => token.length > 1);
+  if (long.length === 0) return undefined;
+  const longestFirst = [...long].sort((a, b) => b.length - a.length);
+  return new RegExp(
+    longestFirst.map((token) => token.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"),
+    "gu",
+  );
+}
+
+/** A special token that a text spells, and whether one part that may do so writes all of it. */
+interface Spelled {
+  readonly at: number;
+  readonly token: string;
+  readonly isMeant: boolean;
+}
+
+function spelled(
+  text: string,
+  pattern: RegExp,
+  parts: readonly TextPart[],
+  ends: readonly number[],
+): readonly Spelled[] {
+  const found: Spelled[] = [];
+  let part = 0;
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    const [token] = match;
+    const at = match.index;
+    while (ends[part]! <= at) part++;
+    const isMeant = parts[part]!.special && at + token.length <= ends[part]!;
+    found.push({ at, token, isMeant });
+    // What is not meant is cut after its first character, and another may begin there.
+    if (!isMeant) pattern.lastIndex = at + firstOf(token).length;
+  }
+  return found;
+}
+
+const firstOf = (text: string): string => String.fromCodePoint(text.codePointAt(0)!);
+
+/** The special tokens that are meant, and what stands between them. */
+function splitAt(
+  text: string,
+  found: readonly Spelled[],
+  { encode, id }: WholeTextOptions,
+): readonly Stretch[] {
+  const stretches: Stretch[] = [];
+  let start = 0;
+  const between = (end: number): void => {
+    const part = text.slice(start, end);
+    if (part !== "") stretches.push({ start, text: part, ids: encode(part, { plain: true }) });
+  };
+  for (const { at, token } of found.filter(({ isMeant }) => isMeant)) {
+    between(at);
+    stretches.push({ start: at, text: token, ids: [id(token)!] });
+    start = at + token.length;
+  }
+  between(text.length);
+  return stretches;
+}
+
+/** The text in one, cut inside the special tokens that are not meant. */
+function cutInside(
+  text: string,
+  found: readonly Spelled[],
+  { encode }: WholeTextOptions,
+): readonly Stretch[] {
+  const cuts = found
+    .filter(({ isMeant }) => !isMeant)
+    .map(({ at, token }) => at + firstOf(token).length);
+  return [0, ...cuts]
+    .map((start, i) => ({ start, text: text.slice(start, cuts[i] ?? text.length) }))
+    .filter((stretch) => stretch.text !== "")
+    .map((stretch) => ({ ...stretch, ids: encode(stretch.text, { plain: false }) }));
+}
+
+/** How many ids begin before each end; undefined if the ids do not spell the text. */
+function countIds(
+  stretches: readonly Stretch[],
+  ends: readonly number[],
+  bytesOf: TokenBytes,
+): EncodedParts | undefined {
+  const ids: number[] = [];
+  const counts: number[] = [];
+  for (const stretch of stretches) {
+    const from = ids.length;
+    const end = stretch.start + stretch.text.length;
+    while (counts.length < ends.length && ends[counts.length]! <= stretch.start) counts.push(from);
+    const inside = ends.slice(counts.length).filter((one) => one < end);
+    const begun = inside.length === 0 ? [] : begunBefore(stretch, inside, bytesOf);
+    if (begun === undefined) return undefined;
+    for (const count of begun) counts.push(from + count);
+    for (const id of stretch.ids) ids.push(id);
+  }
+  while (counts.length < ends.length) counts.push(ids.length);
+  return { ids, ends: counts };
+}
+
+/** How many of a stretch's ids begin before each place in it. */
+function begunBefore(
+  { start, text, ids }: Stretch,
+  places: readonly number[],
+  bytesOf: TokenBytes,
+): readonly number[] | undefined {
+  const tokens = ids.map(bytesOf);
+  // Most tokenizers take a text as it is, and many of the others compose its characters.
+  for (const form of [(one: string) => one, (one: string) => one.normalize("NFC")]) {
+    const starts = tokenStarts(Buffer.from(form(text)), tokens);
+    if (starts === undefined) continue;
+    return places.map((place) => {
+      const before = Buffer.byteLength(form(text.slice(0, place - start)));
+      const count = starts.findIndex((one) => one >= before);
+      return count < 0 ? ids.length : count;
+    });
+  }
+  return undefined;
+}
