@@ -6,7 +6,7 @@ import "../no-telemetry.js";
 import { ConfigError } from "../config/config-error.js";
 import { readConfigFile } from "../config/config-file.js";
 import { parseFlags } from "../config/flags.js";
-import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
+import { type ConfigLayer, givenIn, placeOf, resolveConfig } from "../config/resolve.js";
 import { flagOf, SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
 import { UserError } from "../errors.js";
@@ -81,9 +81,13 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     print(io, JSON.stringify(config, undefined, 2));
     return exitCodes.done;
   }
+  const how = {
+    given: givenIn(schema, flags, file),
+    placeOf: (path: readonly string[]) => placeOf(path, sources),
+  };
   if (dryRun) {
     if (command.check === undefined) throw new ConfigError(`pawl ${command.name} has no --dry-run`);
-    print(io, `${command.check(config)}. Nothing was started.`);
+    print(io, `${command.check(config, how)}. Nothing was started.`);
     return exitCodes.done;
   }
   return command.run({
@@ -95,7 +99,7 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
       ...(file === undefined ? [] : ["--config"]),
       ...flags.map(({ setting }) => flagOf(setting.path)),
     ],
-    placeOf: (path) => placeOf(path, sources),
+    ...how,
     io: quiet ? { ...io, quiet } : io,
     signal,
   });

@@ -12,6 +12,7 @@ import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { promptOptions, promptStyle } from "../text/prompt.js";
 import { checkAgentPrompt } from "../train/agent-checks.js";
+import { refuseIgnoredSettings } from "../train/applies.js";
 import { evaluationTasks } from "../train/evaluate.js";
 import { agentBase, agentOption, refuseAgentInFile } from "./agent-option.js";
 import { createAsker } from "./asker.js";
@@ -90,7 +91,7 @@ export const evaluate = defineCommand({
     const { length } = evaluationTasks(environment, split, tasks);
     return `pawl eval would play ${length} tasks of ${split} in ${environment.name}, each ${trials} times`;
   },
-  async run({ config, positionals, line, io, signal }) {
+  async run({ config, positionals, line, given, placeOf, io, signal }) {
     const { out, json, agent, compare, ...settings } = config;
     if (compare !== undefined) return compareEvaluations([...compare, ...positionals], json, io);
     if (positionals.length > 0)
@@ -114,6 +115,7 @@ export const evaluate = defineCommand({
         );
       checkAgentPrompt(settings.prompt);
     }
+    refuseIgnoredSettings(z.object({ prompt: promptOptions }), settings, { given, placeOf });
     const tasks = evaluationTasks(environment, split, settings.tasks);
     const env = { ...settings.env, name: environment.name };
     const list = taskListOf(env, split, tasks, environment.tasks(split).length);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder, openRun } from "../runs/run-folder.js";
+import { settingConditions } from "../train/applies.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { resumeChanges } from "../train/resume.js";
@@ -66,7 +67,8 @@ export const train = defineCommand({
     ["pawl train --resume runs/… --updates 300", "make a run longer, finished or not"],
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
-  check(config) {
+  applies: settingConditions,
+  check(config, how) {
     const {
       out = "a new folder in runs/",
       resume,
@@ -77,13 +79,13 @@ export const train = defineCommand({
     } = config;
     const settings = given as TrainConfig;
     const { env, model, updates, groups, groupSize } = settings;
-    checkTraining(settings);
+    checkTraining(settings, { ...how, resume: resume !== undefined });
     return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${resume ?? out}`;
   },
-  async run({ config, recipe, placeOf, io, signal }) {
-    const { out, resume, quick: _, agent, json, ...given } = config;
+  async run({ config, recipe, given, placeOf, io, signal }) {
+    const { out, resume, quick: _, agent, json, ...rest } = config;
     refuseAgentInFile(agent);
-    const settings = given as TrainConfig;
+    const settings = rest as TrainConfig;
     const folder = runFolderOf(
       { out, resume },
       {
@@ -100,7 +102,7 @@ export const train = defineCommand({
     });
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
-        ...{ folder, resume: resumed, recipe, placeOf, signal, onProblem },
+        ...{ folder, resume: resumed, recipe, given, placeOf, signal, onProblem },
         ...(json ? withJson(io, progress) : progress),
       }),
     );

@@ -29,7 +29,7 @@ export const modelOptions = z
       .describe(
         "tiny, small or base: from scratch; served: the engine server's model; otherwise a run, a model folder, a .gguf file, or a hub id (OWNER/NAME or OWNER/NAME@REVISION)",
       ),
-    maxContext: count.default(2048).describe("context length of a model from scratch, in tokens"),
+    maxContext: count.default(2048).describe("context length of the model in tokens"),
   })
   .prefault({});
 

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
 import type { Checkpoint } from "../runs/checkpoints.js";
 import { sealFolder } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
@@ -9,8 +10,9 @@ import { conversationNotice } from "../text/conversation.js";
 import { responseEndId } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { type GivenOptions, refuseIgnoredSettings } from "./applies.js";
 import { checkConfig } from "./checks.js";
-import type { TrainConfig } from "./config.js";
+import { type TrainConfig, trainConfig } from "./config.js";
 import { type Critic, hasCritic, hasOwnCritic, openCritic } from "./critic.js";
 import type { EvaluatedModel } from "./evaluate.js";
 import type { GradientCap } from "./gradient-cap.js";
@@ -52,7 +54,7 @@ interface Setup extends EvaluatedModel {
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
   const { folder, signal } = options;
   // Whatever cannot work is refused before the run starts.
-  const environment = checkTraining(config);
+  const environment = checkTraining(config, options);
   const checkpoint = resumedCheckpoint(options);
   const start =
     checkpoint === undefined
@@ -90,10 +92,11 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
   });
 }
 
-/** Opens the environment, and refuses a configuration that cannot work. */
-export function checkTraining(config: TrainConfig): Environment {
+/** Opens the environment, and refuses a configuration that cannot work, or not as it was given. */
+export function checkTraining(config: TrainConfig, how: GivenOptions = {}): Environment {
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   checkConfig(config, environment);
+  refuseIgnoredSettings(trainConfig(findEnvKind(environment.name)), config, how);
   return environment;
 }
 

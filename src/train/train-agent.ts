@@ -1,7 +1,7 @@
 /** Training an agent's own program, as a library and as the default of the command line. */
 import type { Agent } from "../agents/agent.js";
 import { registerAgent } from "../agents/agent-environment.js";
-import { resolveConfig } from "../config/resolve.js";
+import { givenIn, resolveConfig } from "../config/resolve.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import type { Environment } from "../envs/env.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
@@ -46,6 +46,8 @@ export async function trainAgent<T extends object>(options: TrainAgentOptions<T>
     { path: "the defaults of an agent", content: base },
     { path: "settings", content: settings },
   ];
-  await trainRun(resolveConfig(trainConfig(kind), { layers, flags: [] }), { ...how, folder });
+  const schema = trainConfig(kind);
+  const given = givenIn(schema, [], layers[1]);
+  await trainRun(resolveConfig(schema, { layers, flags: [] }), { given, ...how, folder });
   return folder;
 }

@@ -60,6 +60,9 @@ export interface ArmCurve {
   readonly evaluations: readonly MetricsLine[];
 }
 
+/** Each stage has settings of its own making; `cli/wm-warm-start.ts` checks those that were given. */
+const none = (): boolean => false;
+
 /** Runs both arms with every seed; finished stages are kept. */
 export async function compareWarmStart(
   config: WarmStartConfig,
@@ -80,6 +83,7 @@ export async function compareWarmStart(
         trainWorldModel(world, {
           folder: place,
           resume,
+          given: none,
           signal,
           ...(onProblem && { onProblem }),
           ...onStage?.(`seed ${seed}: world model`),
@@ -95,6 +99,7 @@ export async function compareWarmStart(
           trainRun(settings, {
             folder,
             resume,
+            given: none,
             ...(signal && { signal }),
             ...(onProblem && { onProblem }),
             ...onStage?.(`seed ${seed}: ${arm}`),
