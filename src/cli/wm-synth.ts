@@ -69,7 +69,9 @@ export const wmSynth = defineCommand({
             .min(1)
             .default(["valid_seen"])
             .describe("splits to evaluate on"),
-          tasks: count.default(100).describe("maximum number of tasks, the first of each split"),
+          tasks: count
+            .default(100)
+            .describe("maximum number of tasks of each split, a fixed random sample"),
           temperature: z
             .number()
             .min(0)

@@ -59,7 +59,7 @@ const obeyed: readonly (readonly [path: string, settings: object])[] = [
 
 describe("a setting without an effect", () => {
   it.each(ignored)("is refused by name: %s", (path, settings, needs) => {
-    const check = () => checkTraining(tinyConfig(settings));
+    const check = () => checkTraining(tinyConfig({ ...settings }));
     expect(check).toThrow(`${path}: `);
     expect(check).toThrow(/would change nothing: it needs .* Set that, or leave \S+ out/);
     expect(check).toThrow(needs);

@@ -40,6 +40,6 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
     throw new EnvError(
       `there is nothing to learn on: split "${config.split}" of ${environment.name} has no task`,
     );
-  const { every, splits, tasks } = config.evaluation;
-  if (every > 0) for (const split of splits) evaluationTasks(environment, split, tasks);
+  const { every, splits, ...which } = config.evaluation;
+  if (every > 0) for (const split of splits) evaluationTasks(environment, split, which);
 }

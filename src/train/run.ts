@@ -5,6 +5,7 @@ import { openEnvironment } from "../envs/open.js";
 import { findEnvKind } from "../envs/registry.js";
 import type { Checkpoint } from "../runs/checkpoints.js";
 import { sealFolder } from "../runs/checksums.js";
+import { evaluationHeadline } from "../runs/headline.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { conversationNotice } from "../text/conversation.js";
 import { responseEndId } from "../text/encode.js";
@@ -209,11 +210,10 @@ async function warmStart(
   running.report({ update: -1, ...(await running.evaluate(setup, config, -1)) });
 }
 
-/** The mean success over the evaluated splits. */
+/** What the best checkpoint is chosen by. */
 function successOf(evaluation: MetricsLine): { readonly success?: number } {
-  const all = Object.entries(evaluation).filter(([name]) => /^eval\.\w+\.success$/.test(name));
-  if (all.length === 0) return {};
-  return { success: all.reduce((sum, [, value]) => sum + value, 0) / all.length };
+  const headline = evaluationHeadline(evaluation);
+  return headline === undefined ? {} : { success: headline.success };
 }
 
 /**
