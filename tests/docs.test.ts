@@ -6,7 +6,14 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { z } from "zod";
 import { slug } from "../docs/slug.js";
+import { laptop } from "../recipes/laptop.js";
+import { estimatorNames } from "../src/advantages/advantages.js";
+import { coerce, settingsOf } from "../src/config/settings.js";
+import { envKinds, findEnvKind } from "../src/envs/registry.js";
+import { worldLosses } from "../src/objectives/world-losses.js";
+import { trainConfig } from "../src/train/config.js";
 
 /** Every document for people; the library's API reference is generated with the site. */
 const documents = [
@@ -70,5 +77,95 @@ it("lists every document on the documents page", () => {
 it("has a reference that is up to date", () => {
   execFileSync("node", ["docs/reference.js", "--check"], {
     stdio: ["ignore", "inherit", "inherit"],
+  });
+});
+
+describe("docs/papers.md says what the code has", () => {
+  const page = readFileSync("docs/papers.md", "utf8");
+  const rows = page
+    .split("\n")
+    .filter((line) => line.startsWith("| "))
+    .map((line) => line.split(" | ").map((cell) => cell.replace(/^\| | \|$/g, "").trim()));
+  /** The row of an element. */
+  const rowWith = (text: string): string =>
+    rows.find((cells) => cells.some((cell) => cell.includes(text)))?.join(" | ") ?? "";
+  const schema = trainConfig(findEnvKind("household"));
+  // Estimators share settings, with defaults of their own.
+  const settings = [
+    ...settingsOf(schema),
+    ...schema.shape.advantage.unwrap().options.flatMap((one) => settingsOf(one, ["advantage"])),
+  ];
+
+  it("names the file of every loss and estimator", () => {
+    const source = readFileSync("src/objectives/world-losses.ts", "utf8");
+    for (const [name, loss] of Object.entries(worldLosses)) {
+      const file = readdirSync("src/objectives").find((one) => {
+        const exported = readFileSync(join("src/objectives", one), "utf8");
+        return (
+          exported.includes(`title: "${loss.title}"`) && source.includes(`./${one.slice(0, -3)}.js`)
+        );
+      });
+      expect(rowWith(`\`paw.loss ${name}\``)).toContain(`src/objectives/${file}`);
+    }
+    for (const name of estimatorNames()) expect(page).toContain(`\`src/advantages/${name}.ts\``);
+  });
+
+  it("names settings that there are, with values that they take, and their defaults", () => {
+    const named = [...page.matchAll(/`((?:[a-z]\w*\.)+\w+)[ :]+([^`]+)`(, the default)?/g)];
+    expect(named.length).toBeGreaterThan(15);
+    for (const [text, path, value, isDefault] of named) {
+      const found = settings.filter((setting) => setting.path.join(".") === path);
+      const takes = found.some(
+        ({ schema }) => (schema as z.ZodType).safeParse(coerce(value!, schema)).success,
+      );
+      // Settings of an environment are those of another schema.
+      if (!path!.startsWith("env.")) expect(`${text} ${takes}`).toBe(`${text} true`);
+      if (isDefault)
+        expect(
+          found.map((one) => String(one.default)),
+          text,
+        ).toContain(value);
+    }
+  });
+
+  it("says where the papers' environments are, and which of them have an initial context", () => {
+    const known = envKinds().map(({ name }) => name);
+    const named = [...page.matchAll(/`src\/envs\/(\w+)\//g)].map(([, name]) => name!);
+    expect(known).toEqual(expect.arrayContaining([...new Set(named)]));
+    for (const name of [
+      "alfworld",
+      "webshop",
+      "search",
+      "scienceworld",
+      "textworld",
+      "toolbench",
+      "tau",
+    ])
+      expect(named).toContain(name);
+    const having = known.filter(
+      (name) =>
+        // Whatever a server offers is passed on.
+        name !== "openenv" &&
+        existsSync(join("src/envs", name)) &&
+        readdirSync(join("src/envs", name), { encoding: "utf8" })
+          .filter((file) => /(?<!\.test)\.ts$/.test(file))
+          .some((file) =>
+            /^\s+(\.\.\..*)?initialContext(\(\)|:)/m.test(
+              readFileSync(join("src/envs", name, file), "utf8"),
+            ),
+          ),
+    );
+    const [, list = ""] = /\| in (.*?);/.exec(rowWith("initial-state context")) ?? [];
+    expect([...list.matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual(having.sort());
+    expect(
+      rows.filter((cells) => /not there/.test(cells.at(-1)!)).map(([element]) => element),
+    ).toEqual(["ECHO", "Search-R1, ZeroSearch"]);
+  });
+
+  it("says what is on in the default recipe", () => {
+    expect(rowWith("corrections by a teacher")).toContain("on in the default recipe");
+    expect(laptop.corrections.episodes).toBeGreaterThan(0);
+    expect(laptop.paw.loss).not.toBe("off");
+    expect(schema.parse({}).paw.loss).toBe("off");
   });
 });
