@@ -10,9 +10,11 @@ import type { z } from "zod";
 import { slug } from "../docs/slug.js";
 import { laptop } from "../recipes/laptop.js";
 import { estimatorNames } from "../src/advantages/advantages.js";
+import { estimate } from "../src/bench/statistics.js";
 import { coerce, settingsOf } from "../src/config/settings.js";
 import { envKinds, findEnvKind } from "../src/envs/registry.js";
 import { worldLosses } from "../src/objectives/world-losses.js";
+import { successInterval } from "../src/success-interval.js";
 import { trainConfig } from "../src/train/config.js";
 
 /** Every document for people; the library's API reference is generated with the site. */
@@ -24,6 +26,9 @@ const documents = [
     .map((file) => join("docs", file))
     .filter((file) => file.endsWith(".md") && !/node_modules|\.vitepress|reference.api/.test(file)),
 ];
+
+/** The picture that was drawn of a recorded output, if there is one. */
+const pictureOf = (recorded: string) => `docs/images/${recorded.replace(/txt$/, "svg")}`;
 
 const withoutCode = (text: string) => text.replace(/^ *```[\s\S]*?^ *```$/gm, "");
 
@@ -168,4 +173,61 @@ describe("docs/papers.md says what the code has", () => {
     expect(laptop.paw.loss).not.toBe("off");
     expect(schema.parse({}).paw.loss).toBe("off");
   });
+});
+
+describe("recorded outputs", () => {
+  const files = readdirSync("docs/recorded");
+  const recorded = (name: string) => readFileSync(join("docs/recorded", name), "utf8");
+  const numbersOf = (text: string) => text.match(/\d(?:[\d.,]*\d)?/g) ?? [];
+  const marked = documents.flatMap((file) => {
+    const text = readFileSync(file, "utf8").replaceAll(/`[^`\n]*`/g, "");
+    const parts = text.matchAll(/<!-- recorded: (\S+) -->([\s\S]*?)<!-- end -->/g);
+    return [...parts].map(([, name, part]) => ({ file, name: name!, part: part! }));
+  });
+
+  it("name their command, and a page or a picture uses each", () => {
+    const pictures = files.filter((name) => existsSync(pictureOf(name)));
+    expect([...new Set([...pictures, ...marked.map(({ name }) => name)])].sort()).toEqual(files);
+    for (const name of files) expect(recorded(name)).toMatch(/^\$ npx pawl /);
+  });
+
+  it.each(marked)("$file has the numbers of $name", ({ name, part }) => {
+    const known = new Set(numbersOf(recorded(name)));
+    expect(numbersOf(part).length).toBeGreaterThan(0);
+    expect(numbersOf(part).filter((number) => !known.has(number))).toEqual([]);
+  });
+
+  it.each(files.filter((name) => existsSync(pictureOf(name))))(
+    "%s is what its picture shows",
+    (name) => {
+      const drawn = readFileSync(pictureOf(name), "utf8").matchAll(/<text [^>]*>(.*?)<\/text>/g);
+      const lines = [...drawn].map(([, line]) => line!.replaceAll(/<[^>]*>/g, "").trimEnd());
+      expect(`${lines.join("\n")}\n`).toBe(recorded(name));
+    },
+  );
+});
+
+it("docs/results/worlds.md sums up its table", () => {
+  const page = readFileSync("docs/results/worlds.md", "utf8").replaceAll(/\s+/g, " ");
+  const rows = [...page.matchAll(/\| seed (\d), `test` \|((?: \d+ % +\|)+)/g)].map(([, , cells]) =>
+    [...cells!.matchAll(/\d+/g)].map(([share]) => Number(share)),
+  );
+  expect(rows).toHaveLength(3);
+  const games = 50;
+  const before = rows.map((row) => row[0]!);
+  const after = rows.map((row) => row.at(-1)!);
+  const solved = (shares: readonly number[]) =>
+    shares.reduce((sum, share) => sum + (share * games) / 100, 0);
+  const interval = (shares: readonly number[]) =>
+    successInterval({ successes: solved(shares), episodes: 3 * games })
+      .map((share) => (100 * share).toFixed(0))
+      .join(" to ");
+  const shown = (shares: readonly number[]) => {
+    const { mean, deviation } = estimate(shares);
+    return `${mean.toFixed(1)} ± ${deviation!.toFixed(1)}`;
+  };
+  expect(page).toContain(`success goes from ${shown(before)} to ${shown(after)} %`);
+  expect(page).toContain(`${solved(before)} of 150 games before RL, ${solved(after)} after`);
+  expect(page).toContain(`(95 % intervals ${interval(before)} and ${interval(after)}, Wilson)`);
+  expect(page).toContain("from 40 to 78 % of TextWorld's made-up deliveries (three seeds)");
 });
