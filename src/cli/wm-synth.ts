@@ -5,6 +5,7 @@ import { findEnvKind } from "../envs/registry.js";
 import { chooseTasks } from "../rollout/config.js";
 import { type Counts, rates } from "../rollout/tally.js";
 import { successInterval } from "../success-interval.js";
+import { refuseIgnoredSettings } from "../train/applies.js";
 import { modelOptions } from "../train/config.js";
 import { engineOptions } from "../train/engines.js";
 import { startOf } from "../train/open-model.js";
@@ -97,7 +98,8 @@ export const wmSynth = defineCommand({
   examples: [
     ["pawl wm synth --world runs/… --policy runs/agent --seeds 0,1,2", "three comparisons"],
   ],
-  async run({ config, io, signal }) {
+  async run({ config, given, placeOf, io, signal }) {
+    refuseIgnoredSettings(z.object({ model: modelOptions }), config, { given, placeOf });
     const { env, split, episodes, most, evaluation, stepLimit, maxTokens, engine } = config;
     const { address, threads, model } = engine;
     const reading = { engine: { address, threads, model } };
