@@ -1,11 +1,13 @@
 /**
  * Draws what a `pawl` command leaves on the terminal as an SVG: `node docs/picture.js FILE ARGS…`.
+ * Its text goes to docs/recorded, under the same name; tests/docs.test.ts compares the two.
  *
  * Needs `script` (util-linux) for a pseudo-terminal. Understands what `pawl` writes: colours, cursor up,
  * erase below, carriage return.
  */
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 
 const [file, ...args] = process.argv.slice(2);
 const command = `stty cols 100 rows 40; node dist/lib/main.js ${args.join(" ")}`;
@@ -81,3 +83,11 @@ ${text}
 </svg>
 `,
 );
+const plain = body.map((line) =>
+  runs(line)
+    .map((run) => run.text)
+    .join("")
+    .trimEnd(),
+);
+mkdirSync("docs/recorded", { recursive: true });
+writeFileSync(join("docs/recorded", `${basename(file, ".svg")}.txt`), `${plain.join("\n")}\n`);

@@ -11,6 +11,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadCommands } from "../dist/src/cli/command-entry.js";
 import { commands as entries } from "../dist/src/cli/commands.js";
+import { describedWith } from "../dist/src/config/applies.js";
 import { settingsOf } from "../dist/src/config/settings.js";
 import { valueAt } from "../dist/src/config/settings-tree.js";
 import { limitOptions } from "../dist/src/envs/limits.js";
@@ -63,10 +64,10 @@ function usageOf(setting) {
   return code(`${setting.flag.replace(/\.name$/, "")} ${setting.placeholder}`.trimEnd());
 }
 
-function settingRows(settings, base) {
+function settingRows(settings, base, rules = []) {
   return settings.map((setting) => [
     usageOf(setting),
-    cell(setting.description),
+    cell(describedWith(setting, rules)),
     defaultOf(setting, base),
   ]);
 }
@@ -126,7 +127,13 @@ function commandSection(command) {
     "```",
     ...(listed.length === 0
       ? []
-      : ["", table(["setting", "what it does", "default"], settingRows(listed, base))]),
+      : [
+          "",
+          table(
+            ["setting", "what it does", "default"],
+            settingRows(listed, base, command.applies?.()),
+          ),
+        ]),
     ...(notes.length === 0 ? [] : ["", notes.join("\n")]),
   ].join("\n");
 }

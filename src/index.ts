@@ -44,6 +44,7 @@ export {
   type SessionOptions,
 } from "./agents/session.js";
 export { SessionError } from "./agents/session-error.js";
+export type { Given } from "./config/applies.js";
 export { ConfigError } from "./config/config-error.js";
 export { readConfigFile } from "./config/config-file.js";
 export { type CachedEncoder, cacheVectors } from "./embeddings/cache.js";

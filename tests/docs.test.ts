@@ -6,7 +6,16 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { z } from "zod";
 import { slug } from "../docs/slug.js";
+import { laptop } from "../recipes/laptop.js";
+import { estimatorNames } from "../src/advantages/advantages.js";
+import { estimate } from "../src/bench/statistics.js";
+import { coerce, settingsOf } from "../src/config/settings.js";
+import { envKinds, findEnvKind } from "../src/envs/registry.js";
+import { worldLosses } from "../src/objectives/world-losses.js";
+import { successInterval } from "../src/success-interval.js";
+import { trainConfig } from "../src/train/config.js";
 
 /** Every document for people; the library's API reference is generated with the site. */
 const documents = [
@@ -17,6 +26,9 @@ const documents = [
     .map((file) => join("docs", file))
     .filter((file) => file.endsWith(".md") && !/node_modules|\.vitepress|reference.api/.test(file)),
 ];
+
+/** The picture that was drawn of a recorded output, if there is one. */
+const pictureOf = (recorded: string) => `docs/images/${recorded.replace(/txt$/, "svg")}`;
 
 const withoutCode = (text: string) => text.replace(/^ *```[\s\S]*?^ *```$/gm, "");
 
@@ -71,4 +83,151 @@ it("has a reference that is up to date", () => {
   execFileSync("node", ["docs/reference.js", "--check"], {
     stdio: ["ignore", "inherit", "inherit"],
   });
+});
+
+describe("docs/papers.md says what the code has", () => {
+  const page = readFileSync("docs/papers.md", "utf8");
+  const rows = page
+    .split("\n")
+    .filter((line) => line.startsWith("| "))
+    .map((line) => line.split(" | ").map((cell) => cell.replace(/^\| | \|$/g, "").trim()));
+  /** The row of an element. */
+  const rowWith = (text: string): string =>
+    rows.find((cells) => cells.some((cell) => cell.includes(text)))?.join(" | ") ?? "";
+  const schema = trainConfig(findEnvKind("household"));
+  // Estimators share settings, with defaults of their own.
+  const settings = [
+    ...settingsOf(schema),
+    ...schema.shape.advantage.unwrap().options.flatMap((one) => settingsOf(one, ["advantage"])),
+  ];
+
+  it("names the file of every loss and estimator", () => {
+    const source = readFileSync("src/objectives/world-losses.ts", "utf8");
+    for (const [name, loss] of Object.entries(worldLosses)) {
+      const file = readdirSync("src/objectives").find((one) => {
+        const exported = readFileSync(join("src/objectives", one), "utf8");
+        return (
+          exported.includes(`title: "${loss.title}"`) && source.includes(`./${one.slice(0, -3)}.js`)
+        );
+      });
+      expect(rowWith(`\`paw.loss ${name}\``)).toContain(`src/objectives/${file}`);
+    }
+    for (const name of estimatorNames()) expect(page).toContain(`\`src/advantages/${name}.ts\``);
+  });
+
+  it("names settings that there are, with values that they take, and their defaults", () => {
+    const named = [...page.matchAll(/`((?:[a-z]\w*\.)+\w+)[ :]+([^`]+)`(, the default)?/g)];
+    expect(named.length).toBeGreaterThan(15);
+    for (const [text, path, value, isDefault] of named) {
+      const found = settings.filter((setting) => setting.path.join(".") === path);
+      const takes = found.some(
+        ({ schema }) => (schema as z.ZodType).safeParse(coerce(value!, schema)).success,
+      );
+      // Settings of an environment are those of another schema.
+      if (!path!.startsWith("env.")) expect(`${text} ${takes}`).toBe(`${text} true`);
+      if (isDefault)
+        expect(
+          found.map((one) => String(one.default)),
+          text,
+        ).toContain(value);
+    }
+  });
+
+  it("says where the papers' environments are, and which of them have an initial context", () => {
+    const known = envKinds().map(({ name }) => name);
+    const named = [...page.matchAll(/`src\/envs\/(\w+)\//g)].map(([, name]) => name!);
+    expect(known).toEqual(expect.arrayContaining([...new Set(named)]));
+    for (const name of [
+      "alfworld",
+      "webshop",
+      "search",
+      "scienceworld",
+      "textworld",
+      "toolbench",
+      "tau",
+    ])
+      expect(named).toContain(name);
+    const having = known.filter(
+      (name) =>
+        // Whatever a server offers is passed on.
+        name !== "openenv" &&
+        existsSync(join("src/envs", name)) &&
+        readdirSync(join("src/envs", name), { encoding: "utf8" })
+          .filter((file) => /(?<!\.test)\.ts$/.test(file))
+          .some((file) =>
+            /^\s+(\.\.\..*)?initialContext(\(\)|:)/m.test(
+              readFileSync(join("src/envs", name, file), "utf8"),
+            ),
+          ),
+    );
+    const [, list = ""] = /\| in (.*?);/.exec(rowWith("initial-state context")) ?? [];
+    expect([...list.matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual(having.sort());
+    expect(
+      rows.filter((cells) => /not there/.test(cells.at(-1)!)).map(([element]) => element),
+    ).toEqual(["ECHO", "Search-R1, ZeroSearch"]);
+  });
+
+  it("says what is on in the default recipe", () => {
+    expect(rowWith("corrections by a teacher")).toContain("on in the default recipe");
+    expect(laptop.corrections.episodes).toBeGreaterThan(0);
+    expect(laptop.paw.loss).not.toBe("off");
+    expect(schema.parse({}).paw.loss).toBe("off");
+  });
+});
+
+describe("recorded outputs", () => {
+  const files = readdirSync("docs/recorded");
+  const recorded = (name: string) => readFileSync(join("docs/recorded", name), "utf8");
+  const numbersOf = (text: string) => text.match(/\d(?:[\d.,]*\d)?/g) ?? [];
+  const marked = documents.flatMap((file) => {
+    const text = readFileSync(file, "utf8").replaceAll(/`[^`\n]*`/g, "");
+    const parts = text.matchAll(/<!-- recorded: (\S+) -->([\s\S]*?)<!-- end -->/g);
+    return [...parts].map(([, name, part]) => ({ file, name: name!, part: part! }));
+  });
+
+  it("name their command, and a page or a picture uses each", () => {
+    const pictures = files.filter((name) => existsSync(pictureOf(name)));
+    expect([...new Set([...pictures, ...marked.map(({ name }) => name)])].sort()).toEqual(files);
+    for (const name of files) expect(recorded(name)).toMatch(/^\$ npx pawl /);
+  });
+
+  it.each(marked)("$file has the numbers of $name", ({ name, part }) => {
+    const known = new Set(numbersOf(recorded(name)));
+    expect(numbersOf(part).length).toBeGreaterThan(0);
+    expect(numbersOf(part).filter((number) => !known.has(number))).toEqual([]);
+  });
+
+  it.each(files.filter((name) => existsSync(pictureOf(name))))(
+    "%s is what its picture shows",
+    (name) => {
+      const drawn = readFileSync(pictureOf(name), "utf8").matchAll(/<text [^>]*>(.*?)<\/text>/g);
+      const lines = [...drawn].map(([, line]) => line!.replaceAll(/<[^>]*>/g, "").trimEnd());
+      expect(`${lines.join("\n")}\n`).toBe(recorded(name));
+    },
+  );
+});
+
+it("docs/results/worlds.md sums up its table", () => {
+  const page = readFileSync("docs/results/worlds.md", "utf8").replaceAll(/\s+/g, " ");
+  const rows = [...page.matchAll(/\| seed (\d), `test` \|((?: \d+ % +\|)+)/g)].map(([, , cells]) =>
+    [...cells!.matchAll(/\d+/g)].map(([share]) => Number(share)),
+  );
+  expect(rows).toHaveLength(3);
+  const games = 50;
+  const before = rows.map((row) => row[0]!);
+  const after = rows.map((row) => row.at(-1)!);
+  const solved = (shares: readonly number[]) =>
+    shares.reduce((sum, share) => sum + (share * games) / 100, 0);
+  const interval = (shares: readonly number[]) =>
+    successInterval({ successes: solved(shares), episodes: 3 * games })
+      .map((share) => (100 * share).toFixed(0))
+      .join(" to ");
+  const shown = (shares: readonly number[]) => {
+    const { mean, deviation } = estimate(shares);
+    return `${mean.toFixed(1)} ± ${deviation!.toFixed(1)}`;
+  };
+  expect(page).toContain(`success goes from ${shown(before)} to ${shown(after)} %`);
+  expect(page).toContain(`${solved(before)} of 150 games before RL, ${solved(after)} after`);
+  expect(page).toContain(`(95 % intervals ${interval(before)} and ${interval(after)}, Wilson)`);
+  expect(page).toContain("from 40 to 78 % of TextWorld's made-up deliveries (three seeds)");
 });

@@ -9,6 +9,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCli } from "../src/cli/testing.js";
 import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
 import type { Engine } from "../src/engine/engine.js";
 import { readGgufModel, writeGgufModel } from "../src/models/gguf-convert.js";
@@ -70,6 +71,12 @@ describe.skipIf(file === "")("SmolLM2-135M-Instruct from its GGUF file", () => {
   };
   const asked = (content: string) =>
     tokenizer.encode(tokenizer.chat([{ role: "user", content }], { addGenerationPrompt: true }));
+
+  it("needs as much memory as docs/recorded/model-info.txt says", async () => {
+    const recorded = readFileSync("docs/recorded/model-info.txt", "utf8");
+    const needs = (text: string) => text.match(/^ {2}(to sample|to train|with LoRA) .*$/gm);
+    expect(needs((await runCli(["model", "info", file])).stdout)).toEqual(needs(recorded));
+  });
 
   it("knows the capital of France", async () => {
     expect(

@@ -1,9 +1,41 @@
-/** The study's page has what its command prints. */
+/** The study's page and log have what its command makes of the recorded runs. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { pairsTable } from "../bench/pairs.js";
+import { FIGURE, forest, PAGE, pairsTable, readStudy, writtenPart } from "../bench/observations.js";
 
-it("docs/results/observations.md has the table of npm run bench -- pairs", () => {
-  const page = readFileSync("docs/results/observations.md", "utf8");
-  expect(page).toContain(pairsTable().join("\n"));
+const study = readStudy();
+const page = readFileSync(PAGE, "utf8");
+
+it("docs/results/observations.md has the table of npm run bench -- observations --write", () => {
+  expect(page).toContain(writtenPart(study));
+  expect(readFileSync(FIGURE, "utf8")).toBe(forest(study));
+  expect(page.split("\n").filter((line) => line.startsWith("|"))).toHaveLength(
+    writtenPart(study)
+      .split("\n")
+      .filter((line) => line.startsWith("|")).length,
+  );
+  expect(page.split("\n").length).toBeLessThanOrEqual(120);
+});
+
+it("its answer has the pooled figures of that table", () => {
+  const [, paw] = /both starts, GRPO.*PaW +\| (.*?) +\| (.*?) +\|/.exec(page) ?? [];
+  expect(paw).toBe("−5.0 (−9.1 to −0.8)");
+  const answer = page.replace(/\s+/g, " ");
+  expect(answer).toContain("differ by −5.0 points of success");
+  expect(answer).toContain("95 % interval −9.1 to −0.8");
+});
+
+it("docs/results/observations-log.md has the table of pairs", () => {
+  expect(readFileSync("docs/results/observations-log.md", "utf8")).toContain(
+    pairsTable(study).join("\n"),
+  );
+});
+
+it("holds no more solved tasks than there are, of three seeds", () => {
+  for (const { splits } of study.comparisons)
+    for (const [split, { solved = {} }] of Object.entries(splits))
+      for (const counts of Object.values(solved)) {
+        expect(counts).toHaveLength(3);
+        for (const count of counts) expect(count ?? 0).toBeLessThanOrEqual(study.tasks[split]!);
+      }
 });

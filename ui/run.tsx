@@ -231,7 +231,9 @@ function Facts({
     ],
     [
       "success",
-      row.success === null ? undefined : `${shortPercent(row.success)} (${row.successOf})`,
+      row.success === null
+        ? undefined
+        : `${shortPercent(row.success)} (${[row.successOf, row.interval?.map(shortPercent).join(" to ")].filter(Boolean).join(", ")})`,
     ],
     ["time left", row.secondsLeft === null ? undefined : duration(row.secondsLeft)],
     [

@@ -181,6 +181,9 @@ function Row(props: {
       </td>
       <td class="number" title={run.successOf ?? undefined}>
         {run.success === null ? "–" : shortPercent(run.success)}
+        {run.interval !== null && (
+          <div class="quiet small">{run.interval.map(shortPercent).join(" to ")}</div>
+        )}
         {run.successOf !== null && (
           <div class="quiet small">{run.successOf.replace(/^eval\.|\.success$/g, "")}</div>
         )}

@@ -93,6 +93,15 @@ export function armName(algorithm: Algorithm, arm: string): string {
   return [algorithm, ...parts].join("+");
 }
 
+/** What an arm changes, by its name. */
+export function changesOfArm(name: string): Changes {
+  const [, ...parts] = name.split("+");
+  return parts
+    .filter((part) => !isStartPart(part))
+    .map(changesOf)
+    .reduce(mergeTrees, {});
+}
+
 /** A configuration with the algorithm and the changes of an arm. */
 export function armConfig(base: Changes, algorithm: Algorithm, arm: string): Changes {
   const { advantage, paw: given } = base as TrainConfig;

@@ -11,7 +11,7 @@ import { differences, type SettingsTree, withValueAt } from "../config/settings-
 import { readRegularText } from "../regular-file.js";
 import { writeSmallFile } from "../runs/small-file.js";
 import { isRemote } from "../train/engines.js";
-import { readTrainConfig } from "../train/recorded-config.js";
+import { readRwmlConfig, readTrainConfig } from "../train/recorded-config.js";
 import { type EvaluationSize, readResult } from "./result-file.js";
 
 /** A folder, the settings it is for, and how its model is evaluated. */
@@ -80,9 +80,9 @@ function asRecorded(recorded: SettingsTree, path: string): SettingsTree {
 
 function upgraded({ rwml, ...train }: SettingsTree): { config: SettingsTree } | Unreadable {
   const read = readTrainConfig(train);
-  return "config" in read
-    ? { config: { ...read.config, ...(rwml !== undefined && { rwml }) } }
-    : read;
+  if (rwml === undefined || !("config" in read)) return read;
+  const before = readRwmlConfig(rwml as SettingsTree);
+  return "config" in before ? { config: { ...read.config, rwml: before.config } } : before;
 }
 
 /** Which server computes, and where its start is on this machine, makes no difference. */

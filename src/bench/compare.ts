@@ -2,8 +2,10 @@
 import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
 import { ConfigError } from "../config/config-error.js";
+import { valueAt } from "../config/settings-tree.js";
 import { checkTraining } from "../train/run.js";
 import { checkAlike, type Run } from "./alike.js";
+import { changesOfArm } from "./arms.js";
 import { checkClaim } from "./claim.js";
 import { type Job, jobsOf, startsOf } from "./matrix.js";
 import type { ComparisonOptions } from "./options.js";
@@ -174,7 +176,9 @@ function checkArms(jobs: readonly Job[]): void {
     if (seen.has(name) || readResult(folder) !== undefined) continue;
     seen.add(name);
     try {
-      checkTraining(config);
+      // The base's settings are for all arms, whether or not each of them uses them.
+      const own = changesOfArm(arm);
+      checkTraining(config, { given: (path) => valueAt(own, path.split(".")) !== undefined });
     } catch (error) {
       if (error instanceof ConfigError) throw new ConfigError(`${name}: ${error.message}`);
       throw error;

@@ -52,8 +52,12 @@ export async function evaluateJob(
   for (const split of evaluation.splits) {
     const all: SplitResult[] = [];
     for (let round = 0; round < rounds; round++) {
-      const { temperature } = evaluation;
-      const what = { split, tasks, temperature, seed: seed + 1_000_003 * round };
+      const { temperature, shuffle } = evaluation;
+      const what = {
+        ...{ split, tasks, temperature, seed: seed + 1_000_003 * round },
+        // Evaluations of the first tasks were recorded before there were others.
+        ...(shuffle && { shuffle }),
+      };
       const before = finished.find(({ settings }) => isDeepStrictEqual(settings, what));
       if (before === undefined) {
         options.onSplit(split);
@@ -61,7 +65,7 @@ export async function evaluateJob(
         rmSync(out, { recursive: true, force: true });
         const acting = { env, prompt, maxTokens, stepLimit, engine };
         const path = join(folder, "eval.json");
-        const content = { ...acting, ...what, checkpoint: model, json: true, out };
+        const content = { ...acting, ...what, shuffle, checkpoint: model, json: true, out };
         writeSmallFile(path, `${JSON.stringify(content)}\n`);
         const printed = await runChild(["eval", "--config", path], options);
         const result = read(JSON.parse(printed) as Printed);

@@ -3,6 +3,7 @@
  * it.
  */
 import type { z } from "zod";
+import type { Applies, Given as GivenSettings } from "../config/applies.js";
 import type { ConfigLayer } from "../config/resolve.js";
 import type { Io } from "./io.js";
 
@@ -39,6 +40,8 @@ export interface Call<Config> {
   readonly flags: readonly string[];
   /** How the user gave the setting at a path, for errors: `--groups`, or `run.yaml: groups`. */
   placeOf(path: readonly string[]): string;
+  /** Whether the user gave a setting. */
+  readonly given: GivenSettings;
   readonly io: Io;
   /** Aborted by Ctrl-C and by SIGTERM. */
   readonly signal: AbortSignal;
@@ -72,8 +75,10 @@ export interface Command<Schema extends z.ZodObject = z.ZodObject> {
   base?(given: Given): Base | undefined;
   /** Whether `--dry-run` is a setting of its own, which does more than check. */
   readonly ownDryRun?: boolean;
+  /** Settings that have an effect only with others, for help. */
+  applies?(): readonly Applies<never>[];
   /** Refuses what cannot work, without starting it; says what would be done. For `--dry-run`. */
-  check?(config: z.output<Schema>, placeOf: Call<unknown>["placeOf"]): string;
+  check?(config: z.output<Schema>, how: Pick<Call<z.output<Schema>>, "given" | "placeOf">): string;
   /** A command line and what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[];
   /** Returns the exit code. */

@@ -6,7 +6,7 @@ import "../no-telemetry.js";
 import { ConfigError } from "../config/config-error.js";
 import { readConfigFile } from "../config/config-file.js";
 import { parseFlags } from "../config/flags.js";
-import { type ConfigLayer, placeOf, resolveConfig } from "../config/resolve.js";
+import { type ConfigLayer, givenIn, placeOf, resolveConfig } from "../config/resolve.js";
 import { flagOf, SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
 import { askConsent } from "../consent.js";
@@ -107,9 +107,13 @@ async function runCommand(
     print(io, JSON.stringify(withoutSecretSettings(config).settings, undefined, 2));
     return exitCodes.done;
   }
+  const how = {
+    given: givenIn(schema, flags, file),
+    placeOf: (path: readonly string[]) => placeOf(path, sources),
+  };
   if (dryRun) {
     if (command.check === undefined) throw new ConfigError(`pawl ${command.name} has no --dry-run`);
-    print(io, `${command.check(config, (path) => placeOf(path, sources))}. Nothing was started.`);
+    print(io, `${command.check(config, how)}. Nothing was started.`);
     return exitCodes.done;
   }
   const context = {
@@ -121,7 +125,7 @@ async function runCommand(
       ...(file === undefined ? [] : ["--config"]),
       ...flags.map(({ setting }) => flagOf(setting.path)),
     ],
-    placeOf: (path: readonly string[]) => placeOf(path, sources),
+    ...how,
     io: quiet ? { ...io, quiet } : io,
   };
   return endedByEscaped(signal, (stop) => command.run({ ...context, signal: stop }));

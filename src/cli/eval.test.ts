@@ -2,7 +2,9 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { openEnvironment } from "../envs/open.js";
 import { createTally } from "../rollout/tally.js";
+import { evaluationTasks } from "../train/evaluate.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
 import { runCli } from "./testing.js";
 
@@ -35,8 +37,8 @@ it("plays the same tasks with every seed", async () => {
       .split("\n")
       .map((line) => JSON.parse(line).task.id);
   };
-  expect(await tasksOf("1")).toEqual(["valid_seen/0", "valid_seen/1", "valid_seen/2"]);
-  expect(await tasksOf("2")).toEqual(["valid_seen/0", "valid_seen/1", "valid_seen/2"]);
+  expect(await tasksOf("1")).toEqual(["valid_seen/297", "valid_seen/856", "valid_seen/370"]);
+  expect(await tasksOf("2")).toEqual(["valid_seen/297", "valid_seen/856", "valid_seen/370"]);
 });
 
 it("writes a card with what was played, and compares two by their tasks", async () => {
@@ -47,15 +49,20 @@ it("writes a card with what was played, and compares two by their tasks", async 
       ...["--out", join(folder, `${policy}-${tasks}`)],
     ]);
   const [random] = [await play("random"), await play("seeker"), await play("seeker", "8")];
-  expect(random.stdout).toMatch(/^household\/valid_unseen:12: 12 tasks, sha256 [0-9a-f]{12}…$/m);
+  expect(random.stdout).toMatch(
+    /^household\/valid_unseen:12-shuffled: 12 tasks, sha256 [0-9a-f]{12}…$/m,
+  );
   const card = JSON.parse(readFileSync(join(folder, "random-12", "card.json"), "utf8"));
   expect(card).toMatchObject({
     player: "random",
     command: expect.stringMatching(/^pawl eval --policy random --split valid_unseen --tasks 12/),
     protocol: { policy: { name: "random" }, stepLimit: 50, trials: 1, seed: 0 },
   });
+  const played = evaluationTasks(openEnvironment({ name: "household" }), "valid_unseen", {
+    tasks: 12,
+  });
   expect(card.outcomes.map((one: { task: string }) => one.task)).toEqual(
-    Array.from({ length: 12 }, (_, at) => `valid_unseen/${at}`),
+    played.map(({ id }) => id),
   );
   const [a, b] = [join(folder, "random-12"), join(folder, "seeker-12")];
   const compared = await runCli(["eval", "--compare", a, b]);
@@ -66,7 +73,7 @@ it("writes a card with what was played, and compares two by their tasks", async 
   const refused = await runCli(["eval", "--compare", a, join(folder, "seeker-8")]);
   expect([refused.code, refused.stderr]).toEqual([
     1,
-    expect.stringMatching(/cannot be compared: one is of household\/valid_unseen:12/),
+    expect.stringMatching(/cannot be compared: one is of household\/valid_unseen:12-shuffled/),
   ]);
 });
 

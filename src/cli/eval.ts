@@ -12,6 +12,8 @@ import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { promptOptions, promptStyle } from "../text/prompt.js";
 import { checkAgentPrompt } from "../train/agent-checks.js";
+import { refuseIgnoredSettings } from "../train/applies.js";
+import { shuffleOption } from "../train/config.js";
 import { evaluationTasks } from "../train/evaluate.js";
 import { agentBase, agentOption, refuseAgentInFile } from "./agent-option.js";
 import { createAsker } from "./asker.js";
@@ -33,9 +35,8 @@ const evaluateOptions = (peek: Peek) =>
     policy: policyConfig.optional(),
     ...checkpointOptions,
     split: z.string().default("valid_seen").describe("split to take tasks from"),
-    tasks: count
-      .optional()
-      .describe("maximum number of tasks, the first of the split (default: all)"),
+    tasks: count.optional().describe("maximum number of tasks (default: all)"),
+    shuffle: shuffleOption,
     trials: count
       .default(1)
       .describe(
@@ -85,12 +86,12 @@ export const evaluate = defineCommand({
     ["pawl eval --policy expert --json", "one line of JSON, for other programs"],
     ["pawl eval --compare runs/A runs/B", "do two evaluations of the same tasks differ?"],
   ],
-  check({ env, split, tasks, trials }) {
+  check({ env, split, tasks, shuffle, trials }) {
     const environment = openEnvironment({ ...env, name: String(env.name) });
-    const { length } = evaluationTasks(environment, split, tasks);
+    const { length } = evaluationTasks(environment, split, { tasks, shuffle });
     return `pawl eval would play ${length} tasks of ${split} in ${environment.name}, each ${trials} times`;
   },
-  async run({ config, positionals, line, io, signal }) {
+  async run({ config, positionals, line, given, placeOf, io, signal }) {
     const { out, json, agent, compare, ...settings } = config;
     if (compare !== undefined) return compareEvaluations([...compare, ...positionals], json, io);
     if (positionals.length > 0)
@@ -114,9 +115,13 @@ export const evaluate = defineCommand({
         );
       checkAgentPrompt(settings.prompt);
     }
-    const tasks = evaluationTasks(environment, split, settings.tasks);
+    refuseIgnoredSettings(z.object({ prompt: promptOptions }), settings, { given, placeOf });
+    const tasks = evaluationTasks(environment, split, settings);
     const env = { ...settings.env, name: environment.name };
-    const list = taskListOf(env, split, tasks, environment.tasks(split).length);
+    const list = taskListOf(env, split, tasks, {
+      whole: environment.tasks(split).length,
+      shuffle: settings.shuffle,
+    });
     const collected = collectOutcomes();
     const folder = out ?? defaultRunFolder("eval", environment.name);
     const asker = checkpoint === undefined && chosen.name === "human" ? createAsker(io) : undefined;

@@ -1,4 +1,5 @@
 /** The text of `--help`, generated from the commands and their schemas. */
+import { type Applies, DEFAULT, describedWith } from "../config/applies.js";
 import type { ConfigLayer } from "../config/resolve.js";
 import { type Setting, SHORT_KEY, settingsOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
@@ -86,7 +87,8 @@ export function commandHelp(
   const { bold, dim } = io.colors;
   const settings = sorted(settingsOf(command.options(peek)));
   const usage = `pawl ${command.name}${command.positionals === undefined ? "" : ` ${command.positionals}`} [OPTIONS]`;
-  const rowOf = (setting: Setting): Row => [usageOf(setting), describe(setting, layers)];
+  const rules = command.applies?.() ?? [];
+  const rowOf = (setting: Setting): Row => [usageOf(setting), describe(setting, layers, rules)];
   if (topic !== undefined && topic !== "all") {
     const mention = (row: Row): boolean =>
       row.some((text) => text.toLowerCase().includes(topic.toLowerCase()));
@@ -237,10 +239,14 @@ function exampleLines(examples: Command["examples"], io: Io): string[] {
   ]);
 }
 
-function describe(setting: Setting, layers: readonly ConfigLayer[]): string {
+function describe(
+  setting: Setting,
+  layers: readonly ConfigLayer[],
+  rules: readonly Applies<never>[] = [],
+): string {
   const given = layers.map(({ content }) => valueAt(content, setting.path));
   const value = shownValue(given.findLast((one) => one !== undefined) ?? setting.default);
-  const { description } = setting;
+  const description = describedWith(setting, rules);
   const said = DEFAULT.test(description);
   if (setting.required && value === undefined && !said) return `${description} (needed)`;
   if (value === undefined || value === "off") return description;
@@ -248,9 +254,6 @@ function describe(setting: Setting, layers: readonly ConfigLayer[]): string {
   // A value that holds stands for the words about what would hold otherwise.
   return `${description.replace(DEFAULT, "")} (default: ${setting.isSwitch ? on : value})`;
 }
-
-/** What a description says about a value that depends on other settings. */
-const DEFAULT = / \(default[^()]*\)$/;
 
 /** A value as a flag has it; undefined for what is absent, empty or a whole object. */
 function shownValue(value: unknown): string | undefined {

@@ -82,7 +82,11 @@ describe("the folder of a model", () => {
           name: "me/agent",
           results: [
             {
-              dataset: { type: "household", name: "household/valid_seen:5", split: "valid_seen" },
+              dataset: {
+                type: "household",
+                name: "household/valid_seen:5-shuffled",
+                split: "valid_seen",
+              },
               metrics: [{ type: "success_rate", value: 100 * card.results.success }],
             },
           ],

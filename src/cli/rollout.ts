@@ -7,7 +7,8 @@ import { createPolicy, type PolicyConfig } from "../rollout/policies/config.js";
 import type { Situation } from "../rollout/policy.js";
 import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
-import { promptStyle } from "../text/prompt.js";
+import { promptOptions, promptStyle } from "../text/prompt.js";
+import { refuseIgnoredSettings } from "../train/applies.js";
 import { type Asker, createAsker } from "./asker.js";
 import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -48,9 +49,10 @@ export const rollout = defineCommand({
     const { length } = chooseTasks(environment, settings);
     return `pawl rollout would play ${length} tasks of ${environment.name}, each ${groupSize} times`;
   },
-  async run({ config, io, signal }) {
+  async run({ config, given, placeOf, io, signal }) {
     const { out, ...settings } = config;
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
+    refuseIgnoredSettings(z.object({ prompt: promptOptions }), settings, { given, placeOf });
     const tasks = chooseTasks(environment, settings);
     const folder = out ?? defaultRunFolder("rollout", environment.name);
     let asker: Asker | undefined;

@@ -6,6 +6,7 @@ import { laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
 import { saveCheckpoint } from "../runs/checkpoints.js";
 import { createRun, openRun } from "../runs/run-folder.js";
+import { successInterval } from "../success-interval.js";
 import { factsOf } from "./run-facts.js";
 import { changedSettings } from "./run-recipe.js";
 import { runCli } from "./testing.js";
@@ -24,16 +25,23 @@ it("tells environment, model, updates, evaluations, duration, end and changed se
   run.recordMetrics({ update: 0, "train.success": 0.9 });
   run.recordMetrics({ update: 1, "eval.a.success": 0.6, "eval.b.success": 0.8 });
   await saveCheckpoint(folder, { updates: 2, optimizerSteps: 9, success: 0.7 }, async () => {});
-  run.recordMetrics({ update: 2, "eval.a.success": 0.5, "eval.b.success": 0.5 });
+  run.recordMetrics({
+    ...{ update: 2, "eval.a.success": 0.9, "eval.a.episodes": 7 },
+    ...{ "eval.b.success": 0.5, "eval.b.episodes": 100, "eval.b.success.pick": 0.1 },
+  });
   const facts = factsOf(openRun(folder, fail));
   expect(facts).toMatchObject({
     environment: "household",
     model: "tiny",
     updates: { done: 3, all: 3 },
-    evaluation: { last: 0.5, best: { update: 1, folder: join(folder, "checkpoints", "000002") } },
+    headline: {
+      success: 0.5,
+      of: "eval.b.success",
+      interval: successInterval({ successes: 50, episodes: 100 }),
+    },
+    best: { success: 0.8, update: 1, folder: join(folder, "checkpoints", "000002") },
     ended: "running now",
   });
-  expect(facts.evaluation!.best.success).toBeCloseTo(0.7);
   run.finish("done");
   expect(factsOf(openRun(folder, fail))).toMatchObject({
     ended: "done",
@@ -63,8 +71,12 @@ it("tells environment, model, updates, evaluations, duration, end and changed se
     rmSync(told, { recursive: true });
   }
   const runs = (await runCli(["runs", parent])).stdout;
-  expect(runs).toMatch(/run +train +done .* household +tiny +3\/3 +50\.0 % +70\.0 %/);
+  expect(runs).toMatch(
+    /run +train +done .* household +tiny +3\/3 +50\.0 % \(40\.4 to 59\.6\) b +80\.0 %/,
+  );
   const shown = (await runCli(["show", folder])).stdout;
-  expect(shown).toMatch(/evaluation +50\.0 % at last, 70\.0 % at best, after update 2: .*000002/);
+  expect(shown).toMatch(
+    /evaluation +50\.0 % \(40\.4 to 59\.6\) b at last, 80\.0 % at best, after update 2: .*000002/,
+  );
   expect(shown).toContain("env.rooms 1 (recipe: 2)");
 });

@@ -1,8 +1,10 @@
 /** What a run is and how it went, from its manifest and its metrics. */
 import type { SettingsTree } from "../config/settings-tree.js";
 import { bestCheckpoint } from "../runs/checkpoints.js";
+import { evaluationHeadline, type Headline, headlineOf } from "../runs/headline.js";
 import { endOf, secondsOf } from "../runs/run-end.js";
 import type { RecordedRun } from "../runs/run-folder.js";
+import { percent } from "./format.js";
 
 /** The facts that `pawl runs` and `pawl show` tell about a run. */
 export interface RunFacts {
@@ -10,15 +12,16 @@ export interface RunFacts {
   readonly model: string | undefined;
   /** Updates done, and those wanted. */
   readonly updates: { readonly done: number; readonly all: number } | undefined;
-  /** Success in evaluations, the mean over splits: of the latest and of the best. */
-  readonly evaluation: { readonly last: number; readonly best: Evaluated } | undefined;
+  /** What stands for the run. */
+  readonly headline: Headline | undefined;
+  /** The evaluation in which that number was best. */
+  readonly best: Evaluated | undefined;
   readonly seconds: number | undefined;
   /** How it ended: `done`, `failed`, `interrupted`, `running now`, or `killed`. */
   readonly ended: string;
 }
 
-interface Evaluated {
-  readonly success: number;
+interface Evaluated extends Headline {
   readonly update: number;
   /** Its checkpoint, if that was kept. */
   readonly folder?: string;
@@ -31,10 +34,8 @@ export function factsOf(run: RecordedRun): RunFacts {
   const lines = run.metrics();
   const updates = lines.map((line) => line.update ?? -1).filter((update) => update >= 0);
   const evaluated = lines.flatMap((line): readonly Evaluated[] => {
-    const values = Object.entries(line).filter(([name]) => /^eval\.\w+\.success$/.test(name));
-    if (values.length === 0) return [];
-    const success = values.reduce((sum, [, value]) => sum + value, 0) / values.length;
-    return [{ success, update: line.update ?? -1 }];
+    const headline = evaluationHeadline(line);
+    return headline === undefined ? [] : [{ ...headline, update: line.update ?? -1 }];
   });
   const best = evaluated.reduce<Evaluated | undefined>(
     (one, other) => (one === undefined || other.success >= one.success ? other : one),
@@ -46,16 +47,22 @@ export function factsOf(run: RecordedRun): RunFacts {
     environment: nameIn(config.env, "name"),
     model: manifest.start?.model ?? nameIn(config.model, "start") ?? nameIn(config, "checkpoint"),
     updates: typeof all === "number" ? { done: Math.max(-1, ...updates) + 1, all } : undefined,
-    evaluation: best && {
-      last: evaluated.at(-1)!.success,
-      best: {
-        ...best,
-        ...(kept?.state.updates === best.update + 1 && { folder: kept.folder }),
-      },
+    headline: headlineOf(lines, manifest.summary),
+    best: best && {
+      ...best,
+      ...(kept?.state.updates === best.update + 1 && { folder: kept.folder }),
     },
     seconds: secondsOf(run),
     ended: endOf(run),
   };
+}
+
+/** `84.4 % (77.1 to 89.7) valid_unseen`. */
+export function headlineText({ success, interval, of }: Headline): string {
+  const [low, high] = (interval ?? []).map((share) => (100 * share).toFixed(1));
+  const range = low === undefined ? "" : ` (${low} to ${high})`;
+  const where = of.replace(/^eval\.|\.?success$/g, "");
+  return `${percent(success)}${range}${where === "" ? "" : ` ${where}`}`;
 }
 
 const isTree = (value: unknown): value is SettingsTree =>

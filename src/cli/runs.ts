@@ -3,7 +3,7 @@ import { listRuns } from "../runs/run-list.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { duration, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
-import { factsOf } from "./run-facts.js";
+import { factsOf, headlineText } from "./run-facts.js";
 
 /** `pawl runs`: the runs in a folder. */
 export const runs = defineCommand({
@@ -11,7 +11,7 @@ export const runs = defineCommand({
   summary: "list the runs",
   positionals: "[FOLDER]",
   details:
-    "FOLDER holds the runs (default: runs). Success is that of the latest evaluation, the mean over its splits, and best\nthat of the best one; of a rollout or an evaluation it is its own.",
+    "FOLDER holds the runs (default: runs). Success is that of the latest evaluation on the last of its splits, with its\n95 % interval, and best that of the best one; of a rollout or an evaluation it is its own.",
   plugins: "none",
   options: () =>
     z.strictObject({
@@ -34,7 +34,7 @@ export const runs = defineCommand({
     }
     const rows = found.map((run) => {
       const { manifest } = run;
-      const { environment, model, updates, evaluation, seconds, ended } = factsOf(run);
+      const { environment, model, updates, headline, best, seconds, ended } = factsOf(run);
       return [
         run.folder,
         manifest.kind,
@@ -44,9 +44,8 @@ export const runs = defineCommand({
         environment ?? "–",
         model ?? "–",
         updates === undefined ? "–" : `${updates.done}/${updates.all}`,
-        // A rollout has no evaluations: its own success.
-        percent(evaluation?.last ?? manifest.summary?.success ?? Number.NaN),
-        percent(evaluation?.best.success ?? Number.NaN),
+        headline === undefined ? "–" : headlineText(headline),
+        percent(best?.success ?? Number.NaN),
       ];
     });
     const header = [

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { findEnvKind } from "../envs/registry.js";
 import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
+import { settingConditions } from "../train/applies.js";
 import { rwmlConfigOf } from "../train/recorded-config.js";
 import { resumeChanges } from "../train/resume.js";
 import { type RwmlConfig, rwmlConfig } from "../train/rwml-config.js";
@@ -55,9 +56,10 @@ export const rwml = defineCommand({
     ["pawl rwml --model.start runs/warm --task.groups 8", "task rewards at the same time"],
     ["pawl rwml --resume runs/…", "resume an interrupted run"],
   ],
-  async run({ config, placeOf, io, signal }) {
-    const { out, resume, forceUnlock, ...given } = config;
-    const settings: RwmlConfig = given;
+  applies: settingConditions,
+  async run({ config, given, placeOf, io, signal }) {
+    const { out, resume, forceUnlock, ...rest } = config;
+    const settings: RwmlConfig = rest;
     const folder = runFolderOf(
       { out, resume, forceUnlock },
       {
@@ -71,12 +73,7 @@ export const rwml = defineCommand({
     const resumed = resume !== undefined;
     await recordRun({ command: "rwml", folder, io, signal }, progress, (onProblem) =>
       rwmlRun(settings, {
-        folder,
-        resume: resumed,
-        forceUnlock,
-        placeOf,
-        signal,
-        onProblem,
+        ...{ folder, resume: resumed, forceUnlock, given, placeOf, signal, onProblem },
         ...progress,
       }),
     );

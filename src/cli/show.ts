@@ -8,7 +8,7 @@ import { defineCommand, exitCodes } from "./command.js";
 import { episodeLine, episodeText, outcome } from "./episode-view.js";
 import { duration, percent } from "./format.js";
 import { type Io, print, warn } from "./io.js";
-import { factsOf, type RunFacts } from "./run-facts.js";
+import { factsOf, headlineText, type RunFacts } from "./run-facts.js";
 import { tallyTable } from "./tally-table.js";
 
 const LISTED = 20;
@@ -102,19 +102,18 @@ async function changesOf(run: RecordedRun): Promise<readonly string[]> {
   return changedSettings(run);
 }
 
-function factLines({ environment, model, updates, evaluation }: RunFacts): string[] {
+function factLines({ environment, model, updates, headline, best }: RunFacts): string[] {
   const lines = [
     ...(environment === undefined ? [] : [`environment  ${environment}`]),
     ...(model === undefined ? [] : [`model        ${model}`]),
     ...(updates === undefined ? [] : [`updates      ${updates.done} of ${updates.all}`]),
   ];
-  if (evaluation === undefined) return lines;
-  const { last, best } = evaluation;
+  if (headline === undefined || best === undefined) return lines;
   const when = best.update < 0 ? "before the first update" : `after update ${best.update + 1}`;
   const where = best.folder === undefined ? "" : `: ${best.folder}`;
   return [
     ...lines,
-    `evaluation   ${percent(last)} at last, ${percent(best.success)} at best, ${when}${where}`,
+    `evaluation   ${headlineText(headline)} at last, ${percent(best.success)} at best, ${when}${where}`,
   ];
 }
 

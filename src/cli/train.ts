@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder, openRun } from "../runs/run-folder.js";
+import { settingConditions } from "../train/applies.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { resumeChanges } from "../train/resume.js";
@@ -70,21 +71,22 @@ export const train = defineCommand({
     ["pawl train --resume runs/… --updates 300", "make a run longer, finished or not"],
     ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
   ],
-  check(config, placeOf) {
-    const { out, resume, forceUnlock, quick: _, agent, json: __, ...given } = config;
+  applies: settingConditions,
+  check(config, how) {
+    const { out, resume, forceUnlock, quick: _, agent, json: __, ...rest } = config;
     refuseAgentInFile(agent);
-    const settings = given as TrainConfig;
+    const settings = rest as TrainConfig;
     const { env, model, updates, groups, groupSize } = settings;
-    checkTraining(settings);
+    checkTraining(settings, { ...how, resume: resume !== undefined });
     checkRunFolder({ out, resume, forceUnlock }, (run) =>
-      checkTrainResume(settings, { folder: run, resume: true, forceUnlock, placeOf }),
+      checkTrainResume(settings, { folder: run, resume: true, forceUnlock, placeOf: how.placeOf }),
     );
     return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${out ?? resume ?? "a new folder in runs/"}`;
   },
-  async run({ config, recipe, placeOf, io, signal }) {
-    const { out, resume, forceUnlock, quick: _, agent, json, ...given } = config;
+  async run({ config, recipe, given, placeOf, io, signal }) {
+    const { out, resume, forceUnlock, quick: _, agent, json, ...rest } = config;
     refuseAgentInFile(agent);
-    const settings = given as TrainConfig;
+    const settings = rest as TrainConfig;
     const folder = runFolderOf(
       { out, resume, forceUnlock },
       {
@@ -101,7 +103,7 @@ export const train = defineCommand({
     });
     await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
       trainRun(settings, {
-        ...{ folder, resume: resumed, forceUnlock, recipe, placeOf, signal, onProblem },
+        ...{ folder, resume: resumed, forceUnlock, recipe, given, placeOf, signal, onProblem },
         ...(json ? withJson(io, progress) : progress),
       }),
     );

@@ -45,7 +45,7 @@ export const wmEvalConsistency = defineCommand({
         ),
       player: chatPlayerOptions(),
       split: z.string().default("valid_seen").describe("split to take tasks from"),
-      tasks: count.default(64).describe("maximum number of tasks, the first of the split"),
+      tasks: count.default(64).describe("maximum number of tasks, a fixed random sample"),
       stepLimit: count
         .optional()
         .describe("maximum steps per episode (default: the environment's limit)"),
@@ -80,7 +80,7 @@ export const wmEvalConsistency = defineCommand({
   ],
   async run({ config, io, signal }) {
     const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
-    const tasks = evaluationTasks(environment, config.split, config.tasks);
+    const tasks = evaluationTasks(environment, config.split, { tasks: config.tasks });
     const { every, actions } = config.anchor;
     const anchor = every > 0 || actions.length > 0 ? config.anchor : undefined;
     checkPlayers(config.policies, config);

@@ -54,7 +54,7 @@ export const wmEvalVerifier = defineCommand({
         .default([0, 2, 4, 10, 50])
         .describe("budgets of checks per episode, one evaluation each"),
       split: z.string().optional().describe("split (default: the environment's last one)"),
-      tasks: count.default(100).describe("maximum number of tasks, the first of the split"),
+      tasks: count.default(100).describe("maximum number of tasks, a fixed random sample"),
       stepLimit: count
         .optional()
         .describe("maximum steps per episode (default: the environment's limit)"),

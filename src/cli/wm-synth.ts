@@ -5,6 +5,7 @@ import { findEnvKind } from "../envs/registry.js";
 import { chooseTasks } from "../rollout/config.js";
 import { type Counts, rates } from "../rollout/tally.js";
 import { successInterval } from "../success-interval.js";
+import { refuseIgnoredSettings } from "../train/applies.js";
 import { modelOptions } from "../train/config.js";
 import { engineOptions } from "../train/engines.js";
 import { startOf } from "../train/open-model.js";
@@ -69,7 +70,9 @@ export const wmSynth = defineCommand({
             .min(1)
             .default(["valid_seen"])
             .describe("splits to evaluate on"),
-          tasks: count.default(100).describe("maximum number of tasks, the first of each split"),
+          tasks: count
+            .default(100)
+            .describe("maximum number of tasks of each split, a fixed random sample"),
           temperature: z
             .number()
             .min(0)
@@ -95,7 +98,8 @@ export const wmSynth = defineCommand({
   examples: [
     ["pawl wm synth --world runs/… --policy runs/agent --seeds 0,1,2", "three comparisons"],
   ],
-  async run({ config, io, signal }) {
+  async run({ config, given, placeOf, io, signal }) {
+    refuseIgnoredSettings(z.object({ model: modelOptions }), config, { given, placeOf });
     const { env, split, episodes, most, evaluation, stepLimit, maxTokens, engine } = config;
     const { address, threads, model } = engine;
     const reading = { engine: { address, threads, model } };

@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
+import { settingConditions } from "../train/applies.js";
 import { resumeChanges } from "../train/resume.js";
 import { type WorldTrainConfig, worldTrainConfig } from "../worldmodel/config.js";
 import { worldConfigOf } from "../worldmodel/saved.js";
@@ -36,11 +37,12 @@ export const wmTrain = defineCommand({
     ["pawl wm train --data data/household --model.start Qwen2.5-0.5B", "from a checkpoint folder"],
     ["pawl wm train --resume runs/…", "resume an interrupted run"],
   ],
-  async run({ config, placeOf, io, signal }) {
-    const { out, resume, forceUnlock, ...given } = config;
-    if (given.data === undefined)
+  applies: settingConditions,
+  async run({ config, given, placeOf, io, signal }) {
+    const { out, resume, forceUnlock, ...rest } = config;
+    if (rest.data === undefined)
       throw new ConfigError("--data: required, but not given; pawl wm data creates some");
-    const settings = given as WorldTrainConfig;
+    const settings = rest as WorldTrainConfig;
     const folder = runFolderOf(
       { out, resume, forceUnlock },
       {
@@ -57,6 +59,7 @@ export const wmTrain = defineCommand({
         folder,
         resume: resumed,
         forceUnlock,
+        given,
         placeOf,
         signal,
         onProblem,

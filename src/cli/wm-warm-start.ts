@@ -3,6 +3,7 @@ import { z } from "zod";
 import { warmStart } from "../../recipes/warm-start.js";
 import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
+import { refuseIgnoredSettings } from "../train/applies.js";
 import { trainConfig } from "../train/config.js";
 import { forceUnlockSetting } from "../train/resume.js";
 import { worldTrainConfig } from "../worldmodel/config.js";
@@ -54,8 +55,17 @@ export const wmWarmStart = defineCommand({
       "resume an interrupted comparison",
     ],
   ],
-  async run({ config, io, signal }) {
+  async run({ config, given, placeOf, io, signal }) {
     const { out, forceUnlock, json, ...settings } = config;
+    const train = (path: string) => `train.${path}`;
+    refuseIgnoredSettings(
+      trainConfig(findEnvKind(String(settings.train.env.name))),
+      settings.train,
+      {
+        given: (path, by) => given(train(path), by.map(train)),
+        placeOf: (path) => placeOf(["train", ...path]),
+      },
+    );
     const folder = out ?? defaultRunFolder("wm-warm-start", "arms");
     let end: () => void = () => undefined;
     try {

@@ -1,6 +1,7 @@
 /** Merges defaults, layers of settings and flags into one configuration, checked by its schema. */
 import type { z } from "zod";
 import { secretSettings, withoutSecretSettings } from "../secret-settings.js";
+import type { Given } from "./applies.js";
 import { ConfigError } from "./config-error.js";
 import type { GivenFlag } from "./flags.js";
 import { hintFor } from "./replaced.js";
@@ -113,6 +114,25 @@ export function placeOf(path: readonly string[], { layers, flags }: ConfigSource
   }
   const said = layers.findLast(({ content }) => says(content, path));
   return said === undefined ? flagOf(path) : `${said.path}: ${path.join(".")}`;
+}
+
+/**
+ * What the user gave: flags, and the settings of a file, unless a flag changes what decides about
+ * them. Recipes and runs beneath are nobody's own words, and neither is a file with every group of
+ * settings, as `--print-config` writes it.
+ */
+export function givenIn(
+  schema: z.ZodObject,
+  flags: readonly GivenFlag[],
+  file: ConfigLayer | undefined,
+): Given {
+  const flagged = new Set(flags.map(({ setting }) => setting.path.join(".")));
+  const groups = settingsOf(schema).flatMap(({ path }) => (path.length > 1 ? [path[0]!] : []));
+  const content = file?.content ?? {};
+  const isRecord = groups.every((group) => group in content);
+  return (path, by) =>
+    flagged.has(path) ||
+    (!isRecord && says(content, path.split(".")) && !by.some((one) => flagged.has(one)));
 }
 
 function says(content: SettingsTree, path: readonly string[]): boolean {

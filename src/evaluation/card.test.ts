@@ -52,9 +52,14 @@ describe("task lists", () => {
 
   it("are named by environment, options that matter, split and length", () => {
     expect(taskListOf(household, "valid_seen", tasks).name).toBe("household/valid_seen");
-    expect(taskListOf({ ...household, rooms: 3 }, "valid_seen", tasks.slice(0, 2), 4).name).toBe(
-      "household(rooms=3)/valid_seen:2",
+    expect(
+      taskListOf({ ...household, rooms: 3 }, "valid_seen", tasks.slice(0, 2), { whole: 4 }).name,
+    ).toBe("household(rooms=3)/valid_seen:2");
+    const some = { whole: 4, shuffle: true };
+    expect(taskListOf(household, "valid_seen", tasks.slice(0, 2), some).name).toBe(
+      "household/valid_seen:2-shuffled",
     );
+    expect(taskListOf(household, "valid_seen", tasks, some).name).toBe("household/valid_seen");
   });
 
   it("have another hash if a task, the order, an option or the environment differs", () => {

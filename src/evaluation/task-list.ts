@@ -14,18 +14,24 @@ import { withoutSecretSettings } from "../secret-settings.js";
 
 /** A list of tasks by name and hash. */
 export interface TaskList {
-  /** `household/valid_seen`, or `household/valid_seen:64` for its first 64 tasks. */
+  /**
+   * `household/valid_seen`; `household/valid_seen:64` for its first 64 tasks, and
+   * `household/valid_seen:64-shuffled` for a sample of 64.
+   */
   readonly name: string;
   readonly tasks: number;
   readonly sha256: string;
 }
 
-/** Names and hashes the first tasks of a split, or all; `whole` is the length of the split. */
+/** Names and hashes tasks of a split; `whole` is its length, and `shuffle` how fewer were chosen. */
 export function taskListOf(
   env: EnvConfig,
   split: string,
   tasks: readonly Task[],
-  whole = tasks.length,
+  {
+    whole = tasks.length,
+    shuffle = false,
+  }: { readonly whole?: number; readonly shuffle?: boolean } = {},
 ): TaskList {
   const options = worldOptions(env);
   const hash = createHash("sha256");
@@ -35,7 +41,7 @@ export function taskListOf(
     ([key, value]) => `${key}=${plain(value)}`,
   );
   const world = said.length === 0 ? env.name : `${env.name}(${said.join(",")})`;
-  const part = tasks.length === whole ? "" : `:${tasks.length}`;
+  const part = tasks.length === whole ? "" : `:${tasks.length}${shuffle ? "-shuffled" : ""}`;
   return {
     name: `${world}/${split}${part}`,
     tasks: tasks.length,

@@ -12,7 +12,7 @@ import { type Expr, lessEqual, mul, sub } from "./expression.js";
 import { type LossOptions, p, type WorldLoss } from "./world-loss.js";
 
 const settings = {
-  rho: z.number().min(0).max(1).default(0.2).describe("ρ: threshold of the clipped MAE loss"),
+  rho: z.number().min(0).max(1).default(0.2).describe("ρ: threshold of clipped MAE"),
   mask: z
     .enum(["below", "above", "margin"])
     .default("below")

@@ -67,18 +67,16 @@ function schemaWithLosses() {
         .number()
         .gt(0)
         .default(2)
-        .describe(
-          "with engine.sampler: upper bound of the importance weight p(engine) / p(sampler)",
-        ),
+        .describe("upper bound of the importance weight p(engine) / p(sampler)"),
       kl: coefficient
         .default(0.01)
         .describe("β: coefficient of the KL penalty to the reference model"),
       entropy: coefficient.default(0.001).describe("coefficient of the entropy bonus"),
-      valueClip: z.number().gt(0).default(0.5).describe("clip range of value predictions (ppo)"),
+      valueClip: z.number().gt(0).default(0.5).describe("clip range of value predictions"),
       valueCoefficient: coefficient
         .default(0.01)
         .describe(
-          "coefficient of the value loss (ppo); keep it small if the critic shares the policy's weights",
+          "coefficient of the value loss; keep it small if the critic shares the policy's weights",
         ),
       aggregation: z
         .enum(["token-mean", "group-mean"])

@@ -85,9 +85,7 @@ function schemaWithLosses() {
         .gt(0)
         .max(1)
         .default(1)
-        .describe(
-          "with gradientLength: fraction of the update's sequences on which both norms are measured",
-        ),
+        .describe("fraction of the update's sequences on which both norms are measured"),
       skipWithoutSignal: z
         .enum(["off", "updates", "groups"])
         .default("off")

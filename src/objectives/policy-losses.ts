@@ -5,7 +5,7 @@
 import { UserError } from "../errors.js";
 import type { Expr } from "./expression.js";
 import { checkExpression } from "./loss-plugin.js";
-import type { LossOptions, LossSettings } from "./world-loss.js";
+import { type LossOptions, type LossSettings, lossesBySetting } from "./world-loss.js";
 
 /** A loss of one action token, in place of the clipped policy gradient. */
 export interface PolicyLoss<S extends LossSettings = LossSettings> {
@@ -34,6 +34,10 @@ export const policyLossTitles = (): readonly string[] => [
 /** The settings of all plugins' losses together. */
 export const policyLossSettings = (): Readonly<Record<never, never>> =>
   Object.assign({}, ...[...plugins.values()].map(({ settings }) => settings)) as object;
+
+/** The losses that have each setting. */
+export const policyLossesBySetting = (): ReadonlyMap<string, readonly string[]> =>
+  lossesBySetting(plugins);
 
 /** Adds a loss to the list; `objective.ts` checks it and offers it. */
 export function addPolicyLoss(name: string, loss: PolicyLoss): void {

@@ -11,6 +11,16 @@ export type LossSettings = Readonly<Record<string, z.ZodType>>;
 /** Their values. */
 export type LossOptions<S extends LossSettings> = { readonly [K in keyof S]: z.output<S[K]> };
 
+/** The names of the losses that have each setting. */
+export function lossesBySetting(
+  losses: ReadonlyMap<string, { readonly settings: LossSettings }>,
+): ReadonlyMap<string, readonly string[]> {
+  const having = new Map<string, readonly string[]>();
+  for (const [loss, { settings }] of losses)
+    for (const name of Object.keys(settings)) having.set(name, [...(having.get(name) ?? []), loss]);
+  return having;
+}
+
 /** A loss over log p, where p is the probability of the observation's token. */
 export interface WorldLoss<S extends LossSettings = LossSettings> {
   /** Its name in help. */

@@ -5,7 +5,7 @@
 import { clippedMae } from "./clipped-mae.js";
 import { crossEntropy } from "./cross-entropy.js";
 import { mae } from "./mae.js";
-import type { LossOptions, WorldLoss } from "./world-loss.js";
+import { type LossOptions, lossesBySetting, type WorldLoss } from "./world-loss.js";
 
 /** In the order that help lists them; the first is the default. */
 export const worldLosses = {
@@ -40,6 +40,11 @@ type AllSettings = Together<Losses[WorldLossName]["settings"]>;
 /** The settings of all losses together. */
 export function lossSettings(): AllSettings {
   return Object.assign({}, ...[...known.values()].map(({ settings }) => settings)) as AllSettings;
+}
+
+/** The losses that have each setting. */
+export function worldLossesBySetting(): ReadonlyMap<string, readonly string[]> {
+  return lossesBySetting(known);
 }
 
 /** How observations are learned: a loss, with the settings of all. */

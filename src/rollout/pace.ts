@@ -1,6 +1,5 @@
 /** The settings of an update's rollouts: who waits for whom. */
 import { z } from "zod";
-import { ConfigError } from "../config/config-error.js";
 
 const DEFAULT_ROWS = 256;
 
@@ -18,20 +17,20 @@ export const paceOptions = z
       .min(1)
       .optional()
       .describe(
-        `own pace: episodes sampled together at most; new ones start as long as fewer wait (default: ${DEFAULT_ROWS})`,
+        `episodes sampled together at most; new ones start as long as fewer wait (default: ${DEFAULT_ROWS})`,
       ),
     stragglerSeconds: z
       .number()
       .gt(0)
       .optional()
       .describe(
-        "own pace: seconds that the last tenth of an update's episodes has left (default: as long as they take)",
+        "seconds that the last tenth of an update's episodes has left (default: as long as they take)",
       ),
     stragglers: z
       .enum(["break", "carry"])
       .optional()
       .describe(
-        "what happens to those then: they are broken, or carry: their groups are learnt with the next update (default: break)",
+        "what happens to the last tenth then: they are broken, or carry: their groups are learnt with the next update (default: break)",
       ),
   })
   .prefault({});
@@ -44,16 +43,3 @@ export const rowsOf = ({ rows = DEFAULT_ROWS }: PaceOptions): number => rows;
 
 /** Whether groups may be learnt by later weights than those that began to draw them. */
 export const carries = ({ stragglers }: PaceOptions): boolean => stragglers === "carry";
-
-/** Throws if a setting would have no effect. */
-export function checkPace({ pace, ...others }: PaceOptions): void {
-  for (const [name, value] of Object.entries(others))
-    if (pace === "together" && value !== undefined)
-      throw new ConfigError(
-        `rollout.${name}: episodes that advance together wait for each other; set rollout.pace to own, or leave it out`,
-      );
-  if (others.stragglers !== undefined && others.stragglerSeconds === undefined)
-    throw new ConfigError(
-      `rollout.stragglers ${others.stragglers}: nobody is a straggler without rollout.stragglerSeconds; set it, or leave both out`,
-    );
-}

@@ -10,41 +10,29 @@ import type { StepSequence } from "../update/merge.js";
 import type { Question } from "./question.js";
 import { nameOf, type Triplet } from "./triplet.js";
 
-const fields = z.strictObject({
-  model: z
-    .string()
-    .default("start")
-    .describe("model to fit: start (a copy of the model to train), a run, or a model folder"),
-  share: z
-    .number()
-    .min(0)
-    .lt(1)
-    .default(0)
-    .describe("fraction of the triplets to fit it on (0: no filter; the paper's: 0.1)"),
-  keep: z.number().min(0).max(1).default(0.1).describe("probability of keeping an easy triplet"),
-  easyReward: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(0.9)
-    .describe("a triplet is easy if the greedy prediction's reward is at least this"),
-  epochs: z.int().min(1).default(2).describe("epochs over its triplets"),
-  batch: z.int().min(1).default(32).describe("triplets per optimiser step"),
-  learningRate: z.number().gt(0).default(1e-4).describe("AdamW learning rate"),
-});
-
 /** Settings of the filter. */
-export const filterOptions = fields
-  .superRefine(({ share, ...given }, context) => {
-    if (share > 0) return;
-    const unset = fields.parse({});
-    for (const name of Object.keys(given) as (keyof typeof given)[])
-      if (given[name] !== unset[name])
-        context.addIssue({
-          code: "custom",
-          path: [name],
-          message: "there is no filter to set this for: set filter.share too (the paper's is 0.1)",
-        });
+export const filterOptions = z
+  .strictObject({
+    model: z
+      .string()
+      .default("start")
+      .describe("model to fit: start (a copy of the model to train), a run, or a model folder"),
+    share: z
+      .number()
+      .min(0)
+      .lt(1)
+      .default(0)
+      .describe("fraction of the triplets to fit it on (0: no filter; the paper's: 0.1)"),
+    keep: z.number().min(0).max(1).default(0.1).describe("probability of keeping an easy triplet"),
+    easyReward: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.9)
+      .describe("a triplet is easy if the greedy prediction's reward is at least this"),
+    epochs: z.int().min(1).default(2).describe("epochs over its triplets"),
+    batch: z.int().min(1).default(32).describe("triplets per optimiser step"),
+    learningRate: z.number().gt(0).default(1e-4).describe("AdamW learning rate"),
   })
   .prefault({});
 

@@ -77,8 +77,8 @@ export function policyPrompt(
   for (let at = 0; ; at++) {
     const { sequence, pieces } = stepPrompt(tokenizer, style, rendered(at), last);
     if (at === step) return sequence;
-    const { response, action } = source.steps[at]!;
-    last = { prompt: pieces!, response, action };
+    const { response, action, observation } = source.steps[at]!;
+    last = { prompt: pieces!, response, action, observation };
   }
 }
 

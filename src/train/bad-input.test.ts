@@ -137,16 +137,6 @@ describe("an update", () => {
 });
 
 describe("a run", () => {
-  it("with settings of world modelling, but without its loss, is refused", () => {
-    const check = (paw: object) => () => checkConfig(tinyConfig({ paw }), environment);
-    expect(check({ loss: "off", alpha: 0.5 })).toThrow(/paw\.alpha: is 0\.5, but paw\.loss is off/);
-    expect(check({ loss: "off", lambda: 1 })).toThrow(/paw\.lambda: is 1/);
-    expect(check({ loss: "off", alpha: 0.75 })).not.toThrow();
-    expect(check({ alpha: 0.5 })).not.toThrow();
-    expect(tinyConfig({ paw: { alpha: 0.5 } }).paw.loss).toBe("cmae");
-    expect(tinyConfig({ paw: undefined }).paw.loss).toBe("off");
-  });
-
   it("without tasks to learn or evaluate on is refused before it starts", () => {
     const without = (empty: string): Environment => ({
       ...environment,

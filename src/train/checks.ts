@@ -1,11 +1,8 @@
 /** Configurations that cannot work are refused before the run starts, not after its warm start. */
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { checkStopOn } from "../alarms/alarms.js";
-import { ConfigError } from "../config/config-error.js";
 import { EnvError, type Environment } from "../envs/env.js";
 import { updateObjective } from "../objectives/objective.js";
-import { type PawOptions, pawOptions } from "../objectives/paw-options.js";
-import { checkPace } from "../rollout/pace.js";
 import { promptStyle } from "../text/prompt.js";
 import { checkAgentConfig } from "./agent-checks.js";
 import type { TrainConfig } from "./config.js";
@@ -27,7 +24,6 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   // The settings of prompts are checked when a style is made of them.
   promptStyle(environment.prompt, config.prompt);
   checkContext(config);
-  checkPace(config.rollout);
   checkStaleness(config);
   checkScoring(config);
   checkWarmStart(config);
@@ -40,22 +36,10 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   // A plugin's loss may be no expression: say so now.
   updateObjective(config.objective, config.paw, { critic: false });
   checkGradientLength(config);
-  checkPaw(config.paw);
   if (environment.tasks(config.split).length === 0)
     throw new EnvError(
       `there is nothing to learn on: split "${config.split}" of ${environment.name} has no task`,
     );
-  const { every, splits, tasks } = config.evaluation;
-  if (every > 0) for (const split of splits) evaluationTasks(environment, split, tasks);
-}
-
-/** Refuses settings of world modelling where it is off. */
-function checkPaw(paw: PawOptions): void {
-  if (paw.loss !== "off") return;
-  const unused: Readonly<Record<string, unknown>> = pawOptions.parse({ loss: "off" });
-  for (const [name, value] of Object.entries(paw))
-    if (value !== unused[name])
-      throw new ConfigError(
-        `paw.${name}: is ${String(value)}, but paw.loss is off, so it would change nothing; set paw.loss to a loss (the paper's is cmae), or leave paw.${name} out`,
-      );
+  const { every, splits, ...which } = config.evaluation;
+  if (every > 0) for (const split of splits) evaluationTasks(environment, split, which);
 }

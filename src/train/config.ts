@@ -29,7 +29,7 @@ export const modelOptions = z
       .describe(
         "tiny, small or base: from scratch; served: the engine server's model; otherwise a run, a model folder, a .gguf file, or a hub id (OWNER/NAME or OWNER/NAME@REVISION)",
       ),
-    maxContext: count.default(2048).describe("context length of a model from scratch, in tokens"),
+    maxContext: count.default(2048).describe("context length of the model in tokens"),
   })
   .prefault({});
 
@@ -72,6 +72,14 @@ const warmStartOptions = z
   })
   .prefault({});
 
+/** Which tasks of a longer split are evaluated. */
+export const shuffleOption = z
+  .boolean()
+  .default(true)
+  .describe(
+    "of more tasks, take a random sample, the same for every run and seed; otherwise the first ones",
+  );
+
 /** When and on what to evaluate. */
 const evaluationOptions = z
   .strictObject({
@@ -80,7 +88,8 @@ const evaluationOptions = z
       .array(z.string())
       .default(["valid_seen", "valid_unseen"])
       .describe("splits to evaluate on"),
-    tasks: count.default(128).describe("maximum number of tasks, the first of each split"),
+    tasks: count.default(128).describe("maximum number of tasks of each split"),
+    shuffle: shuffleOption,
     temperature: z
       .number()
       .min(0)

@@ -6,15 +6,14 @@ import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
 import type { Episode } from "../rollout/episode.js";
 import type { TrainConfig } from "./config.js";
+import { PRESETS } from "./open-model.js";
 
 /** More than this share of an update's episodes is worth a warning. */
 const WORTH_A_WARNING = 0.1;
-/** Models from scratch: others have a context of their own. */
-const FROM_SCRATCH = ["tiny", "small", "base"];
 
 /** Refuses responses that leave no room for a prompt. */
 export function checkContext({ model, maxTokens }: Pick<TrainConfig, "model" | "maxTokens">): void {
-  if (!FROM_SCRATCH.includes(model.start) || maxTokens < model.maxContext) return;
+  if (!PRESETS.some((preset) => preset === model.start) || maxTokens < model.maxContext) return;
   throw new ConfigError(
     `maxTokens is ${maxTokens} and model.maxContext ${model.maxContext}: a response of that length leaves no room for a prompt, and every episode would end before its first step. Lower --max-tokens, or raise --model.max-context.`,
   );

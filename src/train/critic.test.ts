@@ -190,13 +190,7 @@ describe("a run of PPO", () => {
 });
 
 describe("settings of a critic", () => {
-  it("are refused if there is no separate critic, or it could not get its weights", () => {
-    const grpo = tinyConfig({ critic: { learningRate: 1e-3 } });
-    expect(() => checkCritic(grpo)).toThrow(/critic.learningRate: there is no critic/);
-    const shared = ppo({ critic: { weights: "shared", engine: "http://gpu:1", learningRate: 1 } });
-    expect(() => checkCritic(shared)).toThrow(
-      /critic.learningRate, critic.engine: .*--advantage ppo/,
-    );
+  it("are refused if it could not get its weights", () => {
     const apart = ppo({ critic: { engine: "http://gpu:2" }, engine: { address: "http://gpu:1" } });
     expect(() => checkCritic(apart)).toThrow(/critic.engine: .*set engine.copy/);
     expect(() => checkCritic({ ...apart, engine: { ...apart.engine, copy: true } })).not.toThrow();

@@ -40,15 +40,15 @@ export const criticOptions = z
     weights: z
       .enum(["own", "shared"])
       .default("own")
-      .describe("ppo: a critic with its own weights, or a value head on the policy"),
+      .describe("a critic with its own weights, or a value head on the policy"),
     learningRate: z
       .number()
       .gt(0)
       .optional()
-      .describe("learning rate of a separate critic (default: ten times optimizer.learningRate)"),
+      .describe("learning rate of the critic (default: ten times optimizer.learningRate)"),
     engine: address(z.url({ protocol: /^https?$/ }), ...KEY_VARIABLES)
       .optional()
-      .describe("URL of an engine server for a separate critic (default: the policy's engine)"),
+      .describe("URL of an engine server for the critic (default: the policy's engine)"),
   })
   .prefault({});
 
@@ -103,18 +103,8 @@ export function hasOwnCritic(
   return checkpoint === undefined || existsSync(join(checkpoint, FOLDER));
 }
 
-/**
- * Rejects critic settings if the configuration has no separate critic, or it cannot get its
- * weights.
- */
-export function checkCritic({ advantage, critic, engine }: CriticConfig): void {
-  const given = (["learningRate", "engine"] as const).filter(
-    (name) => critic?.[name] !== undefined,
-  );
-  if (given.length > 0 && !hasOwnCritic({ advantage, ...(critic && { critic }) }))
-    throw new ConfigError(
-      `critic.${given.join(", critic.")}: there is no critic with its own weights here; choose one with --advantage ppo --critic.weights own, or leave this out`,
-    );
+/** Rejects a critic that cannot get its weights. */
+export function checkCritic({ critic, engine }: Pick<CriticConfig, "critic" | "engine">): void {
   if (critic?.engine !== undefined && isRemote(engine) && !engine.copy)
     throw new ConfigError(
       "critic.engine: the weights it starts from stay on the policy's engine server, where another server cannot read them; set engine.copy",

@@ -1,10 +1,14 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { housePrompt } from "../envs/household/prompt.js";
 import { openEnvironment } from "../envs/open.js";
 import { expertPolicy } from "../rollout/policies/expert.js";
 import { successInterval } from "../success-interval.js";
 import { promptStyle } from "../text/prompt.js";
-import { evaluate } from "./evaluate.js";
+import { evaluate, evaluationTasks } from "./evaluate.js";
+import { readTrainConfig } from "./recorded-config.js";
+import { tinyConfig } from "./testing.js";
+
+const idsOf = (tasks: readonly { readonly id: string }[]) => tasks.map(({ id }) => id);
 
 const environment = openEnvironment({ name: "household" });
 const base = {
@@ -22,13 +26,58 @@ it("plays each task once", async () => {
     tasks: 12,
     onEpisode: ({ task }) => void ids.push(task.id),
   });
-  expect(ids).toEqual(
-    environment
-      .tasks("valid_seen")
-      .slice(0, 12)
-      .map((task) => task.id),
-  );
+  expect(ids).toEqual(idsOf(evaluationTasks(environment, "valid_seen", { tasks: 12 })));
   expect(tally.all).toMatchObject({ episodes: 12, successes: 12 });
+});
+
+describe("the tasks of an evaluation", () => {
+  const all = idsOf(environment.tasks("valid_seen"));
+  const some = (tasks: number, shuffle?: boolean) =>
+    idsOf(
+      evaluationTasks(environment, "valid_seen", { tasks, ...(shuffle === false && { shuffle }) }),
+    );
+
+  it("are a sample, of which a smaller one is the beginning", () => {
+    const sample = some(64);
+    expect(new Set(sample).size).toBe(64);
+    expect(all).toEqual(expect.arrayContaining(sample));
+    expect(some(16)).toEqual(sample.slice(0, 16));
+    // About as many from either half of the split; the first ones would all be from one.
+    const early = sample.filter((id) => all.indexOf(id) < all.length / 2).length;
+    expect(early).toBeGreaterThan(16);
+    expect(early).toBeLessThan(48);
+  });
+
+  it("are the same in another process and version", () => {
+    expect(some(4)).toMatchInlineSnapshot(`
+      [
+        "valid_seen/297",
+        "valid_seen/856",
+        "valid_seen/370",
+        "valid_seen/894",
+      ]
+    `);
+  });
+
+  it("differ between splits, and are all of them in order where as many are asked for", () => {
+    const places = (split: string) =>
+      evaluationTasks(environment, split, { tasks: 16 }).map((task) =>
+        environment.tasks(split).indexOf(task),
+      );
+    expect(places("valid_seen")).not.toEqual(places("valid_unseen"));
+    expect(some(all.length)).toEqual(all);
+    expect(some(all.length + 1)).toEqual(all);
+    expect(idsOf(evaluationTasks(environment, "valid_seen"))).toEqual(all);
+  });
+
+  it("are the first ones if told so, as they were before", () => {
+    expect(some(16, false)).toEqual(all.slice(0, 16));
+    const { evaluation, ...others } = tinyConfig();
+    const { shuffle, ...before } = evaluation;
+    expect(shuffle).toBe(true);
+    const read = readTrainConfig({ ...others, evaluation: before });
+    expect("config" in read && read.config.evaluation).toEqual({ ...evaluation, shuffle: false });
+  });
 });
 
 it("refuses an empty list", async () => {

@@ -1,6 +1,7 @@
 /** Evaluation: a policy on a fixed list of tasks, each played once. */
 import type { Engine } from "../engine/engine.js";
 import { EnvError, type Environment, type Task } from "../envs/env.js";
+import { createRandom, mixSeed } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
 import type { Policy } from "../rollout/policy.js";
 import { play } from "../rollout/rollout.js";
@@ -19,8 +20,10 @@ export interface EvaluationOptions {
   readonly policy: Policy;
   readonly style: PromptStyle;
   readonly split: string;
-  /** Number of tasks, from the start of the split; default: all. */
-  readonly tasks?: number;
+  /** Number of tasks; default: all. */
+  readonly tasks?: number | undefined;
+  /** Whether they are a fixed random sample (the default), or the first of the split. */
+  readonly shuffle?: boolean;
   readonly seed: number;
   readonly stepLimit?: number;
   readonly concurrency?: number;
@@ -30,7 +33,7 @@ export interface EvaluationOptions {
 
 /** Plays each task once. */
 export async function evaluate(options: EvaluationOptions): Promise<Tally> {
-  const tasks = evaluationTasks(options.environment, options.split, options.tasks);
+  const tasks = evaluationTasks(options.environment, options.split, options);
   const tally = createTally();
   await play({
     ...options,
@@ -68,13 +71,13 @@ export async function evaluateSplits(
   seed: number,
   { signal, onActivity, onSplit }: SplitsOptions = {},
 ): Promise<MetricsLine> {
-  const { every, splits, tasks, temperature } = config.evaluation;
+  const { every, splits, tasks, shuffle, temperature } = config.evaluation;
   if (every === 0) return {};
   const { maxTokens, stepLimit } = config;
   const { environment, style } = model;
   const policy = modelPolicy({ ...model, sampling: { maxTokens, temperature } });
   const lines: MetricsLine[] = [];
-  const all = splits.map((split) => evaluationTasks(environment, split, tasks).length);
+  const all = splits.map((split) => evaluationTasks(environment, split, { tasks, shuffle }).length);
   const { onEpisode } = countingEpisodes(
     "evaluating",
     all.reduce((total, some) => total + some, 0),
@@ -88,6 +91,7 @@ export async function evaluateSplits(
       style,
       split,
       tasks,
+      shuffle,
       seed,
       ...(stepLimit !== undefined && { stepLimit }),
       ...(signal !== undefined && { signal }),
@@ -103,15 +107,22 @@ export async function evaluateSplits(
 }
 
 /**
- * The first tasks of a split, or all; an empty list is an error, because any number would be made
- * up.
+ * Some tasks of a split, or all in their order; an empty list is an error, because any number would be
+ * made up.
+ *
+ * The first tasks of a split are not like the others: of the household's, they are easier. So some are
+ * a random sample. It depends on the world and the split alone, so that all runs and arms play the same
+ * tasks, and a smaller sample is the beginning of a larger one.
  */
 export function evaluationTasks(
-  environment: Environment,
+  environment: Pick<Environment, "name" | "tasks">,
   split: string,
-  count?: number,
+  { tasks: count, shuffle = true }: Pick<EvaluationOptions, "tasks" | "shuffle"> = {},
 ): readonly Task[] {
-  const tasks = environment.tasks(split).slice(0, count);
+  const all = environment.tasks(split);
+  const isSample = shuffle && count !== undefined && count < all.length;
+  const seed = mixSeed("evaluation", environment.name, split);
+  const tasks = (isSample ? createRandom(seed).shuffle([...all]) : all).slice(0, count);
   if (tasks.length === 0) {
     throw new EnvError(
       `there is nothing to evaluate: split "${split}" of ${environment.name} has no task`,

@@ -42,12 +42,7 @@ function shareOf(sequences: Update["sequences"], share: number): Update["sequenc
 
 /** Rejects the setting if it would change nothing, or together with a cap. */
 export function checkGradientLength({ paw }: { readonly paw: PawOptions }): void {
-  if (paw.gradientLength === undefined) {
-    if (paw.gradientLengthShare === 1) return;
-    throw new ConfigError(
-      `paw.gradientLengthShare: ${paw.gradientLengthShare} has no effect without paw.gradientLength; set that to cmae, or leave the share out`,
-    );
-  }
+  if (paw.gradientLength === undefined) return;
   if (paw.loss === "cmae" || paw.loss === "off")
     throw new ConfigError(
       `paw.gradientLength: gives another loss the length of clipped MAE's gradient, but paw.loss is ${paw.loss}; set that to ce or mae, or leave the length out`,

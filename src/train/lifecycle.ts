@@ -8,6 +8,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Given, PlaceOf } from "../config/applies.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import type { Engine } from "../engine/engine.js";
 import { POINTER_FILE } from "../engine/remote/checkpoints.js";
@@ -52,7 +53,9 @@ export interface RunOptions {
   /** What the settings were based on, for the record. */
   readonly recipe?: string | undefined;
   /** Where a setting was given, for errors; default: its flag. */
-  readonly placeOf?: ((path: readonly string[]) => string) | undefined;
+  readonly placeOf?: PlaceOf | undefined;
+  /** Which settings the user gave; those without an effect are refused (default: all). */
+  readonly given?: Given | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProblem?: (message: string) => void;
   readonly onMetrics?: (line: MetricsLine) => void;

@@ -33,7 +33,8 @@ export type ModelStart =
   | { readonly folder: string; readonly tokenizer: string; readonly origin?: ModelOrigin }
   | { readonly served: true };
 
-const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
+/** Models from scratch. */
+export const PRESETS: readonly PresetName[] = ["tiny", "small", "base"];
 
 /**
  * What the model starts from: a preset, a run, a folder with a checkpoint, or a model that is

@@ -64,6 +64,9 @@ const PROMPT_TOKENS = [
   { path: "prompt.tokens", before: "pieces" },
 ] as const;
 
+/** Evaluations used to take the first tasks of a split. */
+const FIRST_TASKS = { path: "evaluation.shuffle", before: false } as const;
+
 const TRAIN = {
   kind: "train",
   schema: (config: SettingsTree) => trainConfig(kindOf(config)),
@@ -75,6 +78,7 @@ const TRAIN = {
     // PPO's critic used to be a head on the policy.
     { path: "critic", before: { weights: "shared" } },
     ...PROMPT_TOKENS,
+    FIRST_TASKS,
     ...RENAMED_ENGINE,
     ...RENAMED_OBJECTIVE,
     { path: "patience", renamed: "invalidActionLimit" },
@@ -92,7 +96,7 @@ const TRAIN = {
 const RWML = {
   kind: "rwml",
   schema: (config: SettingsTree) => rwmlConfig(kindOf(config)),
-  history: [...PROMPT_TOKENS, ...RENAMED_ENGINE, ...RENAMED_OBJECTIVE],
+  history: [FIRST_TASKS, ...PROMPT_TOKENS, ...RENAMED_ENGINE, ...RENAMED_OBJECTIVE],
 } as const;
 
 /** A notice that a run has settings with older names, if it does. */
@@ -115,6 +119,13 @@ export function readTrainConfig(
   recorded: SettingsTree,
 ): { readonly config: TrainConfig } | Unreadable {
   return parseRecorded(TRAIN.schema(recorded), recorded, TRAIN.history);
+}
+
+/** The same of `pawl rwml`. */
+export function readRwmlConfig(
+  recorded: SettingsTree,
+): { readonly config: RwmlConfig } | Unreadable {
+  return parseRecorded(RWML.schema(recorded), recorded, RWML.history);
 }
 
 /** The settings of a run of `pawl rwml`, under their current names. */

@@ -2,16 +2,19 @@
 import { join } from "node:path";
 import type { Environment } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
 import type { Checkpoint } from "../runs/checkpoints.js";
 import { sealFolder } from "../runs/checksums.js";
+import { evaluationHeadline } from "../runs/headline.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { conversationNotice } from "../text/conversation.js";
 import { observationEndNotice, responseEndId } from "../text/encode.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { type GivenOptions, refuseIgnoredSettings } from "./applies.js";
 import { checkResume } from "./check-resume.js";
 import { checkConfig } from "./checks.js";
-import type { TrainConfig } from "./config.js";
+import { type TrainConfig, trainConfig } from "./config.js";
 import { type Critic, hasCritic, hasOwnCritic, openCritic } from "./critic.js";
 import type { EvaluatedModel } from "./evaluate.js";
 import type { GradientCap } from "./gradient-cap.js";
@@ -53,7 +56,7 @@ interface Setup extends EvaluatedModel {
 export async function trainRun(config: TrainConfig, options: TrainOptions): Promise<void> {
   const { folder, signal } = options;
   // Whatever cannot work is refused before the run starts.
-  const environment = checkTraining(config);
+  const environment = checkTraining(config, options);
   const checkpoint = resumedCheckpoint(options);
   const start =
     checkpoint === undefined
@@ -95,10 +98,11 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
   });
 }
 
-/** Opens the environment, and refuses a configuration that cannot work. */
-export function checkTraining(config: TrainConfig): Environment {
+/** Opens the environment, and refuses a configuration that cannot work, or not as it was given. */
+export function checkTraining(config: TrainConfig, how: GivenOptions = {}): Environment {
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   checkConfig(config, environment);
+  refuseIgnoredSettings(trainConfig(findEnvKind(environment.name)), config, how);
   return environment;
 }
 
@@ -223,11 +227,10 @@ async function warmStart(
   running.report({ update: -1, ...(await running.evaluate(setup, config, -1)) });
 }
 
-/** The mean success over the evaluated splits. */
+/** What the best checkpoint is chosen by. */
 function successOf(evaluation: MetricsLine): { readonly success?: number } {
-  const all = Object.entries(evaluation).filter(([name]) => /^eval\.\w+\.success$/.test(name));
-  if (all.length === 0) return {};
-  return { success: all.reduce((sum, [, value]) => sum + value, 0) / all.length };
+  const headline = evaluationHeadline(evaluation);
+  return headline === undefined ? {} : { success: headline.success };
 }
 
 /**

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { checkStopOn } from "../alarms/alarms.js";
 import { openEnvironment } from "../envs/open.js";
+import { findEnvKind } from "../envs/registry.js";
 import { sealFolder } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { RunError } from "../runs/run-error.js";
@@ -15,6 +16,7 @@ import {
   type TripletData,
 } from "../rwml/triplet-file.js";
 import { promptStyle } from "../text/prompt.js";
+import { refuseIgnoredSettings } from "./applies.js";
 import {
   checkpointRun,
   conductRun,
@@ -29,7 +31,7 @@ import {
 import { openModel, originOf, resumedStart, savedStartOf } from "./open-model.js";
 import { rwmlConfigOf } from "./recorded-config.js";
 import { expectedSteps, type FinishedRwmlUpdate, trainRwml } from "./rwml.js";
-import type { RwmlConfig } from "./rwml-config.js";
+import { type RwmlConfig, rwmlConfig } from "./rwml-config.js";
 import { prepareTriplets, type TripletSetup } from "./rwml-data.js";
 import { reportForgetting, unmeasuredWeights } from "./rwml-forgetting.js";
 import { heldOutMetrics, rwmlUpdateMetrics } from "./rwml-metrics.js";
@@ -49,6 +51,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
   const { folder, signal, onProblem = ignore } = options;
   // Whatever cannot work is refused before the run starts.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
+  refuseIgnoredSettings(rwmlConfig(findEnvKind(environment.name)), config, options);
   checkStopOn(config, {
     ...(config.objective.entropy === 0 && { entropy: "it needs objective.entropy above 0" }),
     ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),

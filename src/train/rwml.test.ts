@@ -190,9 +190,10 @@ describe("an RWML run", () => {
 });
 
 describe("bad input", () => {
-  it("refuses settings of a filter that is off", () => {
-    expect(() => tiny({ filter: { keep: 0.5 } })).toThrow(/no filter.*set filter\.share/);
-    expect(tiny({ filter: {} }).filter.share).toBe(0);
+  it("refuses settings of a filter that is off", async () => {
+    await expect(
+      rwmlRun(tiny({ filter: { keep: 0.5 } }), { folder: join(parent, "no-filter") }),
+    ).rejects.toThrow(/filter\.keep: 0\.5 would change nothing: it needs filter\.share above 0/);
   });
 
   it("if all rewards are equal, skips the update, counts it, and keeps the weights", async () => {

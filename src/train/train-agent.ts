@@ -1,7 +1,7 @@
 /** Training an agent's own program, as a library and as the default of the command line. */
 import type { Agent } from "../agents/agent.js";
 import { registerAgent } from "../agents/agent-environment.js";
-import { resolveConfig } from "../config/resolve.js";
+import { givenIn, resolveConfig } from "../config/resolve.js";
 import type { SettingsTree } from "../config/settings-tree.js";
 import type { Environment } from "../envs/env.js";
 import { endedByEscaped } from "../escaped-errors.js";
@@ -47,7 +47,9 @@ export async function trainAgent<T extends object>(options: TrainAgentOptions<T>
     { path: "the defaults of an agent", content: base },
     { path: "settings", content: settings },
   ];
-  const config = resolveConfig(trainConfig(kind), { layers, flags: [] });
-  await endedByEscaped(how.signal, (signal) => trainRun(config, { ...how, folder, signal }));
+  const schema = trainConfig(kind);
+  const given = givenIn(schema, [], layers[1]);
+  const config = resolveConfig(schema, { layers, flags: [] });
+  await endedByEscaped(how.signal, (signal) => trainRun(config, { given, ...how, folder, signal }));
   return folder;
 }

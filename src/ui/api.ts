@@ -27,6 +27,8 @@ export interface RunRow {
   readonly success: number | null;
   /** The metric that `success` is. */
   readonly successOf: string | null;
+  /** Its 95 % interval. */
+  readonly interval: readonly [low: number, high: number] | null;
   readonly secondsLeft: number | null;
   /** The settings in which it differs from runs of its kind. */
   readonly differs: Readonly<Record<string, string>>;

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { lstatSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { flatten } from "../report/run-groups.js";
+import { summaryHeadline } from "../runs/headline.js";
 import { type Manifest, readManifest } from "../runs/manifest.js";
 import { sumsPath } from "../runs/metrics-sums.js";
 import { metricsPath } from "../runs/run-folder.js";
@@ -195,7 +196,7 @@ function rowOf(
   const { kind, seed, createdAt, finishedAt, config, summary } = manifest;
   const state = stateOf(folder, manifest);
   const updates = typeof config.updates === "number" ? config.updates : null;
-  const summed = tail.success === null && summary?.success !== undefined;
+  const headline = tail.headline ?? summaryHeadline(summary);
   return {
     id,
     kind,
@@ -206,8 +207,9 @@ function rowOf(
     finishedAt: finishedAt ?? null,
     update: tail.update,
     updates,
-    success: summed ? summary.success! : tail.success,
-    successOf: summed ? "success" : tail.successOf,
+    success: headline?.success ?? null,
+    successOf: headline?.of ?? null,
+    interval: headline?.interval ?? null,
     secondsLeft: state === "running" ? secondsLeft(tail, updates) : null,
     differs: Object.fromEntries(differsIn(settings, differing)),
     groupKey,

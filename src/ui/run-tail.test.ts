@@ -22,7 +22,7 @@ beforeEach(() => {
 describe("the end of a run's metrics", () => {
   it("is nothing before there are any", () => {
     const tail = readTail(folder);
-    expect(tail).toMatchObject({ update: null, success: null, successOf: null });
+    expect(tail).toMatchObject({ update: null, headline: undefined });
     expect(secondsLeft(tail, 10)).toBeNull();
   });
 
@@ -37,7 +37,7 @@ describe("the end of a run's metrics", () => {
       })),
     );
     const tail = readTail(folder);
-    expect(tail).toMatchObject({ update: 40, success: 0.25, successOf: "eval.a.success" });
+    expect(tail).toMatchObject({ update: 40, headline: { success: 0.25, of: "eval.a.success" } });
     expect(secondsLeft(tail, 50)).toBe(30);
     expect(secondsLeft(tail, null)).toBeNull();
     expect(secondsLeft(tail, 30)).toBe(0);
@@ -46,14 +46,16 @@ describe("the end of a run's metrics", () => {
   it("counts an evaluation more than training, and a held-out reward more than training", () => {
     write([{ update: 0, "train.success": 0.5 }]);
     const trained = readTail(folder);
-    expect(trained).toMatchObject({ success: 0.5, successOf: "train.success" });
+    expect(trained).toMatchObject({ headline: { success: 0.5, of: "train.success" } });
     write([{ update: 1, "heldOut.reward": 0.1, "train.success": 0.6 }]);
     const held = readTail(folder, trained);
-    expect(held).toMatchObject({ success: 0.1, successOf: "heldOut.reward" });
+    expect(held).toMatchObject({ headline: { success: 0.1, of: "heldOut.reward" } });
     write([{ update: 2, "train.success": 0.7 }]);
-    expect(readTail(folder, held)).toMatchObject({ success: 0.1, successOf: "heldOut.reward" });
+    expect(readTail(folder, held)).toMatchObject({
+      headline: { success: 0.1, of: "heldOut.reward" },
+    });
     write([{ update: 3, "eval.a.success": 0.9 }]);
-    expect(readTail(folder, held)).toMatchObject({ success: 0.9, update: 4 });
+    expect(readTail(folder, held)).toMatchObject({ headline: { success: 0.9 }, update: 4 });
   });
 
   it("reads on where it was, also over a line that was not finished, as from the start", () => {
@@ -62,7 +64,7 @@ describe("the end of a run's metrics", () => {
     expect(before.update).toBe(1);
     write([], '.success":1,"seconds.learn":3}\nnonsense\n');
     const now = readTail(folder, before);
-    expect(now).toMatchObject({ update: 2, success: 1, seconds: [1, 3] });
+    expect(now).toMatchObject({ update: 2, headline: { success: 1 }, seconds: [1, 3] });
     expect(now).toEqual(readTail(folder));
   });
 
@@ -82,7 +84,11 @@ describe("the end of a run's metrics", () => {
     for (const written of [line(4), { ...line(5), "train.success": 0.75 }]) sumUp(written);
     write([line(5)]);
     expect(readTail(folder, tail)).toMatchObject({ update: 5, isDamaged: true });
-    expect(readTail(folder)).toMatchObject({ update: 5, success: 0.5, isDamaged: true });
+    expect(readTail(folder)).toMatchObject({
+      update: 5,
+      headline: { success: 0.5 },
+      isDamaged: true,
+    });
   });
 
   it("starts again when a resumed run has written its metrics anew", () => {
@@ -91,6 +97,6 @@ describe("the end of a run's metrics", () => {
     const draft = join(folder, "draft");
     writeFileSync(draft, `${'{"update":0,"train.success":0.125}'.padEnd(200)}\n`);
     renameSync(draft, metricsPath(folder));
-    expect(readTail(folder, before)).toMatchObject({ update: 1, success: 0.125 });
+    expect(readTail(folder, before)).toMatchObject({ update: 1, headline: { success: 0.125 } });
   });
 });

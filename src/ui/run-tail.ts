@@ -1,12 +1,10 @@
 /** What a list of runs says of a run's metrics, kept up as lines are added. */
+import { type Headline, headlineAfter } from "../runs/headline.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import { lastLines, type MetricsPlace, readMetricsFrom } from "./metrics-table.js";
 
 /** Updates whose duration gives the time left. */
 const RECENT = 20;
-
-/** Where success is taken from if there was no evaluation, the best first. */
-const SUCCESSES: readonly string[] = ["wm.exactMatch", "heldOut.reward", "train.success"];
 
 /** The end of a run's metrics. */
 export interface RunTail {
@@ -18,9 +16,7 @@ export interface RunTail {
   readonly update: number | null;
   /** Seconds that the latest updates took. */
   readonly seconds: readonly number[];
-  readonly success: number | null;
-  /** The metric that `success` is: the latest evaluation, or success while training. */
-  readonly successOf: string | null;
+  readonly headline: Headline | undefined;
 }
 
 /** Reads the end of a run's metrics; of a file that was read before, only what is new. */
@@ -40,36 +36,20 @@ export function readTail(folder: string, before?: RunTail): RunTail {
     const evaluated = texts.slice(0, -RECENT).findLast((text) => text.includes('"eval.'));
     return [...(evaluated === undefined ? [] : [evaluated]), ...texts.slice(-RECENT)];
   });
-  const none = { update: null, seconds: [], success: null, successOf: null };
+  const none = { update: null, seconds: [], headline: undefined };
   return lines.reduce<RunTail>(withLine, { ...none, place, isDamaged: damaged.length > 0 });
 }
 
 function withLine(tail: RunTail, line: MetricsLine): RunTail {
   const { update } = line;
-  const names = Object.keys(line);
-  const parts = names.filter((name) => name.startsWith("seconds."));
+  const parts = Object.keys(line).filter((name) => name.startsWith("seconds."));
   const took = parts.reduce((sum, name) => sum + line[name]!, 0);
   return {
     ...tail,
     update: update !== undefined && update >= 0 ? update + 1 : tail.update,
     seconds: parts.length === 0 ? tail.seconds : [...tail.seconds, took].slice(-RECENT),
-    ...successIn(line, names, tail),
+    headline: headlineAfter(tail.headline, line),
   };
-}
-
-/** The success in a line, unless the one that is known counts more. */
-function successIn(
-  line: MetricsLine,
-  names: readonly string[],
-  { success, successOf }: RunTail,
-): Pick<RunTail, "success" | "successOf"> {
-  const evaluated = names.find((name) => /^eval\..+\.success$/.test(name));
-  if (evaluated !== undefined) return { success: line[evaluated]!, successOf: evaluated };
-  if (successOf?.startsWith("eval.")) return { success, successOf };
-  const known = SUCCESSES.indexOf(successOf ?? "");
-  const best = SUCCESSES.slice(0, known < 0 ? undefined : known + 1);
-  const found = best.find((name) => line[name] !== undefined);
-  return found === undefined ? { success, successOf } : { success: line[found]!, successOf: found };
 }
 
 /** How long the rest will take, if the last updates are any guide. */

@@ -57,7 +57,8 @@ export async function measureScaling(
       };
       const ran = await stage(
         { folder, config: settings, length: "epochs", recorded: worldConfigOf },
-        (resume) => trainWorldModel(settings, { ...options, folder, resume }),
+        // A setting for all models need not concern each of them.
+        (resume) => trainWorldModel(settings, { ...options, folder, resume, given: () => false }),
       );
       if (ran) rmSync(join(folder, SCORE), { force: true });
       const point = await scored(folder, { start, size }, () =>

@@ -14,6 +14,7 @@ import { sealFolder } from "../runs/checksums.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { refuseIgnoredSettings } from "../train/applies.js";
 import {
   checkpointRun,
   conductRun,
@@ -28,7 +29,7 @@ import { type ModelStart, openModel, originOf, startOf } from "../train/open-mod
 import { TOKENIZER } from "../train/saved-model.js";
 import { learningRate } from "../train/schedule.js";
 import { asMean } from "../train/sft.js";
-import type { WorldTrainConfig } from "./config.js";
+import { type WorldTrainConfig, worldTrainConfig } from "./config.js";
 import { DataError, parseBudgets, readDataSets, withinBudgets } from "./dataset.js";
 import { createDialogue, dialogueSequence } from "./dialogue.js";
 import { fidelityReport, scoreTurns } from "./fidelity.js";
@@ -67,6 +68,7 @@ export async function trainWorldModel(
   const { folder } = options;
   const problems = createProblems(options.onProblem);
   // Whatever cannot work is refused before the run starts.
+  refuseIgnoredSettings(worldTrainConfig, config, options);
   const checkpoint = resumedCheckpoint(options);
   const start =
     checkpoint === undefined

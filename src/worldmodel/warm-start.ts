@@ -62,6 +62,9 @@ export interface ArmCurve {
   readonly evaluations: readonly MetricsLine[];
 }
 
+/** Each stage has settings of its own making; `cli/wm-warm-start.ts` checks those that were given. */
+const none = (): boolean => false;
+
 /** Runs both arms with every seed; finished stages are kept. */
 export async function compareWarmStart(
   config: WarmStartConfig,
@@ -83,6 +86,7 @@ export async function compareWarmStart(
           folder: place,
           resume,
           forceUnlock,
+          given: none,
           signal,
           ...(onProblem && { onProblem }),
           ...onStage?.(`seed ${seed}: world model`),
@@ -99,6 +103,7 @@ export async function compareWarmStart(
             folder,
             resume,
             forceUnlock,
+            given: none,
             ...(signal && { signal }),
             ...(onProblem && { onProblem }),
             ...onStage?.(`seed ${seed}: ${arm}`),

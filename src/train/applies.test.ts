@@ -1,0 +1,149 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { runCli } from "../cli/testing.js";
+import { findEnvKind } from "../envs/registry.js";
+import { trainConfig } from "./config.js";
+import { checkTraining } from "./run.js";
+import { tinyConfig } from "./testing.js";
+
+const parent = mkdtempSync(join(tmpdir(), "pawl-applies-"));
+
+/** Settings that were ignored without a word, in a configuration in which they are. */
+const ignored: readonly (readonly [path: string, settings: object, needs: RegExp])[] = [
+  [
+    "paw.horizon",
+    { prompt: { style: "chat", admissible: true }, paw: { horizon: 2 } },
+    /in chat the whole prompt\.history/,
+  ],
+  [
+    "paw.horizon",
+    { prompt: { style: "chat", history: 2 }, paw: { horizon: 2 } },
+    /prompt\.history is 2/,
+  ],
+  ["paw.rho", { paw: { loss: "ce", rho: 0.5 } }, /needs paw\.loss cmae \(paw\.loss is ce\)/],
+  ["paw.mask", { paw: { loss: "ce", mask: "above" } }, /its default is below/],
+  ["paw.alpha", { paw: { loss: "off", alpha: 0.5 } }, /needs a loss: paw\.loss/],
+  ["paw.horizonDiscount", { paw: { horizonDiscount: 0.9 } }, /needs paw\.horizon above 1/],
+  ["paw.gradientLengthShare", { paw: { gradientLengthShare: 0.5 } }, /paw\.gradientLength cmae/],
+  ["objective.importanceCap", { objective: { importanceCap: 5 } }, /engine\.sampler, overlap 1/],
+  ["objective.valueClip", { objective: { valueClip: 0.1 } }, /needs advantage ppo/],
+  ["objective.valueCoefficient", { objective: { valueCoefficient: 1 } }, /needs advantage ppo/],
+  ["critic.weights", { critic: { weights: "shared" } }, /needs advantage ppo/],
+  ["critic.learningRate", { critic: { learningRate: 1 } }, /advantage ppo and critic\.weights own/],
+  [
+    "critic.learningRate",
+    { advantage: { name: "ppo" }, critic: { weights: "shared", learningRate: 1 } },
+    /critic\.weights is shared/,
+  ],
+  ["model.maxContext", { model: { start: "runs/a", maxContext: 99 } }, /model\.start is runs\/a/],
+  ["prompt.toolCalls", { prompt: { style: "chat", toolCalls: "json" } }, /actions are tool calls/],
+  ["corrections.weight", { corrections: { weight: 2 } }, /needs corrections\.episodes above 0/],
+  ["corrections.teacher", { corrections: { teacher: "seeker" } }, /needs corrections\.episodes/],
+  ["rollout.rows", { rollout: { rows: 8 } }, /needs rollout\.pace own/],
+  ["rollout.stragglers", { rollout: { pace: "own", stragglers: "carry" } }, /stragglerSeconds/],
+];
+
+/** The same settings where they have an effect. */
+const obeyed: readonly (readonly [path: string, settings: object])[] = [
+  ["paw.horizon", { prompt: { style: "chat" }, paw: { horizon: 2, horizonDiscount: 0.9 } }],
+  ["paw.rho", { paw: { rho: 0.5, mask: "above" } }],
+  ["paw.rho of a length", { paw: { loss: "ce", gradientLength: "cmae", rho: 0.5 } }],
+  ["objective.importanceCap", { overlap: 1, objective: { importanceCap: 5 } }],
+  ["objective.valueClip", { advantage: { name: "ppo" }, objective: { valueClip: 0.1 } }],
+  ["critic.learningRate", { advantage: { name: "ppo" }, critic: { learningRate: 1 } }],
+  ["corrections.weight", { corrections: { episodes: 1, weight: 2 } }],
+  ["rollout", { rollout: { pace: "own", stragglerSeconds: 5, stragglers: "carry", rows: 8 } }],
+];
+
+describe("a setting without an effect", () => {
+  it.each(ignored)("is refused by name: %s", (path, settings, needs) => {
+    const check = () => checkTraining(tinyConfig({ ...settings }));
+    expect(check).toThrow(`${path}: `);
+    expect(check).toThrow(/would change nothing: it needs .* Set that, or leave \S+ out/);
+    expect(check).toThrow(needs);
+  });
+
+  it.each(obeyed)("is accepted where it has one: %s", (_, settings) => {
+    expect(() =>
+      checkTraining(tinyConfig({ evaluation: { every: 0 }, ...settings })),
+    ).not.toThrow();
+  });
+
+  it("is accepted where it has one: prompt.toolCalls", () => {
+    const { env: _, ...settings } = tinyConfig({ prompt: { style: "chat", toolCalls: "json" } });
+    const desk = trainConfig(findEnvKind("desk")).parse({
+      ...settings,
+      env: { name: "desk" },
+      evaluation: { every: 0 },
+    });
+    expect(() => checkTraining(desk)).not.toThrow();
+  });
+
+  it("is accepted where nobody gave it, or gave its default", () => {
+    const config = tinyConfig({ paw: { loss: "ce", rho: 0.5 } });
+    expect(() => checkTraining(config, { given: () => false })).not.toThrow();
+    expect(() => checkTraining(config, { resume: true })).not.toThrow();
+    expect(() => checkTraining(tinyConfig({ paw: { loss: "ce", rho: 0.2 } }))).not.toThrow();
+  });
+});
+
+describe("on the command line", () => {
+  const file = (name: string, settings: object): string => {
+    const path = join(parent, name);
+    writeFileSync(path, JSON.stringify(settings));
+    return path;
+  };
+  const dry = (...args: readonly string[]) => runCli(["train", "--dry-run", ...args]);
+
+  it("a flag or a file's setting is refused, with its place", async () => {
+    const flag = await dry("--paw.loss", "ce", "--paw.rho", "0.5");
+    expect(flag.code).toBe(2);
+    expect(flag.stderr).toContain("--paw.rho: 0.5 would change nothing");
+    const path = file("rho.json", { paw: { loss: "ce", rho: 0.5 } });
+    expect((await dry("--config", path)).stderr).toContain(`${path}: paw.rho: 0.5`);
+  });
+
+  it("a recipe's is not, nor a file's that a flag switches off", async () => {
+    // The recipe has corrections with a weight, and a context for its model from scratch.
+    expect(await dry("--corrections.episodes", "0")).toMatchObject({ code: 0 });
+    expect(await dry("--model.start", "OWNER/NAME")).toMatchObject({ code: 0 });
+    const path = file("half.json", { paw: { loss: "cmae", rho: 0.5 } });
+    expect(await dry("--config", path, "--paw.loss", "ce")).toMatchObject({ code: 0 });
+    expect(
+      (await dry("--config", path, "--paw.loss", "ce", "--paw.mask", "above")).stderr,
+    ).toContain("--paw.mask: above would change nothing");
+  });
+
+  it("what --print-config writes is taken as it is", async () => {
+    const { stdout } = await runCli(["train", "--corrections.episodes", "0", "--print-config"]);
+    const path = join(parent, "printed.json");
+    writeFileSync(path, stdout);
+    expect(await dry("--config", path)).toMatchObject({ code: 0 });
+  });
+
+  it("other commands have the same conditions", async () => {
+    const calls = ["--prompt.style", "chat", "--prompt.tool-calls", "json"];
+    for (const command of ["eval", "rollout"])
+      expect((await runCli([command, "--env", "household", ...calls])).stderr).toContain(
+        "--prompt.tool-calls: json would change nothing",
+      );
+    const world = ["--data", "none", "--model.start", "runs/none", "--model.max-context", "64"];
+    expect((await runCli(["wm", "train", ...world])).stderr).toContain("--model.max-context: 64");
+    const warm = ["wm", "warm-start", "--world.data", "none", "--train.critic.weights", "shared"];
+    expect((await runCli(warm)).stderr).toContain("--train.critic.weights: shared");
+    const synth = ["wm", "synth", "--world", "none", "--policy", "expert", ...world.slice(2)];
+    expect((await runCli(synth)).stderr).toContain("--model.max-context: 64");
+    const rwml = ["rwml", "--model.start", "served", "--objective.value-clip", "0.1"];
+    expect((await runCli(rwml)).stderr).toContain("--objective.value-clip: 0.1");
+  });
+
+  it("help says what a setting needs", async () => {
+    const { stdout } = await runCli(["train", "--help", "horizonDiscount"]);
+    expect(stdout).toContain("none");
+    expect(
+      (await runCli(["train", "--help", "horizon-discount"])).stdout.replace(/\s+/g, " "),
+    ).toContain("; needs paw.horizon above 1");
+  });
+});
