@@ -8,6 +8,9 @@ import { readRecords } from "../../src/runs/record-file.js";
 import { openRun } from "../../src/runs/run-folder.js";
 import { filesOf } from "./damage-cases.js";
 
+/** How far into the time or the lines of a whole run a kill comes at the latest. */
+const MOST_OF_RUN = 0.7;
+
 const cli = resolve("dist/lib/main.js");
 
 /** How a process ended, and how many lines it had written. */
@@ -74,10 +77,12 @@ export async function killAndResume(
     // Killed before the run existed, it is started again into the same folder.
     const isThere = existsSync(join(out, "manifest.json"));
     const args = isThere ? ["--resume", out] : [...start, "--out", out];
+    // A resumed run is shorter; its end is the end of them all.
+    const share = random.next() * MOST_OF_RUN;
     const kill =
       random.next() < 0.5
-        ? { afterLines: 0, ms: random.int(Math.ceil(whole.ms)) }
-        : { afterLines: random.int(whole.lines), ms: random.int(250) };
+        ? { afterLines: 0, ms: Math.floor(share * whole.ms) }
+        : { afterLines: Math.floor(share * whole.lines), ms: random.int(250) };
     const ended = await pawl([...command, ...args], done < kills ? kill : undefined);
     if (ended.code === 0) return done;
     if (ended.code !== null) throw new Error(`after ${done} kills: ${ended.stderr}`);
@@ -86,7 +91,7 @@ export async function killAndResume(
 }
 
 /** What stands for the clock, the machine, or the run's own moment of creation. */
-const CLOCKS = /^(seconds|memory)\./;
+const CLOCKS = /^(seconds|memory|pace)\./;
 const timeless = (line: object): object =>
   Object.fromEntries(Object.entries(line).filter(([name]) => !CLOCKS.test(name)));
 const withoutRun = ({ run: _, reference: __, ...rest }: Record<string, unknown>) => rest;
@@ -109,6 +114,8 @@ export function recorded(folder: string): ReadonlyMap<string, string> {
     if (name === "state.json") return JSON.stringify(withoutRun(JSON.parse(textOf(path))));
     if (name.startsWith("triplets."))
       return JSON.stringify([...readRecords(path, ({ message }) => fail(message))].map(asTriplets));
+    // Adapters name the weights that they belong to.
+    if (name === "adapter_config.json") return textOf(path).replaceAll(folder, "RUN");
     // A server's own names for what it keeps, and what depends on the moment of creation.
     const isOwn = /^(manifest\.json|metrics\.crc32|pawl-checksums\.json|remote\.json)$/.test(name);
     return isOwn || file.startsWith("tensorboard") ? undefined : readFileSync(path, "base64");

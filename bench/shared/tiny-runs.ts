@@ -52,7 +52,7 @@ const agent: TinyRun = {
       prompt: { style: "chat" },
       paw: { loss: "cmae" },
       gradients: { every: 0 },
-      evaluation: { every: 1, tasks: 1 },
+      evaluation: { every: 1, tasks: 1, splits: ["test"] },
     };
     const file = resolve("bench/shared/tiny-agent.ts");
     return ["--agent", file, ...configured(folder, name, config)];

@@ -116,8 +116,7 @@ export function takeLock(folder: string, options: LockOptions = {}): RunLock {
   return {
     isForced: owners.length > 0,
     require() {
-      // Whoever records to a folder that was deleted says so.
-      if (isLost() && existsSync(folder)) throw takenOver(folder);
+      if (isLost()) throw existsSync(folder) ? takenOver(folder) : deleted(folder);
     },
     release() {
       clearInterval(touching);
@@ -282,6 +281,11 @@ function takenBy(folder: string, owner?: LockOwner): RunError {
       : `${by} ${words}, or another program has its number now: wait for it, or end it first. If it is another program, add --force-unlock.`,
   );
 }
+
+const deleted = (folder: string): RunError =>
+  new RunError(
+    `${folder} was deleted while it was being written: nothing is recorded any more. Start again in another folder.`,
+  );
 
 const takenOver = (folder: string): RunError =>
   new RunError(
