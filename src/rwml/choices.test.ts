@@ -43,10 +43,19 @@ it("has questions of its own whose right answers are not all at one place", asyn
 it.each([
   ["", /has no questions/],
   ["nonsense", /:1: not JSON/],
+  ['{"question":"","choices":["b","c"],"answer":0}', /question/],
+  ['{"question":"a","choices":["b","c"],"answer":-1}', /answer/],
   ['\n{"question":"a","choices":["b"],"answer":0}', /:2: .*\s.*choices/],
   ['{"question":"a","choices":["b","c"],"answer":2}', /answer is 2, and there are 2 choices/],
 ])("refuses %j", (content, message) => {
   const path = join(mkdtempSync(join(tmpdir(), "pawl-choices-")), "questions.jsonl");
   writeFileSync(path, content);
   expect(() => readQuestions(path)).toThrow(message);
+});
+
+it("reads questions, one a line, whose right answer may be the first", () => {
+  const path = join(mkdtempSync(join(tmpdir(), "pawl-choices-")), "questions.jsonl");
+  const asked = { question: "What is it?", choices: ["b", "c"], answer: 0 };
+  writeFileSync(path, `${JSON.stringify(asked)}\n`);
+  expect(readQuestions(path)).toEqual([asked]);
 });

@@ -141,6 +141,9 @@ describe("in the full style", () => {
       expect(text).toContain(part);
     }
     expect(text).not.toContain("mug 1");
+    expect(text).toContain(
+      `Observation 1:\n${episode.firstObservation}\nAction 1:\ngo to drawer 1\n\nObservation 2:\nThe drawer 1 is closed.\nAction 2:\nopen drawer 1\n\nWhat does`,
+    );
   });
 
   it("takes the next state from the last tags", () => {

@@ -47,6 +47,17 @@ describe("pairs of states", () => {
     expect(await statePairs(environment, options)).toEqual(pairs);
   });
 
+  it("have nothing about other actions in a world that lists none", async () => {
+    const silent = {
+      ...environment,
+      create: () => Object.assign(environment.create(), { admissibleActions: undefined }),
+    } as unknown as typeof environment;
+    const pairs = await statePairs(silent, options);
+    const kinds = new Set(pairs.map(({ kind }) => kind));
+    expect([...kinds]).toContain("other moment");
+    expect([...kinds]).not.toContain("other action");
+  });
+
   it("may have custom paraphrases", async () => {
     const paraphrases = [{ state: "The lamp is on.", paraphrase: "It is bright." }];
     const pairs = await statePairs(environment, { ...options, paraphrases });

@@ -5,6 +5,7 @@ import { afterAll, expect, it } from "vitest";
 import type { Episode } from "../rollout/episode.js";
 import { checkRun } from "../runs/check-run.js";
 import { readManifest, writeManifest } from "../runs/manifest.js";
+import { openRecordWriter, readRecords } from "../runs/record-file.js";
 import { createRun } from "../runs/run-folder.js";
 import { loadTriplets, saveTriplets, type TripletData } from "./triplet-file.js";
 
@@ -30,6 +31,18 @@ it("a file that was cut off between two appends, or emptied, is refused with a r
   expect(() => loadTriplets(path)).toThrow(`the episode 0 is missing. ${remedy}`);
   truncateSync(path, 0);
   expect(() => loadTriplets(path)).toThrow(`${path} is empty. ${remedy}`);
+});
+
+it("a file from before questions showed tools is known as such", () => {
+  const path = join(folder, "older.jsonl.gz");
+  saveTriplets(path, { train: [], heldOut: [], counts: {}, reward: "rouge" });
+  expect(loadTriplets(path)!.older).toBeUndefined();
+  const [head] = [...readRecords(path, ({ message }) => fail(message))] as [{ version?: number }];
+  rmSync(path);
+  const writer = openRecordWriter(path, ({ message }) => fail(message));
+  writer.append([{ ...head, version: undefined }]);
+  writer.close();
+  expect(loadTriplets(path)!.older).toBe(true);
 });
 
 it("a file of another run is refused, and found by check", () => {

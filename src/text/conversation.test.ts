@@ -5,6 +5,7 @@ import { fetchModel } from "../models/fetch-model.js";
 import {
   conversationNotice,
   conversationPieces,
+  frameOfTurn,
   inConversation,
   lastTurns,
   turnsIn,
@@ -333,6 +334,18 @@ describe("tools", () => {
     const { next } = played(built, [call, "no call"], { words: {}, offered: tools });
     expect(next).toEqual(encodePrompt(built, style, pieces));
     expect(built.decode(next!.ids)).toContain(`${call}<|end|><|tool|>You see plum 0.<|end|>`);
+  });
+
+  it("answer with the id of the call where the template writes it, and users without", () => {
+    const naming = withTemplate(
+      each(
+        `{% set content = message['content'] %}{% for call in message['tool_calls'] or [] %}{{ call['function'] | tojson }}{% endfor %}{% if message['tool_call_id'] %}{{ '#' + message['tool_call_id'] + '#' }}{% endif %}${turn}`,
+      ),
+    );
+    const before = (replies: readonly ("tool" | "user")[]) =>
+      frameOfTurn(naming, { response: "", replies, calls: 1, tools }).texts[0];
+    expect(before(["tool"])).toBe("#call00001#<|tool|>");
+    expect(before(["user"])).toBe("<|user|>");
   });
 
   it("answer as the user where the template refuses their role", () => {

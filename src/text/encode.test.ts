@@ -216,6 +216,16 @@ describe("a step as a sequence", () => {
     expect(encodeResponse(tokenizer, full, "x").at(-1)).toBe(tokenizer.endId);
   });
 
+  it("parts a system text from what follows, where there is no chat template", () => {
+    const style = promptStyle(housePrompt, {
+      style: "full",
+      template: "[system]\nBe brief.\n[step]\nThe task: {task_description}",
+    });
+    const pieces = style.render(view);
+    const { ids } = encodePrompt(plain, style, pieces);
+    expect(plain.decode(ids)).toBe(`Be brief.\n\nThe task: ${view.goal}`);
+  });
+
   it("ends at any of a chat model's end tokens, which is not part of the text", () => {
     const other = plain.id("<|do|>")!;
     const generation = JSON.stringify({ eos_token_id: [other] });
@@ -233,6 +243,8 @@ describe("a step as a sequence", () => {
     expect(() => encodePrompt(tokenizer, full, full.render(view))).toThrow(
       /exactly once and unchanged/,
     );
+    const twice = chatting("[user]{{ messages[0].content }}{{ messages[0].content }}");
+    expect(() => encodePrompt(twice, full, full.render(view))).toThrow(/exactly once/);
     expect(() => appendResponse({ ids: [], spans: [] }, { ids: [1, 2], logprobs: [0] })).toThrow(
       /2 tokens came with 1 logprobs/,
     );

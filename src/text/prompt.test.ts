@@ -201,3 +201,8 @@ describe("the options", () => {
     expect(result.error?.message).toContain(name);
   });
 });
+
+it("the limit of a prompt in tokens is 1 or more", () => {
+  const fits = (maxTokens: number) => promptOptions.safeParse({ style: "chat", maxTokens }).success;
+  expect([0, 1, 2].map(fits)).toEqual([false, true, true]);
+});

@@ -145,6 +145,13 @@ describe("a built tokenizer", () => {
 });
 
 describe("merges", () => {
+  it("join the leftmost of equal pairs", () => {
+    expect(learnMerges([["aaa", 1]], 10)).toEqual([
+      ["a", "a"],
+      ["aa", "a"],
+    ]);
+  });
+
   it("join the most frequent pair first, ties in the order of characters", () => {
     expect(
       learnMerges(

@@ -54,6 +54,18 @@ describe("any tokenizer", () => {
     expect((await loadTokenizer(kept)).endIds).toEqual([see, act]);
   });
 
+  it("spells its only special token out where the text is plain", () => {
+    const special = { id: 3, content: "<e>", special: true, normalized: false };
+    const only = createTokenizer({
+      tokenizer: JSON.stringify({
+        added_tokens: [{ ...special, single_word: false, lstrip: false, rstrip: false }],
+        model: { type: "BPE", vocab: { "<": 0, e: 1, ">": 2, "<e>": 3 }, merges: [] },
+      }),
+    });
+    expect(only.encode("e<e>")).toEqual([1, 3]);
+    expect(only.encode("e<e>", { plain: true })).toEqual([1, 0, 1, 2]);
+  });
+
   it("reads special tokens, unless the text is plain", () => {
     const tokenizer = buildTokenizer(worldTexts);
     const text = "a <|do|><|do|>, <|see|>";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { schemaCheck } from "./json-schema.js";
 import { promptStyle } from "./prompt.js";
 import { callForms, callText, readCall, type Tool } from "./tool.js";
-import { callFormOf, formatCall, parseCall } from "./tool-calls.js";
+import { callFormOf, formatCall, parseCall, splitReasoning } from "./tool-calls.js";
 
 const tools: readonly Tool[] = [
   { name: "guess", description: "Guess.", parameters: { type: "object" } },
@@ -102,4 +102,11 @@ describe("a schema of arguments", () => {
   ])("like %j is refused", (schema, message) => {
     expect(() => schemaCheck(schema)).toThrow(message);
   });
+});
+
+it("an answer is parted from its reasoning, cut short or not; one without is all text", () => {
+  expect(splitReasoning("<think>so</think> look")).toEqual({ reasoning: "so", text: "look" });
+  expect(splitReasoning("so</think>look")).toEqual({ reasoning: "so", text: "look" });
+  expect(splitReasoning("<think>so far")).toEqual({ reasoning: "so far", text: "" });
+  expect(splitReasoning("look")).toEqual({ text: "look" });
 });

@@ -36,6 +36,19 @@ describe("transitions", () => {
     expect(transitionsOf(changed(() => pieces))[0]).toMatchObject({ actionStart: 1, actionEnd: 3 });
   });
 
+  it("know where the observation is: from its first span to its last, or nowhere", () => {
+    const at = (...texts: readonly string[]) =>
+      transitionsOf(changed(() => ({ ...spans(...texts), logprobs: undefined! })))[0];
+    expect(at("prompt 0 1", "action 1 2", "observation 2 3", "observation 3 4")).toMatchObject({
+      observationStart: 2,
+      observationEnd: 4,
+    });
+    expect(at("prompt 0 1", "action 1 3")).toMatchObject({
+      observationStart: 3,
+      observationEnd: 3,
+    });
+  });
+
   it("are rejected without a prompt or an action, beyond the tokens, or out of order", () => {
     const refused = (change: Partial<Sequence>, message: RegExp) =>
       expect(() => transitionsOf(changed(() => change))).toThrow(message);

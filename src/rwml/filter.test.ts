@@ -1,0 +1,27 @@
+import { expect, it } from "vitest";
+import { filterOptions, keepHard, splitTriplets } from "./filter.js";
+import { episode } from "./testing.js";
+import { tripletsOf } from "./triplet.js";
+
+const triplets = tripletsOf([episode]);
+
+it("settings of a filter that is off are refused by name, those of one that is on are not", () => {
+  expect(filterOptions.parse({})).toMatchObject({ share: 0, keep: 0.1 });
+  expect(filterOptions.parse({ share: 0.1, keep: 0.5 })).toMatchObject({ keep: 0.5 });
+  const { issues } = filterOptions.safeParse({ keep: 0.5 }).error!;
+  expect(issues.map(({ path }) => path)).toEqual([["keep"]]);
+});
+
+it("keeps what is hard, and easy triplets with a probability", () => {
+  const rewards = [0.95, 0.9, 0.89];
+  const kept = (keep: number) => keepHard(triplets, rewards, { keep, easyReward: 0.9 }, 1);
+  expect(kept(0)).toEqual({ kept: [triplets[2]], easy: 2, hard: 1 });
+  expect(kept(1)).toEqual({ kept: triplets, easy: 2, hard: 1 });
+});
+
+it("splits off a share, and both parts keep their order", () => {
+  const [drawn, rest] = splitTriplets(triplets, 0.34, 3);
+  expect([drawn.length, rest.length]).toEqual([1, 2]);
+  expect([...drawn, ...rest].sort((a, b) => a.step - b.step)).toEqual(triplets);
+  expect(rest[0]!.step).toBeLessThan(rest[1]!.step);
+});
