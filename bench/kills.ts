@@ -3,8 +3,8 @@
  *
  *   npm run bench -- kills [--mode chat,agent,…] [--kills 300] [--seed 1] [--workers 2]
  *
- * For every mode a whole tiny run is made, then others that are killed at random moments (half of
- * them any time, half shortly after a line of progress) and resumed until they are done. What they
+ * For every mode a whole tiny run is made, then others that are killed at random moments (a quarter of
+ * them any time, the others shortly after a line of progress) and resumed until they are done. What they
  * recorded must be the whole run's, byte for byte except clocks, with nothing left behind.
  * `remote` needs a Python with PyTorch (PAWL_PYTHON).
  */

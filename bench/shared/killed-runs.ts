@@ -82,7 +82,7 @@ export async function killAndResume(
     // A resumed run is shorter; its end is the end of them all.
     const share = random.next() * MOST_OF_RUN;
     const kill =
-      random.next() < 0.5
+      random.next() < 0.25
         ? { afterLines: 0, ms: Math.floor(share * whole.ms) }
         : { afterLines: 1 + Math.floor(share * (whole.lines - 1)), ms: random.int(250) };
     const ended = await pawl([...command, ...args], done < kills ? kill : undefined);
