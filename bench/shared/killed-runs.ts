@@ -20,6 +20,7 @@ export interface Ended {
   readonly lines: number;
   readonly stderr: string;
   readonly ms: number;
+  readonly pid: number;
 }
 
 /** When to kill a process: some time after it has written a number of lines. */
@@ -48,7 +49,7 @@ export function pawl(args: readonly string[], kill?: Kill): Promise<Ended> {
     });
     child.on("error", reject);
     child.on("close", (code) =>
-      done({ code, lines: lines(), stderr, ms: performance.now() - began }),
+      done({ code, lines: lines(), stderr, ms: performance.now() - began, pid: child.pid! }),
     );
   });
 }
@@ -65,14 +66,15 @@ export interface KilledRun {
 
 /**
  * Starts a run and kills it at random moments, at most so many times; resumes it each time, to its
- * end. Returns how often it was killed.
+ * end. Returns how often it was killed, and how often of that while it recorded.
  */
 export async function killAndResume(
   { command, start, whole }: KilledRun,
   out: string,
   kills: number,
   random: Random,
-): Promise<number> {
+): Promise<{ readonly kills: number; readonly recording: number }> {
+  let recording = 0;
   for (let done = 0; ; ) {
     // Killed before the run existed, it is started again into the same folder.
     const isThere = existsSync(join(out, "manifest.json"));
@@ -80,14 +82,23 @@ export async function killAndResume(
     // A resumed run is shorter; its end is the end of them all.
     const share = random.next() * MOST_OF_RUN;
     const kill =
-      random.next() < 0.5
+      random.next() < 0.25
         ? { afterLines: 0, ms: Math.floor(share * whole.ms) }
-        : { afterLines: Math.floor(share * whole.lines), ms: random.int(250) };
+        : { afterLines: 1 + Math.floor(share * (whole.lines - 1)), ms: random.int(250) };
     const ended = await pawl([...command, ...args], done < kills ? kill : undefined);
-    if (ended.code === 0) return done;
+    if (ended.code === 0) return { kills: done, recording };
     if (ended.code !== null) throw new Error(`after ${done} kills: ${ended.stderr}`);
     done++;
+    if (holdsLock(out, ended.pid)) recording++;
   }
+}
+
+/** Whether a process that was killed held the lock of a run. */
+function holdsLock(run: string, pid: number): boolean {
+  const names = existsSync(run) ? readdirSync(run) : [];
+  return names.some(
+    (name) => /^lock(\.\d+)?$/.test(name) && JSON.parse(textOf(join(run, name))).pid === pid,
+  );
 }
 
 /** What stands for the clock, the machine, or the run's own moment of creation. */

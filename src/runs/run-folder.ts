@@ -34,6 +34,7 @@ import {
 import { cutMetrics, type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
 import { openRecordWriter, type RecordWriter, readRecords } from "./record-file.js";
 import { RunError } from "./run-error.js";
+import { removeLeftovers } from "./run-leftovers.js";
 import { findLock, type RunLock, takeLock } from "./run-lock.js";
 import { type EventWriter, openEventWriter, stepOf } from "./tensorboard.js";
 
@@ -152,10 +153,15 @@ export function checkNewFolder(folder: string): void {
 function failedAtStart(folder: string): boolean {
   const { number, owner } = findLock(folder);
   if (owner !== undefined) return false;
-  // Killed between its lock and its manifest.
-  if (!hasManifest(folder)) return number >= 0 && readdirSync(folder).every(isOfStart);
-  const { status, resumes } = readManifest(folder);
   const isEmpty = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
+  // Killed between its lock and its manifest.
+  if (!hasManifest(folder))
+    return (
+      number >= 0 &&
+      isEmpty(episodesPath(folder)) &&
+      readdirSync(folder).every((name) => OF_START.test(name))
+    );
+  const { status, resumes } = readManifest(folder);
   return (
     (status === "failed" || status === "interrupted") &&
     resumes === undefined &&
@@ -168,9 +174,8 @@ function failedAtStart(folder: string): boolean {
   );
 }
 
-/** What is in a folder before the manifest is: locks, an empty record, temporary files. */
-const isOfStart = (name: string): boolean =>
-  /^lock(\.\d+)?$|^episodes\.jsonl\.gz$|\.(tmp|draft)$/.test(name);
+/** What is in a folder before the manifest is: locks, an empty record, the manifest's draft. */
+const OF_START = /^lock(\.\d+)?$|^lock\..*\.draft$|^episodes\.jsonl\.gz$|^manifest\.json\..*\.tmp$/;
 
 /** What to keep of a resumed run, and what changes. */
 export interface ResumedRun {
@@ -246,17 +251,6 @@ export function resumeRun(
     lock.release();
     throw error;
   }
-}
-
-/**
- * Removes what killed writers left: whoever holds the lock is the only writer, so that nothing
- * temporary is anybody else's.
- */
-function removeLeftovers(folder: string): void {
-  for (const place of [folder, join(folder, "checkpoints")])
-    for (const name of existsSync(place) ? readdirSync(place) : [])
-      if (/\.(tmp|draft|mending)$/.test(name))
-        rmSync(join(place, name), { recursive: true, force: true });
 }
 
 function lastWritten(path: string): string | undefined {

@@ -168,6 +168,7 @@ async function openSetup(
       `overlap: ${engine.capabilities.name} samples and learns in turns, so what is overlapped is the waiting for worlds and agents, not the computing`,
     );
   const model = { environment, style, engine: own(engine), tokenizer };
+  run.requireOwn();
   await tokenizer.save(join(run.folder, TOKENIZER));
   sealFolder(join(run.folder, TOKENIZER));
   if (!ownCritic) return model;
@@ -221,6 +222,7 @@ async function warmStart(
   }
   // A server's own model was already saved for its tokenizer, and has not changed.
   const isSaved = episodes === 0 && "served" in start;
+  running.run.requireOwn();
   const reference = join(running.run.folder, REFERENCE);
   if (!isSaved) await engine.save(reference, { optimizer: false });
   sealFolder(reference);

@@ -81,6 +81,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
     const style = promptStyle(environment.prompt, config.prompt, model.tokenizer);
     const question = worldQuestion(model.tokenizer, style);
     if (checkpoint === undefined) {
+      run.requireOwn();
       // A server's own model was already saved for its tokenizer.
       if (!("served" in start)) await engine.save(join(folder, REFERENCE), { optimizer: false });
       await model.tokenizer.save(join(folder, TOKENIZER));
@@ -120,6 +121,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
       config,
     );
     options.onPhase?.("forgetting");
+    run.requireOwn();
     return reportForgetting(setup, data, config, folder, unmeasured);
   });
 }
@@ -143,12 +145,14 @@ const kindOf = (config: RwmlConfig): RunKind<RwmlConfig> => ({
 async function tripletsFor(
   setup: TripletSetup,
   config: RwmlConfig,
-  { folder }: Run,
+  run: Run,
 ): Promise<TripletData> {
+  const { folder } = run;
   const path = join(folder, TRIPLETS);
   const known = loadTriplets(path);
   if (known === undefined) {
     const data = await prepareTriplets(setup, config);
+    run.requireOwn();
     saveTriplets(path, data);
     return data;
   }

@@ -102,6 +102,7 @@ export async function trainWorldModel(
     const { tokenizer } = model;
     const engine = running.own(model.engine);
     if (checkpoint === undefined) {
+      run.requireOwn();
       await tokenizer.save(join(folder, TOKENIZER));
       sealFolder(join(folder, TOKENIZER));
     } else await engine.load(checkpoint.folder);
@@ -112,6 +113,7 @@ export async function trainWorldModel(
       config,
       options,
     );
+    running.run.requireOwn();
     // Without the optimiser's state: what starts from here learns something else.
     await engine.save(join(folder, MODEL), { optimizer: false });
     await tokenizer.save(join(folder, MODEL));
