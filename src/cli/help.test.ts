@@ -84,6 +84,7 @@ it("prints the version without loading the commands", () => {
   expect(printed.toString()).toBe(`${version}\n`);
   const imports = readFileSync("src/cli/main.ts", "utf8").matchAll(/^import .*"(.*)";$/gm);
   expect([...imports].map(([, path]) => path)).toEqual([
+    "../escaped-errors.js",
     "../no-telemetry.js",
     "../version.js",
     "./io.js",

@@ -3,11 +3,10 @@
  * The program `pawl`: signals, pipes and the exit code. The commands are loaded only if one is
  * called, because that takes most of a second.
  */
-import { inspect } from "node:util";
 import { catchEscaped } from "../escaped-errors.js";
 import "../no-telemetry.js";
 import { packageVersion } from "../version.js";
-import { print, processIo } from "./io.js";
+import { note, print, processIo } from "./io.js";
 
 /** How long what a command left behind may keep its process alive. */
 const LEFT_BEHIND_MS = 1000;
@@ -40,7 +39,7 @@ if (["--version", "-v", "version"].includes(args[0] ?? "")) {
   process.exitCode = await main(args, processIo(), controller.signal);
   // What an agent left behind may fail now, and nobody waits for it.
   catchEscaped((error) => {
-    process.stderr.write(`${inspect(error)}\n`);
+    note(processIo(), String(error instanceof Error ? error.stack : error));
     process.exit(1);
   });
   // A world that hangs may hold sockets and timers for ever, but the command is done.

@@ -5,11 +5,8 @@ import { tripletsOf } from "./triplet.js";
 
 const triplets = tripletsOf([episode]);
 
-it("settings of a filter that is off are refused by name, those of one that is on are not", () => {
+it("is off by default", () => {
   expect(filterOptions.parse({})).toMatchObject({ share: 0, keep: 0.1 });
-  expect(filterOptions.parse({ share: 0.1, keep: 0.5 })).toMatchObject({ keep: 0.5 });
-  const { issues } = filterOptions.safeParse({ keep: 0.5 }).error!;
-  expect(issues.map(({ path }) => path)).toEqual([["keep"]]);
 });
 
 it("keeps what is hard, and easy triplets with a probability", () => {

@@ -108,10 +108,13 @@ describe.each(worlds)("questions in a world of tools: %s", (_, open, texts) => {
       const { ids, spans } = episode.steps[triplet.step]!.sequence!;
       const seen = spans.findIndex(({ kind }) => kind === "observation");
       const asked = question.ask(triplet).ids;
-      expect(asked).toEqual(ids.slice(0, spans[seen]!.start));
+      // The answer is encoded apart, so the one token at its edge may be another.
+      const { start } = spans[seen]!;
+      expect(asked.slice(0, start - 1)).toEqual(ids.slice(0, start - 1));
       const whole = [...asked, ...question.answer(triplet)];
       const end = spans.findLast(({ kind }) => kind === "observation")!.end;
-      expect(whole.slice(0, end)).toEqual(ids.slice(0, end));
+      const read = tokenizer.decode(ids.slice(0, end));
+      expect(tokenizer.decode(whole).slice(0, read.length)).toBe(read);
       expect(tokenizer.decode(asked)).toContain(toolsOf(episode)![0]!.name);
       expect(tokenizer.decode(question.answer(triplet))).toContain(nextStateOf(triplet).trim());
     }

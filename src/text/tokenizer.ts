@@ -13,6 +13,7 @@ import { UserError } from "../errors.js";
 import { readRegularText } from "../regular-file.js";
 import { type ChatTemplate, parseChatTemplate } from "./chat-template.js";
 import { withUnicodeDigits } from "./digits.js";
+import { cachedEncoding } from "./encoding-cache.js";
 import { hasForeignPattern, withinPatternTime } from "./foreign-patterns.js";
 import type { Role } from "./prompt-style.js";
 import { tokenBytes } from "./token-bytes.js";
@@ -200,12 +201,12 @@ export function createTokenizer(files: TokenizerFiles, where = "memory"): Tokeni
   const cut = specialCutter(special.map((token) => token.content));
   // If words are encoded independently, cached words do not need the library.
   const byWord = !normalizer && isDeepStrictEqual(pre_tokenizer, wordPreTokenizer);
-  const encodeWord = cached(encodeText);
+  const encodeWord = cachedEncoding(encodeText);
   const encodePart = (text: string) =>
     byWord ? wordsOf(text).flatMap(encodeWord) : encodeText(text);
   const encodePlain = (text: string) => cut(text).flatMap(encodePart);
-  const encodeCached = cached(encodeText);
-  const encodePlainCached = cached(encodePlain);
+  const encodeCached = cachedEncoding(encodeText);
+  const encodePlainCached = cachedEncoding(encodePlain);
   const encode: Tokenizer["encode"] = (text, { plain = false } = {}) =>
     plain ? encodePlainCached(text) : encodeCached(text);
   const encodeWhole = wholeTextEncoder({
@@ -379,27 +380,6 @@ function specialCutter(specials: readonly string[]): (text: string) => readonly 
     }
     if (from < text.length) parts.push(text.slice(from));
     return parts;
-  };
-}
-
-const cacheEntries = 20_000;
-const cacheableLength = 4_000;
-
-/**
- * Caches the ids of short texts: rollouts encode the same goals, lists and observations again and
- * again.
- */
-function cached(encode: (text: string) => readonly number[]): typeof encode {
-  const memory = new Map<string, readonly number[]>();
-  return (text) => {
-    const known = memory.get(text);
-    if (known !== undefined) return known;
-    const ids = Object.freeze(encode(text));
-    if (text.length <= cacheableLength) {
-      if (memory.size >= cacheEntries) memory.clear();
-      memory.set(text, ids);
-    }
-    return ids;
   };
 }
 
