@@ -42,13 +42,14 @@ function refuse(run: string, { path, sha256 }: PluginFile): void {
     throw new RunError(
       `${made}, which is not there: put it back, or say where it is now with --plugin FILE`,
     );
-  if (hashPlugin(path) !== sha256)
-    throw new RunError(
-      `${made}, which has changed since: to go on with it as it is now, name it with --plugin ${path}`,
-    );
+  // Nothing of a file is read before its user has named it.
   if (!isKnown({ path, sha256 }))
     throw new RunError(
       `${made}, which you have not used on this machine before. It is code, and runs with your rights: read it, then name it with --plugin ${path}`,
+    );
+  if (hashPlugin(path) !== sha256)
+    throw new RunError(
+      `${made}, which has changed since: to go on with it as it is now, name it with --plugin ${path}`,
     );
 }
 

@@ -1,8 +1,9 @@
 /** A plugin's files on disk, and their hash. */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, extname, join, relative } from "node:path";
 import { MODULE_ENDINGS } from "../module-loader.js";
+import { readRegular, readRegularText } from "../regular-file.js";
 
 const IMPORT = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["'](\.{1,2}\/[^"']+)["']/g;
 
@@ -15,7 +16,7 @@ export function hashPlugin(path: string): string {
   for (const file of filesOf(path)) {
     // The module itself may be renamed.
     if (file !== path) hash.update(`${relative(dirname(path), file)}\0`);
-    hash.update(readFileSync(file));
+    hash.update(readRegular(file));
     hash.update("\0");
   }
   return hash.digest("hex");
@@ -25,7 +26,7 @@ function filesOf(entry: string): readonly string[] {
   const found = new Set([entry]);
   for (const file of found) {
     if (!MODULE_ENDINGS.includes(extname(file))) continue;
-    for (const [, target] of readFileSync(file, "utf8").matchAll(IMPORT)) {
+    for (const [, target] of readRegularText(file).matchAll(IMPORT)) {
       const there = resolveImport(join(dirname(file), target!));
       if (there !== undefined) found.add(there);
     }
