@@ -336,10 +336,10 @@ describe("tools", () => {
         `{% set content = message['content'] %}{% for call in message['tool_calls'] or [] %}{{ call['function'] | tojson }}{% endfor %}{% if message['tool_call_id'] %}{{ '#' + message['tool_call_id'] + '#' }}{% endif %}${turn}`,
       ),
     );
-    const before = (replies: readonly ("tool" | "user")[]) =>
+    const written = (replies: readonly ("tool" | "user")[]) =>
       frameOfTurn(naming, { response: "", replies, calls: 1, tools }).texts[0];
-    expect(before(["tool"])).toBe("#call00001#<|tool|>");
-    expect(before(["user"])).toBe("<|user|>");
+    expect(written(["tool"])).toBe("#call00001#<|tool|>");
+    expect(written(["user"])).toBe("<|user|>");
   });
 
   it("answer as the user where the template refuses their role", () => {
