@@ -56,6 +56,20 @@ it("gives a request the same tokens in any company, with the model's own log-pro
   });
 });
 
+it("takes the slices of an engine that gives no log-probabilities of what was drawn", async () => {
+  const bare = {
+    capabilities: engine.capabilities,
+    sample: async (requests: readonly SampleRequest[]) =>
+      (await engine.sample(requests)).map((group) =>
+        group.map(({ sampledLogprobs: _, ...sample }) => sample),
+      ),
+  };
+  const request = { prompt: draw(20), maxTokens: 12, seed: 5 };
+  const sample = await createBatcher(bare, { sliceTokens: 4 }).sample(request);
+  expect(sample.logprobs).toHaveLength(sample.tokens.length);
+  expect(sample.sampledLogprobs).toBeUndefined();
+});
+
 it("samples a short answer as the engine would", async () => {
   const request = { prompt: draw(20), maxTokens: 12, seed: 5 };
   const [[direct]] = (await engine.sample([request])) as [[Sample]];

@@ -105,6 +105,24 @@ describe("a session", () => {
     expect(second!.tools).toEqual(tools);
   });
 
+  it("goes on from the longest conversation, though a shorter one was asked again later", async () => {
+    const { session } = scriptedSession(["go", "on", "go", "enough"]);
+    const first = await session.ask({ messages: opening });
+    const longer = [...opening, repeated(first), user("and?")];
+    const second = await session.ask({ messages: longer });
+    await session.ask({ messages: opening });
+    await session.ask({ messages: [...longer, repeated(second), user("more")] });
+    expect(session.calls.map(({ parent }) => parent?.index)).toEqual([undefined, 0, undefined, 1]);
+  });
+
+  it("does not go on from an answer whose call is of another tool", async () => {
+    const { session } = scriptedSession([call("shelf"), "on"]);
+    const answer = await session.ask({ messages: opening, tools });
+    const other = { ...repeated(answer), calls: [{ ...answer.calls[0]!, tool: "take" }] };
+    await session.ask({ messages: [...opening, other, ...results(answer, "seen")], tools });
+    expect(session.calls[1]!.parent).toBeUndefined();
+  });
+
   it("goes on from the latest of calls that asked and answered the same", async () => {
     const { session } = scriptedSession(["go", "go", "on"]);
     await session.ask({ messages: opening });
@@ -113,6 +131,24 @@ describe("a session", () => {
     const [first, second, third] = session.calls;
     expect(third!.parent).toBe(second);
     expect([first!.replies, second!.replies]).toEqual([[], [user("and?")]]);
+  });
+
+  it("ends an answer at once that begins with a text to stop at", async () => {
+    const { session } = scriptedSession(["go on"]);
+    const answer = await session.ask({ messages: opening, stop: ["go"] });
+    expect(answer).toMatchObject({ text: "", stop: "stop" });
+    expect(session.calls[0]!.sample.tokens.length).toBeLessThan(hermes.encode("go on").length + 1);
+  });
+
+  it("writes the reasoning of an answer that was not sampled here, and none where there is none", async () => {
+    const { session } = scriptedSession(["on", "on"]);
+    const said = (reasoning: object) =>
+      [user("go"), { role: "assistant", content: "on", ...reasoning }, user("and?")] as const;
+    await session.ask({ messages: said({ reasoning: "so" }) });
+    await session.ask({ messages: said({}) });
+    const [thought, plainly] = session.calls.map(({ prompt }) => hermes.decode(prompt.ids));
+    expect(thought).toContain("<think>\nso\n</think>\n\non");
+    expect(plainly).not.toContain("<think>");
   });
 
   it("goes on twice from one answer as a fork, and keeps what was observed first", async () => {

@@ -262,11 +262,11 @@ function split(text: string, probes: readonly number[]): OpeningFrame | undefine
     const names = Object.keys(contentForms) as ContentForm[];
     const form = names.find((name) => rest.includes(contentForms[name](spaced(at))));
     if (form === undefined) return undefined;
-    const [before, after, ...more] = rest.split(contentForms[form](spaced(at)));
-    if (before === undefined || after === undefined || more.length > 0) return undefined;
-    texts.push(before);
+    const around = rest.split(contentForms[form](spaced(at)));
+    if (around.length !== 2) return undefined;
+    texts.push(around[0]!);
     forms.push(form);
-    rest = after;
+    rest = around[1]!;
   }
   texts.push(rest);
   return texts.some((one) => /Zq\d+Probe/.test(one)) ? undefined : { texts, forms };

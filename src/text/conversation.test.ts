@@ -342,10 +342,10 @@ describe("tools", () => {
         `{% set content = message['content'] %}{% for call in message['tool_calls'] or [] %}{{ call['function'] | tojson }}{% endfor %}{% if message['tool_call_id'] %}{{ '#' + message['tool_call_id'] + '#' }}{% endif %}${turn}`,
       ),
     );
-    const framing = (replies: readonly ("tool" | "user")[]) =>
+    const written = (replies: readonly ("tool" | "user")[]) =>
       frameOfTurn(naming, { response: "", replies, calls: 1, tools }).texts[0];
-    expect(framing(["tool"])).toBe("#call00001#<|tool|>");
-    expect(framing(["user"])).toBe("<|user|>");
+    expect(written(["tool"])).toBe("#call00001#<|tool|>");
+    expect(written(["user"])).toBe("<|user|>");
   });
 
   it("answer as the user where the template refuses their role", () => {
