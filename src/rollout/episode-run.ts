@@ -52,7 +52,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
   let episode: Episode | undefined;
   // A policy that continues from its own tokens does not read the text: render it only when the
   // step is recorded.
-  let rendered: () => readonly PromptPiece[] = () => [];
+  let rendered: (() => readonly PromptPiece[]) | undefined;
 
   const finish = (stop: StopReason, error?: unknown): void => {
     const score = last?.info.score;
@@ -73,6 +73,16 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
       stop,
       ...(error !== undefined && { error: reasonOf(error) }),
     };
+  };
+
+  /** What the next step sees, and how its prompt is written. */
+  const look = (world: Env | RemoteEnv) => {
+    const index = steps.length;
+    const admissible = checkAdmissible(world.admissibleActions?.());
+    const seen = { goal, observation, firstObservation, admissible, index, tools };
+    const render = lazily(() => style.render({ steps: steps.slice(0, index), ...seen }));
+    rendered = render;
+    return { seen, render };
   };
 
   try {
@@ -97,11 +107,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
     },
     situation() {
       if (env === undefined) throw new Error("the episode is over: it never started");
-      const index = steps.length;
-      const admissible = checkAdmissible(env.admissibleActions?.());
-      const seen = { goal, observation, firstObservation, admissible, index, tools };
-      const render = lazily(() => style.render({ steps: steps.slice(0, index), ...seen }));
-      rendered = render;
+      const { seen, render } = look(env);
       // Spread last: V8 builds such objects a hundred times faster.
       return {
         task,
@@ -111,7 +117,7 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         get prompt() {
           return render();
         },
-        seed: mixSeed(plan.seed, index),
+        seed: mixSeed(plan.seed, steps.length),
         env,
         format: (action) => style.format(action),
         ...seen,
@@ -122,6 +128,9 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         finish("context-limit");
         return;
       }
+      // A step that nobody was asked about has a prompt as well.
+      const render = rendered ?? look(env!).render;
+      rendered = undefined;
       const { whiteSpace } = plan.environment;
       const parsed = readAction(style, reply.response, { tools, whiteSpace });
       const { action } = parsed;
@@ -140,7 +149,6 @@ export async function startEpisode(plan: EpisodePlan): Promise<EpisodeRun> {
         return;
       }
       const { prompt } = reply;
-      const render = rendered;
       steps.push({
         get prompt() {
           return prompt ?? render();

@@ -61,6 +61,18 @@ describe("corrections", () => {
     expect(solved / corrected.length).toBeGreaterThan(0.7);
   });
 
+  it("show the goal and the start, also where the learner took the first step", async () => {
+    const groups = await attempts();
+    const corrected = await correctEpisodes(groups, options({}), setup);
+    expect(corrected.filter(({ steps }) => steps[0]!.strayed).length).toBeGreaterThan(5);
+    for (const { goal, firstObservation, steps } of corrected)
+      for (const { prompt } of steps) {
+        const text = prompt.map((piece) => piece.text).join("");
+        expect(text).toContain(goal);
+        expect(text).toContain(firstObservation);
+      }
+  });
+
   it("can be limited to groups without a success, and to the number asked for", async () => {
     const groups = await attempts();
     const [first] = groups;
