@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
 import { openRun } from "../runs/run-folder.js";
-import { olderNamesNotice } from "../train/recorded-config.js";
+import { correctionsNotice, olderNamesNotice } from "../train/recorded-config.js";
 import { replayRun } from "../train/replay.js";
 import type { Divergence } from "../train/replay-compare.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -49,6 +49,8 @@ export const replay = defineCommand({
     const run = openRun(folder, (message) => warn(io, message));
     const older = olderNamesNotice(folder);
     if (older !== undefined) warn(io, older);
+    const corrections = correctionsNotice(folder);
+    if (corrections !== undefined) warn(io, `${corrections}. Its updates are not learnt again.`);
     const learnt: number[] = [];
     const left = { always: new Set<string>(), withoutWeights: new Set<string>() };
     let updates = 0;

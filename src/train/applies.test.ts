@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { runCli } from "../cli/testing.js";
-import { findEnvKind } from "../envs/registry.js";
+import { findEnvKind, registerEnv } from "../envs/registry.js";
 import { trainConfig } from "./config.js";
 import { checkTraining } from "./run.js";
 import { tinyConfig } from "./testing.js";
@@ -79,6 +79,19 @@ describe("a setting without an effect", () => {
       evaluation: { every: 0 },
     });
     expect(() => checkTraining(desk)).not.toThrow();
+  });
+
+  it("is looked up by the name in the settings, which an opened environment may extend", () => {
+    const household = findEnvKind("household");
+    registerEnv({
+      ...household,
+      name: "renamed",
+      open: (options) => ({ ...household.open(options), name: "renamed-household" }),
+    });
+    const config = tinyConfig();
+    expect(() =>
+      checkTraining({ ...config, env: { ...config.env, name: "renamed" } }),
+    ).not.toThrow();
   });
 
   it("is accepted where nobody gave it, or gave its default", () => {

@@ -6,10 +6,12 @@ import { openEnvironment } from "../envs/open.js";
 import type { Group } from "../rollout/episode.js";
 import { randomPolicy } from "../rollout/policies/random.js";
 import { rollout } from "../rollout/rollout.js";
+import { readManifest, writeManifest } from "../runs/manifest.js";
 import { openRun } from "../runs/run-folder.js";
 import { promptStyle } from "../text/prompt.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import { checkCorrections, correct, correctEpisodes, correctionOptions } from "./corrections.js";
+import { correctionsNotice } from "./recorded-config.js";
 import { replayRun } from "./replay.js";
 import { trainRun } from "./run.js";
 import { imitationSequences } from "./sft.js";
@@ -139,6 +141,15 @@ describe("corrections", () => {
       expect(update.divergences).toEqual([]);
       expect(update.compared).toContain("corrections.loss");
       expect(update.compared).toContain("gradNorm");
+    }
+    // As recorded before corrections showed the goal in every step.
+    const manifest = readManifest(folder);
+    const { shuffle: _, ...evaluation } = manifest.config.evaluation as { shuffle: boolean };
+    writeManifest(folder, { ...manifest, config: { ...manifest.config, evaluation } });
+    expect(correctionsNotice(folder)).toMatch(/did not show the goal where the learner took/);
+    for await (const update of replayRun(run, { losses: true, tolerance: 1e-3 })) {
+      expect(update.divergences).toEqual([]);
+      expect(update.compared).not.toContain("corrections.loss");
     }
   });
 });

@@ -37,7 +37,7 @@ import type { TrainConfig } from "./config.js";
 import { watchContext } from "./context-limit.js";
 import { type EvaluatedModel, evaluateSplits } from "./evaluate.js";
 import { describeLeftOut } from "./left-out.js";
-import { olderNamesNotice } from "./recorded-config.js";
+import { correctionsNotice, olderNamesNotice } from "./recorded-config.js";
 import { coresNotice, refuseShorter, resumeChanges, scheduleNotice } from "./resume.js";
 import { REFERENCE } from "./saved-model.js";
 import type { OptimizerOptions } from "./schedule.js";
@@ -128,6 +128,8 @@ export function openTrainingRun<C extends RunConfig>(
     );
   const older = olderNamesNotice(folder);
   if (older !== undefined) onProblem(older);
+  const corrections = correctionsNotice(folder);
+  if (corrections !== undefined) onProblem(`${corrections}, from here on`);
   const state = checkpoint?.state ?? NOTHING_DONE;
   const { recorded, changed } = compareResumed(kind, config, state, options);
   const lengthOf = (one: C) => ({

@@ -109,6 +109,17 @@ export function olderNamesNotice(run: string): string | undefined {
     : `${run} was recorded with settings that have been renamed since: ${names.join(", ")}`;
 }
 
+/**
+ * A notice about a run whose corrections may have begun without the goal: one recorded before `evaluation.shuffle`
+ * existed, which such runs have as false.
+ */
+export function correctionsNotice(run: string): string | undefined {
+  const { config } = readManifest(run);
+  const hasCorrections = Number(valueAt(config, ["corrections", "episodes"]) ?? 0) > 0;
+  if (!hasCorrections || valueAt(config, ["evaluation", "shuffle"]) === true) return undefined;
+  return `${run} was recorded by a version whose corrections did not show the goal where the learner took the first step; this version's do`;
+}
+
 /** The settings of a run of `pawl train`, under their current names. */
 export function trainConfigOf(run: string): TrainConfig {
   return recordedConfig(run, sealedManifest(run), TRAIN);

@@ -46,7 +46,7 @@ import { measureGradients } from "./gradients.js";
 import { createLearner } from "./learner.js";
 import { updateMetrics } from "./metrics.js";
 import { openSavedModel } from "./open-model.js";
-import { trainConfigOf, trainConfigsOf } from "./recorded-config.js";
+import { correctionsNotice, trainConfigOf, trainConfigsOf } from "./recorded-config.js";
 import { updatesOf } from "./recorded-updates.js";
 import { recount, recountStaleness } from "./recount.js";
 import { recountAdvantages } from "./recount-advantages.js";
@@ -79,7 +79,7 @@ export async function* replayRun(
   const replayer = await createReplayer(
     run.folder,
     configAt,
-    options.losses,
+    options.losses && correctionsNotice(run.folder) === undefined,
     capsOf(lines, config),
   );
   let next = 0;

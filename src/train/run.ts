@@ -102,7 +102,7 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
 export function checkTraining(config: TrainConfig, how: GivenOptions = {}): Environment {
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
   checkConfig(config, environment);
-  refuseIgnoredSettings(trainConfig(findEnvKind(environment.name)), config, how);
+  refuseIgnoredSettings(trainConfig(findEnvKind(String(config.env.name))), config, how);
   return environment;
 }
 

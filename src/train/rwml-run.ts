@@ -51,7 +51,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
   const { folder, signal, onProblem = ignore } = options;
   // Whatever cannot work is refused before the run starts.
   const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
-  refuseIgnoredSettings(rwmlConfig(findEnvKind(environment.name)), config, options);
+  refuseIgnoredSettings(rwmlConfig(findEnvKind(String(config.env.name))), config, options);
   checkStopOn(config, {
     ...(config.objective.entropy === 0 && { entropy: "it needs objective.entropy above 0" }),
     ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),
