@@ -326,21 +326,15 @@ describe("a run folder never writes, publishes or fetches what its user has not 
   });
 
   it("a start model of the hub", async () => {
-    process.env.HF_ENDPOINT = url;
-    process.env.HF_TOKEN = "hf_0123456789abcdef";
-    try {
-      const run = crafted(() => ({ model: { start: "evil/model", maxContext: 512 } }));
-      for (const name of ["checkpoints", "reference", "tokenizer"])
-        rmSync(join(run, name), { recursive: true });
-      const { stderr } = await runCli(["train", "--resume", run]);
-      expect(stderr).toContain("evil/model is downloaded from the hub");
-      expect(reached()).toEqual([]);
-      await runCli(["model", "info", "evil/model"]);
-      expect(calls.length).toBeGreaterThan(0);
-    } finally {
-      delete process.env.HF_ENDPOINT;
-      delete process.env.HF_TOKEN;
-    }
+    const env = { HF_ENDPOINT: url, HF_TOKEN: "hf_0123456789abcdef" };
+    const run = crafted(() => ({ model: { start: "evil/model", maxContext: 512 } }));
+    for (const name of ["checkpoints", "reference", "tokenizer"])
+      rmSync(join(run, name), { recursive: true });
+    const { stderr } = await runCli(["train", "--resume", run], { env });
+    expect(stderr).toContain("evil/model is downloaded from the hub");
+    expect(reached()).toEqual([]);
+    await runCli(["model", "info", "evil/model"], { env });
+    expect(calls.length).toBeGreaterThan(0);
   });
 
   it.each(["hub:evil/model", "npm:evil"])("the encoder %s", async (from) => {
