@@ -10,9 +10,10 @@
 import { createHash } from "node:crypto";
 import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { z } from "zod";
 import { UserError } from "./errors.js";
+import { linksOutOf } from "./outside-links.js";
 import {
   originOf,
   programIdentity,
@@ -27,6 +28,7 @@ interface Named {
   readonly texts: ReadonlySet<string>;
   readonly programs: ReadonlySet<string>;
   readonly origins: ReadonlySet<string>;
+  readonly folders: ReadonlySet<string>;
   /** The runs that the command line names, for the advice in refusals. */
   readonly runs: readonly string[];
 }
@@ -42,6 +44,8 @@ export function askConsent(given: readonly unknown[], runs: readonly string[]): 
     texts: new Set(texts.flatMap((text) => [text, programName(text)])),
     programs: new Set(values.flatMap(programsIn)),
     origins: new Set(texts.flatMap((text) => originOf(text) ?? [])),
+    // Of a tracker, what follows its name.
+    folders: new Set(texts.flatMap((text) => [text, text.slice(text.indexOf("=") + 1)].map(full))),
     runs,
   };
   return () => {
@@ -49,18 +53,44 @@ export function askConsent(given: readonly unknown[], runs: readonly string[]): 
   };
 }
 
+const full = (path: string): string => resolve(path);
+
 /** A refused program, address, key or folder. */
 export class ConsentError extends UserError {
   override readonly name = "ConsentError";
 }
 
 /** Refuses settings that reach what the user has not named; `at` is where the settings stand. */
-export function requireConsent(schema: z.core.$ZodType, settings: unknown, at: string): void {
+export function requireConsent(
+  schema: z.core.$ZodType,
+  settings: unknown,
+  ...at: readonly string[]
+): void {
+  if (named !== undefined) requireNamed(reachedBy(schema, settings, at).filter(matters));
+}
+
+/** Refuses to download a model, such as one that a run names, from where the user has not named it. */
+export function requireDownload(name: string, from: string): void {
+  const one = { kind: "download", setting: name, identity: name } as const;
+  if (named !== undefined) requireNamed([{ ...one, shown: `is downloaded from ${from}` }]);
+}
+
+/** Refuses a run with links to files elsewhere, which would be read, published or written to. */
+export function requireOwnFiles(run: string): void {
   if (named === undefined) return;
-  const reached = reachedBy(schema, settings, [at]).filter(matters);
+  const reached = linksOutOf(run).map(({ path, target }) => ({
+    kind: "folder" as const,
+    setting: path,
+    identity: target,
+    shown: `leads to ${target}`,
+  }));
+  requireNamed(reached);
+}
+
+function requireNamed(reached: readonly Reached[]): void {
   const allowed = reached.filter((one) => isNamed(one, named!) || isRemembered(one));
   const refused = reached.filter((one) => !allowed.includes(one));
-  if (refused.length > 0) throw refusal(refused, named.runs);
+  if (refused.length > 0) throw refusal(refused, named!.runs);
   for (const one of allowed) remember(one);
 }
 
@@ -68,10 +98,13 @@ export function requireConsent(schema: z.core.$ZodType, settings: unknown, at: s
 const matters = ({ key }: Reached): boolean =>
   key === undefined || (process.env[key.variable] ?? "") !== "";
 
-function isNamed({ kind, identity, key }: Reached, { texts, programs, origins }: Named): boolean {
+function isNamed({ kind, identity, key }: Reached, of: Named): boolean {
+  const { texts, programs, origins, folders } = of;
   if (kind === "address") return origins.has(identity);
   if (kind === "program") return programs.has(identity) || texts.has(identity);
-  if (kind === "folder") return texts.has(identity);
+  if (kind === "folder") return folders.has(identity);
+  // A revision or a file may follow.
+  if (kind === "download") return [...texts].some((text) => text.includes(identity));
   const { variable, origin, usual } = key!;
   return texts.has(variable) || (usual && origins.has(origin));
 }

@@ -3,6 +3,7 @@
  * that are sent there, folders that are written to. A schema marks them; addresses are also recognised by
  * their form, wherever they stand.
  */
+import { existsSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import type { z } from "zod";
 
@@ -45,7 +46,7 @@ export function markOf(schema: z.core.$ZodType): Mark | undefined {
 
 /** One thing that settings reach. */
 export interface Reached {
-  readonly kind: "program" | "address" | "key" | "folder";
+  readonly kind: "program" | "address" | "key" | "folder" | "download";
   /** The setting, such as `env.servers.files`. */
   readonly setting: string;
   /** What it is, such that equal things have equal texts. */
@@ -74,7 +75,9 @@ export function reachedBy(
   if (shapes.length === 0 || typeof settings !== "object")
     return textsIn(settings).flatMap((text) => addressIn(text, setting));
   return Object.entries(settings).flatMap(([key, value]) => {
-    const inner = shapes.map((shape) => shape[key]).find((one) => one !== undefined);
+    // Of variants that share a name, one that reaches something counts.
+    const named = shapes.flatMap((shape) => shape[key] ?? []);
+    const inner = named.find((one) => markOf(one) !== undefined) ?? named[0];
     const below = [...path, key];
     if (inner === undefined)
       return textsIn(value).flatMap((text) => addressIn(text, below.join(".")));
@@ -153,9 +156,9 @@ function programsIn(settings: unknown, setting: string): readonly Reached[] {
   return Object.entries(settings).flatMap(([name, one]) => programsIn(one, `${setting}.${name}`));
 }
 
-/** A command that is found by its name, or a file. */
+/** A command that is found by its name, or a file: another one in another folder. */
 export const programName = (text: string): string =>
-  /[\\/]/.test(text) && !isAbsolute(text) ? resolve(text) : text;
+  !isAbsolute(text) && (/[\\/]/.test(text) || existsSync(text)) ? resolve(text) : text;
 
 interface Server {
   readonly command?: unknown;

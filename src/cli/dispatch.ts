@@ -9,10 +9,11 @@ import { parseFlags } from "../config/flags.js";
 import { type ConfigLayer, givenIn, placeOf, resolveConfig } from "../config/resolve.js";
 import { flagOf, SHORT_KEY, settingsOf, shortOf } from "../config/settings.js";
 import { valueAt } from "../config/settings-tree.js";
-import { askConsent } from "../consent.js";
+import { askConsent, requireConsent, requireOwnFiles } from "../consent.js";
 import { UserError } from "../errors.js";
 import { endedByEscaped } from "../escaped-errors.js";
 import { writeError } from "../io-error.js";
+import { linksOutOf } from "../outside-links.js";
 import { plainText } from "../plain-text.js";
 import { sealedManifest } from "../runs/manifest.js";
 import { withoutSecretSettings } from "../secret-settings.js";
@@ -56,9 +57,12 @@ async function dispatch(args: readonly string[], io: Io, signal: AbortSignal): P
     globals.args,
     file?.content,
     trusted.map(({ config, resumes }) => [config, resumes]),
+    globals.trusted.flatMap(linksOutOf),
   ];
-  const stopAsking = askConsent(named, runsNamedIn(globals.args, file));
+  const runs = runsNamedIn(globals.args, file);
+  const stopAsking = askConsent(named, runs);
   try {
+    runs.forEach(requireOwnFiles);
     const line = ["pawl", ...args].map(shellQuoted).join(" ");
     return await runCommand(command, globals, { line, file, io, signal });
   } finally {
@@ -107,6 +111,7 @@ async function runCommand(
     print(io, JSON.stringify(withoutSecretSettings(config).settings, undefined, 2));
     return exitCodes.done;
   }
+  requireConsent(schema, config);
   const how = {
     given: givenIn(schema, flags, file),
     placeOf: (path: readonly string[]) => placeOf(path, sources),

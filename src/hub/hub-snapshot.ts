@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { requireDownload } from "../consent.js";
 import { requireDiskSpace } from "../disk-space.js";
 import { UserError } from "../errors.js";
 import { type CachedRepo, cachedRepo, hubCacheFolder } from "./hub-cache.js";
@@ -40,6 +41,7 @@ export interface Snapshot {
 /** The chosen files at a revision; what is already in the cache is not fetched again. */
 export async function fetchSnapshot(options: SnapshotOptions): Promise<Snapshot> {
   const { repo, revision, environment = process.env, onNotice } = options;
+  requireDownload(repo, "the hub");
   const cache = hubCacheFolder(environment);
   const cached = cachedRepo(cache, repo);
   const known = cached.commitOf(revision);

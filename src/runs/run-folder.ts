@@ -12,6 +12,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { requireOwnFiles } from "../consent.js";
 import { EscapedError } from "../escaped-errors.js";
 import { explainIo } from "../io-error.js";
 import { loadedPlugins } from "../loaded-plugins.js";
@@ -202,6 +203,7 @@ export function resumeRun(
   const { keep, updates, changed = {} } = resumed;
   // First reject a folder that is not a run; its manifest counts only once nobody else writes it.
   readManifest(folder);
+  requireOwnFiles(folder);
   const lock = takeLock(folder, { force: resumed.forceUnlock });
   try {
     removeLeftovers(folder);

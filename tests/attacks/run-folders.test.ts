@@ -11,6 +11,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
@@ -19,6 +20,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/testing.js";
+import { askConsent } from "../../src/consent.js";
+import { encoderOptions, openEncoder } from "../../src/embeddings/open-encoder.js";
 import { trainRun } from "../../src/train/run.js";
 import { tinyConfig } from "../../src/train/testing.js";
 
@@ -270,6 +273,118 @@ describe("a run folder never runs a program, calls an address, sends a key or wr
   });
 });
 
+describe("a run folder never writes, publishes or fetches what its user has not named", () => {
+  const victim = join(parent, "victim");
+  /** What is written to, published, or cut, if a link in its place is followed. */
+  const places = [
+    "metrics.jsonl.damaged",
+    "metrics.jsonl",
+    "episodes.jsonl.gz",
+    "episodes.jsonl.gz.damaged-0",
+    "tokenizer/tokenizer_config.json",
+    "tensorboard/events.out.tfevents.other",
+  ];
+  const writers = ["train --resume", "train --resume --out", "train --dry-run", "export", "push"];
+  const linked = (place: string, target: string): string => {
+    const run = crafted(() => ({}));
+    rmSync(join(run, place), { recursive: true, force: true });
+    symlinkSync(target, join(run, place));
+    return run;
+  };
+
+  it.each(places)("a link in the place of %s", async (place) => {
+    for (const [, args] of commands.filter(([name]) => writers.includes(name))) {
+      writeFileSync(victim, "{}");
+      const run = linked(place, victim);
+      const { code, stderr } = await runCli(args(run, `${run}-out`));
+      expect([code, stderr]).toEqual([1, expect.stringContaining(`${place} leads to ${victim}`)]);
+      expect(stderr).toContain(`--trust ${run}`);
+      expect(readFileSync(victim, "utf8")).toBe("{}");
+    }
+  });
+
+  it("a link to what is not there yet, and one in place of the checkpoints", async () => {
+    const absent = join(parent, "absent");
+    for (const place of ["metrics.jsonl.damaged", "checkpoints"]) {
+      const run = linked(place, absent);
+      const { stderr } = await runCli(["train", "--resume", run, "--updates", "2"]);
+      expect(stderr).toContain(`${place} leads to ${absent}`);
+      expect(existsSync(absent)).toBe(false);
+    }
+  });
+
+  it("a link that its user trusts is followed, then and later", async () => {
+    const elsewhere = join(parent, "large-disk");
+    cpSync(join(honest, "checkpoints"), elsewhere, { recursive: true });
+    const run = linked("checkpoints", elsewhere);
+    const evaluate = ["eval", "--checkpoint", run, "--tasks", "1"];
+    expect((await runCli([...evaluate, "--out", `${run}-1`])).stderr).toContain("leads to");
+    for (const [at, more] of [["--trust", run], []].entries()) {
+      const line = [...evaluate, "--out", `${run}-then-${at}`, ...more];
+      expect((await runCli(line)).stderr).not.toContain("leads to");
+    }
+  });
+
+  it("a start model of the hub", async () => {
+    const env = { HF_ENDPOINT: url, HF_TOKEN: "hf_0123456789abcdef" };
+    const run = crafted(() => ({ model: { start: "evil/model", maxContext: 512 } }));
+    for (const name of ["checkpoints", "reference", "tokenizer"])
+      rmSync(join(run, name), { recursive: true });
+    const { stderr } = await runCli(["train", "--resume", run], { env });
+    expect(stderr).toContain("evil/model is downloaded from the hub");
+    expect(reached()).toEqual([]);
+    await runCli(["model", "info", "evil/model"], { env });
+    expect(calls.length).toBeGreaterThan(0);
+  });
+
+  it.each(["hub:evil/model", "npm:evil"])("the encoder %s", async (from) => {
+    const stop = askConsent([], []);
+    try {
+      const opened = openEncoder(encoderOptions.parse({ from }));
+      await expect(opened).rejects.toThrow(`${from} is downloaded from`);
+    } finally {
+      stop();
+    }
+  });
+
+  it("a resume on trial refuses what the real one refuses", async () => {
+    const run = crafted(engine({ address: "http://127.0.0.1:9" }));
+    for (const more of [
+      ["--resume", run],
+      ["--model.start", run],
+    ]) {
+      const { code, stderr } = await runCli(["train", ...more, "--updates", "2", "--dry-run"]);
+      expect([code, stderr]).toEqual([1, expect.stringContaining("engine.address calls")]);
+    }
+  });
+
+  it("the simulator of ScienceWorld that lies in the working folder", async () => {
+    const bundle = join(parent, "bundle");
+    mkdirSync(join(bundle, "scienceworld"), { recursive: true });
+    writeFileSync(join(bundle, "scienceworld", "__init__.py"), "");
+    writeFileSync(join(bundle, "scienceworld", "scienceworld.jar"), "");
+    const run = crafted(() => ({ env: { name: "scienceworld" } }));
+    const named = crafted(() => ({ env: { name: "scienceworld", jar: "scienceworld.jar" } }));
+    const here = process.cwd();
+    const jar = process.env.SCIENCEWORLD_JAR;
+    delete process.env.SCIENCEWORLD_JAR;
+    try {
+      process.chdir(parent);
+      writeFileSync("scienceworld.jar", "");
+      await runCli(["env", "info", "scienceworld", "--env.jar", "scienceworld.jar"]);
+      process.chdir(bundle);
+      const found = await runCli(["eval", "--checkpoint", run, "--tasks", "1"]);
+      expect(found.stderr).not.toContain("bundle");
+      writeFileSync("scienceworld.jar", "");
+      const { stderr } = await runCli(["eval", "--checkpoint", named, "--tasks", "1"]);
+      expect(stderr).toContain("env.jar runs scienceworld.jar");
+    } finally {
+      process.chdir(here);
+      if (jar !== undefined) process.env.SCIENCEWORLD_JAR = jar;
+    }
+  });
+});
+
 describe("a key goes only to the address that it was given for", () => {
   it("a recorded variable is not read for an address that is given now", async () => {
     const judgeOf = {
@@ -316,6 +431,18 @@ describe("what its user has named is used without asking again", () => {
     const run = crafted(() => mcp({ command: program }));
     await runCli([...start(run), "--trust", run]);
     expect(reached()).toEqual(["the program ran"]);
+  });
+
+  it("a folder is named by its name alone", async () => {
+    const here = process.cwd();
+    process.chdir(parent);
+    try {
+      const train = ["train", "--model.start", honest, "--updates", "3", "--dry-run"];
+      for (const more of [["--track", "trackio=logs"], ["--engine.sampler-folder=new"]])
+        expect((await runCli([...train, ...more])).stderr).not.toContain("--trust");
+    } finally {
+      process.chdir(here);
+    }
   });
 
   it("settings that are given replace what a run recorded", async () => {

@@ -44,7 +44,9 @@ export function findJar(option?: string): Jar {
 
 /** The folder of the Python package `scienceworld`, if this Python has it. */
 function packageFolder(python: string): string | undefined {
-  const script = "import importlib.util as u; print(u.find_spec('scienceworld').origin)";
+  // Without the working folder, which may be anyone's.
+  const script =
+    "import sys; sys.path[:] = filter(None, sys.path); import importlib.util as u; print(u.find_spec('scienceworld').origin)";
   try {
     const origin = execFileSync(python, ["-c", script], {
       encoding: "utf8",
