@@ -36,6 +36,7 @@ const done = join(out, "main.js");
 // The lock file changes with zod and rolldown.
 const inputs = [compiled, join(root, "dist/recipes"), join(root, "package-lock.json")];
 if (isUpToDate(done, [...inputs, fileURLToPath(import.meta.url)])) process.exit(0);
+const began = new Date();
 
 const { rolldown } = await import("rolldown");
 const bundle = await rolldown({
@@ -82,7 +83,8 @@ for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) 
   if (entry.isFile() && !files.has(relative(out, path).replaceAll("\\", "/"))) rmSync(path);
 }
 chmodSync(done, 0o755);
-utimesSync(done, new Date(), new Date());
+// What is compiled while this runs is joined the next time.
+utimesSync(done, began, began);
 
 /** ONNX Runtime reads when it is loaded whether it may send telemetry, so that must be said before. */
 function checkTelemetry(name, text) {

@@ -4,23 +4,31 @@
  * from, which the async context tells (Node 20 to 26 keep it in both events, but before 24 not for
  * `queueMicrotask`). One that comes from nowhere ends the command in progress, in an orderly way.
  *
- * Node's own behaviour changes only while such a program, or what it left behind, may be running.
+ * Node's own behaviour changes only during work in which such programs may be running: what a module
+ * starts when it is loaded fails before any episode.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers/promises";
-import { UserError } from "./errors.js";
+import { messageOf, UserError } from "./errors.js";
 
 /** An error that escaped, and that belongs to no program in progress. */
 export class EscapedError extends UserError {
   override readonly name = "EscapedError";
 
   constructor(error: unknown) {
-    const place = error instanceof Error ? /\n\s+at (.+)/.exec(error.stack ?? "")?.[1] : undefined;
-    const message = error instanceof Error ? error.message : String(error);
     super(
-      `an error was thrown outside of all episodes, and nobody caught it: ${message}${place === undefined ? "" : ` (at ${place})`}`,
+      `an error was thrown outside of all episodes, and nobody caught it: ${messageOf(error)}${placeOf(error)}`,
       { cause: error },
     );
+  }
+}
+
+function placeOf(error: unknown): string {
+  try {
+    const place = /\n\s+at (.+)/.exec(String((error as Error).stack))?.[1];
+    return place === undefined ? "" : ` (at ${place})`;
+  } catch {
+    return "";
   }
 }
 
@@ -51,10 +59,6 @@ export function catchEscaped(unowned: Take): () => void {
  * later ones count for nothing, because nobody waits for what it left behind.
  */
 export async function runOwned<T>(program: () => T): Promise<Awaited<T>> {
-  if (works.size > 0)
-    release ??= catchEscaped((error) => {
-      for (const end of works) end(error);
-    });
   let fail: Take = () => undefined;
   const escaped = new Promise<never>((_, reject) => {
     fail = reject;
@@ -89,6 +93,9 @@ export async function endedByEscaped<T>(
   signal?.addEventListener("abort", interrupt, { once: true });
   const end: Take = (error) => stop.abort(new EscapedError(error));
   works.add(end);
+  release ??= catchEscaped((error) => {
+    for (const each of works) each(error);
+  });
   try {
     const result = await work(stop.signal);
     if (stop.signal.reason instanceof EscapedError) throw stop.signal.reason;

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
 import { expect, it } from "vitest";
-import { createBudget, pathOf } from "./http-server.js";
+import { createBudget, pathOf, readBody } from "./http-server.js";
 
 const path = (url: string): string => pathOf({ url } as IncomingMessage);
 
@@ -42,6 +43,14 @@ it("reads a path once, however many slashes it has", () => {
   const slashes = "/".repeat(2 ** 24);
   expect(path(`${slashes}x`)).toHaveLength(2 ** 24 + 1);
   expect(path(`x${slashes}`)).toBe("x");
+});
+
+it("takes a body that ends early for the client's fault", async () => {
+  const asked = new Readable({ read() {} });
+  asked.push("half");
+  const body = readBody(asked as IncomingMessage, 100);
+  asked.destroy(new Error("aborted"));
+  await expect(body).rejects.toMatchObject({ status: 400, message: "the request ended early" });
 });
 
 it("lends memory until it is given back, and to one alone whatever it needs", () => {

@@ -63,7 +63,8 @@ export function readBody(
       }
     });
     asked.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
-    asked.on("error", reject);
+    // The client has left: no fault of the server's.
+    asked.on("error", () => reject(new HttpError(400, "the request ended early")));
   });
 }
 

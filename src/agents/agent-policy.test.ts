@@ -228,7 +228,17 @@ describe("an agent that goes wrong", () => {
   const wrong: readonly (readonly [string, Partial<Agent<Place>>, RegExp])[] = [
     ["throws", { run: () => Promise.reject(new Error("boom")) }, /^boom$/],
     ["does not ask", { run: () => 3 }, /did not call the model/],
-    ["has a bad reward", { reward: () => Number.NaN }, /reward is null: expected a number/],
+    ["has a bad reward", { reward: () => Number.NaN }, /reward is NaN: expected a finite number/],
+    [
+      "has a bad score",
+      { reward: () => ({ reward: 1, success: true, score: Number.NaN }) },
+      /score: NaN }: .* a score that is one too$/,
+    ],
+    [
+      "throws what cannot be read",
+      { run: () => Promise.reject(Object.create(null)) },
+      /^an error that cannot be read$/,
+    ],
     ["has too large a reward", { reward: () => 2 }, /is 2, above its maxReturn of 1/],
     ["has a reward that fails", { reward: () => Promise.reject(new Error("mute")) }, /mute/],
   ];
@@ -236,6 +246,17 @@ describe("an agent that goes wrong", () => {
     const episode = await only(changes);
     expect(episode).toMatchObject({ stop: "broken", return: 0 });
     expect(episode.error).toMatch(error);
+  });
+
+  it("has a filter that fails: a broken episode with all of its steps", async () => {
+    const episode = await only({
+      filter({ messages: [asked] }) {
+        if (asked!.content === "go on shelf") throw new Error("no filter");
+        return true;
+      },
+    });
+    expect(episode).toMatchObject({ stop: "broken", return: 0, error: "no filter" });
+    expect(episode.steps).toHaveLength(1);
   });
 
   it("hangs: a broken episode, and its program is told", async () => {

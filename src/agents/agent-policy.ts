@@ -7,12 +7,13 @@
  * throws because of what the model wrote, has failed: its reward is 0.
  */
 import { setMaxListeners } from "node:events";
+import { inspect } from "node:util";
 import { askEngine } from "../engine/ask.js";
 import type { ActingEngine } from "../engine/engine.js";
 import { DEFAULT_LIMITS } from "../envs/limits.js";
 import type { Reward } from "../envs/tasks/rewards.js";
 import { disregarding, notOwned, runOwned } from "../escaped-errors.js";
-import { type Episode, reasonOf } from "../rollout/episode.js";
+import { type Episode, reasonOf, type Step } from "../rollout/episode.js";
 import type { EpisodePlan } from "../rollout/episode-plan.js";
 import type { Policy } from "../rollout/policy.js";
 import type { TokenForm } from "../text/encode.js";
@@ -164,13 +165,17 @@ function runOf(task: AgentTask, result: unknown, { calls }: RecordedSession): Ag
 function readReward(worth: unknown, maxReturn: number): Omit<End, "stop"> {
   const given = typeof worth === "number" ? { reward: worth, success: worth >= maxReturn } : worth;
   const { reward, success, score } = (given ?? {}) as Partial<Reward>;
-  if (typeof reward !== "number" || !Number.isFinite(reward) || typeof success !== "boolean")
+  if (
+    !Number.isFinite(reward) ||
+    typeof success !== "boolean" ||
+    !(score === undefined || Number.isFinite(score))
+  )
     throw new Error(
-      `the agent's reward is ${JSON.stringify(worth)}: expected a number, or { reward, success }`,
+      `the agent's reward is ${inspect(worth, { breakLength: Infinity })}: expected a finite number, or { reward, success }, and a score that is one too`,
     );
-  if (reward > maxReturn)
+  if (reward! > maxReturn)
     throw new Error(`the agent's reward is ${reward}, above its maxReturn of ${maxReturn}`);
-  return { return: reward, success, ...(score !== undefined && { score }) };
+  return { return: reward!, success, ...(score !== undefined && { score }) };
 }
 
 function episodeOf(
@@ -179,12 +184,18 @@ function episodeOf(
   { task, group, attempt, seed, policy }: EpisodePlan,
   end: End,
 ): Episode {
-  const steps = withReward(agentSteps(calls, agent.filter), end.return);
   const whole = { task, group, attempt, seed, policy, goal: goalOf(calls), firstObservation: "" };
+  const broken = { ...whole, ...FAILED, stop: "broken" } as const;
+  let steps: readonly Step[];
+  try {
+    steps = withReward(agentSteps(calls, agent.filter), end.return);
+  } catch (error) {
+    return { ...broken, steps: agentSteps(calls), error: reasonOf(error) };
+  }
   if (steps.length > 0 || end.stop === "broken") return { ...whole, steps, ...end };
   const error =
     calls.length === 0
       ? "the agent did not call the model"
       : "the agent's filter leaves no call to train";
-  return { ...whole, steps, ...FAILED, stop: "broken", error };
+  return { ...broken, steps, error };
 }

@@ -4,6 +4,7 @@
  * so that it stands still for good, also after its episode.
  */
 import { setImmediate } from "node:timers/promises";
+import { messageOf } from "../errors.js";
 import { SessionError } from "./session-error.js";
 
 /** How a session refuses. */
@@ -28,10 +29,9 @@ export function createRefusals(limit = Number.POSITIVE_INFINITY): Refusals {
     exhausted,
     async refuse(error) {
       if (refused >= limit) {
-        const message = error instanceof Error ? error.message : String(error);
         exhaust(
           new SessionError(
-            `the agent went on asking after it was refused ${limit} times: ${message}`,
+            `the agent went on asking after it was refused ${limit} times: ${messageOf(error)}`,
           ),
         );
         return new Promise(() => undefined);

@@ -13,6 +13,7 @@ import { askConsent, requireConsent, requireOwnFiles } from "../consent.js";
 import { UserError } from "../errors.js";
 import { endedByEscaped } from "../escaped-errors.js";
 import { writeError } from "../io-error.js";
+import { loadedPlugins } from "../loaded-plugins.js";
 import { linksOutOf } from "../outside-links.js";
 import { plainText } from "../plain-text.js";
 import { sealedManifest } from "../runs/manifest.js";
@@ -133,7 +134,9 @@ async function runCommand(
     ...how,
     io: quiet ? { ...io, quiet } : io,
   };
-  return endedByEscaped(signal, (stop) => command.run({ ...context, signal: stop }));
+  const run = (stop: AbortSignal) => command.run({ ...context, signal: stop });
+  // Without code of the user's, what escapes is a fault of ours, with its stack.
+  return loadedPlugins().length === 0 ? run(signal) : endedByEscaped(signal, run);
 }
 
 /** `pawl help [FAMILY]`, or `pawl help COMMAND [all|WORD]`. */

@@ -1,5 +1,6 @@
 /** The record of what happened: steps, episodes, groups. Plain data, as written to a run folder. */
 import type { Task } from "../envs/env.js";
+import { messageOf } from "../errors.js";
 import { withoutSecrets } from "../secrets.js";
 import type { PromptPiece } from "../text/prompt.js";
 import type { Sequence } from "../text/sequence.js";
@@ -88,6 +89,6 @@ const LONGEST_REASON = 2000;
 
 /** Why an episode broke, in words. */
 export function reasonOf(error: unknown): string {
-  const reason = withoutSecrets(error instanceof Error ? error.message : String(error));
+  const reason = withoutSecrets(messageOf(error));
   return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
 }

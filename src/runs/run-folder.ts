@@ -13,6 +13,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { requireOwnFiles } from "../consent.js";
+import { messageOf } from "../errors.js";
 import { EscapedError } from "../escaped-errors.js";
 import { explainIo } from "../io-error.js";
 import { loadedPlugins } from "../loaded-plugins.js";
@@ -336,7 +337,7 @@ export function finishFailed(
   const escaped = reason instanceof EscapedError ? reason : undefined;
   const cause = escaped ?? error;
   const isStopped = aborted && escaped === undefined;
-  const message = withoutSecrets(cause instanceof Error ? cause.message : String(cause));
+  const message = withoutSecrets(messageOf(cause));
   try {
     run.finish(isStopped ? "interrupted" : "failed", {
       ...(options.summary !== undefined && { summary: options.summary }),

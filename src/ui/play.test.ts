@@ -34,11 +34,19 @@ beforeAll(async () => {
 });
 afterAll(() => play.close());
 
-async function ask<T>(path: string, body: unknown, method = "POST"): Promise<T> {
-  const asked = Object.assign(Readable.from([Buffer.from(JSON.stringify(body))]), { method });
-  const indexOf = (run: string) => openEpisodeIndex(join(root, run));
-  return (await play.handle(path, asked as unknown as IncomingMessage, indexOf)) as T;
+function asking(body: unknown, method = "POST", socket = { destroyed: false }): IncomingMessage {
+  const sent = Readable.from([Buffer.from(JSON.stringify(body))]);
+  return Object.assign(sent, { method, socket }) as unknown as IncomingMessage;
 }
+
+async function ask<T>(path: string, body: unknown, method = "POST"): Promise<T> {
+  const indexOf = (run: string) => openEpisodeIndex(join(root, run));
+  return (await play.handle(path, asking(body, method), indexOf)) as T;
+}
+
+const noIndex = (): never => {
+  throw new Error("no index is needed");
+};
 
 describe("playing a world", () => {
   it("goes to the end by the expert's hints, and back by undo", async () => {
@@ -66,14 +74,8 @@ describe("playing a world", () => {
 
   it("is closed when nobody plays any more, or when another game replaces it", async () => {
     const short = createPlay({ root, env: world, idleMs: 40 });
-    const one = async <T>(path: string, body: unknown): Promise<T> => {
-      const asked = Object.assign(Readable.from([Buffer.from(JSON.stringify(body))]), {
-        method: "POST",
-      });
-      return (await short.handle(path, asked as unknown as IncomingMessage, () => {
-        throw new Error("no index is needed");
-      })) as T;
-    };
+    const one = async <T>(path: string, body: unknown): Promise<T> =>
+      (await short.handle(path, asking(body), noIndex)) as T;
     const first = await one<PlayView>("start", { seed: 1 });
     await one<PlayView>("start", { seed: 1, replaces: first.id });
     await expect(one("hint", { id: first.id })).rejects.toThrow(/not there any more/);
@@ -82,6 +84,12 @@ describe("playing a world", () => {
     await new Promise((resolve) => setTimeout(resolve, 400));
     await expect(one("hint", { id: left.id })).rejects.toThrow(/not there any more/);
     await short.close();
+  });
+
+  it("is closed at once for a page that has left while it was started", async () => {
+    const left = asking({ seed: 1 }, "POST", { destroyed: true });
+    const { id } = (await play.handle("start", left, noIndex)) as PlayView;
+    await expect(ask("hint", { id })).rejects.toThrow(/not there any more/);
   });
 
   it("refuses what is not there, and worlds that start programs", async () => {

@@ -230,7 +230,10 @@ export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
       const name = path as keyof typeof bodies;
       const body = bodies[name].safeParse(parseJson(await readBody(asked, MOST_BYTES)));
       if (!body.success) throw new HttpError(400, z.prettifyError(body.error));
-      return handlers[name](body.data as never, indexOf);
+      const answer = await handlers[name](body.data as never, indexOf);
+      // Nobody will ever name the game of a page that has left.
+      if (name === "start" && asked.socket.destroyed) await end((answer as PlayView).id);
+      return answer;
     },
     async close() {
       closed = true;

@@ -127,6 +127,14 @@ const programs: Readonly<Record<string, readonly [string, Expected]>> = {
     `${ASK} Promise.reject("a word"); ${wait(50)}`,
     broken(/^a word$/),
   ],
+  "throws what cannot be read": [
+    `${ASK} throw { toString() { throw new Error("not even this"); } };`,
+    broken(/^an error that cannot be read$/),
+  ],
+  "lets it float": [
+    `${ASK} Promise.reject(Object.create(null)); ${wait(50)}`,
+    broken(/^an error that cannot be read$/),
+  ],
   "throws in a timer": [
     `setTimeout(() => { throw new Error("in a timer"); }, 1); ${ASK} ${wait(50)}`,
     broken(/^in a timer$/),
@@ -266,15 +274,21 @@ describe("an ordinary agent can neither hang nor end a run: it breaks its own ep
       PATIENCE_MS,
     );
 
-    it(
-      "an error that belongs to no episode ends the run with a sentence and a final status",
-      async () => {
-        const { code, said, run } = await trained(
-          "nowhere",
-          `let begin;
+    it.each([
+      [
+        "while they are played",
+        `let begin;
          new Promise((resolve) => { begin = resolve; }).then(() => { throw new Error("from nowhere"); });
          ${agent(`begin(); ${ASK} await new Promise(() => {});`)}`,
-        );
+      ],
+      [
+        "before the first",
+        `setTimeout(() => { throw new Error("from nowhere"); }, 1);\n${agent(ASK)}`,
+      ],
+    ])(
+      "an error that belongs to no episode ends the run with a sentence and a final status, %s",
+      async (when, module) => {
+        const { code, said, run } = await trained(`nowhere ${when}`.replaceAll(" ", "-"), module);
         expect(code, said).toBe(1);
         expect(said).toContain("outside of all episodes, and nobody caught it: from nowhere (at ");
         expect(said).not.toContain("Node.js v");
