@@ -57,14 +57,6 @@ export const variants: Readonly<Record<string, Variant>> = {
   margin: { does: "the mask keeps p ≤ 1 − ρ", changes: paw({ mask: "margin" }) },
   full: { does: "selection by full entropy", changes: paw({ entropy: "full" }) },
   dedupe: { does: "repeated transitions dropped", changes: paw({ dedupe: true }) },
-  skip: {
-    does: "no world modelling in updates whose returns are all equal",
-    changes: paw({ skipWithoutSignal: "updates" }),
-  },
-  "skip-groups": {
-    does: "no world modelling in groups whose returns are all equal",
-    changes: paw({ skipWithoutSignal: "groups" }),
-  },
 };
 
 /** Changes with a number, such as `alpha=0.25`. */

@@ -41,18 +41,18 @@ describe("the matrix", () => {
   });
 
   it("changes what an arm names, and nothing else", () => {
-    const arms = ["plain+kl=0.1", "fixed", "alpha=0.25+rho=0.5", "ce+cap=0.1+skip", "lambda=3"];
+    const arms = ["plain+kl=0.1", "fixed", "alpha=0.25+rho=0.5", "ce+alpha=0.5+full", "lambda=3"];
     const jobs = jobsOf(options({ arms, seeds: [0], algorithms: ["grpo", "ppo"] }));
     expect(jobs.map((job) => job.arm)).toEqual([
       "grpo+kl=0.1",
       "grpo+fixed",
       "grpo+alpha=0.25+rho=0.5",
-      "grpo+ce+cap=0.1+skip",
+      "grpo+ce+alpha=0.5+full",
       "grpo+lambda=3",
       "ppo+kl=0.1",
       "ppo+fixed",
       "ppo+alpha=0.25+rho=0.5",
-      "ppo+ce+cap=0.1+skip",
+      "ppo+ce+alpha=0.5+full",
       "ppo+lambda=3",
     ]);
     expect(jobs[0]!.config).toMatchObject({ paw: { loss: "off" }, objective: { kl: 0.1 } });
@@ -63,8 +63,8 @@ describe("the matrix", () => {
     expect(jobs[2]!.config.paw).toMatchObject({ alpha: 0.25, rho: 0.5, lambda: "adaptive" });
     expect(jobs[3]!.config.paw).toMatchObject({
       loss: "ce",
-      gradientCap: 0.1,
-      skipWithoutSignal: "updates",
+      alpha: 0.5,
+      entropy: "full",
     });
     expect(jobs[4]!.config.paw.lambda).toBe(3);
     expect(jobs[5]!.config.advantage).toMatchObject({

@@ -33,7 +33,6 @@ describe("settings of objectives", () => {
       horizonDiscount: 0.5,
       dedupe: false,
       gradientLengthShare: 1,
-      skipWithoutSignal: "off",
     });
   });
 

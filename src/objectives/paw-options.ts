@@ -86,10 +86,6 @@ function schemaWithLosses() {
         .max(1)
         .default(1)
         .describe("fraction of the update's sequences on which both norms are measured"),
-      skipWithoutSignal: z
-        .enum(["off", "updates", "groups"])
-        .default("off")
-        .describe("skip world modelling in updates, or groups, in which all returns are equal"),
     })
     .prefault({ loss: "off" });
 }

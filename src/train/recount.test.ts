@@ -80,7 +80,6 @@ const paws = fc.record({
   lambda: fc.constantFrom("adaptive", 0.2, 0),
   horizon: fc.constantFrom(1, 2),
   dedupe: fc.boolean(),
-  skipWithoutSignal: fc.constantFrom("off", "groups", "updates"),
 });
 
 describe("a recount", () => {

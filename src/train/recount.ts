@@ -57,7 +57,7 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
     ? groups.flatMap((group) => group.episodes.map((episode) => [episode]))
     : groups.map((group) => [...group.episodes]);
   const rows = rowsOf(groups, units);
-  const lambdas = lambdasOf(units, groups, options);
+  const lambdas = lambdasOf(units, options);
   const isKnown = rows.every(({ entropy }) => entropy !== undefined);
   const selected = selectedRows(rows, options);
   const lengths = rows.map((row, i) =>
@@ -153,26 +153,17 @@ function rowsOf(groups: readonly Group[], units: readonly (readonly Episode[])[]
   );
 }
 
-/** PaW eq. 10 for each group, and none if its world-model term is left out. */
+/** PaW eq. 10 for each group. */
 function lambdasOf(
   units: readonly (readonly Episode[])[],
-  groups: readonly Group[],
-  { config: { paw }, maxReturn, ownGroups }: RecountOptions,
+  { config: { paw }, maxReturn }: RecountOptions,
 ): readonly number[] {
-  const returnsOf = (episodes: readonly Episode[]) =>
-    episodes.filter(({ stop }) => stop !== "broken").map((episode) => episode.return);
-  const differ = (returns: readonly number[]) => new Set(returns).size > 1;
-  const all = groups.map((group) => returnsOf(group.episodes));
-  const signals = ownGroups ? units.map(() => differ(all.flat())) : all.map(differ);
-  return units.map((unit, u) => {
-    const returns = returnsOf(unit);
-    const skipped =
-      (paw.skipWithoutSignal === "groups" && !signals[u]) ||
-      (paw.skipWithoutSignal === "updates" && !signals.includes(true));
-    if (returns.length === 0 || skipped) return 0;
+  return units.map((unit) => {
+    const whole = unit.filter(({ stop }) => stop !== "broken");
+    if (whole.length === 0) return 0;
     if (paw.lambda !== "adaptive") return paw.lambda;
-    const most = unit.find(({ stop }) => stop !== "broken")?.maxReturn ?? maxReturn;
-    return Math.min(1, Math.max(0, 1 - mean(returns) / most));
+    const most = whole[0]!.maxReturn ?? maxReturn;
+    return Math.min(1, Math.max(0, 1 - mean(whole.map((one) => one.return)) / most));
   });
 }
 

@@ -5,7 +5,7 @@ import { evaluateObjective } from "../objectives/expression-evaluate.js";
 import { inputsOf, quantitiesOf } from "../objectives/expression-interpret.js";
 import { objectiveOptions, updateObjective } from "../objectives/objective.js";
 import { type PawOptions, pawOptions } from "../objectives/paw-options.js";
-import { prepareUpdate, type UpdateOptions } from "./update.js";
+import { prepareUpdate, scaleWorld, type UpdateOptions } from "./update.js";
 import { type EpisodeSketch, groupsOf, ids } from "./update-testing.js";
 
 const L = Math.log;
@@ -286,6 +286,25 @@ describe("prepareUpdate", () => {
     const update = prepareUpdate(broken, { advantages: [[[]]] }, options);
     expect(update.sequences).toEqual([]);
     expect(update.summary).toMatchObject({ groups: 0, brokenEpisodes: 1, meanLambda: 0 });
+  });
+});
+
+describe("scaleWorld", () => {
+  it("scales the world model's part of an update, and nothing else", () => {
+    const update = prepare();
+    const scaled = scaleWorld(update, 0.25);
+    expect(scaled.lambdas).toEqual(update.lambdas.map((lambda) => lambda / 4));
+    expect(scaled.summary).toEqual({
+      ...update.summary,
+      meanLambda: update.summary.meanLambda / 4,
+    });
+    update.sequences.forEach(({ inputs }, i) => {
+      const { worldWeight, ...rest } = scaled.sequences[i]!.inputs;
+      expect({ ...rest, worldWeight: inputs.worldWeight }).toEqual(inputs);
+      expect(Array.from(worldWeight!)).toEqual(Array.from(inputs.worldWeight!, (w) => w / 4));
+    });
+    const off = prepare({ loss: "off" });
+    expect(scaleWorld(off, 0.5).sequences).toEqual(off.sequences);
   });
 });
 

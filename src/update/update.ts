@@ -23,7 +23,6 @@ import { firstOfKind } from "./dedupe.js";
 import { type MergedSequence, mergeContinuations } from "./merge.js";
 import { type TargetedTokens, withObservations } from "./multistep.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
-import { skippedGroups } from "./signal.js";
 import { stepSequence } from "./step-sequence.js";
 import type {
   ActionResults,
@@ -71,23 +70,20 @@ export function prepareUpdate(
   advantages: Advantages,
   options: UpdateOptions,
 ): Update {
-  const skipped = skippedGroups(groups, options.paw.skipWithoutSignal, options.ownGroups === true);
-  if (options.ownGroups !== true) return prepareGroups(groups, advantages, skipped, options);
-  const own = groups.flatMap((group, g) => group.episodes.map(() => skipped[g]!));
-  return prepareGroups(...ungroup(groups, advantages), own, options);
+  if (options.ownGroups !== true) return prepareGroups(groups, advantages, options);
+  return prepareGroups(...ungroup(groups, advantages), options);
 }
 
 function prepareGroups(
   groups: readonly Group[],
   advantages: Advantages,
-  skipped: readonly boolean[],
   options: UpdateOptions,
 ): Update {
   const { paw } = options;
   const credited = credit(transitionsOf(groups), advantages, options.results ?? {});
   const measured = measure(credited, paw);
   const selected = select(measured, paw);
-  const lambdas = lambdasOf(groups, skipped, options);
+  const lambdas = lambdasOf(groups, options);
   const targeted = target(selected, options);
   const weighed = weigh(targeted, lambdas, options);
   const learnt = trim(weighed);
@@ -194,21 +190,16 @@ function select(
   }));
 }
 
-/** λ of each group (PaW eq. 10), 0 if its world-model term is left out; none if PaW is off. */
-function lambdasOf(
-  groups: readonly Group[],
-  skipped: readonly boolean[],
-  { paw, maxReturn }: UpdateOptions,
-): readonly number[] {
+/** λ of each group (PaW eq. 10); none if PaW is off. */
+function lambdasOf(groups: readonly Group[], { paw, maxReturn }: UpdateOptions): readonly number[] {
   if (paw.loss === "off") return [];
   const whole = groups.map(({ episodes }) => episodes.filter(({ stop }) => stop !== "broken"));
-  const lambdas = balance(
+  return balance(
     whole.map((episodes) => episodes.map((episode) => episode.return)),
     paw.lambda,
     // All episodes of a group have the same task.
     whole.map(([episode]) => episode?.maxReturn ?? maxReturn),
   );
-  return lambdas.map((lambda, g) => (skipped[g] ? 0 : lambda));
 }
 
 /** Each transition with its tokens to learn, including its observations if it is selected. */
