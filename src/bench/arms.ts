@@ -56,7 +56,6 @@ export const variants: Readonly<Record<string, Variant>> = {
   above: { does: "the mask keeps p ≥ ρ", changes: paw({ mask: "above" }) },
   margin: { does: "the mask keeps p ≤ 1 − ρ", changes: paw({ mask: "margin" }) },
   full: { does: "selection by full entropy", changes: paw({ entropy: "full" }) },
-  dedupe: { does: "repeated transitions dropped", changes: paw({ dedupe: true }) },
 };
 
 /** Changes with a number, such as `alpha=0.25`. */

@@ -31,7 +31,6 @@ describe("settings of objectives", () => {
       aggregation: "group-mean",
       horizon: 1,
       horizonDiscount: 0.5,
-      dedupe: false,
       gradientLengthShare: 1,
     });
   });

@@ -63,10 +63,6 @@ function schemaWithLosses() {
         .max(1)
         .default(0.5)
         .describe("discount of each further observation"),
-      dedupe: z
-        .boolean()
-        .default(false)
-        .describe("drop repeated transitions before selection (beyond the paper)"),
       gradientCap: z
         .number()
         .gt(0)

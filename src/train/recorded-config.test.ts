@@ -76,20 +76,20 @@ const withPaw = (more: object): string => {
   return folder;
 };
 
-it.each([["skipWithoutSignal", "off", "updates"]] as const)(
-  "a run with the removed paw.%s is read if that was off",
-  (name, off, on) => {
-    expect(trainConfigOf(withPaw({ [name]: off }))).toEqual(config);
-    const none = withPaw({ [name]: on, loss: "off" });
-    expect(trainConfigOf(none).paw).toEqual({ ...config.paw, loss: "off" });
-    const set = withPaw({ [name]: on });
-    expect(() => trainConfigOf(set)).toThrow(
-      `paw.${name} ${JSON.stringify(on)} (removed; commit 74aad12 is the last that has it). Read it with that version.`,
-    );
-    // Its model can act all the same.
-    expect(actingConfigOf(set)).toEqual(config);
-  },
-);
+it.each([
+  ["skipWithoutSignal", "off", "updates"],
+  ["dedupe", false, true],
+] as const)("a run with the removed paw.%s is read if that was off", (name, off, on) => {
+  expect(trainConfigOf(withPaw({ [name]: off }))).toEqual(config);
+  const none = withPaw({ [name]: on, loss: "off" });
+  expect(trainConfigOf(none).paw).toEqual({ ...config.paw, loss: "off" });
+  const set = withPaw({ [name]: on });
+  expect(() => trainConfigOf(set)).toThrow(
+    `paw.${name} ${JSON.stringify(on)} (removed; commit 74aad12 is the last that has it). Read it with that version.`,
+  );
+  // Its model can act all the same.
+  expect(actingConfigOf(set)).toEqual(config);
+});
 
 it("a warm start from before shared one mean where it learnt observations", () => {
   const meanOf = (observationWeight: number): string => {

@@ -68,7 +68,10 @@ const PROMPT_TOKENS = [
 const FIRST_TASKS = { path: "evaluation.shuffle", before: false } as const;
 
 /** What PaW could do beyond the paper. Where it was on, an update has other numbers than today. */
-const REMOVED_PAW = [["skipWithoutSignal", "off"]].map(([name, off]) => ({
+const REMOVED_PAW = [
+  ["skipWithoutSignal", "off"],
+  ["dedupe", false],
+].map(([name, off]) => ({
   path: `paw.${name}`,
   gone: (value: unknown, { paw }: SettingsTree) =>
     value === undefined || value === off || (paw as SettingsTree).loss === "off",

@@ -79,7 +79,6 @@ const paws = fc.record({
   alpha: fc.constantFrom(0.3, 0.75, 1),
   lambda: fc.constantFrom("adaptive", 0.2, 0),
   horizon: fc.constantFrom(1, 2),
-  dedupe: fc.boolean(),
 });
 
 describe("a recount", () => {

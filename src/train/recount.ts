@@ -173,19 +173,7 @@ function selectedRows(
   { config: { paw } }: RecountOptions,
 ): { readonly pool: number; readonly rows: ReadonlySet<Row> } {
   if (paw.loss === "off") return { pool: 0, rows: new Set() };
-  const kinds = new Set<string>();
-  const pool = rows
-    .filter((row) => {
-      const { episode, step } = row;
-      const { action, observation, seen } = episode.steps[step]!;
-      const listed = step === 0 ? episode.firstObservation : episode.steps[step - 1]!.observation;
-      const before = seen ?? listed;
-      const kind = JSON.stringify([episode.goal, before, action, observation]);
-      const isNew = !kinds.has(kind);
-      kinds.add(kind);
-      return row.to > row.from && (isNew || !paw.dedupe);
-    })
-    .map((row, place) => ({ row, place }));
+  const pool = rows.filter((row) => row.to > row.from).map((row, place) => ({ row, place }));
   // 0.07 · 100 is slightly more than 7 in binary.
   const count = Math.ceil(paw.alpha * pool.length - 1e-9);
   const byEntropy = pool.sort(

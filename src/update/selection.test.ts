@@ -1,10 +1,9 @@
-/** Selection, balance, weights, de-duplication and multi-step targets, each on its own. */
+/** Selection, balance, weights and multi-step targets, each on its own. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Step } from "../rollout/episode.js";
 import type { SpanKind } from "../text/sequence.js";
 import { balance } from "./balance.js";
-import { firstOfKind } from "./dedupe.js";
 import { withObservations } from "./multistep.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
 import { actionSequences, actionTokens, transitionsOf } from "./transitions.js";
@@ -213,17 +212,6 @@ describe("transitions", () => {
     expect(broken({ ...sequence!, spans: sequence!.spans.slice(0, 1) })).toThrow(
       /an action of one/,
     );
-  });
-});
-
-describe("firstOfKind", () => {
-  it("keeps the first of transitions with equal goal, observations and action", () => {
-    const walk = { steps: ["left", "right"].map((words) => ({ action, words })) };
-    const other = { steps: ["right", "right"].map((words) => ({ action, words })) };
-    const groups = groupsOf([[walk, walk, other], [walk]]);
-    const kept = firstOfKind(transitionsOf(groups));
-    // The second `right` of `other` follows `right`, that of `walk` follows `left`.
-    expect(kept).toEqual([true, true, false, false, true, true, true, true]);
   });
 });
 

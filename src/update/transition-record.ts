@@ -38,9 +38,7 @@ export interface MeasuredTransition extends CreditedTransition {
 
 /** A transition after selection. */
 export interface SelectedTransition extends MeasuredTransition {
-  /**
-   * Whether it is in the pool of selection: it has an observation, and is the first of its kind.
-   */
+  /** Whether it is in the pool of selection: it has an observation. */
   readonly inPool: boolean;
   /** Whether it teaches the world model. */
   readonly selected: boolean;

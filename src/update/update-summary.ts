@@ -11,7 +11,7 @@ export interface UpdateSummary {
   readonly actionTokens: number;
   /** Observation tokens that are targets. */
   readonly observationTokens: number;
-  /** Transitions in the pool of selection: with an observation, and first of their kind. */
+  /** Transitions in the pool of selection: with an observation. */
   readonly pool: number;
   /** Fraction of the pool that was selected. */
   readonly selectedShare: number;

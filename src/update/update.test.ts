@@ -246,16 +246,10 @@ describe("prepareUpdate", () => {
     expect(() => prepareUpdate(none, table, options)).toThrow(/no step has observation tokens/);
   });
 
-  it("de-duplicates before it counts the pool, and predicts further with a horizon", () => {
+  it("predicts further with a horizon", () => {
     const twice = groupsOf([[{ steps: [step(0.4), step(0.5)] }, { steps: [step(0.4)] }]]);
     const table = { advantages: [[[1, 1], [1]]] };
     const more = { aggregation: "token-mean", maxReturn: 10 } as const;
-    const unique = prepareUpdate(twice, table, {
-      paw: pawOptions.parse({ dedupe: true, alpha: 1 }),
-      ...more,
-    });
-    expect(unique.summary.pool).toBe(2);
-    expect(selectedOf(unique)).toEqual([true, true, false]);
     const far = prepareUpdate(twice, table, {
       paw: pawOptions.parse({ horizon: 2, alpha: 1 }),
       ...more,

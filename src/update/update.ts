@@ -19,7 +19,6 @@ import type { Advantages } from "../advantages/advantages.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import { balance } from "./balance.js";
-import { firstOfKind } from "./dedupe.js";
 import { type MergedSequence, mergeContinuations } from "./merge.js";
 import { type TargetedTokens, withObservations } from "./multistep.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
@@ -164,7 +163,7 @@ function actionEntropy(
  */
 function select(
   transitions: readonly MeasuredTransition[],
-  { loss, dedupe, alpha }: PawOptions,
+  { loss, alpha }: PawOptions,
 ): readonly SelectedTransition[] {
   if (loss === "off")
     return transitions.map((transition) => ({ ...transition, inPool: false, selected: false }));
@@ -176,8 +175,7 @@ function select(
     throw new Error(
       "world modelling is on, but no step has observation tokens; record them in the rollout, or set paw.loss to off",
     );
-  const isFirst = dedupe ? firstOfKind(transitions) : undefined;
-  const pool = transitions.filter((one, i) => isObserved(one) && (isFirst?.[i] ?? true));
+  const pool = transitions.filter(isObserved);
   const isTop = selectTop(
     pool.map(({ entropy }) => entropy),
     alpha,
