@@ -65,7 +65,6 @@ export const numbered: Readonly<
   alpha: { does: "α of the selection", changes: (alpha) => paw({ alpha }) },
   rho: { does: "ρ of the mask", changes: (rho) => paw({ rho }) },
   lambda: { does: "a fixed λ", changes: (lambda) => paw({ lambda }) },
-  horizon: { does: "observations to predict", changes: (horizon) => paw({ horizon }) },
   cap: {
     does: "cap on the world-model gradient norm, relative to the policy's",
     // A cap requires measured gradients.

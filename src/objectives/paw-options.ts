@@ -52,17 +52,6 @@ function schemaWithLosses() {
         .describe(
           "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
         ),
-      horizon: z
-        .int()
-        .min(1)
-        .default(1)
-        .describe("observations to predict after each action (more than 1 goes beyond the paper)"),
-      horizonDiscount: z
-        .number()
-        .gt(0)
-        .max(1)
-        .default(0.5)
-        .describe("discount of each further observation"),
       gradientCap: z
         .number()
         .gt(0)

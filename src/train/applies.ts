@@ -7,7 +7,6 @@ import { isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { CLIP, policyLossesBySetting } from "../objectives/policy-losses.js";
 import { worldLossesBySetting } from "../objectives/world-losses.js";
-import { promptStyle } from "../text/prompt.js";
 import type { TrainConfig } from "./config.js";
 import { hasOwnCritic } from "./critic.js";
 import { PRESETS } from "./open-model.js";
@@ -128,19 +127,6 @@ const PAW: readonly Applies<Conditional>[] = [
     by: ["paw.loss"],
     needs: "a loss: paw.loss (the paper's is cmae)",
     holds: ({ paw }) => paw?.loss !== "off",
-  },
-  {
-    settings: ["paw.horizon"],
-    by: ["prompt.style", "prompt.admissible", "prompt.history"],
-    needs: "in chat the whole prompt.history without prompt.admissible",
-    holds: ({ prompt = { style: "full" } }) =>
-      prompt.style !== "chat" || promptStyle({}, prompt).continuing,
-  },
-  {
-    settings: ["paw.horizonDiscount"],
-    by: ["paw.horizon"],
-    needs: "paw.horizon above 1",
-    holds: ({ paw }) => (paw?.horizon ?? 1) > 1,
   },
   {
     settings: ["paw.gradientLengthShare"],

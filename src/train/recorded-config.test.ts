@@ -79,6 +79,7 @@ const withPaw = (more: object): string => {
 it.each([
   ["skipWithoutSignal", "off", "updates"],
   ["dedupe", false, true],
+  ["horizon", 1, 2],
 ] as const)("a run with the removed paw.%s is read if that was off", (name, off, on) => {
   expect(trainConfigOf(withPaw({ [name]: off }))).toEqual(config);
   const none = withPaw({ [name]: on, loss: "off" });

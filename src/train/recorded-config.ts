@@ -71,6 +71,7 @@ const FIRST_TASKS = { path: "evaluation.shuffle", before: false } as const;
 const REMOVED_PAW = [
   ["skipWithoutSignal", "off"],
   ["dedupe", false],
+  ["horizon", 1],
 ].map(([name, off]) => ({
   path: `paw.${name}`,
   gone: (value: unknown, { paw }: SettingsTree) =>
@@ -94,6 +95,7 @@ const TRAIN = {
     ...RENAMED_OBJECTIVE,
     { path: "patience", renamed: "invalidActionLimit" },
     ...REMOVED_PAW,
+    { path: "paw.horizonDiscount", gone: true },
     { path: "paw.balance", renamed: "paw.lambda" },
     { path: "paw.normaliser", renamed: "paw.aggregation", values: AGGREGATIONS },
     // Actions and observations used to share one mean.

@@ -78,7 +78,6 @@ const paws = fc.record({
   loss: fc.constantFrom("cmae", "ce", "off"),
   alpha: fc.constantFrom(0.3, 0.75, 1),
   lambda: fc.constantFrom("adaptive", 0.2, 0),
-  horizon: fc.constantFrom(1, 2),
 });
 
 describe("a recount", () => {

@@ -60,9 +60,9 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
   const lambdas = lambdasOf(units, options);
   const isKnown = rows.every(({ entropy }) => entropy !== undefined);
   const selected = selectedRows(rows, options);
-  const lengths = rows.map((row, i) =>
+  const lengths = rows.map((row) =>
     selected.rows.has(row) && lambdas[row.unit]! > 0
-      ? observationLengths(rows, i, options)
+      ? observationLength(row, options)
       : { read: row.end, targets: 0 },
   );
   const targets = sum(lengths.map((length) => length.targets));
@@ -182,31 +182,13 @@ function selectedRows(
   return { pool: pool.length, rows: new Set(byEntropy.slice(0, count).map(({ row }) => row)) };
 }
 
-/**
- * The tokens of a selected step that are read, and those of its observations, as far as they fit.
- */
-function observationLengths(
-  rows: readonly Row[],
-  at: number,
-  { config: { paw }, maxTokens }: RecountOptions,
+/** The tokens of a selected step that are read, and those of its observation, as far as they fit. */
+function observationLength(
+  { end, from, to }: Row,
+  { maxTokens }: RecountOptions,
 ): { readonly read: number; readonly targets: number } {
-  let [read, targets] = [rows[at]!.end, 0];
-  for (let j = 0; j < paw.horizon; j++) {
-    const row = rows[at + j];
-    if (row === undefined || row.episode !== rows[at]!.episode) break;
-    const [last, framed] = [rows[at + j - 1], row.from > row.end];
-    // In a conversation a step that starts anew has no place after the step before it.
-    if (j > 0 && framed && last!.ids.some((id, i) => id !== row.ids[i])) break;
-    const start = j === 0 ? row.end : framed ? last!.to : row.start;
-    // Without a frame, the token that ends an observation may be read and not learnt.
-    const end = j === 0 || framed ? 0 : last!.ids.length - last!.to;
-    const before = end + row.from - start;
-    const observation = Math.min(row.to - row.from, maxTokens - read - before);
-    if (observation <= 0) break;
-    read += before + observation;
-    targets += observation;
-  }
-  return { read, targets };
+  const targets = Math.min(to - from, maxTokens - from);
+  return targets > 0 ? { read: from + targets, targets } : { read: end, targets: 0 };
 }
 
 /** Tokens in all passes: a step that is a prefix of the next step's prompt is read there. */

@@ -1,5 +1,5 @@
 /** The record of a transition: what each pass of `update.ts` adds to it. */
-import type { TargetedTokens } from "./multistep.js";
+import type { TargetedTokens } from "./observation-target.js";
 import type { Transition } from "./transitions.js";
 
 /** An engine's results for `actionSequences`: for each transition, one number per token. */
@@ -53,6 +53,6 @@ export interface TargetedTransition extends SelectedTransition {
 export interface WeighedTransition extends TargetedTransition {
   /** The weight of each token of the action. */
   readonly policyWeight: number;
-  /** The weight of each token of each appended observation; undefined if PaW is off. */
-  readonly worldWeights: readonly number[] | undefined;
+  /** The weight of each token of the observation; undefined if PaW is off. */
+  readonly worldWeight: number | undefined;
 }

@@ -37,8 +37,8 @@ export function summarise(
     episodes: episodes.length - brokenEpisodes,
     brokenEpisodes,
     actionTokens: sum(transitions, ({ actionStart, actionEnd }) => actionEnd - actionStart),
-    observationTokens: sum(transitions, ({ tokens }) =>
-      sum(tokens.observations, ({ start, end }) => end - start),
+    observationTokens: sum(transitions, ({ tokens: { observation } }) =>
+      observation === undefined ? 0 : observation.end - observation.start,
     ),
     pool,
     selectedShare: transitions.filter(({ selected }) => selected).length / Math.max(pool, 1),

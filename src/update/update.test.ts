@@ -246,23 +246,6 @@ describe("prepareUpdate", () => {
     expect(() => prepareUpdate(none, table, options)).toThrow(/no step has observation tokens/);
   });
 
-  it("predicts further with a horizon", () => {
-    const twice = groupsOf([[{ steps: [step(0.4), step(0.5)] }, { steps: [step(0.4)] }]]);
-    const table = { advantages: [[[1, 1], [1]]] };
-    const more = { aggregation: "token-mean", maxReturn: 10 } as const;
-    const far = prepareUpdate(twice, table, {
-      paw: pawOptions.parse({ horizon: 2, alpha: 1 }),
-      ...more,
-    });
-    expect(far.sequences.map(({ ids }) => ids.length)).toEqual([8, 5, 5]);
-    const w = 1 / (1 * 3 * 2);
-    const weights = Array.from(far.sequences[0]!.inputs.worldWeight!);
-    [0, 0, 0, w, w, 0, w / 2, w / 2].forEach((expected, i) => {
-      expect(weights[i]).toBeCloseTo(expected, 7);
-    });
-    expect(Array.from(far.sequences[0]!.targets!)).toEqual([0, 0, 1, 1, 1, 0, 1, 1]);
-  });
-
   it("truncates observations at the engine's limit and says so", () => {
     const update = prepare({}, { maxTokens: 4 });
     expect(update.sequences.map(({ ids }) => ids.length)).toEqual([4, 3, 4, 4]);

@@ -20,7 +20,7 @@ import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import { balance } from "./balance.js";
 import { type MergedSequence, mergeContinuations } from "./merge.js";
-import { type TargetedTokens, withObservations } from "./multistep.js";
+import { actionOnly, withObservation } from "./observation-target.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
 import { stepSequence } from "./step-sequence.js";
 import type {
@@ -200,16 +200,14 @@ function lambdasOf(groups: readonly Group[], { paw, maxReturn }: UpdateOptions):
   );
 }
 
-/** Each transition with its tokens to learn, including its observations if it is selected. */
+/** Each transition with its tokens to learn, including its observation if it is selected. */
 function target(
   transitions: readonly SelectedTransition[],
-  { paw, maxTokens = Number.POSITIVE_INFINITY }: UpdateOptions,
+  { maxTokens = Number.POSITIVE_INFINITY }: UpdateOptions,
 ): readonly TargetedTransition[] {
-  return transitions.map((transition, i) => ({
+  return transitions.map((transition) => ({
     ...transition,
-    tokens: transition.selected
-      ? withObservations(transitions, i, paw, maxTokens)
-      : actionOnly(transition),
+    tokens: transition.selected ? withObservation(transition, maxTokens) : actionOnly(transition),
   }));
 }
 
@@ -223,28 +221,24 @@ function weigh(
     group,
     episode,
     actionTokens: actionEnd - actionStart,
-    observations: tokens.observations,
+    observationTokens: tokens.observation ? tokens.observation.end - tokens.observation.start : 0,
   }));
   const policy = policyWeights(countable, aggregation);
   const world = worldWeights(countable, lambdas, paw.aggregation);
   return transitions.map((transition, i) => ({
     ...transition,
     policyWeight: policy[i]!,
-    worldWeights: paw.loss === "off" ? undefined : world[i]!,
+    worldWeight: paw.loss === "off" ? undefined : world[i]!,
   }));
 }
 
 /** Each transition without observations of weight 0. */
 function trim(transitions: readonly WeighedTransition[]): readonly WeighedTransition[] {
   return transitions.map((transition) =>
-    transition.worldWeights?.some((weight) => weight > 0)
+    (transition.worldWeight ?? 0) > 0
       ? transition
       : { ...transition, tokens: actionOnly(transition) },
   );
-}
-
-function actionOnly({ sequence, actionEnd }: Transition): TargetedTokens {
-  return { ids: sequence.ids.slice(0, actionEnd), observations: [], cut: false };
 }
 
 /** Each episode as its own group. */
