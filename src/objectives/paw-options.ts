@@ -52,25 +52,6 @@ function schemaWithLosses() {
         .describe(
           "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
         ),
-      gradientCap: z
-        .number()
-        .gt(0)
-        .optional()
-        .describe(
-          "cap on the world-model gradient norm, relative to the running mean of the policy's (default: no cap)",
-        ),
-      gradientLength: z
-        .enum(["cmae"])
-        .optional()
-        .describe(
-          "cmae: scale λ so that the gradient norm equals that of clipped MAE (default: no scaling)",
-        ),
-      gradientLengthShare: z
-        .number()
-        .gt(0)
-        .max(1)
-        .default(1)
-        .describe("fraction of the update's sequences on which both norms are measured"),
     })
     .prefault({ loss: "off" });
 }

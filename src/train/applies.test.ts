@@ -15,7 +15,6 @@ const ignored: readonly (readonly [path: string, settings: object, needs: RegExp
   ["paw.rho", { paw: { loss: "ce", rho: 0.5 } }, /needs paw\.loss cmae \(paw\.loss is ce\)/],
   ["paw.mask", { paw: { loss: "ce", mask: "above" } }, /its default is below/],
   ["paw.alpha", { paw: { loss: "off", alpha: 0.5 } }, /needs a loss: paw\.loss/],
-  ["paw.gradientLengthShare", { paw: { gradientLengthShare: 0.5 } }, /paw\.gradientLength cmae/],
   ["objective.importanceCap", { objective: { importanceCap: 5 } }, /engine\.sampler, overlap 1/],
   ["objective.valueClip", { objective: { valueClip: 0.1 } }, /needs advantage ppo/],
   ["objective.valueCoefficient", { objective: { valueCoefficient: 1 } }, /needs advantage ppo/],
@@ -37,7 +36,6 @@ const ignored: readonly (readonly [path: string, settings: object, needs: RegExp
 /** The same settings where they have an effect. */
 const obeyed: readonly (readonly [path: string, settings: object])[] = [
   ["paw.rho", { paw: { rho: 0.5, mask: "above" } }],
-  ["paw.rho of a length", { paw: { loss: "ce", gradientLength: "cmae", rho: 0.5 } }],
   ["objective.importanceCap", { overlap: 1, objective: { importanceCap: 5 } }],
   ["objective.valueClip", { advantage: { name: "ppo" }, objective: { valueClip: 0.1 } }],
   ["critic.learningRate", { advantage: { name: "ppo" }, critic: { learningRate: 1 } }],

@@ -95,11 +95,9 @@ export function settingConditions(): readonly Applies<Conditional>[] {
     ...PAW,
     ...[...worldLossesBySetting()].map(([name, losses]) => ({
       settings: [`paw.${name}`],
-      by: ["paw.loss", "paw.gradientLength"],
+      by: ["paw.loss"],
       needs: `paw.loss ${losses.join(" or ")}`,
-      // A gradient's length is taken from another loss, with that one's settings.
-      holds: ({ paw }: Conditional) =>
-        losses.some((loss) => loss === paw?.loss || loss === paw?.gradientLength),
+      holds: ({ paw }: Conditional) => losses.some((loss) => loss === paw?.loss),
     })),
   ];
 }
@@ -127,12 +125,6 @@ const PAW: readonly Applies<Conditional>[] = [
     by: ["paw.loss"],
     needs: "a loss: paw.loss (the paper's is cmae)",
     holds: ({ paw }) => paw?.loss !== "off",
-  },
-  {
-    settings: ["paw.gradientLengthShare"],
-    by: ["paw.gradientLength"],
-    needs: "paw.gradientLength cmae",
-    holds: ({ paw }) => paw?.gradientLength !== undefined,
   },
 ];
 

@@ -80,6 +80,8 @@ it.each([
   ["skipWithoutSignal", "off", "updates"],
   ["dedupe", false, true],
   ["horizon", 1, 2],
+  ["gradientCap", undefined, 0.5],
+  ["gradientLength", undefined, "cmae"],
 ] as const)("a run with the removed paw.%s is read if that was off", (name, off, on) => {
   expect(trainConfigOf(withPaw({ [name]: off }))).toEqual(config);
   const none = withPaw({ [name]: on, loss: "off" });

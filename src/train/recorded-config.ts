@@ -72,6 +72,8 @@ const REMOVED_PAW = [
   ["skipWithoutSignal", "off"],
   ["dedupe", false],
   ["horizon", 1],
+  ["gradientCap", undefined],
+  ["gradientLength", undefined],
 ].map(([name, off]) => ({
   path: `paw.${name}`,
   gone: (value: unknown, { paw }: SettingsTree) =>
@@ -96,6 +98,7 @@ const TRAIN = {
     { path: "patience", renamed: "invalidActionLimit" },
     ...REMOVED_PAW,
     { path: "paw.horizonDiscount", gone: true },
+    { path: "paw.gradientLengthShare", gone: true },
     { path: "paw.balance", renamed: "paw.lambda" },
     { path: "paw.normaliser", renamed: "paw.aggregation", values: AGGREGATIONS },
     // Actions and observations used to share one mean.

@@ -99,7 +99,7 @@ describe("a recount", () => {
             ...{ paw, aggregation: objective.aggregation, maxReturn: 10, maxTokens },
           });
           const line = updateMetrics({
-            ...{ index: 0, groups, prepared, gradients: undefined, gradientCap: {} },
+            ...{ index: 0, groups, prepared, gradients: undefined },
             equalGroups: equalGroups(table),
             learnt: undefined,
             isAhead: false,
@@ -118,7 +118,7 @@ describe("a recount", () => {
               if (name in metrics) learnt[name] = (learnt[name] ?? 0) + metrics[name]!;
           }
           const counted = recount(groups, {
-            ...{ config, maxReturn: 10, maxTokens, ownGroups: false, scale: undefined },
+            ...{ config, maxReturn: 10, maxTokens, ownGroups: false },
             advantages: recountAdvantages(groups, options),
           });
           const { update: _, "memory.mib": __, ...rest } = line;

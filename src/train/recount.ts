@@ -20,8 +20,6 @@ export interface RecountOptions {
   readonly maxTokens: number;
   /** Whether each episode is its own group, as with a critic. */
   readonly ownGroups: boolean;
-  /** What λ was multiplied by, if it was. */
-  readonly scale: number | undefined;
   /**
    * Absent if they, or the ratios they are multiplied with, cannot be known: then there is no
    * policy loss.
@@ -72,10 +70,8 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
   return {
     ...ofEpisodes(groups),
     ...(rows.length > 0 && { "train.responseTokens": actions / rows.length }),
-    ...(options.scale !== undefined && { "world.scale": options.scale }),
     ...equalShare(options.advantages),
-    "world.lambda":
-      paw.loss === "off" ? 0 : (options.scale ?? 1) * mean(taught.map((unit) => lambdas[unit]!)),
+    "world.lambda": paw.loss === "off" ? 0 : mean(taught.map((unit) => lambdas[unit]!)),
     "world.selectedShare": selected.rows.size / Math.max(selected.pool, 1),
     ...(isKnown &&
       (paw.loss === "off" || paw.entropy === "sampled") && {
@@ -88,8 +84,7 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
         rows,
         lengths.map(({ read }) => read),
       ),
-      ...(rows.length > 0 &&
-        paw.loss !== "off" && { "world.tokens": options.scale === 0 ? 0 : targets }),
+      ...(rows.length > 0 && paw.loss !== "off" && { "world.tokens": targets }),
     }),
     ...policyLoss(rows, options),
   };
