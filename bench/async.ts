@@ -206,7 +206,7 @@ export async function main(args: string[]) {
     await trainRl(
       {
         ...{ engine, environment, tokenizer, style },
-        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {} },
+        ...{ firstUpdate: 0, optimizerSteps: 0 },
         onEpisodes: async () => undefined,
         onUpdate: async (done) => void overlapped.push(done.overlapped ?? 0),
       },

@@ -221,7 +221,6 @@ async function prepare(prompt: PromptOptions, short = false): Promise<Trainer> {
         style,
         firstUpdate: round,
         optimizerSteps: 0,
-        gradientCap: {},
         onEpisodes: async (groups) => run.recordEpisodes(groups.flatMap((group) => group.episodes)),
         async onUpdate(done) {
           finished = done;

@@ -16,10 +16,8 @@ describe.skipIf(windows)("training", () => {
   it("killed repeatedly reaches the numbers of an uninterrupted run", async () => {
     const parent = mkdtempSync(join(tmpdir(), "pawl-killed-"));
     const config = join(parent, "config.json");
-    // Clipping makes every update depend on earlier gradients.
     const changes = {
       updates: 4,
-      paw: { gradientCap: 0.5 },
       gradients: { every: 1 },
       objective: { entropy: 0.01 },
     };

@@ -120,7 +120,7 @@ export const tinyRuns = {
   chat: trained({
     prompt: { style: "chat" },
     model: { start: "tiny", maxContext: 320 },
-    paw: { alpha: 1, horizon: 2, horizonDiscount: 0.5 },
+    paw: { alpha: 1 },
   }),
   agent,
   overlap: trained({ overlap: 1 }),

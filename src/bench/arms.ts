@@ -2,7 +2,7 @@
  * The arms of a comparison: an algorithm, and what world modelling is added to it.
  *
  * An arm is written as `grpo` (no world modelling), `grpo+paw`, `grpo+ce`, or with several changes
- * as `grpo+rho=0.5+cap=0.1`. Everything but `plain` is PaW as in the base configuration, with the
+ * as `grpo+rho=0.5+kl=0.1`. Everything but `plain` is PaW as in the base configuration, with the
  * named changes. Arms such as `rwml` change what RL starts from instead (`start-parts.ts`): alone they
  * have no world modelling during RL, so that the difference to the plain arm is the start's.
  */
@@ -44,10 +44,6 @@ export const variants: Readonly<Record<string, Variant>> = {
   paw: { does: "PaW", changes: {} },
   fixed: { does: `λ = ${FIXED_LAMBDA} for every group`, changes: paw({ lambda: FIXED_LAMBDA }) },
   ce: { does: "cross-entropy instead of clipped MAE", changes: paw({ loss: "ce" }) },
-  "ce-length": {
-    does: "cross-entropy, scaled to the gradient norm of clipped MAE in every update",
-    changes: paw({ loss: "ce", gradientLength: "cmae" }),
-  },
   echo: {
     does: `ECHO: cross-entropy on all transitions, λ = ${ECHO_LAMBDA}, mean over all their tokens`,
     changes: paw({ loss: "ce", alpha: 1, lambda: ECHO_LAMBDA, aggregation: "token-mean" }),
@@ -56,15 +52,6 @@ export const variants: Readonly<Record<string, Variant>> = {
   above: { does: "the mask keeps p ≥ ρ", changes: paw({ mask: "above" }) },
   margin: { does: "the mask keeps p ≤ 1 − ρ", changes: paw({ mask: "margin" }) },
   full: { does: "selection by full entropy", changes: paw({ entropy: "full" }) },
-  dedupe: { does: "repeated transitions dropped", changes: paw({ dedupe: true }) },
-  skip: {
-    does: "no world modelling in updates whose returns are all equal",
-    changes: paw({ skipWithoutSignal: "updates" }),
-  },
-  "skip-groups": {
-    does: "no world modelling in groups whose returns are all equal",
-    changes: paw({ skipWithoutSignal: "groups" }),
-  },
 };
 
 /** Changes with a number, such as `alpha=0.25`. */
@@ -74,16 +61,6 @@ export const numbered: Readonly<
   alpha: { does: "α of the selection", changes: (alpha) => paw({ alpha }) },
   rho: { does: "ρ of the mask", changes: (rho) => paw({ rho }) },
   lambda: { does: "a fixed λ", changes: (lambda) => paw({ lambda }) },
-  horizon: { does: "observations to predict", changes: (horizon) => paw({ horizon }) },
-  cap: {
-    does: "cap on the world-model gradient norm, relative to the policy's",
-    // A cap requires measured gradients.
-    changes: (gradientCap) => ({ ...paw({ gradientCap }), gradients: { every: 1 } }),
-  },
-  share: {
-    does: "with ce-length: fraction of an update on which both norms are measured",
-    changes: (gradientLengthShare) => paw({ gradientLengthShare }),
-  },
   kl: { does: "coefficient of the KL penalty", changes: (kl) => ({ objective: { kl } }) },
 };
 

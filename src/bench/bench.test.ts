@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { laptop } from "../../recipes/laptop.js";
 import { findEnvKind } from "../envs/registry.js";
-import { type PawOptions, pawOptions } from "../objectives/paw-options.js";
+import type { PawOptions } from "../objectives/paw-options.js";
 import { prepareUpdate } from "../update/update.js";
 import { groupsOf } from "../update/update-testing.js";
 import { jobsOf, startsOf } from "./matrix.js";
@@ -41,18 +41,18 @@ describe("the matrix", () => {
   });
 
   it("changes what an arm names, and nothing else", () => {
-    const arms = ["plain+kl=0.1", "fixed", "alpha=0.25+rho=0.5", "ce+cap=0.1+skip", "lambda=3"];
+    const arms = ["plain+kl=0.1", "fixed", "alpha=0.25+rho=0.5", "ce+alpha=0.5+full", "lambda=3"];
     const jobs = jobsOf(options({ arms, seeds: [0], algorithms: ["grpo", "ppo"] }));
     expect(jobs.map((job) => job.arm)).toEqual([
       "grpo+kl=0.1",
       "grpo+fixed",
       "grpo+alpha=0.25+rho=0.5",
-      "grpo+ce+cap=0.1+skip",
+      "grpo+ce+alpha=0.5+full",
       "grpo+lambda=3",
       "ppo+kl=0.1",
       "ppo+fixed",
       "ppo+alpha=0.25+rho=0.5",
-      "ppo+ce+cap=0.1+skip",
+      "ppo+ce+alpha=0.5+full",
       "ppo+lambda=3",
     ]);
     expect(jobs[0]!.config).toMatchObject({ paw: { loss: "off" }, objective: { kl: 0.1 } });
@@ -63,8 +63,8 @@ describe("the matrix", () => {
     expect(jobs[2]!.config.paw).toMatchObject({ alpha: 0.25, rho: 0.5, lambda: "adaptive" });
     expect(jobs[3]!.config.paw).toMatchObject({
       loss: "ce",
-      gradientCap: 0.1,
-      skipWithoutSignal: "updates",
+      alpha: 0.5,
+      entropy: "full",
     });
     expect(jobs[4]!.config.paw.lambda).toBe(3);
     expect(jobs[5]!.config.advantage).toMatchObject({
@@ -83,7 +83,7 @@ describe("the matrix", () => {
   });
 
   it("weighs all observation tokens of an update equally in echo, whatever the return", () => {
-    const [echo, length] = jobsOf(options({ arms: ["echo", "ce-length"], seeds: [0] }));
+    const [echo] = jobsOf(options({ arms: ["echo"], seeds: [0] }));
     const step = (observation: number, reward = 0) => ({ action: [-1], observation, reward });
     const groups = groupsOf([
       [{ steps: [step(1), step(4, 10)] }, { steps: [step(2)] }],
@@ -100,14 +100,6 @@ describe("the matrix", () => {
         .filter((weight) => weight > 0);
     expect(echo!.config.paw.loss).toBe("ce");
     expect(weightsOf(echo!.config.paw)).toEqual(new Array(10).fill(Math.fround(0.05 / 10)));
-    // The other arm keeps PaW's selection, mean and balance.
-    expect(length!.config.paw).toEqual({
-      ...pawOptions.parse({}),
-      loss: "ce",
-      gradientLength: "cmae",
-    });
-    const share = jobsOf(options({ arms: ["ce-length+share=0.25"], seeds: [0] }))[0]!;
-    expect(share.config.paw).toEqual({ ...length!.config.paw, gradientLengthShare: 0.25 });
     const later = jobsOf(options({ arms: ["echo+lambda=0.1"], seeds: [0] }))[0]!;
     expect(later.config.paw).toEqual({ ...echo!.config.paw, lambda: 0.1 });
   });

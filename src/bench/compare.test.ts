@@ -56,8 +56,8 @@ it("adds seeds and arms to a finished comparison, and runs only those", async ()
 
   // Refused before anything runs: an arm whose settings contradict each other, and what
   // contradicts the finished runs.
-  await expect(ran({ arms: ["plain", "paw+share=0.5"] })).rejects.toThrow(
-    /^default\/grpo\+paw\+share=0\.5: paw\.gradientLengthShare: 0\.5 would change nothing: it needs paw\.gradientLength/,
+  await expect(ran({ arms: ["plain", "ce+rho=0.5"] })).rejects.toThrow(
+    /^default\/grpo\+ce\+rho=0\.5: paw\.rho: 0\.5 would change nothing: it needs paw\.loss cmae/,
   );
   // The new seed would contradict the finished ones.
   await expect(ran({ seeds: [2], evalTasks: 3 })).rejects.toThrow(/start was evaluated with/);

@@ -37,7 +37,7 @@ export function runFacts(lines: readonly MetricsLine[]): RunFacts {
   const values = new Map<string, number[]>();
   for (const { update = -1, ...line } of lines) {
     for (const [name, measured] of Object.entries(line)) {
-      // Measured before it is scaled (paw.gradientCap, paw.gradientLength); learnt after.
+      // Recorded runs of removed arms learnt it scaled, and measured it before.
       const value = name === "gradient.world" ? measured * (line["world.scale"] ?? 1) : measured;
       const split = /^eval\.(.+)\.success$/.exec(name)?.[1];
       if (split !== undefined) {

@@ -14,7 +14,7 @@ export interface Applies<C = SettingsTree> {
   readonly settings: readonly string[];
   /** The settings that decide. */
   readonly by: readonly string[];
-  /** What those must be, for help and errors: `paw.horizon above 1`. */
+  /** What those must be, for help and errors: `rollout.pace own`. */
   readonly needs: string;
   holds(config: C): boolean;
 }

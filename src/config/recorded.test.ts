@@ -26,6 +26,20 @@ it("fills in settings that are newer than the record with what held before, and 
   });
 });
 
+it("refuses a removed setting only where it had an effect", () => {
+  const removed = [
+    { path: "far", gone: (value: unknown) => value === undefined || value === 1, last: "abc1234" },
+    { path: "loss.cap", gone: (value: unknown) => value === undefined },
+  ] as const;
+  const read = (recorded: object) => parseRecorded(schema, { ...recorded }, removed);
+  expect(read({ far: 1, updates: 3, loss: { kind: "old", clip: 1 } })).toEqual({
+    config: { updates: 3, loss: { kind: "old", clip: 1 } },
+  });
+  expect(read({ far: 2, loss: { cap: 0.5 } })).toEqual({
+    reasons: ["far 2 (removed; commit abc1234 is the last that has it)", "loss.cap 0.5 (removed)"],
+  });
+});
+
 const renamed = [
   { path: "loss.cut", renamed: "loss.clip" },
   { path: "loss.type", renamed: "loss.kind", values: { paper: "new-paper" } },

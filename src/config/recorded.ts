@@ -20,8 +20,13 @@ export type SettingHistory =
     }
   | {
       readonly path: string;
-      /** The setting was removed; recorded values are ignored. */
-      readonly gone: true;
+      /**
+       * The setting was removed; recorded values are ignored. Where this depends on the value, one
+       * that had an effect makes the record unreadable.
+       */
+      readonly gone: true | ((value: unknown, settings: SettingsTree) => boolean);
+      /** The last commit that has it. */
+      readonly last?: string;
     }
   | {
       readonly path: string;
@@ -45,7 +50,15 @@ export function parseRecorded<S extends z.ZodObject>(
   recorded: SettingsTree,
   history: readonly SettingHistory[],
 ): { readonly config: z.output<S> } | Unreadable {
-  const parsed = schema.safeParse(migrate(recorded, history));
+  const settings = migrate(recorded, history);
+  const removed = history.flatMap((change) => {
+    const value = "gone" in change ? valueAt(settings, change.path.split(".")) : undefined;
+    if (!("gone" in change) || value === undefined) return [];
+    const last = change.last === undefined ? "" : `; commit ${change.last} is the last that has it`;
+    return [`${change.path} ${JSON.stringify(value)} (removed${last})`];
+  });
+  if (removed.length > 0) return { reasons: removed };
+  const parsed = schema.safeParse(settings);
   if (parsed.success) return { config: parsed.data };
   return {
     reasons: parsed.error.issues.flatMap((issue) => {
@@ -64,12 +77,21 @@ function migrate(recorded: SettingsTree, history: readonly SettingHistory[]): Se
     const parent = path.slice(0, -1);
     // Only if the part it belongs to was recorded: a variant without it stays without.
     if (valueAt(settings, parent) === undefined && parent.length > 0) continue;
-    if ("gone" in change) settings = withValueAt(settings, path, undefined);
+    if ("gone" in change) settings = withoutGone(settings, path, change.gone);
     else if ("renamed" in change) settings = rename(settings, path, change);
     else if (valueAt(settings, path) === undefined)
       settings = withValueAt(settings, path, heldBefore(change.before, settings));
   }
   return settings;
+}
+
+function withoutGone(
+  settings: SettingsTree,
+  path: readonly string[],
+  gone: Extract<SettingHistory, { readonly gone: unknown }>["gone"],
+): SettingsTree {
+  const isIgnored = gone === true || gone(valueAt(settings, path), settings);
+  return isIgnored ? withValueAt(settings, path, undefined) : settings;
 }
 
 const heldBefore = (before: unknown, settings: SettingsTree): unknown =>

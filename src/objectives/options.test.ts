@@ -29,11 +29,6 @@ describe("settings of objectives", () => {
       entropy: "sampled",
       lambda: "adaptive",
       aggregation: "group-mean",
-      horizon: 1,
-      horizonDiscount: 0.5,
-      dedupe: false,
-      gradientLengthShare: 1,
-      skipWithoutSignal: "off",
     });
   });
 
@@ -106,10 +101,6 @@ describe("settings of objectives", () => {
     ["rho", [0, 1], [-0.1, 1.1]],
     ["alpha", [0.1, 1], [0, 1.1]],
     ["lambda", [0, 3, "adaptive"], [-0.1, "off"]],
-    ["horizon", [1, 4], [0, 1.5]],
-    ["horizonDiscount", [0.1, 1], [0, 1.1]],
-    ["gradientCap", [0.1, 3, undefined], [0, -1]],
-    ["gradientLengthShare", [0.1, 1, undefined], [0, 1.1]],
   ] as const;
   it.each(PAW_LIMITS)("paw.%s", (setting, fine, refused) => {
     for (const value of fine) expect(pawOptions.safeParse({ [setting]: value }).success).toBe(true);

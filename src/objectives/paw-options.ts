@@ -52,44 +52,6 @@ function schemaWithLosses() {
         .describe(
           "mean of the world-model loss: over groups, then transitions, then tokens (PaW eq. 9, 11), or over all tokens",
         ),
-      horizon: z
-        .int()
-        .min(1)
-        .default(1)
-        .describe("observations to predict after each action (more than 1 goes beyond the paper)"),
-      horizonDiscount: z
-        .number()
-        .gt(0)
-        .max(1)
-        .default(0.5)
-        .describe("discount of each further observation"),
-      dedupe: z
-        .boolean()
-        .default(false)
-        .describe("drop repeated transitions before selection (beyond the paper)"),
-      gradientCap: z
-        .number()
-        .gt(0)
-        .optional()
-        .describe(
-          "cap on the world-model gradient norm, relative to the running mean of the policy's (default: no cap)",
-        ),
-      gradientLength: z
-        .enum(["cmae"])
-        .optional()
-        .describe(
-          "cmae: scale λ so that the gradient norm equals that of clipped MAE (default: no scaling)",
-        ),
-      gradientLengthShare: z
-        .number()
-        .gt(0)
-        .max(1)
-        .default(1)
-        .describe("fraction of the update's sequences on which both norms are measured"),
-      skipWithoutSignal: z
-        .enum(["off", "updates", "groups"])
-        .default("off")
-        .describe("skip world modelling in updates, or groups, in which all returns are equal"),
     })
     .prefault({ loss: "off" });
 }

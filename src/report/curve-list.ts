@@ -208,7 +208,7 @@ const FIXED: readonly CurveSection[] = [
       {
         metric: "gradient.world",
         title: "World-model gradient",
-        note: "its norm, before world.scale",
+        note: "its norm, whole update",
       },
       { metric: "gradient.cosine", title: "Cosine of the two", note: "1: same direction" },
       { metric: "learningRate", title: "Learning rate", note: "at the end of the update" },

@@ -15,8 +15,6 @@ export interface CheckpointState {
   /** Updates done. */
   readonly updates: number;
   readonly optimizerSteps: number;
-  /** The running mean of the policy's gradient norm, if world modelling is capped by it. */
-  readonly policyGradient?: number;
   /** The episodes of the next update are in the record already: weights before these drew them. */
   readonly ahead?: true;
   /** Mean success of the evaluation of these weights, if they were evaluated. */

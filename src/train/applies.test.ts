@@ -12,21 +12,9 @@ const parent = mkdtempSync(join(tmpdir(), "pawl-applies-"));
 
 /** Settings that were ignored without a word, in a configuration in which they are. */
 const ignored: readonly (readonly [path: string, settings: object, needs: RegExp])[] = [
-  [
-    "paw.horizon",
-    { prompt: { style: "chat", admissible: true }, paw: { horizon: 2 } },
-    /in chat the whole prompt\.history/,
-  ],
-  [
-    "paw.horizon",
-    { prompt: { style: "chat", history: 2 }, paw: { horizon: 2 } },
-    /prompt\.history is 2/,
-  ],
   ["paw.rho", { paw: { loss: "ce", rho: 0.5 } }, /needs paw\.loss cmae \(paw\.loss is ce\)/],
   ["paw.mask", { paw: { loss: "ce", mask: "above" } }, /its default is below/],
   ["paw.alpha", { paw: { loss: "off", alpha: 0.5 } }, /needs a loss: paw\.loss/],
-  ["paw.horizonDiscount", { paw: { horizonDiscount: 0.9 } }, /needs paw\.horizon above 1/],
-  ["paw.gradientLengthShare", { paw: { gradientLengthShare: 0.5 } }, /paw\.gradientLength cmae/],
   ["objective.importanceCap", { objective: { importanceCap: 5 } }, /engine\.sampler, overlap 1/],
   ["objective.valueClip", { objective: { valueClip: 0.1 } }, /needs advantage ppo/],
   ["objective.valueCoefficient", { objective: { valueCoefficient: 1 } }, /needs advantage ppo/],
@@ -47,9 +35,7 @@ const ignored: readonly (readonly [path: string, settings: object, needs: RegExp
 
 /** The same settings where they have an effect. */
 const obeyed: readonly (readonly [path: string, settings: object])[] = [
-  ["paw.horizon", { prompt: { style: "chat" }, paw: { horizon: 2, horizonDiscount: 0.9 } }],
   ["paw.rho", { paw: { rho: 0.5, mask: "above" } }],
-  ["paw.rho of a length", { paw: { loss: "ce", gradientLength: "cmae", rho: 0.5 } }],
   ["objective.importanceCap", { overlap: 1, objective: { importanceCap: 5 } }],
   ["objective.valueClip", { advantage: { name: "ppo" }, objective: { valueClip: 0.1 } }],
   ["critic.learningRate", { advantage: { name: "ppo" }, critic: { learningRate: 1 } }],
@@ -153,10 +139,10 @@ describe("on the command line", () => {
   });
 
   it("help says what a setting needs", async () => {
-    const { stdout } = await runCli(["train", "--help", "horizonDiscount"]);
+    const { stdout } = await runCli(["train", "--help", "importanceCap"]);
     expect(stdout).toContain("none");
     expect(
-      (await runCli(["train", "--help", "horizon-discount"])).stdout.replace(/\s+/g, " "),
-    ).toContain("; needs paw.horizon above 1");
+      (await runCli(["train", "--help", "straggler-seconds"])).stdout.replace(/\s+/g, " "),
+    ).toContain("; needs rollout.pace own");
   });
 });

@@ -7,7 +7,6 @@ import { isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { CLIP, policyLossesBySetting } from "../objectives/policy-losses.js";
 import { worldLossesBySetting } from "../objectives/world-losses.js";
-import { promptStyle } from "../text/prompt.js";
 import type { TrainConfig } from "./config.js";
 import { hasOwnCritic } from "./critic.js";
 import { PRESETS } from "./open-model.js";
@@ -96,11 +95,9 @@ export function settingConditions(): readonly Applies<Conditional>[] {
     ...PAW,
     ...[...worldLossesBySetting()].map(([name, losses]) => ({
       settings: [`paw.${name}`],
-      by: ["paw.loss", "paw.gradientLength"],
+      by: ["paw.loss"],
       needs: `paw.loss ${losses.join(" or ")}`,
-      // A gradient's length is taken from another loss, with that one's settings.
-      holds: ({ paw }: Conditional) =>
-        losses.some((loss) => loss === paw?.loss || loss === paw?.gradientLength),
+      holds: ({ paw }: Conditional) => losses.some((loss) => loss === paw?.loss),
     })),
   ];
 }
@@ -128,25 +125,6 @@ const PAW: readonly Applies<Conditional>[] = [
     by: ["paw.loss"],
     needs: "a loss: paw.loss (the paper's is cmae)",
     holds: ({ paw }) => paw?.loss !== "off",
-  },
-  {
-    settings: ["paw.horizon"],
-    by: ["prompt.style", "prompt.admissible", "prompt.history"],
-    needs: "in chat the whole prompt.history without prompt.admissible",
-    holds: ({ prompt = { style: "full" } }) =>
-      prompt.style !== "chat" || promptStyle({}, prompt).continuing,
-  },
-  {
-    settings: ["paw.horizonDiscount"],
-    by: ["paw.horizon"],
-    needs: "paw.horizon above 1",
-    holds: ({ paw }) => (paw?.horizon ?? 1) > 1,
-  },
-  {
-    settings: ["paw.gradientLengthShare"],
-    by: ["paw.gradientLength"],
-    needs: "paw.gradientLength cmae",
-    holds: ({ paw }) => paw?.gradientLength !== undefined,
   },
 ];
 

@@ -101,7 +101,7 @@ describe("RL at a temperature of 0.7", () => {
     await trainRl(
       {
         ...{ engine: recorded.engine, environment, tokenizer, style, onEpisodes: done },
-        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {}, onUpdate: done },
+        ...{ firstUpdate: 0, optimizerSteps: 0, onUpdate: done },
       },
       config,
     );
@@ -169,7 +169,7 @@ describe("actions without log-probabilities at their temperature", () => {
     await trainRl(
       {
         ...{ engine: untold, environment, tokenizer, style, onEpisodes: done, onUpdate: done },
-        ...{ firstUpdate: 0, optimizerSteps: 0, gradientCap: {} },
+        ...{ firstUpdate: 0, optimizerSteps: 0 },
       },
       { ...config, updates: 1, objective: { ...config.objective, kl: 0 } },
     );

@@ -48,7 +48,7 @@ async function oneUpdate(
     },
   };
   const done: FinishedUpdate[] = [];
-  const start = { firstUpdate: 0, optimizerSteps: 0, gradientCap: {} };
+  const start = { firstUpdate: 0, optimizerSteps: 0 };
   const context = { engine: changedEngine, tokenizer, style, ...start };
   const onUpdate = async (update: FinishedUpdate): Promise<void> => void done.push(update);
   const onEpisodes = async (): Promise<void> => undefined;

@@ -32,7 +32,7 @@ const config = (changes: Record<string, unknown> = {}) =>
     model: { start: "tiny", maxContext: 320 },
     updates: 2,
     stepLimit: 4,
-    paw: { alpha: 1, horizon: 2, horizonDiscount: 0.5 },
+    paw: { alpha: 1 },
     evaluation: { every: 0 },
     ...changes,
   });

@@ -10,8 +10,6 @@ import { checkContext } from "./context-limit.js";
 import { checkCorrections } from "./corrections.js";
 import { checkCritic } from "./critic.js";
 import { evaluationTasks } from "./evaluate.js";
-import { checkGradientCap } from "./gradient-cap.js";
-import { checkGradientLength } from "./gradient-length.js";
 import { checkScoring } from "./reference-scores.js";
 import { checkStaleness } from "./staleness.js";
 import { checkWarmStart } from "./transcript-samples.js";
@@ -27,7 +25,6 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   checkStaleness(config);
   checkScoring(config);
   checkWarmStart(config);
-  checkGradientCap(config);
   checkStopOn(config, {
     ...(config.objective.kl === 0 && { kl: "it needs objective.kl above 0" }),
   });
@@ -35,7 +32,6 @@ export function checkConfig(config: TrainConfig, environment: Environment): void
   checkCritic(config);
   // A plugin's loss may be no expression: say so now.
   updateObjective(config.objective, config.paw, { critic: false });
-  checkGradientLength(config);
   if (environment.tasks(config.split).length === 0)
     throw new EnvError(
       `there is nothing to learn on: split "${config.split}" of ${environment.name} has no task`,

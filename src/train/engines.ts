@@ -116,8 +116,7 @@ export function refuseMissing(needs: Partial<EngineNeeds>, capabilities: Capabil
   const remedies: Readonly<Record<keyof EngineNeeds, string>> = {
     values: "it has no value head: set critic.weights to own, or choose another advantage than ppo",
     entropies: "it computes no entropies: set paw.entropy to sampled and objective.entropy to 0",
-    discardGradients:
-      "it cannot measure gradients: set gradients.every to 0, and leave paw.gradientLength out",
+    discardGradients: "it cannot measure gradients: set gradients.every to 0",
     actor:
       "it keeps no weights to act with while it learns: let a second server sample (engine.sampler), or set overlap to 0",
     scoresBesideSampling: "it cannot score while it samples: leave scoreWhileActing out",

@@ -30,7 +30,7 @@ export const gradientOptions = z
       .min(0)
       .default(10)
       .describe(
-        "measure the policy's and the world model's gradients every this many updates (0: never; paw.gradientCap needs 1)",
+        "measure the policy's and the world model's gradients every this many updates (0: never)",
       ),
   })
   .prefault({});

@@ -6,7 +6,7 @@
  *
  *   score     what the engine, and a separate critic, compute for the actions
  *   prepare   selection, balance and weights: sequences to train on (PaW eq. 4, 10, 11)
- *   measure   both gradients; scales the world model's term if it is capped
+ *   measure   how both gradients relate
  *   correct   what a teacher would have done in failed episodes
  *   learn     mini-batches, one optimiser step each
  */
@@ -18,11 +18,9 @@ import type { Group } from "../rollout/episode.js";
 import type { MetricsLine } from "../runs/metrics-file.js";
 import type { PromptStyle } from "../text/prompt.js";
 import type { Tokenizer } from "../text/tokenizer.js";
-import { prepareUpdate, scaleWorld, type Update } from "../update/update.js";
+import { prepareUpdate, type Update } from "../update/update.js";
 import { type Corrections, correct } from "./corrections.js";
 import type { Critic } from "./critic.js";
-import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
-import { lengthScale } from "./gradient-length.js";
 import { type GradientRelation, measureGradients } from "./gradients.js";
 import { type Learnt, learn } from "./learn.js";
 import { mismatchLimit } from "./mismatch.js";
@@ -60,15 +58,6 @@ export type LearnerOptions = Pick<
   | "mismatchLimit"
 >;
 
-/** An update whose gradients were measured. */
-export interface MeasuredUpdate {
-  /** The update to learn, its world model's term scaled if it is capped. */
-  readonly update: Update;
-  /** How both gradients relate, if there are two and they were measured. */
-  readonly gradients: GradientRelation | undefined;
-  readonly gradientCap: GradientCap;
-}
-
 /** The position of an update in its run. */
 export interface UpdatePlace {
   readonly stepsBefore: number;
@@ -89,8 +78,8 @@ export interface Taught {
 export interface Learner {
   score(groups: readonly Group[]): Promise<ScoredActions>;
   prepare(groups: readonly Group[], advantages: Advantages, scored: ScoredActions): Update;
-  /** Changes no weights. */
-  measure(update: Update, index: number, before: GradientCap): Promise<MeasuredUpdate>;
+  /** How both gradients relate, if there are two and it is time to measure; changes no weights. */
+  measure(update: Update, index: number): Promise<GradientRelation | undefined>;
   correct(groups: readonly Group[], seed: number): Promise<Corrections | undefined>;
   /** Undefined if there is nothing to learn from. */
   learn(update: Update, place: UpdatePlace): Promise<Taught | undefined>;
@@ -126,16 +115,7 @@ export function createLearner(context: LearnerContext, options: LearnerOptions):
         results,
       }),
 
-    async measure(update, index, before) {
-      const gradients = await measureGradients(engine, update, options, terms, index);
-      const gradientCap =
-        paw.gradientLength === undefined
-          ? nextGradientCap(paw.gradientCap, before, gradients)
-          : { scale: await lengthScale(engine, update, paw) };
-      const { scale } = gradientCap;
-      const scaled = scale === undefined ? update : scaleWorld(update, scale);
-      return { update: scaled, gradients, gradientCap };
-    },
+    measure: (update, index) => measureGradients(engine, update, options, terms, index),
 
     correct: (groups, seed) =>
       correct(groups, options.corrections, {

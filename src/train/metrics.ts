@@ -24,7 +24,6 @@ export function updateMetrics(done: FinishedUpdate): MetricsLine {
     "train.equalGroups": done.equalGroups,
     ...byType("train", tally),
     "world.lambda": summary.meanLambda,
-    "world.scale": done.gradientCap.scale ?? Number.NaN,
     "world.selectedShare": summary.selectedShare,
     "world.targets": summary.observationTokens,
     "policy.actionEntropy": summary.meanActionEntropy,

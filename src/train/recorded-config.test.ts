@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { createRun } from "../runs/run-folder.js";
-import { olderNamesNotice, trainConfigOf } from "./recorded-config.js";
+import { actingConfigOf, olderNamesNotice, trainConfigOf } from "./recorded-config.js";
 import { tinyConfig } from "./testing.js";
 
 const config = tinyConfig({
@@ -65,6 +65,33 @@ it("a run with older names and values is read as the same settings, with a notic
   expect(olderNamesNotice(folder)).toBe(
     `${folder} was recorded with settings that have been renamed since: engine.name → engine.address, objective.normaliser → objective.aggregation, patience → invalidActionLimit, paw.balance → paw.lambda, paw.normaliser → paw.aggregation, warmStart.sft.strays → warmStart.sft.randomActions`,
   );
+});
+
+const withPaw = (more: object): string => {
+  const folder = recorded();
+  const path = join(folder, "manifest.json");
+  const manifest = JSON.parse(readFileSync(path, "utf8"));
+  manifest.config.paw = { ...manifest.config.paw, ...more };
+  writeFileSync(path, JSON.stringify({ ...manifest, checksum: undefined }));
+  return folder;
+};
+
+it.each([
+  ["skipWithoutSignal", "off", "updates"],
+  ["dedupe", false, true],
+  ["horizon", 1, 2],
+  ["gradientCap", undefined, 0.5],
+  ["gradientLength", undefined, "cmae"],
+] as const)("a run with the removed paw.%s is read if that was off", (name, off, on) => {
+  expect(trainConfigOf(withPaw({ [name]: off }))).toEqual(config);
+  const none = withPaw({ [name]: on, loss: "off" });
+  expect(trainConfigOf(none).paw).toEqual({ ...config.paw, loss: "off" });
+  const set = withPaw({ [name]: on });
+  expect(() => trainConfigOf(set)).toThrow(
+    `paw.${name} ${JSON.stringify(on)} (removed; commit 74aad12 is the last that has it). Read it with that version.`,
+  );
+  // Its model can act all the same.
+  expect(actingConfigOf(set)).toEqual(config);
 });
 
 it("a warm start from before shared one mean where it learnt observations", () => {

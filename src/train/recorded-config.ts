@@ -67,6 +67,20 @@ const PROMPT_TOKENS = [
 /** Evaluations used to take the first tasks of a split. */
 const FIRST_TASKS = { path: "evaluation.shuffle", before: false } as const;
 
+/** What PaW could do beyond the paper. Where it was on, an update has other numbers than today. */
+const REMOVED_PAW = [
+  ["skipWithoutSignal", "off"],
+  ["dedupe", false],
+  ["horizon", 1],
+  ["gradientCap", undefined],
+  ["gradientLength", undefined],
+].map(([name, off]) => ({
+  path: `paw.${name}`,
+  gone: (value: unknown, { paw }: SettingsTree) =>
+    value === undefined || value === off || (paw as SettingsTree).loss === "off",
+  last: "74aad12",
+}));
+
 const TRAIN = {
   kind: "train",
   schema: (config: SettingsTree) => trainConfig(kindOf(config)),
@@ -82,6 +96,9 @@ const TRAIN = {
     ...RENAMED_ENGINE,
     ...RENAMED_OBJECTIVE,
     { path: "patience", renamed: "invalidActionLimit" },
+    ...REMOVED_PAW,
+    { path: "paw.horizonDiscount", gone: true },
+    { path: "paw.gradientLengthShare", gone: true },
     { path: "paw.balance", renamed: "paw.lambda" },
     { path: "paw.normaliser", renamed: "paw.aggregation", values: AGGREGATIONS },
     // Actions and observations used to share one mean.
@@ -153,7 +170,11 @@ export type ActingConfig = Pick<
 /** The settings that a run's model acts with; other kinds of runs have none. */
 export function actingConfigOf(run: string): ActingConfig | undefined {
   const { kind } = readManifest(run);
-  if (kind === "train") return trainConfigOf(run);
+  // What was removed was about learning.
+  const history = TRAIN.history.map((one) =>
+    "gone" in one ? { ...one, gone: true as const } : one,
+  );
+  if (kind === "train") return recordedConfig(run, sealedManifest(run), { ...TRAIN, history });
   return kind === "rwml" ? rwmlConfigOf(run) : undefined;
 }
 

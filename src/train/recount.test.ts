@@ -78,9 +78,6 @@ const paws = fc.record({
   loss: fc.constantFrom("cmae", "ce", "off"),
   alpha: fc.constantFrom(0.3, 0.75, 1),
   lambda: fc.constantFrom("adaptive", 0.2, 0),
-  horizon: fc.constantFrom(1, 2),
-  dedupe: fc.boolean(),
-  skipWithoutSignal: fc.constantFrom("off", "groups", "updates"),
 });
 
 describe("a recount", () => {
@@ -102,7 +99,7 @@ describe("a recount", () => {
             ...{ paw, aggregation: objective.aggregation, maxReturn: 10, maxTokens },
           });
           const line = updateMetrics({
-            ...{ index: 0, groups, prepared, gradients: undefined, gradientCap: {} },
+            ...{ index: 0, groups, prepared, gradients: undefined },
             equalGroups: equalGroups(table),
             learnt: undefined,
             isAhead: false,
@@ -121,7 +118,7 @@ describe("a recount", () => {
               if (name in metrics) learnt[name] = (learnt[name] ?? 0) + metrics[name]!;
           }
           const counted = recount(groups, {
-            ...{ config, maxReturn: 10, maxTokens, ownGroups: false, scale: undefined },
+            ...{ config, maxReturn: 10, maxTokens, ownGroups: false },
             advantages: recountAdvantages(groups, options),
           });
           const { update: _, "memory.mib": __, ...rest } = line;

@@ -20,8 +20,6 @@ export interface RecountOptions {
   readonly maxTokens: number;
   /** Whether each episode is its own group, as with a critic. */
   readonly ownGroups: boolean;
-  /** What λ was multiplied by, if it was. */
-  readonly scale: number | undefined;
   /**
    * Absent if they, or the ratios they are multiplied with, cannot be known: then there is no
    * policy loss.
@@ -57,12 +55,12 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
     ? groups.flatMap((group) => group.episodes.map((episode) => [episode]))
     : groups.map((group) => [...group.episodes]);
   const rows = rowsOf(groups, units);
-  const lambdas = lambdasOf(units, groups, options);
+  const lambdas = lambdasOf(units, options);
   const isKnown = rows.every(({ entropy }) => entropy !== undefined);
   const selected = selectedRows(rows, options);
-  const lengths = rows.map((row, i) =>
+  const lengths = rows.map((row) =>
     selected.rows.has(row) && lambdas[row.unit]! > 0
-      ? observationLengths(rows, i, options)
+      ? observationLength(row, options)
       : { read: row.end, targets: 0 },
   );
   const targets = sum(lengths.map((length) => length.targets));
@@ -72,10 +70,8 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
   return {
     ...ofEpisodes(groups),
     ...(rows.length > 0 && { "train.responseTokens": actions / rows.length }),
-    ...(options.scale !== undefined && { "world.scale": options.scale }),
     ...equalShare(options.advantages),
-    "world.lambda":
-      paw.loss === "off" ? 0 : (options.scale ?? 1) * mean(taught.map((unit) => lambdas[unit]!)),
+    "world.lambda": paw.loss === "off" ? 0 : mean(taught.map((unit) => lambdas[unit]!)),
     "world.selectedShare": selected.rows.size / Math.max(selected.pool, 1),
     ...(isKnown &&
       (paw.loss === "off" || paw.entropy === "sampled") && {
@@ -88,8 +84,7 @@ export function recount(groups: readonly Group[], options: RecountOptions): Metr
         rows,
         lengths.map(({ read }) => read),
       ),
-      ...(rows.length > 0 &&
-        paw.loss !== "off" && { "world.tokens": options.scale === 0 ? 0 : targets }),
+      ...(rows.length > 0 && paw.loss !== "off" && { "world.tokens": targets }),
     }),
     ...policyLoss(rows, options),
   };
@@ -153,26 +148,17 @@ function rowsOf(groups: readonly Group[], units: readonly (readonly Episode[])[]
   );
 }
 
-/** PaW eq. 10 for each group, and none if its world-model term is left out. */
+/** PaW eq. 10 for each group. */
 function lambdasOf(
   units: readonly (readonly Episode[])[],
-  groups: readonly Group[],
-  { config: { paw }, maxReturn, ownGroups }: RecountOptions,
+  { config: { paw }, maxReturn }: RecountOptions,
 ): readonly number[] {
-  const returnsOf = (episodes: readonly Episode[]) =>
-    episodes.filter(({ stop }) => stop !== "broken").map((episode) => episode.return);
-  const differ = (returns: readonly number[]) => new Set(returns).size > 1;
-  const all = groups.map((group) => returnsOf(group.episodes));
-  const signals = ownGroups ? units.map(() => differ(all.flat())) : all.map(differ);
-  return units.map((unit, u) => {
-    const returns = returnsOf(unit);
-    const skipped =
-      (paw.skipWithoutSignal === "groups" && !signals[u]) ||
-      (paw.skipWithoutSignal === "updates" && !signals.includes(true));
-    if (returns.length === 0 || skipped) return 0;
+  return units.map((unit) => {
+    const whole = unit.filter(({ stop }) => stop !== "broken");
+    if (whole.length === 0) return 0;
     if (paw.lambda !== "adaptive") return paw.lambda;
-    const most = unit.find(({ stop }) => stop !== "broken")?.maxReturn ?? maxReturn;
-    return Math.min(1, Math.max(0, 1 - mean(returns) / most));
+    const most = whole[0]!.maxReturn ?? maxReturn;
+    return Math.min(1, Math.max(0, 1 - mean(whole.map((one) => one.return)) / most));
   });
 }
 
@@ -182,19 +168,7 @@ function selectedRows(
   { config: { paw } }: RecountOptions,
 ): { readonly pool: number; readonly rows: ReadonlySet<Row> } {
   if (paw.loss === "off") return { pool: 0, rows: new Set() };
-  const kinds = new Set<string>();
-  const pool = rows
-    .filter((row) => {
-      const { episode, step } = row;
-      const { action, observation, seen } = episode.steps[step]!;
-      const listed = step === 0 ? episode.firstObservation : episode.steps[step - 1]!.observation;
-      const before = seen ?? listed;
-      const kind = JSON.stringify([episode.goal, before, action, observation]);
-      const isNew = !kinds.has(kind);
-      kinds.add(kind);
-      return row.to > row.from && (isNew || !paw.dedupe);
-    })
-    .map((row, place) => ({ row, place }));
+  const pool = rows.filter((row) => row.to > row.from).map((row, place) => ({ row, place }));
   // 0.07 · 100 is slightly more than 7 in binary.
   const count = Math.ceil(paw.alpha * pool.length - 1e-9);
   const byEntropy = pool.sort(
@@ -203,31 +177,13 @@ function selectedRows(
   return { pool: pool.length, rows: new Set(byEntropy.slice(0, count).map(({ row }) => row)) };
 }
 
-/**
- * The tokens of a selected step that are read, and those of its observations, as far as they fit.
- */
-function observationLengths(
-  rows: readonly Row[],
-  at: number,
-  { config: { paw }, maxTokens }: RecountOptions,
+/** The tokens of a selected step that are read, and those of its observation, as far as they fit. */
+function observationLength(
+  { end, from, to }: Row,
+  { maxTokens }: RecountOptions,
 ): { readonly read: number; readonly targets: number } {
-  let [read, targets] = [rows[at]!.end, 0];
-  for (let j = 0; j < paw.horizon; j++) {
-    const row = rows[at + j];
-    if (row === undefined || row.episode !== rows[at]!.episode) break;
-    const [last, framed] = [rows[at + j - 1], row.from > row.end];
-    // In a conversation a step that starts anew has no place after the step before it.
-    if (j > 0 && framed && last!.ids.some((id, i) => id !== row.ids[i])) break;
-    const start = j === 0 ? row.end : framed ? last!.to : row.start;
-    // Without a frame, the token that ends an observation may be read and not learnt.
-    const end = j === 0 || framed ? 0 : last!.ids.length - last!.to;
-    const before = end + row.from - start;
-    const observation = Math.min(row.to - row.from, maxTokens - read - before);
-    if (observation <= 0) break;
-    read += before + observation;
-    targets += observation;
-  }
-  return { read, targets };
+  const targets = Math.min(to - from, maxTokens - from);
+  return targets > 0 ? { read: from + targets, targets } : { read: end, targets: 0 };
 }
 
 /** Tokens in all passes: a step that is a prefix of the next step's prompt is read there. */

@@ -15,8 +15,7 @@
  * engine; the teacher of corrections; and estimators that the recount does not know.
  *
  * Not compared: evaluations, whose episodes are not recorded; times; memory; and gradients that
- * were measured on a sample, as in older runs. A cap on λ is recomputed from the recorded
- * gradients, and a scale to another loss's norm is taken as recorded. The advantages of a critic,
+ * were measured on a sample, as in older runs. The advantages of a critic,
  * selection by full entropy, and actions whose log-probabilities at their temperature were not
  * recorded need the weights, so without weights everything that depends on them is left out too.
  */
@@ -37,11 +36,9 @@ import { promptStyle } from "../text/prompt.js";
 import { drawnLogprobs } from "../text/sequence.js";
 import { loadTokenizer } from "../text/tokenizer.js";
 import { actionSequences, type Transition } from "../update/transitions.js";
-import { scaleWorld } from "../update/update.js";
 import type { TrainConfig } from "./config.js";
 import { type Critic, hasCritic, hasOwnCritic, openCritic } from "./critic.js";
 import { updateSeed } from "./draws.js";
-import { type GradientCap, nextGradientCap } from "./gradient-cap.js";
 import { measureGradients } from "./gradients.js";
 import { createLearner } from "./learner.js";
 import { updateMetrics } from "./metrics.js";
@@ -76,12 +73,8 @@ export async function* replayRun(
   const last = Math.max(-1, ...[...lines.keys()].map((update) => update ?? -1));
   // Before the first update is done there may be no weights either.
   if (last < 0) return;
-  const replayer = await createReplayer(
-    run.folder,
-    configAt,
-    options.losses && correctionsNotice(run.folder) === undefined,
-    capsOf(lines, config),
-  );
+  const learns = options.losses && correctionsNotice(run.folder) === undefined;
+  const replayer = await createReplayer(run.folder, configAt, learns);
   let next = 0;
   try {
     for (const { update, groups } of updatesOf(run.episodes(), config.groups)) {
@@ -99,24 +92,6 @@ export async function* replayRun(
   } finally {
     await replayer.close();
   }
-}
-
-/** The state of the cap on the world model's gradient at each update. */
-function capsOf(
-  lines: ReadonlyMap<number | undefined, MetricsLine>,
-  { paw: { gradientCap, gradientLength } }: TrainConfig,
-): ReadonlyMap<number, GradientCap> {
-  const caps = new Map<number, GradientCap>();
-  let cap: GradientCap = {};
-  for (let update = 0; lines.has(update); update++) {
-    const line = lines.get(update)!;
-    // The scale to another loss's norm needs the weights of that moment, so the recorded one is
-    // used.
-    const scale = gradientLength === undefined ? undefined : line["world.scale"];
-    cap = scale === undefined ? nextGradientCap(gradientCap, cap, line) : { scale };
-    caps.set(update, cap);
-  }
-  return caps;
 }
 
 function withoutEpisodes(update: number): ReplayedUpdate {
@@ -147,7 +122,6 @@ async function createReplayer(
   folder: string,
   configAt: (update: number) => TrainConfig,
   losses: boolean,
-  caps: ReadonlyMap<number, GradientCap>,
 ): Promise<Replayer> {
   // Settings that a resume may change are looked up by update; the rest never changed.
   const config = configAt(0);
@@ -165,7 +139,6 @@ async function createReplayer(
   let critic: Critic | undefined;
 
   const full = config.paw.loss !== "off" && config.paw.entropy === "full";
-  const capAt = (index: number): GradientCap => caps.get(index) ?? {};
   const advantagesOf = (groups: readonly Group[], values?: TokenNumbers) =>
     recountAdvantages(groups, config.advantage, values) ??
     computeAdvantages(groups, config.advantage, values);
@@ -180,7 +153,6 @@ async function createReplayer(
       maxReturn,
       maxTokens,
       ownGroups: valued,
-      scale: capAt(index).scale,
       advantages: atRatioOne ? advantagesOf(groups) : undefined,
     });
     if (!mayBeStale(configAt(index))) return counted;
@@ -216,16 +188,13 @@ async function createReplayer(
     const learner = createLearner(context, { ...config, mismatchLimit });
     const scored = await learner.score(groups);
     const advantages = advantagesOf(groups, scored.valueTable);
-    const unscaled = learner.prepare(groups, advantages, scored);
+    const prepared = learner.prepare(groups, advantages, scored);
     const terms = { critic: valued && !own, sampler: sampler || stale };
-    const gradients = await measureGradients(engine, unscaled, config, terms, index);
-    const gradientCap = capAt(index);
-    const { scale } = gradientCap;
-    const prepared = scale === undefined ? unscaled : scaleWorld(unscaled, scale);
+    const gradients = await measureGradients(engine, prepared, config, terms, index);
     // A separate sampler and 16 bits give other probabilities, and full entropies are the engine's
     // anyway.
     const isAsSampled = !sampler && !stale && engine.capabilities.sixteenBits !== true && !full;
-    const passes = isAsSampled ? await engine.forward(actionSequences(unscaled.transitions)) : [];
+    const passes = isAsSampled ? await engine.forward(actionSequences(prepared.transitions)) : [];
     const seed = updateSeed(config, index);
     const taught = await learner.learn(prepared, {
       stepsBefore,
@@ -238,7 +207,7 @@ async function createReplayer(
     const done = { index, groups, prepared, learnt, critic: taught?.critic };
     const line = updateMetrics({
       ...{ equalGroups: equalGroups(advantages) },
-      ...{ ...done, gradients, gradientCap, optimizerSteps: 0, isAhead: false },
+      ...{ ...done, gradients, optimizerSteps: 0, isAhead: false },
       seconds: { rollout: 0, score: 0, prepare: 0, measure: 0, correct: 0, learn: 0 },
     });
     const entropy = entropyOf(prepared.transitions, passes);

@@ -8,7 +8,6 @@ import type { MetricsLine } from "../runs/metrics-file.js";
 import type { Update } from "../update/update.js";
 import type { OnActivity } from "./activity.js";
 import type { CorrectionOptions } from "./corrections.js";
-import type { GradientCap } from "./gradient-cap.js";
 import type { GradientRelation } from "./gradients.js";
 import type { Learnt } from "./learn.js";
 import type { PaceLoad } from "./pace-load.js";
@@ -49,8 +48,6 @@ export interface RlProgress {
   readonly firstUpdate: number;
   /** Optimiser steps taken before that. */
   readonly optimizerSteps: number;
-  /** The state of the cap on the world model's gradient. */
-  readonly gradientCap: GradientCap;
   /** The first update's groups, if they were drawn before the run was interrupted. */
   readonly ahead?: readonly Group[] | undefined;
   readonly signal?: AbortSignal;
@@ -79,7 +76,6 @@ export interface FinishedUpdate {
    * measured.
    */
   readonly gradients: GradientRelation | undefined;
-  readonly gradientCap: GradientCap;
   readonly optimizerSteps: number;
   /** How the engine was used, if episodes have their own pace. */
   readonly pace?: PaceLoad | undefined;

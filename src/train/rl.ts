@@ -32,7 +32,7 @@ export async function trainRl(context: RlContext, options: RlOptions): Promise<v
 
 async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor): Promise<void> {
   const learner = createLearner({ ...context, stale: mayBeStale(options) }, options);
-  let { optimizerSteps, gradientCap } = context;
+  let { optimizerSteps } = context;
 
   for (let index = context.firstUpdate; index < options.updates; index++) {
     const { laps, lap } = createClock(RL_PHASES);
@@ -55,9 +55,8 @@ async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor
     const prepared = learner.prepare(groups, advantages, scored);
     lap("prepare");
 
-    // Beyond the paper: how both gradients relate, a cap on the world model's, and a teacher's
-    // corrections.
-    const measured = await learner.measure(prepared, index, gradientCap);
+    // Beyond the paper: how both gradients relate, and a teacher's corrections.
+    const gradients = await learner.measure(prepared, index);
     lap("measure");
     const corrections = await learner.correct(groups, seed);
     lap("correct");
@@ -67,7 +66,7 @@ async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor
     const onBatch = (done: number, total: number): void =>
       context.onActivity?.({ what: "learning", done, total, unit: "tokens" });
     const place = { stepsBefore: optimizerSteps, stepsInAll, seed, corrections, onBatch };
-    const learning = learner.learn(measured.update, place);
+    const learning = learner.learn(prepared, place);
     const recording = drawn.isRecorded ? undefined : context.onEpisodes(groups, index);
     // If recording fails, the engine is not disposed of in the middle of its work.
     await Promise.allSettled([learning, recording]);
@@ -75,16 +74,14 @@ async function learnUpdates(context: RlContext, options: RlOptions, actor: Actor
     const taught = await learning;
     lap("learn");
 
-    const { update, gradients } = measured;
     const { learnt, critic } = taught ?? {};
-    gradientCap = measured.gradientCap;
     optimizerSteps += learnt?.optimizerSteps ?? 0;
-    const outcome = { learnt, critic, gradients, gradientCap, optimizerSteps };
+    const outcome = { learnt, critic, gradients, optimizerSteps };
     const equal = equalGroups(advantages);
     // What was played ahead belongs to a checkpoint.
     const isAhead = await actor.settle();
     await context.onUpdate({
-      ...{ index, groups, prepared: update, equalGroups: equal },
+      ...{ index, groups, prepared, equalGroups: equal },
       ...{ ...outcome, pace: drawn.pace, overlapped: drawn.overlapped, isAhead },
       scoredAhead: scored.ahead,
       seconds: { ...laps, rollout: laps.rollout + drawn.waited },

@@ -17,7 +17,6 @@ import { checkConfig } from "./checks.js";
 import { type TrainConfig, trainConfig } from "./config.js";
 import { type Critic, hasCritic, hasOwnCritic, openCritic } from "./critic.js";
 import type { EvaluatedModel } from "./evaluate.js";
-import type { GradientCap } from "./gradient-cap.js";
 import {
   checkpointRun,
   conductRun,
@@ -80,7 +79,6 @@ export async function trainRun(config: TrainConfig, options: TrainOptions): Prom
         ...setup,
         firstUpdate: checkpoint?.state.updates ?? 0,
         optimizerSteps: checkpoint?.state.optimizerSteps ?? 0,
-        gradientCap: capOf(checkpoint),
         ahead: checkpoint?.state.ahead && groupsAhead(folder, checkpoint, config.groups),
         ...(signal !== undefined && { signal }),
         onActivity: options.onActivity,
@@ -122,11 +120,6 @@ const kindOf = ({ groups }: TrainConfig): RunKind<TrainConfig> => ({
     expectedSteps(optimizerSteps, updates, config),
   groupsPerUpdate: groups,
 });
-
-function capOf(checkpoint: Checkpoint | undefined): GradientCap {
-  const { policyGradient } = checkpoint?.state ?? {};
-  return policyGradient === undefined ? {} : { running: policyGradient };
-}
 
 /** Opens the model, and a separate critic if there is one. */
 async function openSetup(
@@ -186,8 +179,7 @@ function needsOf(config: TrainConfig) {
   const { objective, paw, gradients, temperature, overlap } = config;
   return {
     entropies: objective.entropy > 0 || (paw.loss !== "off" && paw.entropy === "full"),
-    discardGradients:
-      paw.loss !== "off" && (gradients.every > 0 || paw.gradientLength !== undefined),
+    discardGradients: paw.loss !== "off" && gradients.every > 0,
     temperatures: temperature !== 1,
     actor: overlap > 0,
     scoresBesideSampling: config.scoreWhileActing === true,
@@ -244,18 +236,16 @@ async function finishUpdate(
   config: TrainConfig,
   running: RunningRun,
 ): Promise<void> {
-  const { index, optimizerSteps, gradientCap } = done;
+  const { index, optimizerSteps } = done;
   const updates = index + 1;
   const evaluation = isDue(config.evaluation.every, updates, config.updates)
     ? await running.evaluate(setup, config, index)
     : {};
   running.report({ ...updateMetrics(done), ...evaluation });
   if (isDue(config.checkpointEvery, updates, config.updates) || running.isStopping()) {
-    const { running: policyGradient } = gradientCap;
     const state = {
       updates,
       optimizerSteps,
-      ...(policyGradient !== undefined && { policyGradient }),
       ...(done.isAhead && { ahead: true as const }),
       // What a server keeps is not ours to keep longer.
       ...((config.engine.address === "embedded" || config.engine.copy) && successOf(evaluation)),

@@ -1,11 +1,8 @@
-/** Selection, balance, weights, de-duplication and multi-step targets, each on its own. */
+/** Selection, balance, weights and targets, each on its own. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Step } from "../rollout/episode.js";
-import type { SpanKind } from "../text/sequence.js";
 import { balance } from "./balance.js";
-import { firstOfKind } from "./dedupe.js";
-import { withObservations } from "./multistep.js";
+import { withObservation } from "./observation-target.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
 import { actionSequences, actionTokens, transitionsOf } from "./transitions.js";
 import { groupsOf, ids } from "./update-testing.js";
@@ -92,13 +89,12 @@ describe("balance", () => {
 });
 
 describe("weights", () => {
-  const observation = (length: number, factor = 1) => ({ start: 5, end: 5 + length, factor });
   const transitions: Countable[] = [
-    { group: 0, episode: 0, actionTokens: 2, observations: [observation(4)] },
-    { group: 0, episode: 1, actionTokens: 3, observations: [observation(2)] },
-    { group: 0, episode: 1, actionTokens: 1, observations: [] },
-    { group: 2, episode: 0, actionTokens: 4, observations: [observation(5)] },
-    { group: 3, episode: 0, actionTokens: 2, observations: [] },
+    { group: 0, episode: 0, actionTokens: 2, observationTokens: 4 },
+    { group: 0, episode: 1, actionTokens: 3, observationTokens: 2 },
+    { group: 0, episode: 1, actionTokens: 1, observationTokens: 0 },
+    { group: 2, episode: 0, actionTokens: 4, observationTokens: 5 },
+    { group: 3, episode: 0, actionTokens: 2, observationTokens: 0 },
   ];
   const lambdas = [0.5, 9, 1, 1];
 
@@ -110,33 +106,26 @@ describe("weights", () => {
 
   it("of observation tokens: λ_g / (|G|·|S_g|·|o|), where an empty group is left out but counted in |G|", () => {
     expect(worldWeights(transitions, lambdas, "group-mean")).toEqual([
-      [0.5 / (3 * 2 * 4)],
-      [0.5 / (3 * 2 * 2)],
-      [],
-      [1 / (3 * 1 * 5)],
-      [],
+      0.5 / (3 * 2 * 4),
+      0.5 / (3 * 2 * 2),
+      0,
+      1 / (3 * 1 * 5),
+      0,
     ]);
-    expect(worldWeights(transitions, lambdas, "token-mean").flat()).toEqual([
+    expect(worldWeights(transitions, lambdas, "token-mean")).toEqual([
       0.5 / 11,
       0.5 / 11,
+      0,
       1 / 11,
+      0,
     ]);
-  });
-
-  it("later observations are weighted by their factor, each over its own length", () => {
-    const two = { ...transitions[3]!, observations: [observation(5), observation(2, 0.5)] };
-    expect(worldWeights([two], lambdas, "group-mean")).toEqual([[1 / 5, 0.25]]);
   });
 
   it("of an observation sum to λ_g over a group's share", () => {
     const all = worldWeights(transitions, lambdas, "group-mean");
     const groupSum = (group: number) =>
       transitions.reduce((total, transition, i) => {
-        if (transition.group !== group) return total;
-        return transition.observations.reduce(
-          (sum, { start, end }, j) => sum + all[i]![j]! * (end - start),
-          total,
-        );
+        return transition.group === group ? total + all[i]! * transition.observationTokens : total;
       }, 0);
     expect(groupSum(0)).toBeCloseTo(0.5 / 3, 12);
     expect(groupSum(2)).toBeCloseTo(1 / 3, 12);
@@ -216,99 +205,25 @@ describe("transitions", () => {
   });
 });
 
-describe("firstOfKind", () => {
-  it("keeps the first of transitions with equal goal, observations and action", () => {
-    const walk = { steps: ["left", "right"].map((words) => ({ action, words })) };
-    const other = { steps: ["right", "right"].map((words) => ({ action, words })) };
-    const groups = groupsOf([[walk, walk, other], [walk]]);
-    const kept = firstOfKind(transitionsOf(groups));
-    // The second `right` of `other` follows `right`, that of `walk` follows `left`.
-    expect(kept).toEqual([true, true, false, false, true, true, true, true]);
-  });
-});
+describe("withObservation", () => {
+  const steps = [{ action }, { action: [-3], observation: 3 }];
+  const [, transition] = transitionsOf(groupsOf([[{ steps }]]));
+  const whole = [...ids(100, 1, 2), ...ids(200, 1, 1), ...ids(300, 1, 3)];
 
-describe("withObservations", () => {
-  const steps = [{ action }, { action: [-3], observation: 3 }, { action }];
-  const transitions = transitionsOf(groupsOf([[{ steps }, { steps: [{ action }] }]]));
-  const at = (index: number, horizon: number, maxTokens = 100) =>
-    withObservations(transitions, index, { horizon, horizonDiscount: 0.5 }, maxTokens);
-
-  it("with a horizon of 1 is the transition itself", () => {
-    expect(at(1, 1)).toEqual({
-      ids: [...ids(100, 1, 2), ...ids(200, 1, 1), ...ids(300, 1, 3)],
-      observations: [{ start: 3, end: 6, factor: 1 }],
+  it("is the transition up to the end of its observation", () => {
+    expect(withObservation(transition!, 100)).toEqual({
+      ids: whole,
+      observation: { start: 3, end: 6 },
       cut: false,
     });
   });
 
-  it("appends later actions and observations, and discounts them", () => {
-    const { ids: tokens, observations } = at(0, 2);
-    expect(tokens).toEqual([
-      ...ids(100, 0, 2),
-      ...ids(200, 0, 2),
-      ...ids(300, 0, 2),
-      ...ids(200, 1, 1),
-      ...ids(300, 1, 3),
-    ]);
-    expect(observations).toEqual([
-      { start: 4, end: 6, factor: 1 },
-      { start: 7, end: 10, factor: 0.5 },
-    ]);
-    expect(at(0, 3).observations.map(({ factor }) => factor)).toEqual([1, 0.5, 0.25]);
-  });
-
-  it("ends with the episode", () => {
-    expect(at(2, 5).observations).toHaveLength(1);
-    expect(at(3, 5).observations).toHaveLength(1);
-  });
-
-  it("in a conversation has what the template writes between two steps", () => {
-    // A step: what was read, then said, <end>, <tool>, seen; between two steps <close> <assistant>.
-    const [END, TOOL, CLOSE, ASSISTANT] = [1, 2, 3, 4] as const;
-    const said = (step: number, before: readonly number[]): Step => {
-      const prompt = [...before, ASSISTANT];
-      const tokens = [...prompt, 20 + step, END, TOOL, 30 + step];
-      const from = prompt.length;
-      const span = (kind: SpanKind, start: number, end: number) => ({
-        kind,
-        start,
-        end,
-        origin: "",
-      });
-      const spans = [
-        span("prompt", 0, from),
-        span("action", from, from + 2),
-        span("template", from + 2, from + 3),
-        span("observation", from + 3, from + 4),
-      ];
-      const sequence = { ids: tokens, spans, logprobs: [-1, -1] };
-      return { ...groupsOf([[{ steps: [{ action }] }]])[0]!.episodes[0]!.steps[0]!, sequence };
-    };
-    const first = said(0, [10]);
-    const second = said(1, [...first.sequence!.ids, CLOSE]);
-    const [group] = groupsOf([[{ steps: [{ action }, { action }] }]]);
-    const of = (...played: Step[]) => {
-      const episode = { ...group!.episodes[0]!, steps: played };
-      const steps = transitionsOf([{ ...group!, episodes: [episode] }]);
-      return withObservations(steps, 0, { horizon: 2, horizonDiscount: 0.5 }, 100);
-    };
-    const { ids: tokens, observations } = of(first, second);
-    expect(tokens).toEqual(second.sequence!.ids);
-    expect(observations.map(({ start, end }) => tokens.slice(start, end))).toEqual([[30], [31]]);
-    // A step that starts a sequence of its own is not what comes next.
-    expect(of(first, said(1, [11])).observations).toHaveLength(1);
-  });
-
-  it("truncates what does not fit, never leaving an action without its observation", () => {
-    expect(at(0, 2, 8)).toMatchObject({
-      observations: [
-        { start: 4, end: 6 },
-        { start: 7, end: 8 },
-      ],
+  it("truncates what does not fit", () => {
+    expect(withObservation(transition!, 5)).toEqual({
+      ids: whole.slice(0, 5),
+      observation: { start: 3, end: 5 },
       cut: true,
     });
-    expect(at(0, 2, 7)).toMatchObject({ observations: [{ start: 4, end: 6 }], cut: true });
-    expect(at(0, 2, 7).ids).toHaveLength(6);
-    expect(at(0, 1, 4)).toMatchObject({ observations: [], cut: true });
+    expect(withObservation(transition!, 3)).toEqual({ ids: whole.slice(0, 3), cut: true });
   });
 });

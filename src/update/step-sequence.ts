@@ -27,8 +27,8 @@ function actionInputs(transition: WeighedTransition): Readonly<Record<string, In
 
 /** A transition to train on, from its action on. */
 export function stepSequence(transition: WeighedTransition): StepSequence {
-  const { actionStart: start, actionEnd, temperature, worldWeights } = transition;
-  const { ids, observations } = transition.tokens;
+  const { actionStart: start, actionEnd, temperature, worldWeight } = transition;
+  const { ids, observation } = transition.tokens;
   const length = ids.length - start;
   const targets = new Uint8Array(length).fill(1, 0, actionEnd - start);
   const inputs: Record<string, Float32Array> = {};
@@ -37,13 +37,13 @@ export function stepSequence(transition: WeighedTransition): StepSequence {
     for (let at = start; at < actionEnd; at++) values[at - start] = valueAt(at, at - start);
     inputs[name] = values;
   }
-  if (worldWeights !== undefined) {
+  if (worldWeight !== undefined) {
     const weights = new Float32Array(length);
-    observations.forEach((observation, j) => {
+    if (observation !== undefined) {
       const [from, to] = [observation.start - start, observation.end - start];
       targets.fill(1, from, to);
-      weights.fill(worldWeights[j]!, from, to);
-    });
+      weights.fill(worldWeight, from, to);
+    }
     inputs.worldWeight = weights;
   }
   const temperatures = actionTemperatures(temperature, length, 0, actionEnd - start);

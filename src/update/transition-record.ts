@@ -1,5 +1,5 @@
 /** The record of a transition: what each pass of `update.ts` adds to it. */
-import type { TargetedTokens } from "./multistep.js";
+import type { TargetedTokens } from "./observation-target.js";
 import type { Transition } from "./transitions.js";
 
 /** An engine's results for `actionSequences`: for each transition, one number per token. */
@@ -38,9 +38,7 @@ export interface MeasuredTransition extends CreditedTransition {
 
 /** A transition after selection. */
 export interface SelectedTransition extends MeasuredTransition {
-  /**
-   * Whether it is in the pool of selection: it has an observation, and is the first of its kind.
-   */
+  /** Whether it is in the pool of selection: it has an observation. */
   readonly inPool: boolean;
   /** Whether it teaches the world model. */
   readonly selected: boolean;
@@ -55,6 +53,6 @@ export interface TargetedTransition extends SelectedTransition {
 export interface WeighedTransition extends TargetedTransition {
   /** The weight of each token of the action. */
   readonly policyWeight: number;
-  /** The weight of each token of each appended observation; undefined if PaW is off. */
-  readonly worldWeights: readonly number[] | undefined;
+  /** The weight of each token of the observation; undefined if PaW is off. */
+  readonly worldWeight: number | undefined;
 }

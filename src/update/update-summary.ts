@@ -11,7 +11,7 @@ export interface UpdateSummary {
   readonly actionTokens: number;
   /** Observation tokens that are targets. */
   readonly observationTokens: number;
-  /** Transitions in the pool of selection: with an observation, and first of their kind. */
+  /** Transitions in the pool of selection: with an observation. */
   readonly pool: number;
   /** Fraction of the pool that was selected. */
   readonly selectedShare: number;
@@ -37,8 +37,8 @@ export function summarise(
     episodes: episodes.length - brokenEpisodes,
     brokenEpisodes,
     actionTokens: sum(transitions, ({ actionStart, actionEnd }) => actionEnd - actionStart),
-    observationTokens: sum(transitions, ({ tokens }) =>
-      sum(tokens.observations, ({ start, end }) => end - start),
+    observationTokens: sum(transitions, ({ tokens: { observation } }) =>
+      observation === undefined ? 0 : observation.end - observation.start,
     ),
     pool,
     selectedShare: transitions.filter(({ selected }) => selected).length / Math.max(pool, 1),

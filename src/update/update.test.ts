@@ -5,7 +5,7 @@ import { evaluateObjective } from "../objectives/expression-evaluate.js";
 import { inputsOf, quantitiesOf } from "../objectives/expression-interpret.js";
 import { objectiveOptions, updateObjective } from "../objectives/objective.js";
 import { type PawOptions, pawOptions } from "../objectives/paw-options.js";
-import { prepareUpdate, type UpdateOptions } from "./update.js";
+import { prepareUpdate, scaleWorld, type UpdateOptions } from "./update.js";
 import { type EpisodeSketch, groupsOf, ids } from "./update-testing.js";
 
 const L = Math.log;
@@ -246,29 +246,6 @@ describe("prepareUpdate", () => {
     expect(() => prepareUpdate(none, table, options)).toThrow(/no step has observation tokens/);
   });
 
-  it("de-duplicates before it counts the pool, and predicts further with a horizon", () => {
-    const twice = groupsOf([[{ steps: [step(0.4), step(0.5)] }, { steps: [step(0.4)] }]]);
-    const table = { advantages: [[[1, 1], [1]]] };
-    const more = { aggregation: "token-mean", maxReturn: 10 } as const;
-    const unique = prepareUpdate(twice, table, {
-      paw: pawOptions.parse({ dedupe: true, alpha: 1 }),
-      ...more,
-    });
-    expect(unique.summary.pool).toBe(2);
-    expect(selectedOf(unique)).toEqual([true, true, false]);
-    const far = prepareUpdate(twice, table, {
-      paw: pawOptions.parse({ horizon: 2, alpha: 1 }),
-      ...more,
-    });
-    expect(far.sequences.map(({ ids }) => ids.length)).toEqual([8, 5, 5]);
-    const w = 1 / (1 * 3 * 2);
-    const weights = Array.from(far.sequences[0]!.inputs.worldWeight!);
-    [0, 0, 0, w, w, 0, w / 2, w / 2].forEach((expected, i) => {
-      expect(weights[i]).toBeCloseTo(expected, 7);
-    });
-    expect(Array.from(far.sequences[0]!.targets!)).toEqual([0, 0, 1, 1, 1, 0, 1, 1]);
-  });
-
   it("truncates observations at the engine's limit and says so", () => {
     const update = prepare({}, { maxTokens: 4 });
     expect(update.sequences.map(({ ids }) => ids.length)).toEqual([4, 3, 4, 4]);
@@ -286,6 +263,25 @@ describe("prepareUpdate", () => {
     const update = prepareUpdate(broken, { advantages: [[[]]] }, options);
     expect(update.sequences).toEqual([]);
     expect(update.summary).toMatchObject({ groups: 0, brokenEpisodes: 1, meanLambda: 0 });
+  });
+});
+
+describe("scaleWorld", () => {
+  it("scales the world model's part of an update, and nothing else", () => {
+    const update = prepare();
+    const scaled = scaleWorld(update, 0.25);
+    expect(scaled.lambdas).toEqual(update.lambdas.map((lambda) => lambda / 4));
+    expect(scaled.summary).toEqual({
+      ...update.summary,
+      meanLambda: update.summary.meanLambda / 4,
+    });
+    update.sequences.forEach(({ inputs }, i) => {
+      const { worldWeight, ...rest } = scaled.sequences[i]!.inputs;
+      expect({ ...rest, worldWeight: inputs.worldWeight }).toEqual(inputs);
+      expect(Array.from(worldWeight!)).toEqual(Array.from(inputs.worldWeight!, (w) => w / 4));
+    });
+    const off = prepare({ loss: "off" });
+    expect(scaleWorld(off, 0.5).sequences).toEqual(off.sequences);
   });
 });
 

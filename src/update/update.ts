@@ -19,11 +19,9 @@ import type { Advantages } from "../advantages/advantages.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import { balance } from "./balance.js";
-import { firstOfKind } from "./dedupe.js";
 import { type MergedSequence, mergeContinuations } from "./merge.js";
-import { type TargetedTokens, withObservations } from "./multistep.js";
+import { actionOnly, withObservation } from "./observation-target.js";
 import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
-import { skippedGroups } from "./signal.js";
 import { stepSequence } from "./step-sequence.js";
 import type {
   ActionResults,
@@ -71,23 +69,20 @@ export function prepareUpdate(
   advantages: Advantages,
   options: UpdateOptions,
 ): Update {
-  const skipped = skippedGroups(groups, options.paw.skipWithoutSignal, options.ownGroups === true);
-  if (options.ownGroups !== true) return prepareGroups(groups, advantages, skipped, options);
-  const own = groups.flatMap((group, g) => group.episodes.map(() => skipped[g]!));
-  return prepareGroups(...ungroup(groups, advantages), own, options);
+  if (options.ownGroups !== true) return prepareGroups(groups, advantages, options);
+  return prepareGroups(...ungroup(groups, advantages), options);
 }
 
 function prepareGroups(
   groups: readonly Group[],
   advantages: Advantages,
-  skipped: readonly boolean[],
   options: UpdateOptions,
 ): Update {
   const { paw } = options;
   const credited = credit(transitionsOf(groups), advantages, options.results ?? {});
   const measured = measure(credited, paw);
   const selected = select(measured, paw);
-  const lambdas = lambdasOf(groups, skipped, options);
+  const lambdas = lambdasOf(groups, options);
   const targeted = target(selected, options);
   const weighed = weigh(targeted, lambdas, options);
   const learnt = trim(weighed);
@@ -168,7 +163,7 @@ function actionEntropy(
  */
 function select(
   transitions: readonly MeasuredTransition[],
-  { loss, dedupe, alpha }: PawOptions,
+  { loss, alpha }: PawOptions,
 ): readonly SelectedTransition[] {
   if (loss === "off")
     return transitions.map((transition) => ({ ...transition, inPool: false, selected: false }));
@@ -180,8 +175,7 @@ function select(
     throw new Error(
       "world modelling is on, but no step has observation tokens; record them in the rollout, or set paw.loss to off",
     );
-  const isFirst = dedupe ? firstOfKind(transitions) : undefined;
-  const pool = transitions.filter((one, i) => isObserved(one) && (isFirst?.[i] ?? true));
+  const pool = transitions.filter(isObserved);
   const isTop = selectTop(
     pool.map(({ entropy }) => entropy),
     alpha,
@@ -194,33 +188,26 @@ function select(
   }));
 }
 
-/** λ of each group (PaW eq. 10), 0 if its world-model term is left out; none if PaW is off. */
-function lambdasOf(
-  groups: readonly Group[],
-  skipped: readonly boolean[],
-  { paw, maxReturn }: UpdateOptions,
-): readonly number[] {
+/** λ of each group (PaW eq. 10); none if PaW is off. */
+function lambdasOf(groups: readonly Group[], { paw, maxReturn }: UpdateOptions): readonly number[] {
   if (paw.loss === "off") return [];
   const whole = groups.map(({ episodes }) => episodes.filter(({ stop }) => stop !== "broken"));
-  const lambdas = balance(
+  return balance(
     whole.map((episodes) => episodes.map((episode) => episode.return)),
     paw.lambda,
     // All episodes of a group have the same task.
     whole.map(([episode]) => episode?.maxReturn ?? maxReturn),
   );
-  return lambdas.map((lambda, g) => (skipped[g] ? 0 : lambda));
 }
 
-/** Each transition with its tokens to learn, including its observations if it is selected. */
+/** Each transition with its tokens to learn, including its observation if it is selected. */
 function target(
   transitions: readonly SelectedTransition[],
-  { paw, maxTokens = Number.POSITIVE_INFINITY }: UpdateOptions,
+  { maxTokens = Number.POSITIVE_INFINITY }: UpdateOptions,
 ): readonly TargetedTransition[] {
-  return transitions.map((transition, i) => ({
+  return transitions.map((transition) => ({
     ...transition,
-    tokens: transition.selected
-      ? withObservations(transitions, i, paw, maxTokens)
-      : actionOnly(transition),
+    tokens: transition.selected ? withObservation(transition, maxTokens) : actionOnly(transition),
   }));
 }
 
@@ -234,28 +221,24 @@ function weigh(
     group,
     episode,
     actionTokens: actionEnd - actionStart,
-    observations: tokens.observations,
+    observationTokens: tokens.observation ? tokens.observation.end - tokens.observation.start : 0,
   }));
   const policy = policyWeights(countable, aggregation);
   const world = worldWeights(countable, lambdas, paw.aggregation);
   return transitions.map((transition, i) => ({
     ...transition,
     policyWeight: policy[i]!,
-    worldWeights: paw.loss === "off" ? undefined : world[i]!,
+    worldWeight: paw.loss === "off" ? undefined : world[i]!,
   }));
 }
 
 /** Each transition without observations of weight 0. */
 function trim(transitions: readonly WeighedTransition[]): readonly WeighedTransition[] {
   return transitions.map((transition) =>
-    transition.worldWeights?.some((weight) => weight > 0)
+    (transition.worldWeight ?? 0) > 0
       ? transition
       : { ...transition, tokens: actionOnly(transition) },
   );
-}
-
-function actionOnly({ sequence, actionEnd }: Transition): TargetedTokens {
-  return { ids: sequence.ids.slice(0, actionEnd), observations: [], cut: false };
 }
 
 /** Each episode as its own group. */

@@ -11,7 +11,6 @@
  * the update.
  */
 import type { TrainSequence } from "../engine/engine.js";
-import type { ObservationTarget } from "./multistep.js";
 
 /** What the mean of a loss is taken over. */
 export type Aggregation = "token-mean" | "group-mean";
@@ -21,8 +20,8 @@ export interface Countable {
   readonly group: number;
   readonly episode: number;
   readonly actionTokens: number;
-  /** The observations to predict; none if the transition is not selected. */
-  readonly observations: readonly ObservationTarget[];
+  /** The tokens of the observation to predict; 0 if the transition is not selected. */
+  readonly observationTokens: number;
 }
 
 /** The weight of an action token of each transition. */
@@ -40,29 +39,28 @@ export function policyWeights(
   return transitions.map(({ group }) => 1 / (episodes.size * episodes.get(group)!.size));
 }
 
-/** The weight of a token of each observation to predict: transitions × observations. */
+/** The weight of a token of each transition's observation; 0 without one. */
 export function worldWeights(
   transitions: readonly Countable[],
   lambdas: readonly number[],
   aggregation: Aggregation,
-): readonly (readonly number[])[] {
+): readonly number[] {
   const groups = new Set(transitions.map((transition) => transition.group)).size;
   const selectedInGroup = new Map<number, number>();
   let tokens = 0;
-  for (const { group, observations } of transitions) {
-    if (observations.length === 0) continue;
+  for (const { group, observationTokens } of transitions) {
+    if (observationTokens === 0) continue;
     selectedInGroup.set(group, (selectedInGroup.get(group) ?? 0) + 1);
-    for (const { start, end } of observations) tokens += end - start;
+    tokens += observationTokens;
   }
-  return transitions.map(({ group, observations }) =>
-    observations.map(({ start, end, factor }) => {
-      const count =
-        aggregation === "token-mean"
-          ? tokens
-          : groups * selectedInGroup.get(group)! * (end - start);
-      return (factor * lambdas[group]!) / count;
-    }),
-  );
+  return transitions.map(({ group, observationTokens }) => {
+    if (observationTokens === 0) return 0;
+    const count =
+      aggregation === "token-mean"
+        ? tokens
+        : groups * selectedInGroup.get(group)! * observationTokens;
+    return lambdas[group]! / count;
+  });
 }
 
 /**
