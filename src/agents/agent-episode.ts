@@ -2,7 +2,7 @@
  * An agent's calls as an episode: every call is a step, with the messages that answered it as its
  * observation. Calls that continue one another follow one another; each fork is a sequence of its
  * own after that, in the same episode and with the same return. Where an agent forks, steps say when
- * they were taken and what they acted on.
+ * they were taken; they say what they acted on where that is not what was observed before.
  */
 import { inTime, type Step } from "../rollout/episode.js";
 import { callText } from "../text/tool.js";
@@ -19,7 +19,8 @@ export function agentSteps(
   const isListed = order.every((call, at) => call === turns[at]);
   return steps.map((step, at) => {
     const seen = seenBy(turns[at]!);
-    const isNext = at === 0 || seen === steps[at - 1]!.observation;
+    // Before the first step, an agent's episode has no observation.
+    const isNext = seen === (steps[at - 1]?.observation ?? "");
     return {
       ...step,
       ...(!isListed && { time: order.indexOf(turns[at]!) }),

@@ -167,9 +167,9 @@ describe("a run", () => {
     expect(left!.ids.slice(0, first!.ids.length)).toEqual(first!.ids);
     const said = first!.spans.find(({ kind }) => kind === "action")!.end;
     expect(right!.ids.slice(0, said)).toEqual(first!.ids.slice(0, said));
-    // Listed in the order of time, so only what the fork acted on has to be said.
+    // Listed in the order of time; what the program asked first, and what the fork acted on, is said.
     expect(steps.map(({ time, seen }) => [time, seen])).toEqual([
-      [undefined, undefined],
+      [undefined, "go on shelf"],
       [undefined, undefined],
       [undefined, "right"],
     ]);
@@ -202,7 +202,7 @@ describe("a run", () => {
       "where is it?",
     ]);
     expect(steps.map(({ time, seen, reward }) => [time, seen, reward])).toEqual([
-      [0, undefined, 0],
+      [0, "go on shelf", 0],
       [2, undefined, 1],
       [1, "where is it?", 0],
     ]);

@@ -385,6 +385,32 @@ describe("a prompt with a limit", () => {
     expect(shown.some((turns, at) => at > 2 && turns === shown[at - 1]! + 1)).toBe(true);
   });
 
+  it("drops the same from the next step's prompt, whatever was empty", () => {
+    const responses = ["one", "two", "three", "four", "five"];
+    const steps = responses.map((response, at) => ({
+      response,
+      action: response,
+      observation: at === 1 ? "" : `You see plum ${at}.`,
+    }));
+    const shown = viewAfter([]);
+    for (const maxTokens of [30, 40, 50, 60]) {
+      const style = promptStyle(words, { style: "chat", maxTokens });
+      let last: Parameters<typeof stepPrompt>[3];
+      steps.forEach((step, index) => {
+        const before = steps.slice(0, index);
+        const observation = before.at(-1)?.observation ?? shown.firstObservation;
+        const view = { ...shown, steps: before, observation, index };
+        const { sequence, pieces } = stepPrompt(built, style, () => style.render(view), last);
+        expect(sequence.ids).toEqual(encodePrompt(built, style, pieces!).ids);
+        const acted = appendResponse(sequence, {
+          ids: encodeResponse(built, style, step.response),
+        });
+        const seen = appendObservation(acted, built, style, step.observation, false, step);
+        last = { ...step, sequence: seen, prompt: pieces! };
+      });
+    }
+  });
+
   it("keeps the goal and shows what was seen at the cut", () => {
     const pieces = promptStyle({}, { style: "chat" }).render(viewAfter(["a", "b", "c"]));
     const cut = promptStyle({}, { style: "chat", history: 1 }).render(viewAfter(["a", "b", "c"]));

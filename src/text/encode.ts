@@ -78,11 +78,13 @@ export function stepPrompt(
       : undefined;
   const { promptTokens: most } = style;
   if (most === undefined) return { sequence: known ?? encodePrompt(tokenizer, style, render()) };
-  let pieces = lastTurns(render(), last === undefined ? 0 : turnsIn(last.prompt) + 1);
+  const rendered = render();
+  let pieces = lastTurns(rendered, last === undefined ? 0 : turnsIn(last.prompt) + 1);
   let sequence = known ?? encodePrompt(tokenizer, style, pieces);
   if (sequence.ids.length > most) {
     for (let keep = turnsIn(pieces) - 1; keep >= 0 && sequence.ids.length > most / 2; keep--) {
-      pieces = lastTurns(pieces, keep);
+      // From what was rendered, so that the next step, which cuts once, drops the same.
+      pieces = lastTurns(rendered, keep);
       sequence = encodePrompt(tokenizer, style, pieces);
     }
   }

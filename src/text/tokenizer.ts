@@ -12,9 +12,9 @@ import { z } from "zod";
 import { UserError } from "../errors.js";
 import { readRegularText } from "../regular-file.js";
 import { type ChatTemplate, parseChatTemplate } from "./chat-template.js";
-import { withUnicodeDigits } from "./digits.js";
 import { cachedEncoding } from "./encoding-cache.js";
 import { hasForeignPattern, withinPatternTime } from "./foreign-patterns.js";
+import { nativePreTokenizer } from "./native-pre-tokenizer.js";
 import type { Role } from "./prompt-style.js";
 import { tokenBytes } from "./token-bytes.js";
 import type { Tool } from "./tool.js";
@@ -294,7 +294,7 @@ function build(
 ): HuggingFaceTokenizer {
   const parts = { decoder: null, post_processor: null, pre_tokenizer: null, normalizer: null };
   try {
-    const pre_tokenizer = withUnicodeDigits(json.pre_tokenizer ?? null);
+    const pre_tokenizer = nativePreTokenizer(json.pre_tokenizer ?? null);
     return new HuggingFaceTokenizer(
       { ...parts, ...json, pre_tokenizer, added_tokens: added },
       config,

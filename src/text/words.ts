@@ -10,7 +10,11 @@
 export const wordPattern =
   " ?\\p{L}+(?:['’-]\\p{L}+)*| ?\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-const words = new RegExp(wordPattern, "gu");
+// As the native library reads the pattern: JavaScript's white space is not quite Unicode's.
+const words = new RegExp(
+  wordPattern.replace(/\\([sS])/g, (_, one) => `\\${one === "s" ? "p" : "P"}{White_Space}`),
+  "gu",
+);
 
 /** The bytes of a word as characters; also how they are read back. */
 export const byteLevel = {

@@ -8,10 +8,11 @@ import { UserError } from "../errors.js";
 import { supervisedObjective } from "../objectives/supervised.js";
 import { createRandom } from "../random.js";
 import type { Episode } from "../rollout/episode.js";
-import { conversationOf } from "../text/conversation.js";
+import { conversationOf, turnsIn } from "../text/conversation.js";
 import {
   appendObservation,
   appendResponse,
+  encodePrompt,
   encodeResponse,
   type LastStep,
   stepPrompt,
@@ -157,7 +158,12 @@ export function imitationSequences(
   return mergeContinuations(
     episode.steps.map((step, index) => {
       const rendered = () => step.prompt;
-      const { sequence: prompt, pieces } = stepPrompt(tokenizer, style, rendered, last, tools);
+      // A recorded conversation that lost turns starts anew, as it did when it was played.
+      const isCut = last !== undefined && turnsIn(step.prompt) <= turnsIn(last.prompt);
+      const { sequence: prompt, pieces } =
+        isCut && style.promptTokens !== undefined
+          ? { sequence: encodePrompt(tokenizer, style, step.prompt), pieces: step.prompt }
+          : stepPrompt(tokenizer, style, rendered, last, tools);
       const response = { ids: encodeResponse(tokenizer, style, step.response) };
       const done = episode.stop === "done" && index === episode.steps.length - 1;
       const whole = appendObservation(
