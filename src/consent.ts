@@ -50,7 +50,7 @@ export function askConsent(given: readonly unknown[], runs: readonly string[]): 
 }
 
 /** A refused program, address, key or folder. */
-export class ConsentError extends UserError {
+class ConsentError extends UserError {
   override readonly name = "ConsentError";
 }
 

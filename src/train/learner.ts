@@ -61,7 +61,7 @@ export type LearnerOptions = Pick<
 >;
 
 /** An update whose gradients were measured. */
-export interface MeasuredUpdate {
+interface MeasuredUpdate {
   /** The update to learn, its world model's term scaled if it is capped. */
   readonly update: Update;
   /** How both gradients relate, if there are two and they were measured. */
@@ -70,7 +70,7 @@ export interface MeasuredUpdate {
 }
 
 /** The position of an update in its run. */
-export interface UpdatePlace {
+interface UpdatePlace {
   readonly stepsBefore: number;
   readonly stepsInAll: number;
   readonly seed: number;
@@ -79,7 +79,7 @@ export interface UpdatePlace {
 }
 
 /** What policy and critic learnt. */
-export interface Taught {
+interface Taught {
   readonly learnt: Learnt;
   /** Metrics of a separate critic. */
   readonly critic: MetricsLine | undefined;
