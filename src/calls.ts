@@ -4,7 +4,7 @@ import { UserError } from "./errors.js";
 import { packageFolder } from "./version.js";
 
 /** Buffers that are transferred instead of copied. */
-export type Moved = readonly ArrayBufferLike[];
+type Moved = readonly ArrayBufferLike[];
 
 interface Call {
   readonly id: number;

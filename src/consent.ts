@@ -56,7 +56,7 @@ export function askConsent(given: readonly unknown[], runs: readonly string[]): 
 const full = (path: string): string => resolve(path);
 
 /** A refused program, address, key or folder. */
-export class ConsentError extends UserError {
+class ConsentError extends UserError {
   override readonly name = "ConsentError";
 }
 

@@ -56,7 +56,7 @@ export interface Failure {
 }
 
 /** A request that finally failed. */
-export interface FinalFailure extends Failure {
+interface FinalFailure extends Failure {
   readonly tries: number;
   /** Time since the first failure. */
   readonly awayMs: number;

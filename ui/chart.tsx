@@ -35,7 +35,7 @@ export interface ChartProps {
 
 /** Lines are told apart by their dashes as well as by their colours. */
 const DASHES: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [10, 4, 2, 4], [5, 5], [1, 4]];
-export const COLOURS = 8;
+const COLOURS = 8;
 
 const HEIGHT = 210;
 const variable = (name: string): string =>

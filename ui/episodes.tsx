@@ -195,7 +195,7 @@ function FilterForm({
 }
 
 /** Episodes as rows that lead to each of them. */
-export function EpisodeTable(props: {
+function EpisodeTable(props: {
   readonly run: string;
   readonly rows: readonly EpisodeRow[];
   readonly query?: Readonly<Record<string, string>>;

@@ -81,7 +81,7 @@ const GROUPINGS = [
 ] as const;
 
 /** How often a world model gives the world's answer. */
-export function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
+function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
   const rows = [
     ["all", treeOf(content.all)] as const,
     ...GROUPINGS.flatMap(([key, title]) =>
@@ -157,7 +157,7 @@ export function Fidelity({ content }: { readonly content: Tree }): JSX.Element {
 }
 
 /** Whether what works in a world model works in the world. */
-export function Consistency({ content }: { readonly content: Tree }): JSX.Element {
+function Consistency({ content }: { readonly content: Tree }): JSX.Element {
   const policies = (Array.isArray(content.policies) ? content.policies : []).filter(isTree);
   const keys = ["real", "wm", "w2r", "cr"] as const;
   return (

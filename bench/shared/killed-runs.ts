@@ -111,7 +111,7 @@ const withoutRun = ({ run: _, reference: __, ...rest }: Record<string, unknown>)
  * Everything that a run recorded, by file, without clocks: TensorBoard's files, which hold the same
  * numbers with the time of each, and checksums of files that hold one; those are checked instead.
  */
-export function recorded(folder: string): ReadonlyMap<string, string> {
+function recorded(folder: string): ReadonlyMap<string, string> {
   const fail = (message: string): never => {
     throw new Error(message);
   };

@@ -28,7 +28,7 @@ interface Mapping {
 const HEAP_BYTES = 64 * 2 ** 20;
 
 /** Sums up the text of `/proc/PID/smaps`. */
-export function memoryMap(smaps: string): MemoryMap {
+function memoryMap(smaps: string): MemoryMap {
   const mappings = mappingsOf(smaps);
   const sums = { arenas: 0, heap: 0, other: 0, files: 0, heaps: 0 };
   for (const [index, mapping] of mappings.entries()) {

@@ -6,7 +6,7 @@ import WebSocket from "ws";
 export const cli = resolve("dist/lib/main.js");
 
 /** An answer: its HTTP status, and what is compared between answers to the same question. */
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly text: string;
 }

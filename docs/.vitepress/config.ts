@@ -87,7 +87,6 @@ export default defineConfig({
           page("World models", "/results/world-model"),
           page("A pretrained world model", "/results/world-model-smollm2"),
           page("RWML", "/results/rwml"),
-          page("History", "/results/history"),
         ],
       },
     ],

@@ -11,10 +11,10 @@
 import type { StepTable } from "./statistics.js";
 
 /** Where the penalty for an invalid action is subtracted: from the score, or from the advantage. */
-export type PenaltyPlace = "inside" | "after";
+type PenaltyPlace = "inside" | "after";
 
 /** Which steps are fined: those with malformed responses only, or every invalid action. */
-export type PenaltyOn = "malformed" | "invalid";
+type PenaltyOn = "malformed" | "invalid";
 
 /** The penalty for an invalid action. */
 export interface PenaltyOptions {

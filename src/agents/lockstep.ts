@@ -11,7 +11,7 @@ import type { Sampler } from "./chat.js";
 const PATIENCE_MS = 250;
 
 /** One program's place. */
-export interface Seat extends Sampler {
+interface Seat extends Sampler {
   /** Nobody waits for this program any more. */
   leave(): void;
 }

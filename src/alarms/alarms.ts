@@ -13,7 +13,7 @@ import { rewardAlarm } from "./reward.js";
 import { stallAlarm } from "./stall.js";
 
 /** To add an alarm, write a file beside these and add a line here and a setting to `options.ts`. */
-export const alarms: readonly Alarm[] = [
+const alarms: readonly Alarm[] = [
   nanAlarm,
   entropyAlarm,
   klAlarm,

@@ -2,7 +2,7 @@
 import type { Alarm } from "./alarm.js";
 
 /** Metrics that were not finite are recorded under this prefix: JSON has no NaN. */
-export const NOT_FINITE = "notFinite.";
+const NOT_FINITE = "notFinite.";
 
 /** Raised when learning produced a number that is not finite. */
 export const nanAlarm: Alarm = {

@@ -12,7 +12,7 @@ import { algorithmOf } from "./run-folders.js";
 export type TypeResult = Pick<TaskResult, "success"> & Partial<TaskResult>;
 
 /** How a model did on one split. */
-export interface JobSplit extends TaskResult {
+interface JobSplit extends TaskResult {
   readonly types?: Readonly<Record<string, TypeResult>>;
 }
 

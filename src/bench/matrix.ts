@@ -41,7 +41,7 @@ export interface Start {
 }
 
 /** The folder with the weights and the tokenizer that runs start from. */
-export const startModel = (out: string, setting: string, name = ""): string =>
+const startModel = (out: string, setting: string, name = ""): string =>
   join(out, setting, startFolderName(name), MODEL);
 
 /** The starts that some job needs, each after the one that it continues from. */

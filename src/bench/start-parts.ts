@@ -6,7 +6,7 @@ import { ConfigError } from "../config/config-error.js";
 import type { TrainConfig } from "../train/config.js";
 
 /** The part whose start is trained by RWML. */
-export const RWML = "rwml";
+const RWML = "rwml";
 /** The mean over observations weighs as much as that over actions, unless the arm says otherwise. */
 const ACTOBS_WEIGHT = 1;
 

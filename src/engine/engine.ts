@@ -75,7 +75,7 @@ export interface SampleRequest extends SamplingOptions {
 }
 
 /** With which weights to sample. */
-export interface SampleOptions {
+interface SampleOptions {
   /** `actor` is the frozen copy made by `snapshotActor`. Default `policy`. */
   readonly weights?: "policy" | "actor";
 }

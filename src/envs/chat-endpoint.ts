@@ -36,7 +36,7 @@ export interface EndpointMessage {
 }
 
 /** A call in a message; the arguments are JSON text. */
-export interface EndpointCall {
+interface EndpointCall {
   readonly id: string;
   readonly type: "function";
   readonly function: { readonly name: string; readonly arguments: string };

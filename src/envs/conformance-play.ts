@@ -44,7 +44,7 @@ export interface View {
 }
 
 /** One step of a trace. */
-export interface TraceStep {
+interface TraceStep {
   readonly action: string;
   readonly result: StepResult;
   readonly view: View;
@@ -147,7 +147,7 @@ function hasExpert({ environment }: Setup, env: AnyEnv): boolean {
 }
 
 /** Plays an episode at random and records everything visible. */
-export async function play(setup: Setup, env: AnyEnv, task: Task, seed: number): Promise<Trace> {
+async function play(setup: Setup, env: AnyEnv, task: Task, seed: number): Promise<Trace> {
   const random = createRandom(mixSeed(setup.seed, task.id, seed));
   const firstObservation = await env.reset(task, seed);
   const firstView = viewOf(env);

@@ -181,7 +181,7 @@ export function meanSuccess({ success }: Outcome): number | undefined {
 }
 
 /** This machine in a few words. */
-export function machineName(): string {
+function machineName(): string {
   const gigabytes = Math.round(totalmem() / 2 ** 30);
   return `${cpus().length} × ${cpus()[0]?.model.trim() ?? "unknown processor"}, ${gigabytes} GiB`;
 }

@@ -8,7 +8,7 @@ import { readably, spokenIn } from "./spoken.js";
 import { type TokenSequence, tokenSequences } from "./token-sequences.js";
 
 /** What happened at one step. */
-export interface StepJson {
+interface StepJson {
   /** The whole prompt, where it is prose; in a conversation the messages say it. */
   readonly prompt?: string;
   readonly response: string;

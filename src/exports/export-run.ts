@@ -85,7 +85,7 @@ export const formatLines: readonly string[] = Object.entries(FORMATS).map(
 );
 
 /** Refuses a place that cannot be written to, before anything is read. */
-export function checkTarget(format: FormatName, target: string): void {
+function checkTarget(format: FormatName, target: string): void {
   const { ending }: Format = FORMATS[format];
   if (ending !== undefined && extname(target) !== ending)
     throw new ConfigError(`--out: expected a file that ends in ${ending}, got ${target}`);

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 export const COMMIT = "c0ffee".padEnd(40, "0");
 
 /** What the stand-in does wrong. */
-export interface Faults {
+interface Faults {
   /** Status of every answer. */
   status?: number;
   /** Never answers. */

@@ -12,9 +12,9 @@ import { BLOCK_FORMATS, type BlockFormat, formatName } from "./gguf-blocks.js";
 import { GgufBytes } from "./gguf-bytes.js";
 
 /** A value of the metadata. */
-export type GgufValue = number | string | boolean | GgufArray;
+type GgufValue = number | string | boolean | GgufArray;
 /** A list in the metadata: all its items have one type. */
-export type GgufArray = readonly string[] | ArrayLike<number>;
+type GgufArray = readonly string[] | ArrayLike<number>;
 
 /** A tensor of the table. */
 export interface GgufTensor {

@@ -1,7 +1,7 @@
 /** The curves of training: which metrics, in which order, and what they mean. */
 
 /** One metric over a run. */
-export interface Curve {
+interface Curve {
   readonly metric: string;
   readonly title: string;
   readonly note: string;

@@ -15,7 +15,7 @@ import type { Tokenizer } from "../text/tokenizer.js";
 import type { SampledEpisode } from "./sampled-episodes.js";
 
 /** One token of an observation. */
-export interface PredictedToken {
+interface PredictedToken {
   readonly text: string;
   readonly p: number;
   /** Whether the mask keeps it for training; undefined if no world model is trained. */

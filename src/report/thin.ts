@@ -2,7 +2,7 @@
 import type { MetricsColumns } from "./views.js";
 
 /** Points that a chart of usual width tells apart as a line. */
-export const MOST_POINTS = 160;
+const MOST_POINTS = 160;
 
 /**
  * The same columns with at most `most` rows. Each row is the mean of as many neighbours, and

@@ -35,7 +35,7 @@ export function thresholdPage(report: ThresholdReport): string {
 }
 
 /** The data of the page. */
-export function thresholdView(report: ThresholdReport): ThresholdView {
+function thresholdView(report: ThresholdReport): ThresholdView {
   const { environment, encoder, dimension, best, strict, pairs } = report;
   const distances = distancesOf(pairs);
   const row = (name: string, { threshold, accepted, accuracy }: ThresholdEffect) => ({

@@ -10,7 +10,7 @@ const TRAILER_BYTES = 8;
 /** Recording must not slow down training: level 3 is twice as fast as the default 6. */
 const COMPRESSION_LEVEL = 3;
 /** Longer than any member we write: a larger length is damaged. */
-export const MAX_MEMBER_BYTES = 2 ** 30;
+const MAX_MEMBER_BYTES = 2 ** 30;
 /** A string of JavaScript cannot be longer. */
 const MAX_CONTENT_BYTES = 2 ** 29 - 24;
 

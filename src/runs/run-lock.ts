@@ -48,7 +48,7 @@ export interface FoundLock {
 }
 
 /** The process that holds a lock, or may. */
-export interface LockOwner {
+interface LockOwner {
   /** Who it is, in words. */
   readonly words: string;
   /** Its id, if it lives on this machine. */

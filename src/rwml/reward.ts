@@ -10,7 +10,7 @@ import { judgeReward } from "./judge-reward.js";
 import { rougeL } from "./rouge.js";
 import type { StateReward } from "./state-reward.js";
 
-export type { Rewards, StatePair, StateReward } from "./state-reward.js";
+export type { StatePair, StateReward } from "./state-reward.js";
 
 const judge = { ...chatClientOptions.shape, temperature: z.number().min(0).default(0) };
 

@@ -8,7 +8,7 @@ export interface StatePair {
 }
 
 /** Rewards in [0, 1], and how many of them are 0 because the measure itself gave no answer. */
-export interface Rewards {
+interface Rewards {
   readonly values: readonly number[];
   readonly unreadable: number;
 }

@@ -46,7 +46,7 @@ export interface Bm25Index {
 }
 
 /** The best documents for a query, and how many contain any of its terms. */
-export interface Hits {
+interface Hits {
   readonly hits: readonly Hit[];
   readonly matching: number;
 }

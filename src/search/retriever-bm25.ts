@@ -100,7 +100,7 @@ export function cachePath(corpus: string, kind: string, cache?: string): string 
 }
 
 /** Rejects a folder that cannot be written to, and says how to fix it. */
-export function checkWritable(folder: string): void {
+function checkWritable(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);

@@ -13,7 +13,7 @@ import type { WaitingRetriever } from "./retriever.js";
 const CHUNK = 1024;
 
 /** What an encoder was trained to read before each kind of text. */
-export interface Prefixes {
+interface Prefixes {
   readonly query: string;
   readonly passage: string;
 }

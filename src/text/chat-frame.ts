@@ -244,7 +244,7 @@ export function probe(at: number): string {
 }
 
 /** The probe of a thought. */
-export function thoughtProbe(at: number): string {
+function thoughtProbe(at: number): string {
   return `Zq${at}Thought`;
 }
 

@@ -11,7 +11,7 @@ import { withinTime } from "../time-limit.js";
 import { type TemplateValue, templateSizes } from "./template-size.js";
 
 /** What a template may take. */
-export const TEMPLATE_LIMITS = {
+const TEMPLATE_LIMITS = {
   /** Characters of the template itself. */
   source: 2 ** 18,
   /** Numbers of a range, as in jinja2's sandbox. */

@@ -121,11 +121,7 @@ export function nextPrompt(
 }
 
 /** A step's tokens as the beginning of a prompt: what was seen and said is history now. */
-export function readAgain(
-  tokenizer: Tokenizer,
-  { ids, spans }: Sequence,
-  isChat: boolean,
-): Sequence {
+function readAgain(tokenizer: Tokenizer, { ids, spans }: Sequence, isChat: boolean): Sequence {
   const at = spans.findLastIndex(({ kind }) => kind === "action");
   const { start, end } = spans[at]!;
   const read = spans.slice(0, at).map((span) =>

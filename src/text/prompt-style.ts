@@ -26,7 +26,7 @@ export interface PromptPiece {
 }
 
 /** An action and the environment's answer. */
-export interface PastStep {
+interface PastStep {
   readonly action: string;
   readonly observation: string;
   /** What the policy wrote; default: the action in the style's format. */

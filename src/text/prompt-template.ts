@@ -30,7 +30,7 @@ const viewSlots = [
 ] as const;
 
 /** The sections of a template, and the slots of each. */
-export const templateSections = {
+const templateSections = {
   /** The system message. */
   system: [],
   /** The first message of a conversation. */

@@ -31,7 +31,6 @@ import { callFormOf } from "./tool-calls.js";
 export type { EnvPrompt } from "./env-prompt.js";
 export { promptText } from "./pieces.js";
 export type {
-  PastStep,
   PieceOrigin,
   PromptPiece,
   PromptStyle,

@@ -20,9 +20,6 @@ export interface PromptStyleKind {
 
 const kinds = new Map<string, PromptStyleKind>();
 
-/** What each is named, and what help says about it. */
-export const pluginStyles = (): readonly PromptStyleKind[] => [...kinds.values()];
-
 /** Adds a style to the list; `prompt.ts` offers it. */
 export function addPluginStyle(kind: PromptStyleKind, taken: readonly string[]): void {
   const { name, title, create } = kind ?? {};

@@ -17,7 +17,7 @@ import { createTokenizer, type Tokenizer, TokenizerError } from "./tokenizer.js"
 import { byteLevel, wordPreTokenizer, wordsOf } from "./words.js";
 
 /** Settings of the tokenizer builder. */
-export const tokenizerBuilderOptions = z.strictObject({
+const tokenizerBuilderOptions = z.strictObject({
   maxVocabulary: z
     .int()
     .min(1)

@@ -45,7 +45,7 @@ export interface ChatMessage {
 }
 
 /** What a chat template is asked for besides the messages. */
-export interface ChatRendering {
+interface ChatRendering {
   /** Whether to end with the opening of the assistant's next turn. */
   readonly addGenerationPrompt?: boolean;
   readonly tools?: readonly Tool[] | undefined;

@@ -26,7 +26,7 @@ export interface TrackedLine {
 }
 
 /** An alarm, at the time of its line. */
-export interface TrackedAlarm extends AlarmRecord {
+interface TrackedAlarm extends AlarmRecord {
   readonly time: number;
 }
 

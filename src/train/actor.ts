@@ -42,7 +42,7 @@ export interface ActorContext {
 }
 
 /** The episodes of an update. */
-export interface Drawn extends Played {
+interface Drawn extends Played {
   /** Seconds that were spent waiting for them before they were asked for. */
   readonly waited: number;
   /** Seconds of the rollout in which nobody waited for it; undefined if somebody always did. */

@@ -84,7 +84,7 @@ export interface Critic {
 }
 
 /** How an update's values are learnt; the critic decides the rest. */
-export type CriticLearnOptions = Omit<LearnOptions, "objective" | "optimizer">;
+type CriticLearnOptions = Omit<LearnOptions, "objective" | "optimizer">;
 
 /** Whether a run has a critic at all: its estimator needs values. */
 export function hasCritic({ advantage }: Pick<CriticConfig, "advantage">): boolean {

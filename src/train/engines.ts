@@ -25,7 +25,7 @@ export type { EngineModel, EngineOptions, OpenEngineOptions } from "./engine-kin
  * The kinds of engines. To add one, write a file beside these and add a line here
  * (CONTRIBUTING.md).
  */
-export const engineKinds: readonly EngineKind[] = [
+const engineKinds: readonly EngineKind[] = [
   embeddedKind, // the default
   serverKind,
 ];

@@ -59,7 +59,7 @@ export type LearnerOptions = Pick<
 >;
 
 /** The position of an update in its run. */
-export interface UpdatePlace {
+interface UpdatePlace {
   readonly stepsBefore: number;
   readonly stepsInAll: number;
   readonly seed: number;
@@ -68,7 +68,7 @@ export interface UpdatePlace {
 }
 
 /** What policy and critic learnt. */
-export interface Taught {
+interface Taught {
   readonly learnt: Learnt;
   /** Metrics of a separate critic. */
   readonly critic: MetricsLine | undefined;

@@ -193,7 +193,7 @@ export const drawnGroups = (
 type EvaluatedConfig = Pick<TrainConfig, "evaluation" | "maxTokens" | "stepLimit" | "seed">;
 
 /** Groups that are numbered starting at `first`. */
-export interface NumberedGroups {
+interface NumberedGroups {
   readonly groups: readonly Group[];
   readonly first: number;
 }

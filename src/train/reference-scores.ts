@@ -29,13 +29,13 @@ export interface ReferenceScores {
 }
 
 /** Follows a rollout. */
-export interface Watcher {
+interface Watcher {
   onStep(plan: Pick<EpisodePlan, "group" | "attempt">, steps: readonly Step[]): void;
   onEpisode(episode: Episode): void;
 }
 
 /** The reference's log-probabilities of all transitions. */
-export interface ReferenceResults {
+interface ReferenceResults {
   readonly logprobs: readonly Float32Array[];
   /** The share of the transitions whose log-probabilities had come before they were asked for here. */
   readonly ahead: number;

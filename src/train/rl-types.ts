@@ -91,4 +91,4 @@ export interface FinishedUpdate {
 
 /** The phases of an update, in order. */
 export const RL_PHASES = ["rollout", "score", "prepare", "measure", "correct", "learn"] as const;
-export type RlPhase = (typeof RL_PHASES)[number];
+type RlPhase = (typeof RL_PHASES)[number];

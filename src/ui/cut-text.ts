@@ -2,7 +2,7 @@
 import type { CutText } from "../report/views.js";
 
 /** Characters that are sent of one text; "show more" asks for the rest, a piece at a time. */
-export const SHOWN = 4_000;
+const SHOWN = 4_000;
 
 /** The beginning of a text, and how long it is. */
 export function cutText(text: string, most = SHOWN): CutText {

@@ -6,7 +6,7 @@ import { type EpisodeEntry, idOf } from "./episode-entry.js";
 import type { EpisodeIndex } from "./episode-index.js";
 
 /** Episodes that are sent at once. */
-export const PAGE = 100;
+const PAGE = 100;
 
 const number = z.coerce.number();
 const filterSchema = z

@@ -31,7 +31,7 @@ export interface MetricsPart {
 const MOST_BYTES = 2 ** 28;
 
 /** Where a metrics file begins. */
-export const START: MetricsPlace = { end: 0, sums: 0, file: 0 };
+const START: MetricsPlace = { end: 0, sums: 0, file: 0 };
 
 /** The whole lines from a place on. A file that was cut since is read again from its start. */
 export function readMetricsFrom(

@@ -37,7 +37,7 @@ export interface PlaySession {
 }
 
 /** Answers in the world's place. */
-export type Predictor = WorldModel["predict"];
+type Predictor = WorldModel["predict"];
 
 /** Actions that are listed. */
 const MOST_ACTIONS = 500;

@@ -36,7 +36,7 @@ export interface UiOptions {
 }
 
 /** Answers what only `--play` allows. */
-export type PlayHandler = (
+type PlayHandler = (
   path: string,
   asked: IncomingMessage,
   indexOf: (run: string) => EpisodeIndex,

@@ -37,7 +37,7 @@ export interface SavedWords {
 }
 
 /** The words of a text, in lower case. */
-export function wordsOf(text: string): readonly string[] {
+function wordsOf(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 }
 

@@ -3,7 +3,7 @@ import type { Episode, Group, Step } from "../rollout/episode.js";
 import type { Span } from "../text/sequence.js";
 
 /** A step by its token counts and log-probabilities. */
-export interface StepSketch {
+interface StepSketch {
   /** Log-probability of each action token. */
   readonly action: readonly number[];
   readonly observation?: number;

@@ -39,7 +39,7 @@ export const chatPlayerOptions = () =>
   chatOptions.safeExtend({ prompt: promptOptions.prefault({}) }).optional();
 
 /** A chat model as a player. */
-export type ChatPlayerOptions = NonNullable<z.output<ReturnType<typeof chatPlayerOptions>>>;
+type ChatPlayerOptions = NonNullable<z.output<ReturnType<typeof chatPlayerOptions>>>;
 
 /** How chat models and trained agents act. */
 export interface PlayerOptions {

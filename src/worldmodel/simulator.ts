@@ -14,7 +14,7 @@ import type { WorldModel } from "./model.js";
 import { askTogether } from "./together.js";
 
 /** How a simulated episode ended, if the model ended it. */
-export type Ending = "success" | "over" | Degeneration;
+type Ending = "success" | "over" | Degeneration;
 
 /** When the real answer replaces the model's. */
 export interface Anchor {

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import type { AddressInfo } from "node:net";
 
 /** What the server received. */
-export interface ReceivedRequest {
+interface ReceivedRequest {
   readonly url: string | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly body: {

@@ -32,7 +32,7 @@ import { type SessionRecord, sessionRecord } from "./session-record.js";
 import { createSessions, type OpenSession, type Sessions } from "./sessions.js";
 
 /** What an endpoint allows. */
-export interface EndpointLimits {
+interface EndpointLimits {
   readonly maxBodyBytes: number;
   readonly maxSessions: number;
   /** A session that nobody uses for this long ends. */

@@ -20,7 +20,7 @@ export interface TestEndpoint {
 
 /** A body is read as JSON, or as it is. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look at what they expect.
-export type TestReply = readonly [status: number, body: any];
+type TestReply = readonly [status: number, body: any];
 
 /** Starts an endpoint over a sampler; a list of texts is what it says. */
 export async function startEndpoint(

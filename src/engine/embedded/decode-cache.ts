@@ -13,7 +13,7 @@ import { cacheNames, layersOf, maskNames } from "./sampling-graphs.js";
 import { type Feeds, floats } from "./sessions.js";
 
 /** The rows of a grid to keep: which group, and which of its rows. */
-export interface KeptGroup {
+interface KeptGroup {
   readonly g: number;
   readonly rows: readonly number[];
 }

@@ -102,7 +102,7 @@ function scatterRows(sum: Tensor, ids: Tensor, rows: Tensor): Tensor {
 }
 
 /** Zeros in the shape of a tensor. */
-export function zerosLike(tensor: Tensor): Tensor {
+function zerosLike(tensor: Tensor): Tensor {
   const shape = emit({
     op: "Shape",
     inputs: [tensor],

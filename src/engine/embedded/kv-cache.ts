@@ -109,7 +109,7 @@ function fillGaps(rows: readonly KvRow[]): readonly KvRow[] {
 }
 
 /** Where the numbers of one row's new tokens lie: head h of token t at `start + h·head + t·token`. */
-export interface Strides {
+interface Strides {
   readonly start: number;
   readonly head: number;
   readonly token: number;

@@ -9,14 +9,14 @@ const MAX_ROWS = 4096;
 const SIGNATURE = 16;
 
 /** Tokens, and where their keys and values are: which replica, and which handle. */
-export interface CachedPrefix {
+interface CachedPrefix {
   readonly ids: readonly number[];
   readonly replica: number;
   readonly handle: number;
 }
 
 /** A cached prefix of a prompt: the first tokens of a row. */
-export interface PrefixMatch extends Omit<CachedPrefix, "ids"> {
+interface PrefixMatch extends Omit<CachedPrefix, "ids"> {
   readonly tokens: number;
 }
 

@@ -27,7 +27,7 @@ export interface Compiled {
   run(feeds: Feeds, into?: Feeds): Promise<Results>;
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   /** Use fewer threads than the rest. */
   readonly threads?: number;
   /** A graph of another version is dropped and rebuilt: it holds outdated weights. */

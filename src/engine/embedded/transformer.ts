@@ -89,7 +89,7 @@ export function declareTables(
 }
 
 /** A weight by name. */
-export function weight(weights: Weights, name: string): Tensor {
+function weight(weights: Weights, name: string): Tensor {
   const found = weights.get(name);
   if (found === undefined) throw new Error(`the graph has no weight ${name}`);
   return found;
@@ -211,7 +211,7 @@ function normHeads(context: Context, index: number, which: "query" | "key", x: T
 }
 
 /** [rows, heads, length, size] back to [tokens, heads · size]. */
-export function mergeHeads(x: Tensor, tokens: Dimension): Tensor {
+function mergeHeads(x: Tensor, tokens: Dimension): Tensor {
   const [, heads, , size] = x.shape as readonly [Dimension, number, Dimension, number];
   return reshape(transpose(x, [0, 2, 1, 3]), [tokens, heads * size]);
 }

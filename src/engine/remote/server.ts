@@ -40,7 +40,7 @@ export const serverCapabilities = z.object({
 export type Extensions = z.output<typeof extensions>;
 
 /** The answer to `get_server_capabilities`. */
-export type ServerCapabilities = z.output<typeof serverCapabilities>;
+type ServerCapabilities = z.output<typeof serverCapabilities>;
 
 /** A session with a server, kept alive until it is closed. */
 export interface Session {

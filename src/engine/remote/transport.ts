@@ -30,7 +30,7 @@ export interface RequestOptions {
 }
 
 /** An answer of the server: its status and its JSON. */
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -60,7 +60,7 @@ export interface Transport {
 }
 
 /** The server was restarted, or freed the model, and no longer knows what it was asked about. */
-export class ForgottenError extends EngineError {}
+class ForgottenError extends EngineError {}
 
 const GIVE_UP_AFTER_MS = 60_000;
 const MAX_BACKOFF_MS = 5000;

@@ -4,7 +4,7 @@ import { EngineError } from "../engine.js";
 import type { Wire } from "./wire.js";
 
 /** One continuation to draw. */
-export interface Draw {
+interface Draw {
   readonly prompt: readonly number[];
   readonly maxTokens: number;
   readonly temperature: number;

@@ -13,7 +13,7 @@ export interface SamplerPlace {
 }
 
 /** Where the engine's weights are. */
-export interface SampledEngine {
+interface SampledEngine {
   /** They stay on a server. */
   readonly isRemote: boolean;
   /** They are copied from there whenever they are saved. */

@@ -18,7 +18,7 @@ export const LORA_TARGETS = [
   "up_proj",
   "down_proj",
 ] as const;
-export type LoraTarget = (typeof LORA_TARGETS)[number];
+type LoraTarget = (typeof LORA_TARGETS)[number];
 
 /** The adapter's strength if none is given: the engine server's. */
 export const LORA_ALPHA = 32;

@@ -15,7 +15,7 @@ const numbers = z
   .regex(/^\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*$/, "expected numbers, such as 0-99,120");
 
 /** The options of an AgentGym server. */
-export const agentgymOptions = z.strictObject({
+const agentgymOptions = z.strictObject({
   url: address(z.string().regex(/^https?:\/\/[^/]/, "expected http:// or https://")).describe(
     "address of the server, such as http://127.0.0.1:36001",
   ),

@@ -34,7 +34,7 @@ const HELP = "help";
 const GAMES_KEPT = 256;
 
 /** The options of ALFWorld. */
-export const alfworldOptions = z.strictObject({
+const alfworldOptions = z.strictObject({
   data: z.string().optional().describe("folder of the official download (default: $ALFWORLD_DATA)"),
   types: z
     .array(z.string())

@@ -121,7 +121,7 @@ export function readVariables(
 }
 
 /** Reads a term. */
-export function readTerm(reader: Reader, node: Node, scope: Scope): Term {
+function readTerm(reader: Reader, node: Node, scope: Scope): Term {
   const word = expectWord(reader.source, node, node.line, "a variable or a constant");
   if (word.text.startsWith("?")) {
     const slot = scope.slots.get(word.text);

@@ -14,7 +14,7 @@ import { initialView } from "./view.js";
 import { buildWorld, type Schema, type World } from "./world.js";
 
 /** The wording of an action in one game. */
-export interface SchemaText {
+interface SchemaText {
   readonly template: Phrase;
   readonly feedback: Phrase;
   /**

@@ -26,7 +26,7 @@ export const HOW_TO_GET_DATA =
   "json_2.1.1/valid_seen and so on";
 
 /** The games of one split. */
-export interface SplitList {
+interface SplitList {
   readonly tasks: readonly Task[];
   /** Games that are marked as unsolvable; they are not in `tasks`. */
   readonly unsolvable: number;

@@ -9,13 +9,13 @@ import { type Phrase, PhraseError, parsePhrase, parseQuery, type Query } from ".
 import { excerpt, fault, lineAt, type Source } from "./source.js";
 
 /** One way to expand a symbol; the first one whose condition has an answer is taken. */
-export interface Rule {
+interface Rule {
   readonly condition: Query | undefined;
   readonly phrase: Phrase;
 }
 
 /** An action's command template and the game's response. */
-export interface ActionText {
+interface ActionText {
   readonly template: Phrase;
   readonly feedback: Phrase;
 }

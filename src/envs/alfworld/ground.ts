@@ -18,7 +18,7 @@ import { findActions, type State } from "./state.js";
 import type { Action, World } from "./world.js";
 
 /** An action under one condition or, without an action, one branch of an "or". */
-export interface Operator {
+interface Operator {
   readonly action: Action | undefined;
   readonly needs: readonly number[];
   readonly gives: readonly number[];

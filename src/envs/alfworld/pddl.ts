@@ -25,7 +25,7 @@ import { excerpt, fault, type Source } from "./source.js";
 /**
  * One literal that an action makes true or false, for all `variables` for which `condition` holds.
  */
-export interface Effect {
+interface Effect {
   readonly atom: AtomFormula;
   readonly variables: readonly Variable[];
   readonly condition: Formula | undefined;
@@ -56,13 +56,13 @@ export interface Domain {
 }
 
 /** An object with its declared type. */
-export interface TypedName {
+interface TypedName {
   readonly name: string;
   readonly type: string;
 }
 
 /** One initial fact: a predicate and the names of its arguments, with its line for errors. */
-export interface InitialFact {
+interface InitialFact {
   readonly predicate: number;
   readonly names: readonly string[];
   readonly line: number;

@@ -5,7 +5,7 @@
 import { excerpt } from "./source.js";
 
 /** The attributes of an object that an expression may use. */
-export const ATTRIBUTES = ["name", "id", "type", "definite", "indefinite"] as const;
+const ATTRIBUTES = ["name", "id", "type", "definite", "indefinite"] as const;
 export type Attribute = (typeof ATTRIBUTES)[number];
 
 export type Expression =

@@ -14,7 +14,7 @@ import { type Bindings, changeView, type FactView, initialView } from "./view.js
 import type { Action } from "./world.js";
 
 /** The game's response to a command. */
-export interface Answer {
+interface Answer {
   readonly text: string;
   /** The action that was carried out; undefined if the command was invalid. */
   readonly action: Action | undefined;

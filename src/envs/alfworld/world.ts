@@ -8,7 +8,7 @@ import type { AtomTest, Choice, Program, Setting, Test } from "./solve.js";
 import { fault, type Source } from "./source.js";
 
 /** A literal an action makes true or false. */
-export interface WorldEffect {
+interface WorldEffect {
   readonly atom: AtomTest;
   readonly variables: readonly Choice[];
   readonly condition: Test | undefined;

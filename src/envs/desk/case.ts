@@ -86,7 +86,7 @@ export interface Case {
 export const GOLD_DAYS = 10;
 
 const things = "kettle lamp mug chair clock radio scarf bag fan vase rug bell".split(" ");
-export const colours = ["red", "blue", "green", "white"] as const;
+const colours = ["red", "blue", "green", "white"] as const;
 const streets = "Oak Elm Hill Mill Park Lake".split(" ");
 
 /** The kinds of requests of a level. */

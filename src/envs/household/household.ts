@@ -38,7 +38,7 @@ const stepLimit = 50;
 const successReward = 10;
 
 /** The options of the household world. */
-export const householdOptions = z
+const householdOptions = z
   .strictObject({
     rooms: z.int().min(1).max(4).default(2).describe("rooms per house"),
     receptacles: z

@@ -104,7 +104,7 @@ export function goalReached(state: HouseState): boolean {
 }
 
 /** An object as it looks now: "clean hot mug 1". */
-export function describeObject(state: HouseState, object: number): string {
+function describeObject(state: HouseState, object: number): string {
   const marked = state.marked[object] as number;
   let text = state.labels[object] as string;
   if ((marked & marks.cool) !== 0) text = `${adjectives.cool} ${text}`;

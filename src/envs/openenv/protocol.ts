@@ -20,7 +20,7 @@ export const clientMessage = z.discriminatedUnion("type", [
 export const messageTypes = ["reset", "step", "state", "mcp", "close"];
 
 /** The reasons of errors. After the last three the server closes the session. */
-export const errorCodes = [
+const errorCodes = [
   "INVALID_JSON",
   "UNKNOWN_TYPE",
   "VALIDATION_ERROR",

@@ -34,8 +34,8 @@ export interface ServedEpisode {
 
 const metadata = z.record(z.string(), z.unknown()).optional();
 /** What a step may be, by whether the environment has tools. */
-export const textAction = z.strictObject({ action: z.string(), metadata });
-export const toolAction = z.discriminatedUnion("type", [
+const textAction = z.strictObject({ action: z.string(), metadata });
+const toolAction = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("list_tools"), metadata }),
   z.strictObject({
     type: z.literal("call_tool"),

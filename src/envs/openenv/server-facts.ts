@@ -7,13 +7,13 @@ import type { Asked, Dialogue, Got } from "./http-dialogue.js";
 import { FACTS_KEY, OBSERVATION_TITLE, type ServedFacts, servedFacts } from "./protocol.js";
 
 /** One entry of a task list. */
-export interface ListedTask {
+interface ListedTask {
   readonly id?: string;
   readonly type?: string;
 }
 
 /** A server's task list. */
-export interface ListedSplit {
+interface ListedSplit {
   readonly name: string;
   readonly tasks: readonly ListedTask[];
 }

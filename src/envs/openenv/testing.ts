@@ -14,7 +14,7 @@ export interface Served {
 }
 
 /** Listens on a free port. */
-export async function listening(server: Server): Promise<string> {
+async function listening(server: Server): Promise<string> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -26,7 +26,7 @@ const PLACES = [
 const TELEPORT = "teleportAction";
 
 /** A place of the tour. */
-export interface Place {
+interface Place {
   readonly name: string;
   /** What teleporting there says. */
   readonly reply: string;

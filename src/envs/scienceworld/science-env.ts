@@ -20,7 +20,7 @@ export interface ScienceWorld {
 }
 
 /** The rules of an episode. */
-export interface EpisodeSettings {
+interface EpisodeSettings {
   /** Ask for the valid actions after every step. */
   readonly validActions: boolean;
   /** Collect the context for world models. */

@@ -26,7 +26,7 @@ export const dataSets = [
 ] as const;
 
 /** The data sets to train on. */
-export const trainingSets: readonly string[] = ["nq", "hotpotqa"];
+const trainingSets: readonly string[] = ["nq", "hotpotqa"];
 
 const extensions = [".jsonl", ".jsonl.gz"];
 /** Some data sets publish no answers for their test questions: there the paper uses `dev`. */

@@ -3,7 +3,7 @@ import type { Passage } from "../../search/corpus.js";
 import type { Task } from "../env.js";
 
 /** A passage that must be read, and the query that finds it. */
-export interface Waypoint {
+interface Waypoint {
   readonly passage: string;
   readonly query: string;
 }

@@ -33,7 +33,7 @@ export interface Thing {
  * Whether every town, river and language has a word of its own, or they share words as people do, so
  * that even a large world has few words.
  */
-export type Naming = "own" | "shared";
+type Naming = "own" | "shared";
 
 /** The whole world. */
 export interface KnowledgeWorld {

@@ -22,7 +22,7 @@ export const RESPOND = "respond";
 export const DONE = "done";
 
 /** What others are asked: the user for its move, or a judge whether a task's assertions hold. */
-export type Question =
+type Question =
   | { readonly ask: "user"; readonly view: UserView }
   | { readonly ask: "judge"; readonly task: TauTask; readonly messages: readonly Message[] };
 

@@ -7,7 +7,7 @@ import { parseJson } from "./json.js";
 import type { Call, Message, TauTask } from "./tasks.js";
 import { answerText } from "./toolkit.js";
 import { equal, PyError, type Value } from "./value.js";
-import type { Called, World } from "./world.js";
+import type { World } from "./world.js";
 
 /** How an episode came out. */
 export interface Outcome {
@@ -163,9 +163,4 @@ export function evaluateTau1(
     texts.some((text) => text.includes(one.toLowerCase())),
   );
   return { reward: dbMatch && communicate.every(Boolean) ? 1 : 0, dbMatch, communicate };
-}
-
-/** What a call gave, as a message. */
-export function toolMessage({ content }: Called): Message {
-  return { role: "tool", content };
 }

@@ -110,7 +110,7 @@ export function tupleText(value: Value): string {
 }
 
 /** A tuple of texts. */
-export function tuple(parts: readonly string[]): string {
+function tuple(parts: readonly string[]): string {
   return parts.length === 1 ? `(${parts[0]},)` : `(${parts.join(", ")})`;
 }
 

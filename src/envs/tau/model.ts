@@ -131,7 +131,7 @@ function convert(kind: Kind, value: Value, place: string, problems: Problem[]): 
 }
 
 /** Whether a value is a record of the model. */
-export function fits(model: Model, value: Dict): boolean {
+function fits(model: Model, value: Dict): boolean {
   const problems: Problem[] = [];
   buildRecord(model, value, "", problems);
   return problems.length === 0;

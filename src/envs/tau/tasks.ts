@@ -11,7 +11,7 @@ export interface Call {
 }
 
 /** A call of the reference solution. */
-export interface Reference extends Call {
+interface Reference extends Call {
   /** Names of the arguments that are compared; null: those of the call that was made. */
   readonly compare: readonly string[] | null;
 }

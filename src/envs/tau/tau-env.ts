@@ -43,7 +43,7 @@ const WORDS: Readonly<Record<string, { readonly parameters: readonly string[] }>
 };
 
 /** The tools of a side of a domain, as models are told about them. */
-export function sideTools(domain: OpenDomain, side: Side): readonly Tool[] {
+function sideTools(domain: OpenDomain, side: Side): readonly Tool[] {
   return domain.tools
     .names(side)
     .map((name) => toolSchema(name, domain.tools.definition(side, name)));

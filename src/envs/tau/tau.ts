@@ -23,7 +23,7 @@ import type { WaitingUser } from "./user.js";
 const STEP_LIMITS: Readonly<Record<1 | 2, number>> = { 1: 30, 2: 100 };
 
 /** The options of τ-bench. */
-export const tauOptions = z.strictObject({
+const tauOptions = z.strictObject({
   data: z
     .string()
     .optional()

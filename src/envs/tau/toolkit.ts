@@ -20,7 +20,7 @@ export interface ToolDefinition<S> {
 export type Answer = Value | Loose;
 
 /** A plain container: numbers and booleans that lie in it directly are written as texts. */
-export interface Loose {
+interface Loose {
   readonly loose: Value;
 }
 

@@ -31,7 +31,7 @@ export interface Called {
 }
 
 /** State hashes of both sides; null where there is no user database. */
-export interface Hashes {
+interface Hashes {
   readonly agent: string;
   readonly user: string | null;
 }

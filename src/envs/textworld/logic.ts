@@ -6,7 +6,7 @@ import { EnvError } from "../env.js";
 import { logicTokens, type Token } from "./logic-tokens.js";
 
 /** A place in a rule that stands for an entity of a type. */
-export interface Placeholder {
+interface Placeholder {
   readonly name: string;
   readonly type: string;
 }

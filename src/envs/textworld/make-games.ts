@@ -34,7 +34,7 @@ export interface MakeOptions {
 }
 
 /** How to install the generator, in words. */
-export const HOW_TO_INSTALL =
+const HOW_TO_INSTALL =
   "TextWorld's generator is a Python package for Linux and macOS: python3 -m venv tw && tw/bin/pip install textworld==1.7.0, then add --tw-make tw/bin/tw-make. Playing needs no Python.";
 
 /**

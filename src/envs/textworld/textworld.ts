@@ -23,7 +23,7 @@ const STEP_LIMIT = 50;
 const GAMES_KEPT = 32;
 
 /** The options of TextWorld. */
-export const textworldOptions = z.strictObject({
+const textworldOptions = z.strictObject({
   data: z
     .string()
     .optional()

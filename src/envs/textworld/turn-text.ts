@@ -2,7 +2,7 @@
 
 /** Infos that a story prints between tags once it is told to, in the order in which they are cut. */
 export const INFOS = ["inventory", "description", "moves", "score"] as const;
-export type Info = (typeof INFOS)[number];
+type Info = (typeof INFOS)[number];
 
 /** How observations look: without prompt and status line, or with. */
 export type ObservationStyle = "tw" | "plain";

@@ -33,7 +33,7 @@ export interface ToolHost {
 }
 
 /** Judges a finished episode, and may look at its host. */
-export type HostReward = (
+type HostReward = (
   episode: FinishedTask,
   signal: AbortSignal | undefined,
   host: ToolHost,
@@ -54,7 +54,7 @@ export interface ToolTaskWorld {
 }
 
 /** The tool that ends an episode. */
-export const ANSWER: Tool = {
+const ANSWER: Tool = {
   name: "answer",
   description: "Give the final answer. This ends the task.",
   parameters: {

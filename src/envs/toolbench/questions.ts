@@ -31,7 +31,7 @@ const question = z.object({
 type Api = z.output<typeof api>;
 
 /** How the server knows an API. */
-export interface Address {
+interface Address {
   readonly category: string;
   readonly tool: string;
   readonly api: string;

@@ -18,7 +18,7 @@ const ABOUT =
   "The server is server/main.py of StableToolBench (THUNLP-MT/StableToolBench); the questions are its solvable_queries folder.";
 
 /** The options of StableToolBench. */
-export const toolbenchOptions = z.strictObject({
+const toolbenchOptions = z.strictObject({
   data: z
     .string()
     .optional()

@@ -33,7 +33,7 @@ const KEEP_INDEX_FROM = 2 ** 26;
 const LAYOUT = "webshop-1";
 
 /** The files that may hold the products, best first. */
-export const productFiles: readonly string[] = [
+const productFiles: readonly string[] = [
   "items_shuffle.json",
   "items_shuffle_1000.json",
   "products-1000.jsonl.gz",

@@ -34,7 +34,7 @@ export interface Item {
 }
 
 /** Chosen values by option name. */
-export type Options = ReadonlyMap<string, string>;
+type Options = ReadonlyMap<string, string>;
 
 /** The parts of a product that have their own page. */
 export const sections = ["description", "features", "reviews"] as const;

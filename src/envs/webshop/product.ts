@@ -3,7 +3,7 @@ import { EnvError } from "../env.js";
 import { floatText, strip } from "../python-text.js";
 
 /** One thing to choose about a product, such as its size. */
-export interface OptionGroup {
+interface OptionGroup {
   readonly name: string;
   readonly values: readonly string[];
 }

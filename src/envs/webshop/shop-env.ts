@@ -17,10 +17,10 @@ import { BUY, move, parseAction, type Shop } from "./shop.js";
 export const SUCCESS_REWARD = 10;
 
 /** Says that any words can be searched for. It is a valid search itself, for its own words. */
-export const SEARCH_HINT = "search[<your query>]";
+const SEARCH_HINT = "search[<your query>]";
 
 /** What of a page is observed. */
-export type Observations = keyof typeof texts;
+type Observations = keyof typeof texts;
 
 const texts = {
   page: pageText,

@@ -39,7 +39,7 @@ const MADE_PRODUCTS = 1000;
 const MADE_SUGGESTIONS = 4;
 
 /** The options of the shop. */
-export const webshopOptions = z.strictObject({
+const webshopOptions = z.strictObject({
   data: z
     .string()
     .optional()

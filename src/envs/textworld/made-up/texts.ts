@@ -73,6 +73,6 @@ export function andList(words: readonly string[]): string {
 }
 
 /** A name with its indefinite article. */
-export function withArticle(name: string): string {
+function withArticle(name: string): string {
   return `${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
 }

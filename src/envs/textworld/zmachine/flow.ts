@@ -2,7 +2,7 @@
 import type { Instruction } from "./instruction.js";
 
 /** Instructions that run one after the other; only the last one goes elsewhere. */
-export interface Block {
+interface Block {
   readonly instructions: readonly Instruction[];
   /** How many values of its own the routine has on the stack when the block begins. */
   readonly depth: number;
@@ -90,7 +90,7 @@ export function endsPath({ op }: Instruction): boolean {
 }
 
 /** Instructions whose first operand is the number of a variable. */
-export const NAMES_VARIABLE: ReadonlySet<number> = new Set([4, 5, 13, 37, 38, 46, 73]);
+const NAMES_VARIABLE: ReadonlySet<number> = new Set([4, 5, 13, 37, 38, 46, 73]);
 
 /** The variables that an instruction reads or changes. */
 export function variablesOf({ op, a, operands, store }: Instruction): readonly number[] {

@@ -30,10 +30,10 @@ export interface Instruction {
 }
 
 /** Classes of opcodes. */
-export const OP1 = 32;
-export const OP0 = 48;
-export const VAR = 64;
-export const EXT = 96;
+const OP1 = 32;
+const OP0 = 48;
+const VAR = 64;
+const EXT = 96;
 
 /**
  * Stands for the caller of a routine that JavaScript called: it ends the interpreter's run. Its number is one that no

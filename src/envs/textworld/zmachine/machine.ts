@@ -11,7 +11,7 @@ import type { Story } from "./story.js";
 import { character, decodeText } from "./text.js";
 
 /** A routine that is running. */
-export interface Frame {
+interface Frame {
   routine: Routine;
   /** The instruction that called it; none for the outermost. */
   call: Instruction | undefined;

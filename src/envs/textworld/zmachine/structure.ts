@@ -6,7 +6,7 @@
  */
 
 /** The blocks from `head` to `last`, which repeat. */
-export interface Loop {
+interface Loop {
   readonly head: number;
   readonly last: number;
 }
