@@ -31,11 +31,24 @@ it("docs/results/observations-log.md has the table of pairs", () => {
   );
 });
 
-it("holds no more solved tasks than there are, of three seeds", () => {
+it("bench/observations.json holds no more solved tasks than there are, of three seeds", () => {
   for (const { splits } of study.comparisons)
     for (const [split, { solved = {} }] of Object.entries(splits))
       for (const counts of Object.values(solved)) {
         expect(counts).toHaveLength(3);
         for (const count of counts) expect(count ?? 0).toBeLessThanOrEqual(study.tasks[split]!);
       }
+});
+
+it("docs/results/paw.md counts its intervals of PaW's difference", () => {
+  const paw = readFileSync("docs/results/paw.md", "utf8").replaceAll("−", "-");
+  const intervals = paw
+    .split("\n")
+    .filter((line) => /^\| (grpo|gigpo|ppo|rloo)\+paw[ ,][^+]*\|/.test(line))
+    .flatMap((line) => [...line.matchAll(/[+-][\d.]+ *\| (-?[\d.]+) to (-?[\d.]+)/g)])
+    .map(([, low, high]) => [Number(low), Number(high)] as const);
+  const withZero = intervals.filter(([low, high]) => low <= 0 && high >= 0);
+  expect(paw).toContain(
+    `Of the ${intervals.length} intervals of PaW's difference below, ${withZero.length} contain 0`,
+  );
 });
