@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { FIGURE, forest, PAGE, pairsTable, readStudy, writtenPart } from "../bench/observations.js";
+import * as warmStarts from "../bench/warm-starts.js";
 
 const study = readStudy();
 const page = readFileSync(PAGE, "utf8");
@@ -31,11 +32,35 @@ it("docs/results/observations-log.md has the table of pairs", () => {
   );
 });
 
-it("holds no more solved tasks than there are, of three seeds", () => {
+it("bench/observations.json holds no more solved tasks than there are, of three seeds", () => {
   for (const { splits } of study.comparisons)
     for (const [split, { solved = {} }] of Object.entries(splits))
       for (const counts of Object.values(solved)) {
         expect(counts).toHaveLength(3);
         for (const count of counts) expect(count ?? 0).toBeLessThanOrEqual(study.tasks[split]!);
       }
+});
+
+it("docs/results/paw.md counts its intervals of PaW's difference", () => {
+  const paw = readFileSync("docs/results/paw.md", "utf8").replaceAll("−", "-");
+  const intervals = paw
+    .split("\n")
+    .filter((line) => /^\| (grpo|gigpo|ppo|rloo)\+paw[ ,][^+]*\|/.test(line))
+    .flatMap((line) => [...line.matchAll(/[+-][\d.]+ *\| (-?[\d.]+) to (-?[\d.]+)/g)])
+    .map(([, low, high]) => [Number(low), Number(high)] as const);
+  const withZero = intervals.filter(([low, high]) => low <= 0 && high >= 0);
+  expect(paw).toContain(
+    `Of the ${intervals.length} intervals of PaW's difference below, ${withZero.length} contain 0`,
+  );
+});
+
+it("docs/results/warm-starts.md has the table of its recorded runs, and the answer its figures", () => {
+  const results = warmStarts.readResults();
+  const starts = readFileSync(warmStarts.PAGE, "utf8");
+  expect(starts).toContain(warmStarts.writtenPart(results));
+  const after = /learnt observations +\| valid_unseen .*\| (\S+) \(([^)]*)\) +\| [\d., ]+\|$/m;
+  const [, mean, interval] = after.exec(starts) ?? [];
+  expect(starts.replace(/\s+/g, " ")).toContain(
+    `on \`valid_unseen\` is ${mean} points for the start that learnt observations (95 % interval ${interval})`,
+  );
 });

@@ -12,7 +12,7 @@ export interface Headline {
   readonly success: number;
   /** The metric that it is, such as `eval.valid_unseen.success`. */
   readonly of: string;
-  /** Its 95 % interval (Wilson), where the number of episodes is known. */
+  /** Its 95 % interval (Wilson), where the number of episodes is known and each is of another task. */
   readonly interval?: readonly [low: number, high: number];
 }
 
@@ -48,9 +48,14 @@ export function headlineOf(
   return last ?? summaryHeadline(summary);
 }
 
-/** The number of a rollout or an evaluation. */
-export function summaryHeadline({ success, episodes }: MetricsLine = {}): Headline | undefined {
-  return success === undefined ? undefined : measured("success", success, episodes);
+/**
+ * The number of a rollout or an evaluation. Several attempts at one task are not independent, and only the
+ * result card knows which are of one task: here they have no interval.
+ */
+export function summaryHeadline(summary: MetricsLine = {}): Headline | undefined {
+  const { success, episodes, solvedWithin } = summary;
+  if (success === undefined) return undefined;
+  return measured("success", success, solvedWithin === undefined ? episodes : undefined);
 }
 
 const episodesOf = (of: string): string => of.replace(/success$/, "episodes");
