@@ -10,10 +10,11 @@
 import { createHash } from "node:crypto";
 import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { z } from "zod";
 import { UserError } from "./errors.js";
 import {
+  folderIn,
   originOf,
   programIdentity,
   programName,
@@ -27,6 +28,7 @@ interface Named {
   readonly texts: ReadonlySet<string>;
   readonly programs: ReadonlySet<string>;
   readonly origins: ReadonlySet<string>;
+  readonly folders: ReadonlySet<string>;
   /** The runs that the command line names, for the advice in refusals. */
   readonly runs: readonly string[];
 }
@@ -42,6 +44,7 @@ export function askConsent(given: readonly unknown[], runs: readonly string[]): 
     texts: new Set(texts.flatMap((text) => [text, programName(text)])),
     programs: new Set(values.flatMap(programsIn)),
     origins: new Set(texts.flatMap((text) => originOf(text) ?? [])),
+    folders: new Set(texts.flatMap((text) => [resolve(text), folderIn(text)])),
     runs,
   };
   return () => {
@@ -68,10 +71,13 @@ export function requireConsent(schema: z.core.$ZodType, settings: unknown, at: s
 const matters = ({ key }: Reached): boolean =>
   key === undefined || (process.env[key.variable] ?? "") !== "";
 
-function isNamed({ kind, identity, key }: Reached, { texts, programs, origins }: Named): boolean {
+function isNamed(
+  { kind, identity, key }: Reached,
+  { texts, programs, origins, folders }: Named,
+): boolean {
   if (kind === "address") return origins.has(identity);
   if (kind === "program") return programs.has(identity) || texts.has(identity);
-  if (kind === "folder") return texts.has(identity);
+  if (kind === "folder") return folders.has(identity);
   const { variable, origin, usual } = key!;
   return texts.has(variable) || (usual && origins.has(origin));
 }

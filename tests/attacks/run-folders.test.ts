@@ -19,6 +19,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/testing.js";
+import { askConsent, requireConsent } from "../../src/consent.js";
+import { trackOptions } from "../../src/trackers/options.js";
 import { trainRun } from "../../src/train/run.js";
 import { tinyConfig } from "../../src/train/testing.js";
 
@@ -316,6 +318,18 @@ describe("what its user has named is used without asking again", () => {
     const run = crafted(() => mcp({ command: program }));
     await runCli([...start(run), "--trust", run]);
     expect(reached()).toEqual(["the program ran"]);
+  });
+
+  it.each(["sent", "./sent", join(parent, "sent")])("a tracker's folder, given as %s", (path) => {
+    const end = askConsent(["--track", `trackio=${path}`], []);
+    const ask = (folder: string) => () =>
+      requireConsent(trackOptions, { to: [`trackio=${folder}`] }, "track");
+    try {
+      expect(ask(path)).not.toThrow();
+      expect(ask("elsewhere")).toThrow("track.to writes to");
+    } finally {
+      end();
+    }
   });
 
   it("settings that are given replace what a run recorded", async () => {
