@@ -35,7 +35,7 @@ beforeAll(async () => {
     evaluation: { every: 1, tasks: 1, splits: ["valid_seen"] },
   });
   await trainRun(config, { folder: made });
-}, 60_000);
+});
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
 function copyOfRun(): string {
@@ -192,7 +192,7 @@ describe("what inflates a thousandfold is read within a budget", () => {
 describe("kills leave no temporary files that nobody removes", () => {
   const dead = tagOf({ ...ownIdentity(), pid: 4194999 });
   const live = tagOf(ownIdentity());
-  const elsewhere = tagOf({ ...ownIdentity(), host: "box", boot: "another" });
+  const elsewhere = tagOf({ ...ownIdentity(), machine: "another", boot: "another" });
 
   it("beside any file, at the next write of another process; not those of a live one", () => {
     const folder = mkdtempSync(join(parent, "left-"));
@@ -319,7 +319,7 @@ describe("a dry run of a resume refuses what the resume refuses", () => {
       (run) =>
         writeFileSync(
           join(run, "lock"),
-          JSON.stringify({ ...ownIdentity(), boot: "b", host: "box" }),
+          JSON.stringify({ ...ownIdentity(), machine: "b", boot: "b", host: "box" }),
         ),
     ],
     [

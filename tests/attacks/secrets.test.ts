@@ -264,7 +264,7 @@ describe("secrets are neither recorded nor published", () => {
       });
       const config = configFile(servers, settings);
       await pawl("train", "--config", config, "--out", trained, "--track", `trackio=${tracker}`);
-    }, 60_000);
+    });
     afterAll(() => {
       delete process.env.ATTACKED_WORD;
     });
