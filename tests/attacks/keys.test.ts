@@ -55,7 +55,7 @@ runpy.run_path(path, run_name="__main__")
 `;
     const args = ["-c", start, "servers/torch/serve.py", "--host", host];
     const env = { ...process.env, PAWL_API_KEY: ` ${SHORT} ` };
-    const { status, stderr } = spawnSync(python, args, { env, encoding: "utf8", timeout: 20_000 });
+    const { status, stderr } = spawnSync(python, args, { env, encoding: "utf8", timeout: 120_000 });
     expect([status, stderr]).toEqual([1, expect.stringMatching(/has 15 characters, and needs 16/)]);
     expect(stderr).not.toContain(SHORT);
   });

@@ -45,6 +45,11 @@ function copyOfRun(): string {
   return run;
 }
 
+function mkdir(folder: string): string {
+  mkdirSync(folder);
+  return folder;
+}
+
 const resumed = (run: string, ...more: readonly string[]) =>
   runCli(["train", "--resume", run, "--updates", "2", ...more]);
 
@@ -103,6 +108,21 @@ const WRITER = `
         console.log(error.message);
       }
     }, 20);
+  });`;
+
+/** Starts a run when it is told to, and records a line when it is told again. */
+const STARTER = `
+  import(${built("runs/run-folder.js")}).then(({ createRun }) => {
+    let run;
+    process.stdin.on("data", () => {
+      try {
+        if (run === undefined)
+          run = createRun({ folder: process.argv[1], kind: "rollout", seed: 0, config: {} }, () => {});
+        else run.recordMetrics({ update: 0 });
+        console.log("done");
+      } catch (error) { console.log(error.message); }
+    });
+    console.log("ready");
   });`;
 
 describe("a run folder has one writer", () => {
@@ -214,6 +234,24 @@ describe("a run folder has one writer", () => {
     for (const { child } of holders) child.stdin!.write("\n");
     const now = await Promise.all(holders.map(({ line }) => line()));
     expect(now.filter((answer) => answer === "holds")).toHaveLength(1);
+  });
+
+  const begun: readonly (readonly [string, (run: string) => void])[] = [
+    ["that is not there", () => undefined],
+    ["where a start was killed", (run) => writeFileSync(join(mkdir(run), "lock"), "4194999")],
+  ];
+  it.each(begun)("not by several that start at the same moment in a folder %s", async (_, make) => {
+    const run = join(parent, `begun-${copies++}`);
+    make(run);
+    const starters = Array.from({ length: 5 }, () => start(STARTER, run));
+    const all = async (some: typeof starters): Promise<readonly string[]> =>
+      Promise.all(some.map(({ line }) => line()));
+    await all(starters);
+    for (const { child } of starters) child.stdin!.write("\n");
+    const answers = await all(starters);
+    const writers = starters.filter((_, i) => answers[i] === "done");
+    for (const { child } of writers) child.stdin!.write("\n");
+    expect(await all(writers), answers.join("\n")).toEqual(["done"]);
   });
 
   it("not by force without a run to resume", async () => {

@@ -49,7 +49,12 @@ function pawl(...args: readonly string[]) {
   const { status, signal, stdout, stderr } = spawnSync(
     process.execPath,
     [resolve("dist/lib/main.js"), ...args],
-    { encoding: "utf8", timeout: 30_000, killSignal: "SIGKILL", stdio: ["ignore", "pipe", "pipe"] },
+    {
+      encoding: "utf8",
+      timeout: 120_000,
+      killSignal: "SIGKILL",
+      stdio: ["ignore", "pipe", "pipe"],
+    },
   );
   return { status, signal, output: stdout + stderr };
 }
