@@ -84,7 +84,9 @@ async function killed(mode: Prepared, kills: number, seed: number): Promise<Row>
       problems.push((error as Error).message);
     }
     if (problems.length === 0) rmSync(out, { recursive: true });
-    process.stderr.write(`${mode.mode}: ${done} of ${kills} kills, ${runs} runs\n`);
+    process.stderr.write(
+      `${mode.mode}: ${done} of ${kills} kills, ${recording} while recording, ${runs} runs\n`,
+    );
   }
   for (const problem of problems) process.stderr.write(`✗ ${mode.mode}: ${problem}\n`);
   return {

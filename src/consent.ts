@@ -15,6 +15,7 @@ import type { z } from "zod";
 import { UserError } from "./errors.js";
 import { linksOutOf } from "./outside-links.js";
 import {
+  folderIn,
   originOf,
   programIdentity,
   programName,
@@ -44,16 +45,13 @@ export function askConsent(given: readonly unknown[], runs: readonly string[]): 
     texts: new Set(texts.flatMap((text) => [text, programName(text)])),
     programs: new Set(values.flatMap(programsIn)),
     origins: new Set(texts.flatMap((text) => originOf(text) ?? [])),
-    // Of a tracker, what follows its name.
-    folders: new Set(texts.flatMap((text) => [text, text.slice(text.indexOf("=") + 1)].map(full))),
+    folders: new Set(texts.flatMap((text) => [resolve(text), folderIn(text)])),
     runs,
   };
   return () => {
     named = before;
   };
 }
-
-const full = (path: string): string => resolve(path);
 
 /** A refused program, address, key or folder. */
 class ConsentError extends UserError {
@@ -98,13 +96,23 @@ function requireNamed(reached: readonly Reached[]): void {
 const matters = ({ key }: Reached): boolean =>
   key === undefined || (process.env[key.variable] ?? "") !== "";
 
+/** Whether a text names a model of the hub or a package; a revision or a file may follow. */
+function names(text: string, model: string): boolean {
+  const [given, wanted] = [text, model].map((one) => one.replace(/^(hub|npm):/, "")) as [
+    string,
+    string,
+  ];
+  return (
+    given === wanted || (given.startsWith(wanted) && /^[@:/#]/.test(given.slice(wanted.length)))
+  );
+}
+
 function isNamed({ kind, identity, key }: Reached, of: Named): boolean {
   const { texts, programs, origins, folders } = of;
   if (kind === "address") return origins.has(identity);
   if (kind === "program") return programs.has(identity) || texts.has(identity);
   if (kind === "folder") return folders.has(identity);
-  // A revision or a file may follow.
-  if (kind === "download") return [...texts].some((text) => text.includes(identity));
+  if (kind === "download") return [...texts].some((text) => names(text, identity));
   const { variable, origin, usual } = key!;
   return texts.has(variable) || (usual && origins.has(origin));
 }

@@ -22,6 +22,8 @@ export function isAlive(id: number): boolean {
 export interface ProcessIdentity {
   readonly pid: number;
   readonly host: string;
+  /** The machine, as an id that it keeps when it restarts; undefined in containers, which have none. */
+  readonly machine?: string | undefined;
   /** When the machine was started, as an id. */
   readonly boot?: string | undefined;
   /** The namespace of process ids: that of the container. */
@@ -30,17 +32,18 @@ export interface ProcessIdentity {
   readonly started?: string | undefined;
 }
 
+/** The namespace of process ids that is no container's: Linux gives it a fixed number. */
+const FIRST_SPACE = "pid:[4026531836]";
+
 let own: ProcessIdentity | undefined;
 
 /** The identity of this process. */
 export function ownIdentity(): ProcessIdentity {
-  own ??= {
-    pid: process.pid,
-    host: hostname(),
-    boot: bootOf(),
-    space: attempt(() => readlinkSync("/proc/self/ns/pid")),
-    started: startOf(process.pid),
-  };
+  if (own !== undefined) return own;
+  const host = hostname();
+  const space = attempt(() => readlinkSync("/proc/self/ns/pid"));
+  const [machine, boot] = [machineOf(host, space), bootOf()];
+  own = { pid: process.pid, host, machine, boot, space, started: startOf(process.pid) };
   return own;
 }
 
@@ -56,27 +59,28 @@ export function stateOf(one: ProcessIdentity): ProcessState {
 export type ProcessState = "alive" | "dead" | "unknown";
 
 /** An identity as part of a file's name: what is not a number becomes eight digits. */
-export function tagOf({ pid, host, boot, space, started }: ProcessIdentity): string {
-  return [pid, ...[host, boot, space, started].map((part) => short(part) ?? NONE)].join("-");
+export function tagOf({ pid, machine, boot, space, started }: ProcessIdentity): string {
+  return [pid, ...[machine, boot, space, started].map((part) => short(part) ?? NONE)].join("-");
 }
 
 /** Whether the process that a tag names lives. */
 export function stateOfTag(tag: string): ProcessState {
-  const [pid, host, ...rest] = tag.split("-");
-  const [boot, space, started] = rest.map((part) => (part === NONE ? undefined : part));
-  return judged({ pid: Number(pid), host: host!, boot, space, started }, short);
+  const [pid, ...parts] = tag.split("-");
+  const [machine, boot, space, started] = parts.map((part) => (part === NONE ? undefined : part));
+  return judged({ pid: Number(pid), machine, boot, space, started }, short);
 }
 
 /** Judges an identity whose parts, except the process id, were written in a shorter way. */
 function judged(
-  one: ProcessIdentity,
+  one: Omit<ProcessIdentity, "host">,
   write: (part: string | undefined) => string | undefined,
 ): ProcessState {
   const here = ownIdentity();
-  const isHost = one.host === write(here.host);
+  // Machines may share a name: a host's says nothing about where its processes live.
+  const isHere = one.machine !== undefined && one.machine === write(here.machine);
   if (one.boot === undefined || here.boot === undefined)
-    return !isHost ? "unknown" : isAlive(one.pid) ? "alive" : "dead";
-  if (one.boot !== write(here.boot)) return isHost ? "dead" : "unknown";
+    return !isHere ? "unknown" : isAlive(one.pid) ? "alive" : "dead";
+  if (one.boot !== write(here.boot)) return isHere ? "dead" : "unknown";
   if (one.space !== write(here.space)) return "unknown";
   if (!isAlive(one.pid)) return "dead";
   const started = startOf(one.pid);
@@ -88,6 +92,14 @@ function judged(
 const NONE = "0";
 const short = (value: string | undefined): string | undefined =>
   value === undefined ? undefined : crc32(value).toString(16).padStart(8, "0");
+
+function machineOf(host: string, space: string | undefined): string | undefined {
+  if (process.platform !== "linux") return host;
+  // A container's file is its image's, which many have.
+  if (space !== FIRST_SPACE) return undefined;
+  const id = attempt(() => readFileSync("/etc/machine-id", "utf8"))?.trim();
+  return id !== undefined && /^[\da-f]{32}$/.test(id) ? id : undefined;
+}
 
 function bootOf(): string | undefined {
   const id = attempt(() =>

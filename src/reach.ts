@@ -121,6 +121,9 @@ function folderAt(path: string, setting: string): Reached {
   return { kind: "folder", setting, identity: resolve(path), shown: `writes to ${path}` };
 }
 
+/** The folder in a text such as `trackio=folder`. */
+export const folderIn = (text: string): string => resolve(text.slice(text.indexOf("=") + 1));
+
 /** What a text such as `http://host:8000/v1`, `mlflow=http://host` or `trackio=/folder` reaches. */
 function addressIn(
   text: string,
@@ -128,8 +131,7 @@ function addressIn(
   { keys = [], orFolder = false }: Partial<Mark> = {},
 ): readonly Reached[] {
   const origin = originOf(text);
-  if (origin === undefined)
-    return orFolder ? [folderAt(text.slice(text.indexOf("=") + 1), setting)] : [];
+  if (origin === undefined) return orFolder ? [folderAt(folderIn(text), setting)] : [];
   return [
     { kind: "address", setting, identity: origin, shown: `calls ${origin}` },
     ...keys.map((key) => keyTo(key, origin, true, setting)),

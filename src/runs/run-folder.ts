@@ -100,8 +100,8 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
   try {
     mkdirSync(folder, { recursive: true });
     checkNewFolder(folder);
-    for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
     lock = takeLock(folder);
+    clearForStart(folder, lock);
   } catch (error) {
     if (error instanceof RunError) throw error;
     throw new RunError(`could not create the run folder ${explainIo(error, folder)}`, {
@@ -142,24 +142,33 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
 /** Refuses a folder that a new run cannot have. */
 export function checkNewFolder(folder: string): void {
   if (!existsSync(folder)) return;
-  const found = readdirSync(folder);
-  if (found.length === 0 || failedAtStart(folder)) return;
+  const [first] = readdirSync(folder);
+  if (first === undefined) return;
+  if (findLock(folder).owner === undefined && failedAtStart(folder)) return;
   throw new RunError(
     hasManifest(folder)
       ? `${folder} already holds a run: name another folder, or remove that one first`
-      : `${folder} is not empty (it holds ${found[0]}): a run needs a folder of its own`,
+      : `${folder} is not empty (it holds ${first}): a run needs a folder of its own`,
   );
 }
 
-/** Whether a folder holds a run that ended before it had anything to keep. */
+/** Removes what a start that failed left; not before the lock is held, or it may be another's that has just begun. */
+function clearForStart(folder: string, lock: RunLock): void {
+  if (!failedAtStart(folder)) {
+    lock.release();
+    throw new RunError(`${folder} holds a run since a moment ago: name another folder`);
+  }
+  for (const name of readdirSync(folder))
+    if (!/^lock(\.|$)/.test(name)) rmSync(join(folder, name), { recursive: true });
+}
+
+/** Whether a folder holds only a run that ended before it had anything to keep, or a lock. */
 function failedAtStart(folder: string): boolean {
-  const { number, owner } = findLock(folder);
-  if (owner !== undefined) return false;
   const isEmpty = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
   // Killed between its lock and its manifest.
   if (!hasManifest(folder))
     return (
-      number >= 0 &&
+      findLock(folder).number >= 0 &&
       isEmpty(episodesPath(folder)) &&
       readdirSync(folder).every((name) => OF_START.test(name))
     );

@@ -235,8 +235,14 @@ function ownerOf(path: string): LockOwner | undefined {
   const state = stateOf({ ...identity, host });
   if (state === "dead") return undefined;
   if (state === "alive") return alive(started !== undefined);
-  const where = boot !== undefined && boot === ownIdentity().boot ? "container" : "machine";
-  return unseen(`process ${pid} of ${host} (another ${where} than this one)`);
+  const own = ownIdentity();
+  const where =
+    boot !== undefined && boot === own.boot
+      ? "another container than this one"
+      : host === own.host
+        ? "another machine of that name, or this one before it restarted"
+        : "another machine than this one";
+  return unseen(`process ${pid} of ${host} (${where})`);
 }
 
 function inWords(ms: number): string {

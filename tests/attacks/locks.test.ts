@@ -22,6 +22,8 @@ import { takeLock } from "../../src/runs/run-lock.js";
 import { trainRun } from "../../src/train/run.js";
 import { tinyConfig } from "../../src/train/testing.js";
 
+/** No machine was started with this id. */
+const NEVER = "00000000-0000-0000-0000-000000000000";
 const parent = mkdtempSync(join(tmpdir(), "pawl-attack-locks-"));
 const made = join(parent, "made");
 const children: ChildProcess[] = [];
@@ -31,7 +33,7 @@ beforeAll(async () => {
   await trainRun(tinyConfig({ updates: 1, checkpointEvery: 1, evaluation: { every: 0 } }), {
     folder: made,
   });
-}, 60_000);
+});
 afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
   rmSync(parent, { recursive: true, force: true });
@@ -41,6 +43,11 @@ function copyOfRun(): string {
   const run = join(parent, `run-${copies++}`);
   cpSync(made, run, { recursive: true });
   return run;
+}
+
+function mkdir(folder: string): string {
+  mkdirSync(folder);
+  return folder;
 }
 
 const resumed = (run: string, ...more: readonly string[]) =>
@@ -56,14 +63,13 @@ const contentOf = (run: string): string =>
 const built = (path: string): string =>
   JSON.stringify(pathToFileURL(resolve("dist/src", path)).href);
 
-/** Makes a program believe that it runs on another machine. */
-const elsewhere = (host: string): string => `
-  const os = require("node:os"), fs = require("node:fs"), read = fs.readFileSync;
-  os.hostname = () => ${JSON.stringify(host)};
+/** Makes a program believe that it runs on another machine, of the same name. */
+const elsewhere = (machine: string): string => `
+  const fs = require("node:fs"), read = fs.readFileSync;
+  const id = require("node:crypto").createHash("md5").update(${JSON.stringify(machine)}).digest("hex");
   fs.readFileSync = (path, ...rest) => String(path).endsWith("boot_id")
-    ? require("node:crypto").createHash("md5").update(${JSON.stringify(host)}).digest("hex")
-        .replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
-    : read(path, ...rest);
+    ? id.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
+    : String(path).endsWith("machine-id") ? id : read(path, ...rest);
   require("node:module").syncBuiltinESMExports();`;
 
 /** Starts a program; what it prints, line by line. */
@@ -104,10 +110,27 @@ const WRITER = `
     }, 20);
   });`;
 
+/** Starts a run when it is told to, and records a line when it is told again. */
+const STARTER = `
+  import(${built("runs/run-folder.js")}).then(({ createRun }) => {
+    let run;
+    process.stdin.on("data", () => {
+      try {
+        if (run === undefined)
+          run = createRun({ folder: process.argv[1], kind: "rollout", seed: 0, config: {} }, () => {});
+        else run.recordMetrics({ update: 0 });
+        console.log("done");
+      } catch (error) { console.log(error.message); }
+    });
+    console.log("ready");
+  });`;
+
 describe("a run folder has one writer", () => {
   const own = ownIdentity();
   const others = [
-    ["another machine", { ...own, host: "box", boot: "00000000-0000-0000-0000-000000000000" }],
+    ["another machine", { ...own, host: "box", machine: "0", boot: NEVER }],
+    ["another machine of the same name", { ...own, machine: "0", boot: NEVER }],
+    ["a container of the same name", { ...own, machine: undefined, boot: NEVER, space: "pid:[1]" }],
     ["another container", { ...own, host: "box", space: "pid:[1]" }],
   ] as const;
   const clocks = [
@@ -129,7 +152,7 @@ describe("a run folder has one writer", () => {
     for (const more of [[], ["--dry-run"], ["--out", join(parent, "copy")]]) {
       const { code, stderr } = await resumed(run, ...more);
       expect(code).not.toBe(0);
-      expect(stderr).toContain(`process ${identity.pid} of box`);
+      expect(stderr).toContain(`process ${identity.pid} of ${identity.host}`);
       expect(stderr).toContain(`last seen ${seen.toISOString()}`);
       expect(stderr).toContain("add --force-unlock");
     }
@@ -211,6 +234,24 @@ describe("a run folder has one writer", () => {
     for (const { child } of holders) child.stdin!.write("\n");
     const now = await Promise.all(holders.map(({ line }) => line()));
     expect(now.filter((answer) => answer === "holds")).toHaveLength(1);
+  });
+
+  const begun: readonly (readonly [string, (run: string) => void])[] = [
+    ["that is not there", () => undefined],
+    ["where a start was killed", (run) => writeFileSync(join(mkdir(run), "lock"), "4194999")],
+  ];
+  it.each(begun)("not by several that start at the same moment in a folder %s", async (_, make) => {
+    const run = join(parent, `begun-${copies++}`);
+    make(run);
+    const starters = Array.from({ length: 5 }, () => start(STARTER, run));
+    const all = async (some: typeof starters): Promise<readonly string[]> =>
+      Promise.all(some.map(({ line }) => line()));
+    await all(starters);
+    for (const { child } of starters) child.stdin!.write("\n");
+    const answers = await all(starters);
+    const writers = starters.filter((_, i) => answers[i] === "done");
+    for (const { child } of writers) child.stdin!.write("\n");
+    expect(await all(writers), answers.join("\n")).toEqual(["done"]);
   });
 
   it("not by force without a run to resume", async () => {

@@ -120,15 +120,11 @@ describe("a downloaded model's files cannot make Pawl hang or take all memory", 
         normalizer: { type: "Replace", pattern: { Regex: "a*a*a*a*a*a*a*!" }, content: "" },
       },
     ],
-  ])(
-    "%s",
-    (_, parts) => {
-      const tokenizer = tokenizerOf(parts);
-      expect(tokenizer.encode("ab")).toEqual([0, 1]);
-      expect(() => tokenizer.encode(`${"a".repeat(2000)}b`)).toThrow(TokenizerError);
-    },
-    60_000,
-  );
+  ])("%s", (_, parts) => {
+    const tokenizer = tokenizerOf(parts);
+    expect(tokenizer.encode("ab")).toEqual([0, 1]);
+    expect(() => tokenizer.encode(`${"a".repeat(2000)}b`)).toThrow(TokenizerError);
+  });
 
   it("an MCP server's pattern for the arguments of a tool", () => {
     const parameters = { q: { type: "string", pattern: "^(a+)+$" } };

@@ -35,7 +35,7 @@ beforeAll(async () => {
     evaluation: { every: 1, tasks: 1, splits: ["valid_seen"] },
   });
   await trainRun(config, { folder: made });
-}, 60_000);
+});
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
 function copyOfRun(): string {
@@ -49,7 +49,12 @@ function pawl(...args: readonly string[]) {
   const { status, signal, stdout, stderr } = spawnSync(
     process.execPath,
     [resolve("dist/lib/main.js"), ...args],
-    { encoding: "utf8", timeout: 30_000, killSignal: "SIGKILL", stdio: ["ignore", "pipe", "pipe"] },
+    {
+      encoding: "utf8",
+      timeout: 120_000,
+      killSignal: "SIGKILL",
+      stdio: ["ignore", "pipe", "pipe"],
+    },
   );
   return { status, signal, output: stdout + stderr };
 }
@@ -192,7 +197,7 @@ describe("what inflates a thousandfold is read within a budget", () => {
 describe("kills leave no temporary files that nobody removes", () => {
   const dead = tagOf({ ...ownIdentity(), pid: 4194999 });
   const live = tagOf(ownIdentity());
-  const elsewhere = tagOf({ ...ownIdentity(), host: "box", boot: "another" });
+  const elsewhere = tagOf({ ...ownIdentity(), machine: "another", boot: "another" });
 
   it("beside any file, at the next write of another process; not those of a live one", () => {
     const folder = mkdtempSync(join(parent, "left-"));
@@ -319,7 +324,7 @@ describe("a dry run of a resume refuses what the resume refuses", () => {
       (run) =>
         writeFileSync(
           join(run, "lock"),
-          JSON.stringify({ ...ownIdentity(), boot: "b", host: "box" }),
+          JSON.stringify({ ...ownIdentity(), machine: "b", boot: "b", host: "box" }),
         ),
     ],
     [

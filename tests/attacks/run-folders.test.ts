@@ -20,8 +20,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/testing.js";
-import { askConsent } from "../../src/consent.js";
+import { askConsent, requireConsent } from "../../src/consent.js";
 import { encoderOptions, openEncoder } from "../../src/embeddings/open-encoder.js";
+import { trackOptions } from "../../src/trackers/options.js";
 import { trainRun } from "../../src/train/run.js";
 import { tinyConfig } from "../../src/train/testing.js";
 
@@ -442,6 +443,18 @@ describe("what its user has named is used without asking again", () => {
         expect((await runCli([...train, ...more])).stderr).not.toContain("--trust");
     } finally {
       process.chdir(here);
+    }
+  });
+
+  it.each(["sent", "./sent", join(parent, "sent")])("a tracker's folder, given as %s", (path) => {
+    const end = askConsent(["--track", `trackio=${path}`], []);
+    const ask = (folder: string) => () =>
+      requireConsent(trackOptions, { to: [`trackio=${folder}`] }, "track");
+    try {
+      expect(ask(path)).not.toThrow();
+      expect(ask("elsewhere")).toThrow("track.to writes to");
+    } finally {
+      end();
     }
   });
 
