@@ -4,11 +4,11 @@ import { usesCritic } from "../advantages/advantages.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { type Applies, type Given, type PlaceOf, refuseIgnored } from "../config/applies.js";
 import { valueAt } from "../config/settings-tree.js";
-import { isEndpoint } from "../embeddings/open-encoder.js";
 import { isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { CLIP, policyLossesBySetting } from "../objectives/policy-losses.js";
 import { worldLossesBySetting } from "../objectives/world-losses.js";
+import { encoderPlace } from "../rwml/reward.js";
 import { promptStyle } from "../text/prompt.js";
 import type { TrainConfig } from "./config.js";
 import { hasOwnCritic } from "./critic.js";
@@ -261,13 +261,13 @@ const RWML: readonly Applies<Conditional>[] = [
     settings: ["reward.encoder.model", "reward.encoder.apiKeyVariable"],
     by: ["reward.encoder.from"],
     needs: "reward.encoder.from the URL of an endpoint",
-    holds: ({ reward }) => reward?.name === "embedding" && isEndpoint(reward.encoder),
+    holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "endpoint",
   },
   {
     settings: ["reward.encoder.threads"],
     by: ["reward.encoder.from"],
     needs: "an encoder that runs here",
-    holds: ({ reward }) => reward?.name === "embedding" && !isEndpoint(reward.encoder),
+    holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "here",
   },
 ];
 
