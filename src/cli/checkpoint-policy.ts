@@ -2,14 +2,27 @@
  * A checkpoint as a policy on the command line: its options, its run's settings, and its engine.
  */
 import { z } from "zod";
+import type { Applies } from "../config/applies.js";
 import { ConfigError } from "../config/config-error.js";
 import { flagOf } from "../config/settings.js";
 import { differences } from "../config/settings-tree.js";
 import type { Environment } from "../envs/env.js";
+import { type PolicyConfig, policyConfig } from "../rollout/policies/config.js";
 import type { Policy } from "../rollout/policy.js";
 import { withoutSecretSettings } from "../secret-settings.js";
 import { conversationNotice } from "../text/conversation.js";
-import { type PromptOptions, type PromptStyle, promptStyle } from "../text/prompt.js";
+import {
+  type PromptOptions,
+  type PromptStyle,
+  promptOptions,
+  promptStyle,
+} from "../text/prompt.js";
+import {
+  type Conditional,
+  type GivenOptions,
+  refuseIgnoredSettings,
+  settingConditions,
+} from "../train/applies.js";
 import { engineChoice, engineFor } from "../train/engine-choice.js";
 import { type EngineOptions, engineOptions } from "../train/engines.js";
 import { modelPolicy } from "../train/model-policy.js";
@@ -46,6 +59,58 @@ export const checkpointOptions = {
     .default(512)
     .describe("maximum length of a checkpoint's response in tokens"),
 } as const;
+
+/** What the conditions of playing look at. */
+interface Playing extends Conditional {
+  readonly checkpoint?: string | undefined;
+  readonly policy?: PolicyConfig | undefined;
+  readonly tasks?: unknown;
+}
+
+/** When settings of commands that play have an effect. */
+export const playConditions = (): readonly Applies<Playing>[] => [
+  {
+    settings: ["engine", "temperature", "maxTokens"],
+    by: ["checkpoint"],
+    needs: "a model: checkpoint",
+    holds: ({ checkpoint }) => checkpoint !== undefined,
+  },
+  {
+    settings: ["loraRank", "loraAlpha", "loraTargets", "copy"].map((name) => `engine.${name}`),
+    by: [],
+    needs: "training; a model is played with the adapters that it has",
+    holds: () => false,
+  },
+  {
+    settings: ["policy.memory"],
+    by: ["policy.prompting"],
+    needs: "policy.prompting reflexion",
+    holds: ({ policy }) => policy?.name === "chat" && policy.prompting === "reflexion",
+  },
+  {
+    settings: ["split"],
+    by: ["tasks"],
+    needs: "a number of tasks, not their ids",
+    holds: ({ tasks }) => !Array.isArray(tasks),
+  },
+  ...settingConditions(),
+];
+
+const playSettings = z.object({
+  ...checkpointOptions,
+  prompt: promptOptions,
+  policy: policyConfig.optional(),
+  split: z.string().optional(),
+});
+
+/** Refuses settings that were given and have no effect when a policy or a checkpoint plays. */
+export function refuseIgnoredPlaying(
+  settings: z.output<typeof playSettings> & Playing,
+  { given, placeOf }: Pick<GivenOptions, "given" | "placeOf">,
+): void {
+  const conditions = playConditions();
+  refuseIgnoredSettings(playSettings, settings, { given, placeOf, conditions });
+}
 
 /** The settings of the checkpoint's run, if it belongs to one. */
 export function settingsOfCheckpoint(given: Given): Base | undefined {

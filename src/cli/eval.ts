@@ -12,12 +12,17 @@ import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
 import { promptOptions, promptStyle } from "../text/prompt.js";
 import { checkAgentPrompt } from "../train/agent-checks.js";
-import { refuseIgnoredSettings } from "../train/applies.js";
 import { shuffleOption } from "../train/config.js";
 import { evaluationTasks } from "../train/evaluate.js";
 import { agentBase, agentOption, refuseAgentInFile } from "./agent-option.js";
 import { createAsker } from "./asker.js";
-import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
+import {
+  checkpointOptions,
+  checkpointPolicy,
+  playConditions,
+  refuseIgnoredPlaying,
+  settingsOfCheckpoint,
+} from "./checkpoint-policy.js";
 import { defineCommand, exitCodes, type Peek } from "./command.js";
 import { compareEvaluations, compareOptions } from "./eval-compare.js";
 import { evaluationJson, evaluationTable } from "./evaluation-table.js";
@@ -86,7 +91,10 @@ export const evaluate = defineCommand({
     ["pawl eval --policy expert --json", "one line of JSON, for other programs"],
     ["pawl eval --compare runs/A runs/B", "do two evaluations of the same tasks differ?"],
   ],
-  check({ env, split, tasks, shuffle, trials }) {
+  applies: playConditions,
+  check(settings, how) {
+    const { env, split, tasks, shuffle, trials } = settings;
+    refuseIgnoredPlaying(settings, how);
     const environment = openEnvironment({ ...env, name: String(env.name) });
     const { length } = evaluationTasks(environment, split, { tasks, shuffle });
     return `pawl eval would play ${length} tasks of ${split} in ${environment.name}, each ${trials} times`;
@@ -115,7 +123,7 @@ export const evaluate = defineCommand({
         );
       checkAgentPrompt(settings.prompt);
     }
-    refuseIgnoredSettings(z.object({ prompt: promptOptions }), settings, { given, placeOf });
+    refuseIgnoredPlaying(settings, { given, placeOf });
     const tasks = evaluationTasks(environment, split, settings);
     const env = { ...settings.env, name: environment.name };
     const list = taskListOf(env, split, tasks, {

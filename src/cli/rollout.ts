@@ -7,10 +7,15 @@ import { createPolicy, type PolicyConfig } from "../rollout/policies/config.js";
 import type { Situation } from "../rollout/policy.js";
 import { recordRollout } from "../runs/record-rollout.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
-import { promptOptions, promptStyle } from "../text/prompt.js";
-import { refuseIgnoredSettings } from "../train/applies.js";
+import { promptStyle } from "../text/prompt.js";
 import { type Asker, createAsker } from "./asker.js";
-import { checkpointOptions, checkpointPolicy, settingsOfCheckpoint } from "./checkpoint-policy.js";
+import {
+  checkpointOptions,
+  checkpointPolicy,
+  playConditions,
+  refuseIgnoredPlaying,
+  settingsOfCheckpoint,
+} from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { askPerson } from "./human.js";
 import { print, warn } from "./io.js";
@@ -44,7 +49,10 @@ export const rollout = defineCommand({
     ["pawl rollout --policy human --groups 1 --group-size 1", "play yourself, recorded"],
     ["pawl rollout --config run.yaml --seed 7", "settings from a file, one of them changed"],
   ],
-  check({ env, groupSize, ...settings }) {
+  applies: playConditions,
+  check({ groupSize, ...settings }, how) {
+    const { env } = settings;
+    refuseIgnoredPlaying(settings, how);
     const environment = openEnvironment({ ...env, name: String(env.name) });
     const { length } = chooseTasks(environment, settings);
     return `pawl rollout would play ${length} tasks of ${environment.name}, each ${groupSize} times`;
@@ -52,7 +60,7 @@ export const rollout = defineCommand({
   async run({ config, given, placeOf, io, signal }) {
     const { out, ...settings } = config;
     const environment = openEnvironment({ ...settings.env, name: String(settings.env.name) });
-    refuseIgnoredSettings(z.object({ prompt: promptOptions }), settings, { given, placeOf });
+    refuseIgnoredPlaying(settings, { given, placeOf });
     const tasks = chooseTasks(environment, settings);
     const folder = out ?? defaultRunFolder("rollout", environment.name);
     let asker: Asker | undefined;

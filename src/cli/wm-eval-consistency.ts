@@ -18,7 +18,7 @@ import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { countProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
-import { openWorld, warnOfLists, worldOptions } from "./wm-world.js";
+import { openWorld, refuseIgnoredWorld, warnOfLists, worldOptions } from "./wm-world.js";
 
 const count = z.int().min(1);
 
@@ -78,7 +78,8 @@ export const wmEvalConsistency = defineCommand({
       "a chat model as the world model, shown three trajectories",
     ],
   ],
-  async run({ config, io, signal }) {
+  async run({ config, given, placeOf, io, signal }) {
+    refuseIgnoredWorld(config, given, placeOf);
     const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
     const tasks = evaluationTasks(environment, config.split, { tasks: config.tasks });
     const { every, actions } = config.anchor;

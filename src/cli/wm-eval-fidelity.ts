@@ -21,7 +21,7 @@ import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { countProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
-import { chatWorld, chatWorldOptions } from "./wm-world.js";
+import { chatWorld, chatWorldOptions, refuseIgnoredWorld } from "./wm-world.js";
 
 const count = z.int().min(1);
 
@@ -68,7 +68,8 @@ export const wmEvalFidelity = defineCommand({
       "few-shot prompting, the baseline",
     ],
   ],
-  async run({ config, io, signal }) {
+  async run({ config, given, placeOf, io, signal }) {
+    refuseIgnoredWorld(config, given, placeOf);
     const { model: folder, chat, seed, maxTokens, engine } = config;
     if ((folder === undefined) === (chat === undefined))
       throw new ConfigError("pawl wm eval fidelity: give either --model or --chat.…");

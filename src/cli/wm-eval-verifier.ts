@@ -23,7 +23,7 @@ import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { finiteJson, writeResult } from "./wm-result.js";
-import { openWorld, worldOptions } from "./wm-world.js";
+import { openWorld, refuseIgnoredWorld, worldOptions } from "./wm-world.js";
 
 const count = z.int().min(1);
 
@@ -76,7 +76,8 @@ export const wmEvalVerifier = defineCommand({
       "a chat model as the agent",
     ],
   ],
-  async run({ config, io, signal }) {
+  async run({ config, given, placeOf, io, signal }) {
+    refuseIgnoredWorld(config, given, placeOf);
     const environment = openEnvironment({ ...config.env, name: String(config.env.name) });
     refuseIsolated(environment, "the verifier");
     const split = config.split ?? environment.splits.at(-1)!;
@@ -86,11 +87,11 @@ export const wmEvalVerifier = defineCommand({
     checkPlayers([config.policy], config);
     const { chat, examples } = config;
     const exact = config.model === "exact";
-    const given = { ...config, model: exact ? undefined : config.model };
+    const choice = { ...config, model: exact ? undefined : config.model };
     const world =
       exact && chat === undefined && examples.length === 0
         ? undefined
-        : await openWorld(given, { environment: environment.name, flag: "--model", io });
+        : await openWorld(choice, { environment: environment.name, flag: "--model", io });
     const fetching = fetchingOf(io, signal);
     const player = await openPlayer(config.policy, environment, { ...config, fetching });
     const rows: { budget: number; tally: Counts; counts: VerifierCounts }[] = [];

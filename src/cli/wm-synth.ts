@@ -24,7 +24,7 @@ import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { finiteJson, writeResult } from "./wm-result.js";
-import { openWorld, warnOfLists, worldOptions } from "./wm-world.js";
+import { openWorld, refuseIgnoredWorld, warnOfLists, worldOptions } from "./wm-world.js";
 
 const count = z.int().min(1);
 
@@ -99,7 +99,9 @@ export const wmSynth = defineCommand({
     ["pawl wm synth --world runs/… --policy runs/agent --seeds 0,1,2", "three comparisons"],
   ],
   async run({ config, given, placeOf, io, signal }) {
-    refuseIgnoredSettings(z.object({ model: modelOptions }), config, { given, placeOf });
+    const { evaluation: _, ...settings } = config;
+    refuseIgnoredSettings(z.object({ model: modelOptions }), settings, { given, placeOf });
+    refuseIgnoredWorld(config, given, placeOf);
     const { env, split, episodes, most, evaluation, stepLimit, maxTokens, engine } = config;
     const { address, threads, model } = engine;
     const reading = { engine: { address, threads, model } };

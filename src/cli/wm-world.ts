@@ -1,5 +1,6 @@
 /** The world model of a command: a trained one, or a chat model that is shown examples. */
 import { z } from "zod";
+import { type Applies, type Given, type PlaceOf, refuseIgnored } from "../config/applies.js";
 import { ConfigError } from "../config/config-error.js";
 import { createRandom, mixSeed } from "../random.js";
 import { chatClientOptions, createChatClient } from "../rollout/policies/chat-client.js";
@@ -37,6 +38,37 @@ export const worldOptions = {
   maxTokens: maxTokensOption,
   engine: engineChoice,
 } as const;
+
+/** When settings of a world model have an effect. */
+const conditions: readonly Applies<WorldSettings>[] = [
+  {
+    settings: ["shots", "shotTurns"],
+    by: ["chat.model"],
+    needs: "a chat model as the world model: chat.model",
+    holds: ({ chat }) => chat !== undefined,
+  },
+  {
+    settings: ["shotTurns"],
+    by: ["shots"],
+    needs: "shots above 0",
+    holds: ({ shots }) => shots > 0,
+  },
+  {
+    settings: ["maxTokens"],
+    by: ["chat.model"],
+    needs: "a trained world model; chat.maxTokens is that of a chat model",
+    holds: ({ chat }) => chat === undefined,
+  },
+];
+
+type WorldSettings = Pick<WorldChoice, "chat" | "shots" | "shotTurns" | "maxTokens">;
+
+/** Refuses settings that the kind of world model has no use for. */
+export function refuseIgnoredWorld(config: WorldSettings, given: Given, placeOf: PlaceOf): void {
+  const { chat, shots, shotTurns, maxTokens } = { ...chatWorldOptions, maxTokens: maxTokensOption };
+  const schema = z.object({ chat, shots, shotTurns, maxTokens });
+  refuseIgnored(schema, config as z.output<typeof schema>, conditions, given, placeOf);
+}
 
 /** What a command was given. */
 export interface WorldChoice {

@@ -60,13 +60,17 @@ export async function openEncoder(
   return cacheVectors(encoder, join(cache, "vectors"));
 }
 
+/** Whether the encoder is a server, not a model that runs here. */
+export const isEndpoint = ({ from }: Pick<EncoderOptions, "from">): boolean =>
+  /^https?:/i.test(from);
+
 async function open(
   options: EncoderOptions,
   cache: string,
   onNotice: (message: string) => void,
 ): Promise<Encoder> {
   const { from, model } = options;
-  if (/^https?:/i.test(from)) {
+  if (isEndpoint(options)) {
     if (model === undefined) {
       throw new UserError(`no model name for ${from}: set the encoder's model.`);
     }

@@ -3,7 +3,7 @@
  * measures.
  */
 import { z } from "zod";
-import { encoderOptions, openEncoder } from "../embeddings/open-encoder.js";
+import { encoderOptions, isEndpoint, openEncoder } from "../embeddings/open-encoder.js";
 import { chatClientOptions, createChatClient } from "../rollout/policies/chat-client.js";
 import { embeddingReward } from "./embedding-reward.js";
 import { judgeReward } from "./judge-reward.js";
@@ -40,6 +40,12 @@ export const rewardOptions = z
 
 /** Settings of the reward. */
 export type RewardOptions = z.output<typeof rewardOptions>;
+
+/** Where the encoder of the embeddings runs; undefined for other measures. */
+export function encoderPlace(reward: RewardOptions): "endpoint" | "here" | undefined {
+  if (reward.name !== "embedding") return undefined;
+  return isEndpoint(reward.encoder) ? "endpoint" : "here";
+}
 
 /** Opens the measure chosen by the settings. */
 export async function openReward(

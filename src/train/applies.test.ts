@@ -29,6 +29,33 @@ const ignored: readonly (readonly [path: string, settings: object, needs: RegExp
   ["prompt.toolCalls", { prompt: { style: "chat", toolCalls: "json" } }, /actions are tool calls/],
   ["corrections.weight", { corrections: { weight: 2 } }, /needs corrections\.episodes above 0/],
   ["corrections.teacher", { corrections: { teacher: "seeker" } }, /needs corrections\.episodes/],
+  ["warmStart.teacher", { warmStart: { teacher: "seeker" } }, /needs warmStart\.episodes above 0/],
+  [
+    "warmStart.epsilon",
+    { warmStart: { episodes: 9, runs: ["a"], epsilon: 0.3 } },
+    /a teacher that plays/,
+  ],
+  [
+    "warmStart.emphasis.share",
+    { warmStart: { episodes: 9, emphasis: { share: 0.9 } } },
+    /warmStart\.emphasis\.types/,
+  ],
+  [
+    "advantage.penaltyOn",
+    { advantage: { name: "grpo", penalty: 0, penaltyOn: "malformed" } },
+    /advantage\.penalty above 0/,
+  ],
+  [
+    "advantage.similarity",
+    { advantage: { name: "gigpo", stepWeight: 0, similarity: 0.5 } },
+    /advantage\.stepWeight above 0/,
+  ],
+  ["engine.threads", { engine: { address: "http://x", threads: 3 } }, /the embedded engine/],
+  ["engine.model", { engine: { model: "a" } }, /an engine server/],
+  ["engine.samplerModel", { engine: { samplerModel: "a" } }, /needs engine\.sampler/],
+  ["evaluation.splits", { evaluation: { every: 0, splits: ["a"] } }, /evaluation\.every above 0/],
+  ["track.project", { track: { project: "a" } }, /needs track\.to/],
+  ["alarms.kl", { alarms: { kl: 3 }, objective: { kl: 0 } }, /needs objective\.kl above 0/],
   ["rollout.rows", { rollout: { rows: 8 } }, /needs rollout\.pace own/],
   ["rollout.stragglers", { rollout: { pace: "own", stragglers: "carry" } }, /stragglerSeconds/],
 ];
@@ -136,6 +163,30 @@ describe("on the command line", () => {
     expect((await runCli(synth)).stderr).toContain("--model.max-context: 64");
     const rwml = ["rwml", "--model.start", "served", "--objective.value-clip", "0.1"];
     expect((await runCli(rwml)).stderr).toContain("--objective.value-clip: 0.1");
+  });
+
+  it("commands that play or read a world model have conditions of their own", async () => {
+    const refused = async (needs: string, ...args: readonly string[]) =>
+      expect((await runCli([...args])).stderr).toContain(`would change nothing: it needs ${needs}`);
+    for (const command of ["eval", "rollout"])
+      await refused("a model: checkpoint", command, "--dry-run", "--temperature", "0.7");
+    await refused(
+      "a number",
+      "rollout",
+      "--dry-run",
+      "--tasks",
+      "train/0",
+      "--split",
+      "valid_seen",
+    );
+    const none = ["--model", "none", "--shots", "9"];
+    await refused("a chat model", "wm", "eval", "fidelity", "--data", "none", ...none);
+    for (const what of ["consistency", "verifier"])
+      await refused("a chat model", "wm", "eval", what, ...none);
+    const served = ["rwml", "--model.start", "served"];
+    await refused("task.groups above 0", ...served, "--task.weight", "5");
+    const runs = ["--collect.runs", "x", "--collect.epsilon", "0.5"];
+    await refused("a model that plays", ...served, ...runs);
   });
 
   it("help says what a setting needs", async () => {

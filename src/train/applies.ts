@@ -3,12 +3,15 @@ import type { z } from "zod";
 import { usesCritic } from "../advantages/advantages.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { type Applies, type Given, type PlaceOf, refuseIgnored } from "../config/applies.js";
+import { valueAt } from "../config/settings-tree.js";
 import { isRemote } from "../envs/env.js";
 import { openEnvironment } from "../envs/open.js";
 import { CLIP, policyLossesBySetting } from "../objectives/policy-losses.js";
 import { worldLossesBySetting } from "../objectives/world-losses.js";
+import { encoderPlace } from "../rwml/reward.js";
 import type { TrainConfig } from "./config.js";
 import { hasOwnCritic } from "./critic.js";
+import { isRemote as isEngineServer } from "./engines.js";
 import { PRESETS } from "./open-model.js";
 import type { RwmlConfig } from "./rwml-config.js";
 import { mayBeStale } from "./staleness.js";
@@ -16,9 +19,12 @@ import { mayBeStale } from "./staleness.js";
 /** What the conditions look at: other kinds of training have some of it. */
 export type Conditional = Partial<
   Pick<TrainConfig, "env" | "prompt" | "engine" | "rollout" | "overlap" | "corrections"> &
-    Pick<TrainConfig, "advantage" | "critic" | "objective" | "paw"> &
-    Pick<RwmlConfig, "model" | "filter">
->;
+    Pick<TrainConfig, "advantage" | "critic" | "objective" | "paw" | "track"> &
+    Pick<RwmlConfig, "model" | "filter" | "collect" | "task" | "reward">
+> & {
+  readonly warmStart?: TrainConfig["warmStart"];
+  readonly evaluation?: { readonly every?: number };
+};
 
 /** The conditions, with those of plugins' losses. */
 export function settingConditions(): readonly Applies<Conditional>[] {
@@ -46,6 +52,46 @@ export function settingConditions(): readonly Applies<Conditional>[] {
       by: ["rollout.stragglerSeconds"],
       needs: "rollout.stragglerSeconds",
       holds: ({ rollout }) => rollout?.stragglerSeconds !== undefined,
+    },
+    ...ENGINE,
+    ...WARM_START,
+    ...RWML,
+    {
+      // The temperature is also that of later evaluations of the run's model.
+      settings: ["splits", "tasks", "shuffle", "trajectories"].map((name) => `evaluation.${name}`),
+      by: ["evaluation.every"],
+      needs: "evaluation.every above 0",
+      holds: ({ evaluation }) => evaluation?.every !== 0,
+    },
+    {
+      settings: ["track"],
+      by: ["track.to"],
+      needs: "track.to",
+      holds: ({ track }) => (track?.to.length ?? 0) > 0,
+    },
+    {
+      settings: ["alarms.kl"],
+      by: ["objective.kl"],
+      needs: "objective.kl above 0",
+      holds: ({ objective }) => (objective?.kl ?? 0) > 0,
+    },
+    {
+      settings: ["advantage.penaltyPlace", "advantage.penaltyOn"],
+      by: ["advantage.penalty"],
+      needs: "advantage.penalty above 0",
+      holds: ({ advantage }) => Number(advantage?.penalty) > 0,
+    },
+    {
+      settings: ["advantage.similarity"],
+      by: ["advantage.stepWeight"],
+      needs: "advantage.stepWeight above 0",
+      holds: ({ advantage }) => comparesSteps(advantage),
+    },
+    {
+      settings: ["advantage.gamma"],
+      by: ["advantage.stepWeight"],
+      needs: "in gigpo advantage.stepWeight above 0",
+      holds: ({ advantage }) => comparesSteps(advantage),
     },
     {
       settings: ["filter"],
@@ -108,16 +154,119 @@ export interface GivenOptions {
   readonly placeOf?: PlaceOf | undefined;
   /** A resumed run has the settings that it was recorded with. */
   readonly resume?: boolean | undefined;
+  /** The conditions of a command that has more of them (default: those of training). */
+  readonly conditions?: readonly Applies<never>[];
 }
 
 /** Refuses settings that were given and have no effect. */
 export function refuseIgnoredSettings<S extends z.ZodObject>(
   schema: S,
   config: z.output<S> & Conditional,
-  { given = () => true, placeOf, resume = false }: GivenOptions = {},
+  {
+    given = () => true,
+    placeOf,
+    resume = false,
+    conditions = settingConditions(),
+  }: GivenOptions = {},
 ): void {
-  if (!resume) refuseIgnored(schema, config, settingConditions(), given, placeOf);
+  if (!resume) refuseIgnored(schema, config, conditions, given, placeOf);
 }
+
+const ENGINE: readonly Applies<Conditional>[] = [
+  {
+    settings: ["engine.threads", "engine.loraAlpha", "engine.loraTargets"],
+    by: ["engine.address"],
+    needs: "the embedded engine",
+    holds: ({ engine }) => engine !== undefined && !isEngineServer(engine),
+  },
+  {
+    settings: ["engine.model", "engine.copy"],
+    by: ["engine.address"],
+    needs: "an engine server: engine http://…",
+    holds: ({ engine }) => engine !== undefined && isEngineServer(engine),
+  },
+  {
+    settings: ["engine.loraAlpha", "engine.loraTargets"],
+    by: ["engine.loraRank"],
+    needs: "engine.loraRank above 0",
+    holds: ({ engine }) => (engine?.loraRank ?? 0) > 0,
+  },
+  {
+    settings: ["engine.samplerModel", "engine.samplerFolder"],
+    by: ["engine.sampler"],
+    needs: "engine.sampler",
+    holds: ({ engine }) => engine?.sampler !== undefined,
+  },
+];
+
+const WARM_START: readonly Applies<Conditional>[] = [
+  {
+    settings: ["warmStart"],
+    by: ["warmStart.episodes"],
+    needs: "warmStart.episodes above 0",
+    holds: ({ warmStart }) => (warmStart?.episodes ?? 0) > 0,
+  },
+  {
+    settings: ["warmStart.teacher", "warmStart.epsilon", "warmStart.emphasis"],
+    by: ["warmStart.runs", "warmStart.data"],
+    needs: "a teacher that plays, without warmStart.runs and warmStart.data",
+    holds: ({ warmStart }) => warmStart?.runs.length === 0 && warmStart.data.length === 0,
+  },
+  {
+    settings: ["warmStart.emphasis.share"],
+    by: ["warmStart.emphasis.types"],
+    needs: "warmStart.emphasis.types",
+    holds: ({ warmStart }) => (warmStart?.emphasis.types.length ?? 0) > 0,
+  },
+  {
+    settings: ["warmStart.sft.randomActions"],
+    by: ["warmStart.epsilon", "warmStart.runs", "warmStart.data"],
+    needs: "warmStart.epsilon above 0 or warmStart.runs",
+    holds: ({ warmStart: { epsilon, runs, data } = { epsilon: 0, runs: [], data: [] } }) =>
+      runs.length > 0 || (epsilon > 0 && data.length === 0),
+  },
+  {
+    settings: ["warmStart.sft.actionWeight"],
+    by: ["warmStart.sft.mean", "warmStart.sft.observationWeight"],
+    needs: "warmStart.sft.mean each or warmStart.sft.observationWeight above 0",
+    holds: ({ warmStart }) =>
+      warmStart?.sft.mean === "each" || (warmStart?.sft.observationWeight ?? 0) > 0,
+  },
+  {
+    settings: ["warmStart.sft.mean"],
+    by: ["warmStart.sft.actionWeight", "warmStart.sft.observationWeight"],
+    needs: "both weights of warmStart.sft above 0",
+    holds: ({ warmStart }) =>
+      Math.min(warmStart?.sft.actionWeight ?? 0, warmStart?.sft.observationWeight ?? 0) > 0,
+  },
+];
+
+const RWML: readonly Applies<Conditional>[] = [
+  {
+    settings: ["collect.episodes", "collect.epsilon"],
+    by: ["collect.runs"],
+    needs: "a model that plays, without collect.runs",
+    holds: ({ collect }) => collect?.runs.length === 0,
+  },
+  {
+    settings: ["task"],
+    by: ["task.groups"],
+    needs: "task.groups above 0",
+    holds: ({ task }) => (task?.groups ?? 0) > 0,
+  },
+  {
+    settings: ["reward.encoder.model", "reward.encoder.apiKeyVariable"],
+    by: ["reward.encoder.from"],
+    needs: "reward.encoder.from the URL of an endpoint",
+    holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "endpoint",
+  },
+  {
+    settings: ["reward.encoder.threads"],
+    by: ["reward.encoder.from"],
+    needs: "an encoder that runs here",
+    holds: ({ reward }) => reward !== undefined && encoderPlace(reward) === "here",
+  },
+];
 
 const PAW: readonly Applies<Conditional>[] = [
   {
@@ -127,6 +276,10 @@ const PAW: readonly Applies<Conditional>[] = [
     holds: ({ paw }) => paw?.loss !== "off",
   },
 ];
+
+/** Whether an estimator's γ and anchors count: GiGPO's only compare steps. */
+const comparesSteps = (advantage: Conditional["advantage"]): boolean =>
+  advantage?.name !== "gigpo" || Number(valueAt(advantage, ["stepWeight"])) > 0;
 
 /** Whether actions are calls of tools; an agent's program may always offer some. */
 function actsByTools(env: NonNullable<Conditional["env"]>): boolean {

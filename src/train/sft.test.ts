@@ -85,6 +85,16 @@ describe("the loss of a batch with observations", () => {
     expect(actions + observations).toBeCloseTo(1, 6);
   });
 
+  it("weighs actions also where no observation is learnt", () => {
+    const actions = batch.map(({ inputs: { weight }, ...rest }) => ({
+      ...rest,
+      inputs: { weight },
+    }));
+    const weights = weighted(actions, { actionWeight: 2, observationWeight: 0, mean: "each" });
+    const sum = weights.flatMap(({ inputs }) => Array.from(inputs.weight!)).reduce((a, b) => a + b);
+    expect(sum).toBeCloseTo(2, 6);
+  });
+
   it("is left as it is without tokens of one kind", () => {
     const none = batch.map((one) => ({
       ...one,

@@ -217,7 +217,8 @@ export function weighted(
   batch: readonly TrainSequence[],
   { actionWeight, observationWeight, mean }: MeanOptions,
 ): readonly TrainSequence[] {
-  if (batch.every(({ inputs }) => inputs.observationWeight === undefined)) return asMean(batch);
+  if (batch.every(({ inputs }) => inputs.observationWeight === undefined))
+    return asMean(batch, mean === "each" ? actionWeight : 1);
   const total = (name: string): number =>
     batch.reduce((sum, { inputs }) => sum + sumOf(inputs[name] ?? []), 0);
   const isEach = mean === "each";
