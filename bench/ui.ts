@@ -21,7 +21,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type MetricsLine, readMetrics } from "../src/runs/metrics-file.js";
-import { episodesPath, metricsPath } from "../src/runs/run-folder.js";
+import { episodesPath, metricsPath } from "../src/runs/run-paths.js";
 import type { EpisodePage, RunList } from "../src/ui/api.js";
 import { INDEX_FILE } from "../src/ui/episode-index.js";
 import { makeLargeRun, makeRuns } from "./shared/generated-runs.js";

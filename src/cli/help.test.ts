@@ -23,7 +23,9 @@ it("shows the common options first, and every option under headings with --help 
 it("shows the values that hold: the recipe's, and lists", async () => {
   const household = flat(await help("train", "--help", "all"));
   expect(household).toMatch(/--updates NUMBER number of RL updates \(default: 105\)/);
-  expect(household).toMatch(/splits to evaluate on \(default: valid_seen,valid_unseen\)/);
+  expect(household).toMatch(
+    /splits to evaluate on; needs evaluation.every above 0 \(default: valid_seen,valid_unseen\)/,
+  );
   const desk = flat(await help("train", "--env", "desk", "--help"));
   expect(desk).toMatch(/--updates NUMBER number of RL updates \(default: 30\)/);
   // Not beside what would hold without the recipe.

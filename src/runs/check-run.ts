@@ -19,7 +19,8 @@ import {
   missingFrom,
 } from "./missing-parts.js";
 import { readRecords } from "./record-file.js";
-import { eventsPath, metricsPath, openRun, type RecordedRun } from "./run-folder.js";
+import { openRun, type RecordedRun } from "./run-folder.js";
+import { eventsPath, metricsPath } from "./run-paths.js";
 import { checkEvents } from "./tensorboard.js";
 
 /** What was found out about one part of a run folder. */

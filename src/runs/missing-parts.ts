@@ -4,7 +4,8 @@ import { basename, join } from "node:path";
 import { checkpointFolders, readCheckpoint } from "./checkpoints.js";
 import { groupsPerUpdate } from "./manifest.js";
 import type { MetricsLine } from "./metrics-file.js";
-import { metricsPath, type RecordedRun } from "./run-folder.js";
+import type { RecordedRun } from "./run-folder.js";
+import { metricsPath } from "./run-paths.js";
 
 /** The numbers below `end` that are missing, as ranges: `0–2`, `4`. */
 export function missingFrom(numbers: Iterable<number>, end: number): readonly string[] {

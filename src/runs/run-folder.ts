@@ -9,7 +9,7 @@
  *   checkpoints/       weights, optimiser state and training state; complete or absent
  *   lock, lock.1 …     the process that is writing (run-lock.ts)
  */
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { requireOwnFiles } from "../consent.js";
@@ -25,7 +25,6 @@ import { type EpisodeRecord, packEpisode, unpackEpisode } from "./episode-record
 import {
   editedManifest,
   groupsPerUpdate,
-  hasManifest,
   type Manifest,
   RUN_SCHEMA,
   type RunStatus,
@@ -34,10 +33,12 @@ import {
   writeManifest,
 } from "./manifest.js";
 import { cutMetrics, type MetricsLine, openMetricsWriter, readMetrics } from "./metrics-file.js";
+import { checkNewFolder, clearForStart } from "./new-folder.js";
 import { openRecordWriter, type RecordWriter, readRecords } from "./record-file.js";
 import { RunError } from "./run-error.js";
 import { removeLeftovers } from "./run-leftovers.js";
 import { findLock, type RunLock, takeLock } from "./run-lock.js";
+import { episodesPath, eventsPath, metricsPath } from "./run-paths.js";
 import { type EventWriter, openEventWriter, stepOf } from "./tensorboard.js";
 
 /** What a new run needs. */
@@ -138,55 +139,6 @@ export function createRun(run: NewRun, onProblem: (message: string) => void): Ru
     throw error;
   }
 }
-
-/** Refuses a folder that a new run cannot have. */
-export function checkNewFolder(folder: string): void {
-  if (!existsSync(folder)) return;
-  const [first] = readdirSync(folder);
-  if (first === undefined) return;
-  if (findLock(folder).owner === undefined && failedAtStart(folder)) return;
-  throw new RunError(
-    hasManifest(folder)
-      ? `${folder} already holds a run: name another folder, or remove that one first`
-      : `${folder} is not empty (it holds ${first}): a run needs a folder of its own`,
-  );
-}
-
-/** Removes what a start that failed left; not before the lock is held, or it may be another's that has just begun. */
-function clearForStart(folder: string, lock: RunLock): void {
-  if (!failedAtStart(folder)) {
-    lock.release();
-    throw new RunError(`${folder} holds a run since a moment ago: name another folder`);
-  }
-  for (const name of readdirSync(folder))
-    if (!/^lock(\.|$)/.test(name)) rmSync(join(folder, name), { recursive: true });
-}
-
-/** Whether a folder holds only a run that ended before it had anything to keep, or a lock. */
-function failedAtStart(folder: string): boolean {
-  const isEmpty = (path: string): boolean => !existsSync(path) || statSync(path).size === 0;
-  // Killed between its lock and its manifest.
-  if (!hasManifest(folder))
-    return (
-      findLock(folder).number >= 0 &&
-      isEmpty(episodesPath(folder)) &&
-      readdirSync(folder).every((name) => OF_START.test(name))
-    );
-  const { status, resumes } = readManifest(folder);
-  return (
-    (status === "failed" || status === "interrupted") &&
-    resumes === undefined &&
-    isEmpty(episodesPath(folder)) &&
-    isEmpty(metricsPath(folder)) &&
-    // Nor weights.
-    readdirSync(folder, { withFileTypes: true }).every(
-      (entry) => !entry.isDirectory() || entry.name === "tensorboard",
-    )
-  );
-}
-
-/** What is in a folder before the manifest is: locks, an empty record, the manifest's draft. */
-const OF_START = /^lock(\.\d+)?$|^lock\..*\.draft$|^episodes\.jsonl\.gz$|^manifest\.json\..*\.tmp$/;
 
 /** What to keep of a resumed run, and what changes. */
 export interface ResumedRun {
@@ -399,10 +351,3 @@ function episodeOf(record: unknown, path: string): Episode {
     });
   }
 }
-
-/** The record of a run's episodes. */
-export const episodesPath = (folder: string): string => join(folder, "episodes.jsonl.gz");
-/** The metrics of a run. */
-export const metricsPath = (folder: string): string => join(folder, "metrics.jsonl");
-/** The folder of TensorBoard's event files. */
-export const eventsPath = (folder: string): string => join(folder, "tensorboard");

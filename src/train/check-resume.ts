@@ -9,8 +9,9 @@ import { readMetrics } from "../runs/metrics-file.js";
 import { lostFolders } from "../runs/missing-parts.js";
 import { checkRecords } from "../runs/record-file.js";
 import { RunError } from "../runs/run-error.js";
-import { episodesPath, metricsPath, openRun } from "../runs/run-folder.js";
+import { openRun } from "../runs/run-folder.js";
 import { requireFree } from "../runs/run-lock.js";
+import { episodesPath, metricsPath } from "../runs/run-paths.js";
 import {
   compareResumed,
   drawnGroups,

@@ -9,7 +9,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { episodesPath, resumeRun } from "../runs/run-folder.js";
+import { resumeRun } from "../runs/run-folder.js";
+import { episodesPath } from "../runs/run-paths.js";
 import { filterEpisodes, parseFilter } from "./episode-filter.js";
 import { INDEX_FILE, openEpisodeIndex } from "./episode-index.js";
 import { playedEpisode, startRun } from "./testing.js";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { writeFileAtomically } from "../atomic-file.js";
 import { openRegularHandle } from "../regular-file.js";
 import type { EpisodeRecord } from "../runs/episode-record.js";
-import { episodesPath } from "../runs/run-folder.js";
+import { episodesPath } from "../runs/run-paths.js";
 import { type EpisodeEntry, entryOf, ofRow, rowOf, textsOf } from "./episode-entry.js";
 import { scanMembers, trailerBefore } from "./record-scan.js";
 import { createWordIndex, type WordIndex } from "./word-index.js";

@@ -6,7 +6,7 @@ import { HttpError } from "../http-server.js";
 import type { CutText, TokenView } from "../report/views.js";
 import type { Episode, Group, Step } from "../rollout/episode.js";
 import { type EpisodeRecord, unpackEpisode } from "../runs/episode-record.js";
-import { episodesPath } from "../runs/run-folder.js";
+import { episodesPath } from "../runs/run-paths.js";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import type { TrainConfig } from "../train/config.js";
 import { hasCritic } from "../train/critic.js";

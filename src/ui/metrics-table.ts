@@ -4,7 +4,7 @@ import { openRegular } from "../regular-file.js";
 import { columnsOf } from "../report/columns.js";
 import { type MetricsLine, parseMetrics } from "../runs/metrics-file.js";
 import { checkLines, countSums, lastSums, readSums } from "../runs/metrics-sums.js";
-import { metricsPath } from "../runs/run-folder.js";
+import { metricsPath } from "../runs/run-paths.js";
 import type { MetricsTable } from "./api.js";
 
 /** How far a metrics file was read. */

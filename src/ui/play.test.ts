@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readMetrics } from "../runs/metrics-file.js";
-import { metricsPath } from "../runs/run-folder.js";
+import { metricsPath } from "../runs/run-paths.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { trainRun } from "../train/run.js";
 import { tinyConfig } from "../train/testing.js";

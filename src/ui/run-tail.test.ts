@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { sumOf, sumsPath } from "../runs/metrics-sums.js";
-import { metricsPath } from "../runs/run-folder.js";
+import { metricsPath } from "../runs/run-paths.js";
 import { readTail, secondsLeft } from "./run-tail.js";
 
 let folder: string;

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { metricsPath } from "../runs/run-folder.js";
+import { metricsPath } from "../runs/run-paths.js";
 import type { EpisodePage, EpisodeView, MetricsTable, RunDetail, RunList } from "./api.js";
 import { createUiServer, type UiOptions } from "./server.js";
 import { HOSTILE, playedEpisode, startRun } from "./testing.js";
