@@ -50,7 +50,6 @@ const ignored: readonly (readonly [path: string, settings: object, needs: RegExp
     { advantage: { name: "gigpo", stepWeight: 0, similarity: 0.5 } },
     /advantage\.stepWeight above 0/,
   ],
-  ["engine.threads", { engine: { address: "http://x", threads: 3 } }, /the embedded engine/],
   ["engine.model", { engine: { model: "a" } }, /an engine server/],
   ["engine.samplerModel", { engine: { samplerModel: "a" } }, /needs engine\.sampler/],
   ["evaluation.splits", { evaluation: { every: 0, splits: ["a"] } }, /evaluation\.every above 0/],

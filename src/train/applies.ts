@@ -174,7 +174,7 @@ export function refuseIgnoredSettings<S extends z.ZodObject>(
 
 const ENGINE: readonly Applies<Conditional>[] = [
   {
-    settings: ["engine.threads", "engine.loraAlpha", "engine.loraTargets"],
+    settings: ["engine.loraAlpha", "engine.loraTargets"],
     by: ["engine.address"],
     needs: "the embedded engine",
     holds: ({ engine }) => engine !== undefined && !isEngineServer(engine),
