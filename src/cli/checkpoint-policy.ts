@@ -76,12 +76,6 @@ export const playConditions = (): readonly Applies<Playing>[] => [
     holds: ({ checkpoint }) => checkpoint !== undefined,
   },
   {
-    settings: ["loraRank", "loraAlpha", "loraTargets", "copy"].map((name) => `engine.${name}`),
-    by: [],
-    needs: "training; a model is played with the adapters that it has",
-    holds: () => false,
-  },
-  {
     settings: ["policy.memory"],
     by: ["policy.prompting"],
     needs: "policy.prompting reflexion",
