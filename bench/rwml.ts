@@ -14,10 +14,10 @@ import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { quick } from "../recipes/quick.js";
 import { runChild } from "../src/bench/child.js";
 import { type Estimate, estimate, pairedDifference } from "../src/bench/statistics.js";
 import { readMetrics } from "../src/runs/metrics-file.js";
+import { OWN_PLAY } from "./shared/own-play.js";
 
 const { values: options } = parseArgs({
   args: process.argv.slice(3),
@@ -33,15 +33,6 @@ const stopped = new AbortController();
 process.once("SIGINT", () => stopped.abort());
 
 const TRAIN = ["--quick", "--engine.threads", "1", "--evaluation.tasks", "256"];
-const PLAY = [
-  ...Object.entries(quick.env).flatMap(([name, value]) => [
-    name === "name" ? "--env" : `--env.${name}`,
-    String(value),
-  ]),
-  ...["--prompt.style", quick.prompt.style, "--prompt.history", quick.prompt.history],
-  ...["--step-limit", String(quick.stepLimit), "--max-tokens", String(quick.maxTokens)],
-  ...["--temperature", "1", "--groups", "600", "--group-size", "1", "--engine.threads", "1"],
-];
 // How the world responds to what this policy does: a teacher's actions are seldom invalid, so
 // imitation does not show it. Its own play is not imitated.
 const WORLD = [
@@ -76,7 +67,7 @@ function commandOf(stage: Stage, seed: number): readonly string[] {
     case "imitation":
       return ["train", ...TRAIN, ...common, "--updates", "0", "--warm-start.episodes", "1200"];
     case "play":
-      return ["rollout", "--checkpoint", folderOf("imitation", seed), ...PLAY, ...common];
+      return ["rollout", "--checkpoint", folderOf("imitation", seed), ...OWN_PLAY, ...common];
     case "start":
       return [
         "train",

@@ -11,11 +11,11 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { quick } from "../recipes/quick.js";
 import { runChild } from "../src/bench/child.js";
 import { table } from "../src/bench/markdown-table.js";
 import { type Estimate, estimate, pairedDifference } from "../src/bench/statistics.js";
 import { readMetrics } from "../src/runs/metrics-file.js";
+import { OWN_PLAY } from "./shared/own-play.js";
 
 export const PAGE = "docs/results/warm-starts.md";
 const DATA = "bench/warm-starts.json";
@@ -48,15 +48,6 @@ const TRAIN = ["train", "--quick", "--engine.threads", "1"];
 const START = ["--updates", "0", "--evaluation.every", "0"];
 const MEANS = ["--warm-start.sft.mean", "each", "--warm-start.sft.action-weight"];
 const OBSERVATIONS = "--warm-start.sft.observation-weight";
-const PLAY = [
-  ...Object.entries(quick.env).flatMap(([name, value]) => [
-    name === "name" ? "--env" : `--env.${name}`,
-    String(value),
-  ]),
-  ...["--prompt.style", quick.prompt.style, "--prompt.history", quick.prompt.history],
-  ...["--step-limit", String(quick.stepLimit), "--max-tokens", String(quick.maxTokens)],
-  ...["--temperature", "1", "--groups", "600", "--group-size", "1", "--engine.threads", "1"],
-];
 /** WM-SFT: the observations of its own play alone are learnt. */
 const WORLD = [
   ...[...MEANS, "0", OBSERVATIONS, "1", "--warm-start.episodes", "600"],
@@ -87,7 +78,7 @@ function stagesOf(arm: Arm, folderOf: (stage: string) => string): readonly (read
     case "world":
       return [
         actions,
-        ["play", "rollout", "--checkpoint", folderOf("start-actions"), ...PLAY],
+        ["play", "rollout", "--checkpoint", folderOf("start-actions"), ...OWN_PLAY],
         [
           ...["start-world", ...TRAIN, ...START, ...WORLD],
           ...["--warm-start.runs", folderOf("play"), "--model.start", folderOf("start-actions")],
