@@ -119,7 +119,7 @@ async function seen(address: string, selector: string): Promise<number> {
 const files = (page: Page) =>
   Promise.all(["", "page.js", "page.css", "api/session"].map((path) => page.ask(path)));
 
-async function openRuns(folder: string) {
+async function openRuns(folder: string): Promise<Record<string, number>> {
   const page = await openPage(folder);
   let listed = 0;
   const before = processorTime(page.process.pid!);

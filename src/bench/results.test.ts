@@ -120,7 +120,7 @@ describe("results", () => {
   });
 
   it("show the world model's gradient as it was learnt, after scaling", () => {
-    const lines = [
+    const lines: Record<string, number>[] = [
       { update: 0, "gradient.world": 4, "world.scale": 0.25 },
       { update: 1, "world.scale": 0.5 },
       { update: 2, "gradient.world": 3 },

@@ -8,7 +8,11 @@ describe("the number that stands for a run", () => {
       ...{ "eval.valid_seen.success": 0.75, "eval.valid_seen.episodes": 100 },
       ...{ "eval.valid_unseen.success": 0.5, "eval.valid_unseen.episodes": 80 },
     };
-    const lines = [{ "train.success": 0.9 }, evaluated, { update: 1, "train.success": 1 }];
+    const lines: Record<string, number>[] = [
+      { "train.success": 0.9 },
+      evaluated,
+      { update: 1, "train.success": 1 },
+    ];
     expect(headlineOf(lines)).toEqual({
       success: 0.5,
       of: "eval.valid_unseen.success",

@@ -134,7 +134,11 @@ describe("no web page reaches a server", () => {
         ...{ method: "POST", path: "/api/v1/delete_weights", body: '{"path": "run"}' },
       };
       expect((await ask(port, write)).status).toBe(200);
-      for (const headers of [{ host: "evil.example:8000" }, { origin: "https://evil.example" }])
+      const foreign: Record<string, string>[] = [
+        { host: "evil.example:8000" },
+        { origin: "https://evil.example" },
+      ];
+      for (const headers of foreign)
         for (const asked of [
           write,
           remove,

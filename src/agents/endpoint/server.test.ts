@@ -301,7 +301,12 @@ describe("a client", () => {
     const records: SessionRecord[] = [];
     const { post, call: ask } = await start([], { key, onSession: (one) => records.push(one) });
     const path = `/sessions/a${COMPLETIONS}`;
-    for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: key }]) {
+    const wrong: Record<string, string>[] = [
+      {},
+      { authorization: "Bearer wrong" },
+      { authorization: key },
+    ];
+    for (const headers of wrong) {
       const [status, { error }] = await post(path, request(), headers);
       expect([status, error.code]).toEqual([401, "invalid_api_key"]);
       expect((await ask("GET", "/sessions", headers))[0]).toBe(401);

@@ -83,7 +83,7 @@ export function createTransport(options: TransportOptions): Transport {
   const ask = (path: string, request: Ask): Promise<Reply> => {
     const { signal, repeatable = true, answerMs = ANSWER_MS, isAnswer = () => false } = request;
     const giveUpAfterMs = request.giveUpAfterMs ?? options.giveUpAfterMs ?? GIVE_UP_AFTER_MS;
-    return exchange({
+    return exchange<Reply>({
       url: `${shownUrl}/api/v1/${path}`,
       retry: { timeoutMs: answerMs, giveUpAfterMs, backoffMs, maxBackoffMs: MAX_BACKOFF_MS },
       key,
