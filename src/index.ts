@@ -22,11 +22,8 @@ export {
   type AgentTask,
   defineAgent,
 } from "./agents/agent.js";
-export {
-  type AgentEnvironment,
-  agentKind,
-  isAgentEnvironment,
-} from "./agents/agent-environment.js";
+export { type AgentEnvironment, isAgentEnvironment } from "./agents/agent-environment.js";
+export { agentKind } from "./agents/agent-kind.js";
 export { type AgentPolicyOptions, agentPolicy } from "./agents/agent-policy.js";
 export { type ModelSource, type PawlModel, pawlModel } from "./agents/ai-sdk-model.js";
 export type {

@@ -9,7 +9,8 @@ import type { Episode } from "../rollout/episode.js";
 import { rollout } from "../rollout/rollout.js";
 import { promptStyle } from "../text/prompt.js";
 import type { Agent } from "./agent.js";
-import { type AgentEnvironment, agentKind } from "./agent-environment.js";
+import type { AgentEnvironment } from "./agent-environment.js";
+import { agentKind } from "./agent-kind.js";
 import { agentPolicy } from "./agent-policy.js";
 import { hermes, scripted } from "./testing.js";
 

@@ -4,14 +4,16 @@ import type { CommandEntry } from "./command-entry.js";
 /** These read records and need no world. */
 const WITHOUT_WORLDS = new Set(["runs", "check", "show", "completion", "complete"]);
 
-/** World models are environments too, which any other command may be given. */
-const withSimulator = (entry: CommandEntry): CommandEntry =>
+/** The settings of the others depend on the world, so the worlds are loaded before flags are read. */
+const withWorlds = (entry: CommandEntry): CommandEntry =>
   WITHOUT_WORLDS.has(entry.name)
     ? entry
     : {
         ...entry,
         load: async () => {
-          await import("../worldmodel/simulator-kind.js");
+          await import("./worlds.js");
+          const { loadEnvKinds } = await import("../envs/registry.js");
+          await loadEnvKinds();
           return entry.load();
         },
       };
@@ -81,4 +83,4 @@ export const commands: readonly CommandEntry[] = [
     name: "complete",
     load: async () => (await import("./completion.js")).completeCommand(() => commands),
   },
-].map(withSimulator);
+].map(withWorlds);

@@ -5,7 +5,7 @@ import { checkPrompt } from "./check-prompt.js";
 import { type EnvConfig, EnvError, type Environment, type EnvKind } from "./env.js";
 import { isolatedEnvironment } from "./isolated-environment.js";
 import { type EnvLimits, limitOptions } from "./limits.js";
-import { envKinds, findEnvKind } from "./registry.js";
+import { envNames, findEnvKind } from "./registry.js";
 
 export type { EnvConfig } from "./env.js";
 
@@ -13,7 +13,7 @@ export type { EnvConfig } from "./env.js";
 export function envConfig(kind: EnvKind): z.ZodObject {
   return kind.options.safeExtend({
     name: z
-      .enum(envKinds().map(({ name }) => name))
+      .enum(envNames())
       .default(kind.name)
       .describe("environment (pawl env list describes them)"),
     limits: limitOptions,

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { basename, extname, resolve } from "node:path";
 import * as zod from "zod";
 import { type Agent, isAgent } from "../agents/agent.js";
-import { agentKind } from "../agents/agent-environment.js";
+import { agentKind } from "../agents/agent-kind.js";
 import { ConfigError } from "../config/config-error.js";
 import { UserError } from "../errors.js";
 import { addLoadedPlugin, type LoadedPlugin, loadedPlugins } from "../loaded-plugins.js";

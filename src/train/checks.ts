@@ -8,7 +8,7 @@ import { checkAgentConfig } from "./agent-checks.js";
 import type { TrainConfig } from "./config.js";
 import { checkContext } from "./context-limit.js";
 import { checkCorrections } from "./corrections.js";
-import { checkCritic } from "./critic.js";
+import { checkCritic } from "./open-critic.js";
 import { evaluationTasks } from "./evaluate.js";
 import { checkScoring } from "./reference-scores.js";
 import { checkStaleness } from "./staleness.js";

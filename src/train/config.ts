@@ -11,7 +11,7 @@ import { paceOptions } from "../rollout/pace.js";
 import { promptOptions } from "../text/prompt.js";
 import { trackOptions } from "../trackers/options.js";
 import { correctionOptions } from "./corrections.js";
-import { criticOptions } from "./critic.js";
+import { criticOptions } from "./open-critic.js";
 import { engineOptions } from "./engines.js";
 import { gradientOptions } from "./gradients.js";
 import { optimizerOptions } from "./schedule.js";

@@ -15,7 +15,8 @@ import { type GivenOptions, refuseIgnoredSettings } from "./applies.js";
 import { checkResume } from "./check-resume.js";
 import { checkConfig } from "./checks.js";
 import { type TrainConfig, trainConfig } from "./config.js";
-import { type Critic, hasCritic, hasOwnCritic, openCritic } from "./critic.js";
+import { type Critic, hasCritic, hasOwnCritic } from "./critic.js";
+import { openCritic } from "./open-critic.js";
 import type { EvaluatedModel } from "./evaluate.js";
 import {
   checkpointRun,
