@@ -1,6 +1,8 @@
 /** The public API: everything the commands do. */
 
 import "./no-telemetry.js";
+import "./cli/worlds.js";
+import { loadEnvKinds } from "./envs/registry.js";
 
 export {
   type AdvantageOptions,
@@ -67,6 +69,7 @@ export { EngineError } from "./engine/engine.js";
 export { connectRemoteEngine } from "./engine/remote/remote-engine.js";
 export type { RemoteOptions } from "./engine/remote/remote-model.js";
 export { type SamplerOptions, withSampler } from "./engine/sampler/sampler-engine.js";
+export { envConfig } from "./envs/config.js";
 export { type EnvCheck, type EnvCheckOptions, envChecks } from "./envs/conformance.js";
 export { defineEnv, defineToolEnv, type ToolEnvKind } from "./envs/define-env.js";
 export {
@@ -82,7 +85,7 @@ export {
   type Teacher,
 } from "./envs/env.js";
 export { type EnvLimits, limitOptions } from "./envs/limits.js";
-export { type EnvConfig, envConfig, openEnvironment } from "./envs/open.js";
+export { type EnvConfig, openEnvironment } from "./envs/open.js";
 export {
   createEnvServer,
   type EnvServer,
@@ -284,3 +287,6 @@ export {
   verifiedPolicy,
 } from "./worldmodel/verifier.js";
 export { compareWarmStart, meanCurve } from "./worldmodel/warm-start.js";
+
+// So that every world can be opened by its name, without waiting.
+await loadEnvKinds();

@@ -65,7 +65,11 @@ describe.skipIf(executablePath === undefined)(
         ]);
         run.finish("done");
       }
-      play = createPlay({ root, env: world });
+      play = createPlay({
+        defaultWorld: "household",
+        root,
+        env: world,
+      });
       server = createUiServer({ folder: root, key: "browser-key", play: play.handle });
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/browser-key/`;

@@ -14,6 +14,7 @@ import { agentSettings } from "../train/train-agent.js";
 import { simulator } from "../worldmodel/simulator-kind.js";
 import { engineOfRun } from "./checkpoint-policy.js";
 import type { Base, Given, Peek } from "./command.js";
+import { envNameOf } from "./env-options.js";
 import { ownedRecipe } from "./owned-recipe.js";
 import { simulatorRecipe } from "./simulator-recipe.js";
 
@@ -22,7 +23,7 @@ const NO_RUN = ["tiny", "small", "base", "served"];
 
 /** The recipe of the given environment; a file is a complete description and replaces it. */
 export function defaultRecipe({ peek, file }: Given): Base | undefined {
-  return file === undefined ? recipeOf(peek("env.name") ?? "household", peek) : undefined;
+  return file === undefined ? recipeOf(envNameOf(peek), peek) : undefined;
 }
 
 /** The recipe of an environment by name, including a user's own. */
@@ -73,7 +74,7 @@ export function quickRecipe({ peek, file }: Given): Base {
     throw new ConfigError(
       `--quick stands for the settings of recipes/quick.ts, and ${other} gives others: leave one of them out.`,
     );
-  const env = peek("env.name") ?? "household";
+  const env = envNameOf(peek);
   if (env !== "household")
     throw new ConfigError(
       `--quick is a smaller household world, and --env names ${env}: leave one of them out.`,

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { findEnvKind } from "../envs/registry.js";
 import { defaultRunFolder, openRun } from "../runs/run-folder.js";
 import { settingConditions } from "../train/applies.js";
 import { type TrainConfig, trainConfig } from "../train/config.js";
@@ -9,6 +8,7 @@ import { checkTraining, checkTrainResume, trainRun } from "../train/run.js";
 import { agentOption, refuseAgentInFile } from "./agent-option.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
+import { envKindOf } from "./env-options.js";
 import { runHeader } from "./phase-view.js";
 import {
   checkRunFolder,
@@ -40,7 +40,7 @@ export const train = defineCommand({
     return recipeOfStart(given) ?? defaultRecipe(given);
   },
   options: (peek) =>
-    trainConfig(findEnvKind(peek("env.name") ?? "household")).extend({
+    trainConfig(envKindOf(peek)).extend({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
       agent: agentOption,
       quick: z

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { ConfigError } from "../config/config-error.js";
-import { envConfig, openEnvironment } from "../envs/open.js";
-import { findEnvKind } from "../envs/registry.js";
+import { openEnvironment } from "../envs/open.js";
 import { chooseTasks } from "../rollout/config.js";
 import { type Counts, rates } from "../rollout/tally.js";
 import { successInterval } from "../success-interval.js";
@@ -20,6 +19,7 @@ import {
   variants,
 } from "../worldmodel/synthesis.js";
 import { defineCommand, exitCodes } from "./command.js";
+import { envOptions } from "./env-options.js";
 import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
@@ -37,7 +37,7 @@ export const wmSynth = defineCommand({
     "A policy plays in the environment and, on other tasks, inside the world model. Agents with the same start\nimitate the successes (in the model, by its own judgement): Real, Syn, Half of each, and 1+1. All are then\ncompared in the real environment.",
   options: (peek) =>
     z.strictObject({
-      env: envConfig(findEnvKind(peek("env.name") ?? "household")).prefault({}),
+      env: envOptions(peek),
       world: z
         .string()
         .min(1)

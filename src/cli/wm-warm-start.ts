@@ -16,6 +16,7 @@ import {
 } from "../worldmodel/warm-start.js";
 import { defineCommand, exitCodes } from "./command.js";
 import { recipeOf } from "./default-recipe.js";
+import { envKindOf, envNameOf } from "./env-options.js";
 import { number, percent, table } from "./format.js";
 import { print, warn } from "./io.js";
 import { trainProgress } from "./train-progress.js";
@@ -29,7 +30,7 @@ export const wmWarmStart = defineCommand({
   details:
     "Both arms start from the same weights and tokenizer. Without --config, uses recipes/warm-start.ts, or the\nrecipe of --train.env. Repeated with the same --out, it keeps what is finished and continues with the rest.",
   base({ peek }) {
-    const env = peek("train.env.name") ?? "household";
+    const env = envNameOf(peek, "train.env.name");
     const path = "recipes/warm-start.ts";
     if (env === "household") return { path, content: warmStart, file: "instead" };
     const { content, ...recipe } = recipeOf(env, (name) => peek(`train.${name}`));
@@ -38,7 +39,7 @@ export const wmWarmStart = defineCommand({
   options: (peek) =>
     z.strictObject({
       world: worldTrainConfig.omit({ model: true, engine: true, seed: true }),
-      train: trainConfig(findEnvKind(peek("train.env.name") ?? "household")).prefault({}),
+      train: trainConfig(envKindOf(peek, "train.env.name")).prefault({}),
       seeds: z
         .array(z.int().min(0))
         .min(1)

@@ -26,7 +26,10 @@ import type { OptimizerOptions } from "./schedule.js";
 /** What a critic learns by. Runs recorded before critics had their own weights have no settings of it. */
 export interface CriticSettings {
   readonly advantage: Pick<AdvantageOptions, "name">;
-  readonly critic?: { readonly weights: "own" | "shared"; readonly learningRate?: number | undefined };
+  readonly critic?: {
+    readonly weights: "own" | "shared";
+    readonly learningRate?: number | undefined;
+  };
   readonly objective: Pick<ObjectiveOptions, "valueClip" | "valueCoefficient">;
   readonly optimizer: OptimizerOptions;
 }

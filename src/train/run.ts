@@ -16,7 +16,6 @@ import { checkResume } from "./check-resume.js";
 import { checkConfig } from "./checks.js";
 import { type TrainConfig, trainConfig } from "./config.js";
 import { type Critic, hasCritic, hasOwnCritic } from "./critic.js";
-import { openCritic } from "./open-critic.js";
 import type { EvaluatedModel } from "./evaluate.js";
 import {
   checkpointRun,
@@ -30,6 +29,7 @@ import {
   resumedCheckpoint,
 } from "./lifecycle.js";
 import { updateMetrics } from "./metrics.js";
+import { openCritic } from "./open-critic.js";
 import { type ModelStart, openModel, originOf, resumedStart, startOf } from "./open-model.js";
 import { trainConfigOf } from "./recorded-config.js";
 import { groupsAhead } from "./recorded-updates.js";

@@ -27,7 +27,7 @@ const root = mkdtempSync(join(tmpdir(), "pawl-play-"));
 const world = { name: "household", rooms: 1, receptacles: 4, objects: 3, families: ["pick"] };
 let play: Play;
 beforeAll(async () => {
-  play = createPlay({ root, env: world });
+  play = createPlay({ root, env: world, defaultWorld: world.name });
   await trainRun(tinyConfig({ updates: 1, evaluation: { every: 0 } }), {
     folder: join(root, "run"),
   });
@@ -73,7 +73,7 @@ describe("playing a world", () => {
   });
 
   it("is closed when nobody plays any more, or when another game replaces it", async () => {
-    const short = createPlay({ root, env: world, idleMs: 40 });
+    const short = createPlay({ root, env: world, defaultWorld: world.name, idleMs: 40 });
     const one = async <T>(path: string, body: unknown): Promise<T> =>
       (await short.handle(path, asking(body), noIndex)) as T;
     const first = await one<PlayView>("start", { seed: 1 });

@@ -23,6 +23,8 @@ export interface PlayOptions {
   readonly root: string;
   /** The world with options of its own, from the command line. */
   readonly env?: EnvConfig | undefined;
+  /** The world that is played if none is named. */
+  readonly defaultWorld: string;
   /** Games and models that nobody uses for this long are closed. */
   readonly idleMs?: number;
 }
@@ -81,7 +83,7 @@ interface Game {
 }
 
 /** Opens nothing before it is asked. */
-export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
+export function createPlay({ root, env, defaultWorld, idleMs = IDLE_MS }: PlayOptions): Play {
   /** By their ids, in the order of their last use. */
   const games = new Map<string, Game>();
   let starting = 0;
@@ -118,7 +120,7 @@ export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
       return openEnvironment(config);
     }
     if (world === undefined || world === env?.name)
-      return openEnvironment(env ?? { name: "household" });
+      return openEnvironment(env ?? { name: defaultWorld });
     refuseStarting(world);
     return openEnvironment({ name: world });
   };
@@ -142,7 +144,7 @@ export function createPlay({ root, env, idleMs = IDLE_MS }: PlayOptions): Play {
       const kinds = envKinds().filter(
         ({ name }) => name === env?.name || !FROM_COMMAND_LINE.includes(name),
       );
-      const chosen = world ?? env?.name ?? "household";
+      const chosen = world ?? env?.name ?? defaultWorld;
       const list = { worlds: kinds.map(({ name, summary }) => ({ name, summary })), chosen };
       try {
         const environment = open(world, of);
