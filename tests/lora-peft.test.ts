@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { learn, toy } from "../src/engine/conformance-tools.js";
+import { learn, toy } from "../src/engine/conformance-tools-testing.js";
 import { flatTensors } from "../src/engine/embedded/flat-tensors.js";
 import { createLearner, createMoments } from "../src/engine/embedded/learner.js";
 import { createModelWeights } from "../src/engine/embedded/model-weights.js";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { worldTexts } from "../../tests/helpers/small-world.js";
-import { learn, toy } from "../engine/conformance-tools.js";
+import { learn, toy } from "../engine/conformance-tools-testing.js";
 import { inProcess, testModel } from "../engine/remote/model-testing.js";
 import { connectRemoteEngine } from "../engine/remote/remote-engine.js";
 import { startTestServer, type TestServer } from "../engine/remote/server-testing.js";

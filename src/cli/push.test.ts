@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { worldTexts } from "../../tests/helpers/small-world.js";
-import { learn, toy } from "../engine/conformance-tools.js";
+import { learn, toy } from "../engine/conformance-tools-testing.js";
 import { inProcess, testModel } from "../engine/remote/model-testing.js";
 import { startUploadHub, type UploadStandIn } from "../hub/hub-upload-testing.js";
 import { saveCheckpoint } from "../runs/checkpoints.js";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { scores } from "../engine/conformance-tools.js";
+import { scores } from "../engine/conformance-tools-testing.js";
 import type { Engine } from "../engine/engine.js";
 import { inProcess, testModel } from "../engine/remote/model-testing.js";
 import { objectiveOptions } from "../objectives/objective.js";

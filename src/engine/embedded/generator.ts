@@ -19,6 +19,7 @@
 
 import type { Sample } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
+import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "../weights/stored-weights.js";
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { type BatchRow, drawToken, positionOf, startRow, toSample } from "./batch-row.js";
 import {
@@ -50,7 +51,6 @@ import {
 import { createPrefixCache } from "./prefix-cache.js";
 import { decodeProgram, prefillProgram } from "./sampling-graphs.js";
 import { type Feeds, floats, integers, type Sessions } from "./sessions.js";
-import { MAX_STORED_BYTES, MAX_STORED_DECODE_BYTES } from "./stored-weights.js";
 import { rotaryTables } from "./tables.js";
 import type { WeightSet } from "./weight-set.js";
 

@@ -1,6 +1,7 @@
 /** Scoring and learning: packs sequences, runs the graphs, accumulates gradients, applies them. */
 import type { Objective, Quantity } from "../../objectives/expression.js";
 import { inputsOf } from "../../objectives/expression-interpret.js";
+import { checkAdamParams, checkInputs, checkSequences } from "../checks.js";
 import {
   type AdamParams,
   type BackwardResult,
@@ -14,8 +15,7 @@ import {
 import { type LoraOptions, trainedSpecs } from "../weights/lora.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { type TensorSpec, tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
-import { adamStep, addArray, checkAdamParams, squaredNorm } from "./adam.js";
-import { checkInputs, checkSequences } from "./checks.js";
+import { adamStep, addArray, squaredNorm } from "./adam.js";
 import { type FlatTensors, flatTensors } from "./flat-tensors.js";
 import type { ModelWeights } from "./model-weights.js";
 import { quantitiesRead } from "./objective-graph.js";

@@ -3,10 +3,10 @@
  * cached.
  */
 
+import { checkRequests } from "../checks.js";
 import type { Sample, SampleRequest } from "../engine.js";
 import type { ModelConfig } from "../weights/model-config.js";
 import { byLength, MAX_ROWS, type SampleTask } from "./batching.js";
-import { checkRequests } from "./checks.js";
 import { createPrefixIndex } from "./prefix-index.js";
 import type { Replica } from "./replica.js";
 import { together } from "./replicas.js";

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { expressionsOf, type Objective } from "../../objectives/expression.js";
 import { inputsOf, quantitiesOf } from "../../objectives/expression-interpret.js";
-import { checkInputs, checkSequences, type Limits } from "../embedded/checks.js";
+import { checkInputs, checkSequences, type Limits } from "../checks.js";
 import {
   type BackwardResult,
   EngineError,

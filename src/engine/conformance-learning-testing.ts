@@ -20,7 +20,7 @@ import {
   toy,
   toySequences,
   using,
-} from "./conformance-tools.js";
+} from "./conformance-tools-testing.js";
 import { EngineError, type TrainSequence } from "./engine.js";
 
 /** Losses, sums and norms of gradients, and the resulting updates. */

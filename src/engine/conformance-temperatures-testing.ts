@@ -13,7 +13,7 @@ import {
   tempered,
   toy,
   using,
-} from "./conformance-tools.js";
+} from "./conformance-tools-testing.js";
 import { type Engine, EngineError, type TrainSequence } from "./engine.js";
 
 /** A check for engines that support temperatures; others are never asked for them. */

@@ -1,10 +1,11 @@
 /** What is rejected before anything is computed, with the place and the fix. */
 import {
+  type AdamParams,
   EngineError,
   type SampleRequest,
   type TargetSequence,
   type TrainSequence,
-} from "../engine.js";
+} from "./engine.js";
 
 /** What token ids are checked against. */
 export interface Limits {
@@ -89,6 +90,21 @@ export function checkRequests(requests: readonly SampleRequest[], limits: Limits
     if (request.stop?.some((sequence) => sequence.length === 0))
       throw new EngineError(`${where}: a stop sequence is empty`);
   });
+}
+
+/** Rejects settings under which the weights could become NaN or infinite. */
+export function checkAdamParams(params: AdamParams): void {
+  const check = (name: keyof AdamParams, low: number, high: number) => {
+    const value = params[name];
+    if (value !== undefined && !(value >= low && value <= high))
+      throw new EngineError(`${name} must be between ${low} and ${high}, but it is ${value}`);
+  };
+  check("learningRate", 0, 100);
+  check("beta1", 0, 0.999999);
+  check("beta2", 0, 0.9999999);
+  check("eps", 1e-16, 1);
+  check("weightDecay", 0, 1e3);
+  check("gradClipNorm", 1e-12, Number.MAX_VALUE);
 }
 
 function checkIds(ids: ArrayLike<number>, where: string, limits: Limits): void {

@@ -11,7 +11,7 @@ import {
   tempered,
   toy,
   using,
-} from "./conformance-tools.js";
+} from "./conformance-tools-testing.js";
 
 /** Seeds, limits, stops, greedy choice, and that draws follow the probabilities. */
 export const samplingChecks: readonly ConformanceCheck[] = [

@@ -7,9 +7,9 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { learningChecks } from "./conformance-learning.js";
-import { samplingChecks } from "./conformance-sampling.js";
-import { temperatureChecks } from "./conformance-temperatures.js";
+import { learningChecks } from "./conformance-learning-testing.js";
+import { samplingChecks } from "./conformance-sampling-testing.js";
+import { temperatureChecks } from "./conformance-temperatures-testing.js";
 import {
   type ConformanceCheck,
   close,
@@ -19,7 +19,7 @@ import {
   scores,
   toy,
   using,
-} from "./conformance-tools.js";
+} from "./conformance-tools-testing.js";
 import { EngineError } from "./engine.js";
 
 /** Scores, the reference, checkpoints, rejected calls. */
