@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { housePrompt } from "../envs/household/prompt.js";
 import { searchPrompt } from "../envs/search/prompt.js";
-import { shopPrompt } from "../envs/webshop/prompt.js";
+import { shopPrompt } from "../envs/webshop/webshop.js";
 import { type PromptView, promptOptions, promptStyle, promptText } from "./prompt.js";
 import { markers } from "./prompt-compact.js";
 

@@ -55,9 +55,7 @@ describe("task lists", () => {
     const orders = Array.from({ length: 20 }, (_, order) => ids({ data, order }, "train").join());
     expect(new Set(orders).size).toBeGreaterThan(1);
     expect(ids({ data, order: 7 }, "train").join()).toBe(orders[7]);
-    for (const order of orders) {
-      expect(order.split(",").sort()).toEqual(ids({ data }, "train"));
-    }
+    for (const order of orders) expect(order.split(",").sort()).toEqual(ids({ data }, "train"));
     expect(() => openAlfworld({ data, types: ["look_only", "fly"] })).toThrow(
       'alfworld has no tasks of type "fly"; it has look_only, water_all',
     );

@@ -12,9 +12,7 @@ export function jsonFault(source: Source, json: string, offset: number, cause: u
 }
 
 function reasonAt(json: string, at: number): string {
-  if (at >= json.length) {
-    return "it ends too early";
-  }
+  if (at >= json.length) return "it ends too early";
   return json[at] === '"'
     ? "the text that starts here is not closed, or not written as JSON wants it"
     : `found \`${json[at]}\``;
@@ -34,9 +32,7 @@ function brokenAt(json: string): number {
     const token = TOKEN.exec(json);
     const previous = at;
     const start = () => previous + json.slice(previous).search(/\S|$/);
-    if (token === null || (expected === "after" && open.length === 0)) {
-      return start();
-    }
+    if (token === null || (expected === "after" && open.length === 0)) return start();
     at = TOKEN.lastIndex;
     const mark = token[1];
     const inObject = open.at(-1) === "{";
@@ -46,11 +42,8 @@ function brokenAt(json: string): number {
         expected = mark === "{" ? "key or }" : "value or ]";
         continue;
       }
-      if (mark === "]" && expected === "value or ]") {
-        open.pop();
-      } else if (mark !== undefined) {
-        return start();
-      }
+      if (mark === "]" && expected === "value or ]") open.pop();
+      else if (mark !== undefined) return start();
       expected = "after";
     } else if (expected === "key" || expected === "key or }") {
       if (mark === "}" && expected === "key or }") {
@@ -62,9 +55,7 @@ function brokenAt(json: string): number {
         return start();
       }
     } else if (expected === ":") {
-      if (mark !== ":") {
-        return start();
-      }
+      if (mark !== ":") return start();
       expected = "value";
     } else if (mark === ",") {
       expected = inObject ? "key" : "value";

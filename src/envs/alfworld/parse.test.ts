@@ -225,9 +225,7 @@ const RUNS = { numRuns: 400 };
 describe("mutated games", () => {
   const plays = (text: string) => () => {
     const started = startPlay(parseGame("fuzzed", text));
-    for (const command of started.commands().slice(0, 4)) {
-      started.clone().step(command);
-    }
+    for (const command of started.commands().slice(0, 4)) started.clone().step(command);
   };
   it.each([
     ["domains", PDDL_MARKS, shedDomain, "pddl_domain"],

@@ -16,9 +16,8 @@ export function fault(source: Source, line: number, message: string): EnvError {
 /** The line (from 1) of an offset. */
 export function lineAt(text: string, offset: number): number {
   let line = 1;
-  for (let at = text.indexOf("\n"); at !== -1 && at < offset; at = text.indexOf("\n", at + 1)) {
+  for (let at = text.indexOf("\n"); at !== -1 && at < offset; at = text.indexOf("\n", at + 1))
     line++;
-  }
   return line;
 }
 
