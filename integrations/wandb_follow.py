@@ -6,16 +6,42 @@
 Sends the settings in manifest.json, every line of metrics.jsonl and every alarm of alarms.jsonl, until the run has
 ended. Started again, it continues where it stopped (wandb.json beside the metrics). Modes and keys are wandb's own:
 `wandb login`, WANDB_API_KEY, WANDB_MODE=offline.
+
+What starts and reaches MCP servers is left out: runs of older versions may hold a key there.
 """
 
 import argparse
 import hashlib
 import json
 import os
+import re
 import time
 from pathlib import Path
 
 import wandb
+
+LEFT_OUT = "[secret]"
+# Settings that hold a key by their name, and the parts of an MCP server's settings that may hold one.
+KEY = re.compile(
+    r"((api|access|auth|bearer|client|private|secret)[_-]?(key|token|secret)|password|passphrase|credentials?)$", re.I
+)
+SERVER_PARTS = ("args", "env", "headers", "url")
+# A user name or a password in an address.
+USER = re.compile(r"(?<=://)[^\s/?#]+@")
+
+
+def without_keys(setting, path: tuple[str, ...] = ()):
+    """Settings without what may be a key; placeholders ({env:NAME}) stay."""
+    if isinstance(setting, dict):
+        return {name: without_keys(inner, (*path, name)) for name, inner in setting.items()}
+    if isinstance(setting, list):
+        return [without_keys(inner, path) for inner in setting]
+    if not isinstance(setting, str) or re.fullmatch(r"(Bearer )?\{env:\w+\}", setting):
+        return setting
+    in_server = any(name == "servers" and part in SERVER_PARTS for name, part in zip(path, path[2:]))
+    if in_server or (path and KEY.search(path[-1])):
+        return LEFT_OUT
+    return USER.sub(f"{LEFT_OUT}@", setting)
 
 
 def read_json(path: Path, default):
@@ -73,7 +99,7 @@ def main() -> None:
         entity=options.entity,
         id=identity,
         name=folder.name,
-        config=manifest["config"],
+        config=without_keys(manifest["config"]),
         job_type=manifest["kind"],
         resume="allow",
     )

@@ -7,7 +7,7 @@
  *   PAWL_TRACKERS=V/bin/python npx vitest run tests/trackers.test.ts
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -188,6 +188,13 @@ it.skipIf(!has("wandb"))(
   () => {
     const copy = join(folder, "offline");
     cpSync(run, copy, { recursive: true });
+    // As an older version would have recorded a key.
+    const manifest = JSON.parse(readFileSync(join(copy, "manifest.json"), "utf8"));
+    manifest.config.env = {
+      name: "mcp",
+      servers: { web: { env: { OTHER: "hunter2-hunter2" }, headers: { key: "Bearer {env:KEY}" } } },
+    };
+    writeFileSync(join(copy, "manifest.json"), JSON.stringify(manifest));
     const follow = () =>
       spawnSync(python!, [join(process.cwd(), "integrations/wandb_follow.py"), copy], {
         cwd: folder,
@@ -201,8 +208,9 @@ it.skipIf(!has("wandb"))(
     const file = inside.find((name) => name.endsWith(".wandb"))!;
     // The file's format is wandb's own; names and values stand in it as they are.
     const text = readFileSync(join(folder, "wandb", first!, file), "latin1");
-    for (const said of ["train/return", "3.9", "learningRate", "policy.kl jumped"])
+    for (const said of ["train/return", "3.9", "learningRate", "policy.kl jumped", "{env:KEY}"])
       expect(text).toContain(said);
+    expect(text).not.toContain("hunter2");
     expect(follow().status).toBe(0);
   },
   5 * MINUTES,

@@ -51,7 +51,7 @@ interface Turn {
 
 /**
  * Starts a task; `inside` names the world model that answers in the world's place. The environment is
- * the session's own, and is closed with it or if it cannot be started.
+ * the session's own, and is closed with it, if it cannot be started, or if nobody waits for it any more.
  */
 export async function startSession(
   id: string,
@@ -59,6 +59,7 @@ export async function startSession(
   task: Task,
   seed: number,
   inside: string | null,
+  signal: AbortSignal,
 ): Promise<PlaySession> {
   const limits = environment.limits ?? DEFAULT_LIMITS;
   let closed = false;
@@ -69,11 +70,16 @@ export async function startSession(
   };
   let world: World = environment.create();
   let firstObservation: string;
+  const leave = (): void => void closeQuietly(world);
+  signal.addEventListener("abort", leave, { once: true });
   try {
     firstObservation = checkText(await world.reset(task, seed), "the first observation", limits);
+    signal.throwIfAborted();
   } catch (error) {
     await closeAll(world);
     throw error;
+  } finally {
+    signal.removeEventListener("abort", leave);
   }
   const context = world.initialContext?.();
   const most = world.maxReturn?.() ?? environment.maxReturn;

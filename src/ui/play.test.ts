@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { mkdtempSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
@@ -34,7 +35,10 @@ beforeAll(async () => {
 });
 afterAll(() => play.close());
 
-function asking(body: unknown, method = "POST", socket = { destroyed: false }): IncomingMessage {
+/** A page's connection. */
+const connection = (destroyed = false) => Object.assign(new EventEmitter(), { destroyed });
+
+function asking(body: unknown, method = "POST", socket = connection()): IncomingMessage {
   const sent = Readable.from([Buffer.from(JSON.stringify(body))]);
   return Object.assign(sent, { method, socket }) as unknown as IncomingMessage;
 }
@@ -86,10 +90,25 @@ describe("playing a world", () => {
     await short.close();
   });
 
-  it("is closed at once for a page that has left while it was started", async () => {
-    const left = asking({ seed: 1 }, "POST", { destroyed: true });
-    const { id } = (await play.handle("start", left, noIndex)) as PlayView;
-    await expect(ask("hint", { id })).rejects.toThrow(/not there any more/);
+  it("is ended at once for pages that leave while theirs are started, so that others can start", async () => {
+    const gone = asking({ seed: 1 }, "POST", connection(true));
+    await expect(play.handle("start", gone, noIndex)).rejects.toThrow(/has left/);
+    const slow = createPlay({ root, env: { ...world, limits: { isolate: true } } });
+    const pages = Array.from({ length: 8 }, () => connection());
+    const started = pages.map((page) =>
+      slow.handle("start", asking({ seed: 1 }, "POST", page), noIndex),
+    );
+    const ended = Promise.allSettled(started);
+    // All of them have been read and are being started.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await expect(slow.handle("start", asking({ seed: 1 }), noIndex)).rejects.toThrow(
+      /8 games are being started/,
+    );
+    for (const page of pages) page.emit("close");
+    expect((await ended).map(({ status }) => status)).toEqual(pages.map(() => "rejected"));
+    expect(pages.map((page) => page.listenerCount("close"))).toEqual(pages.map(() => 0));
+    expect(await slow.handle("start", asking({ seed: 1 }), noIndex)).toMatchObject({ steps: [] });
+    await slow.close();
   });
 
   it("refuses what is not there, and worlds that start programs", async () => {

@@ -138,6 +138,7 @@ export function createPlay({ root, env, defaultWorld, idleMs = IDLE_MS }: PlayOp
     readonly [K in keyof typeof bodies]: (
       body: z.output<(typeof bodies)[K]>,
       indexOf: (run: string) => EpisodeIndex,
+      left: AbortSignal,
     ) => Promise<unknown>;
   } = {
     async worlds({ world, run: of }): Promise<WorldList> {
@@ -164,24 +165,21 @@ export function createPlay({ root, env, defaultWorld, idleMs = IDLE_MS }: PlayOp
         return { ...list, splits: [], problem: (error as Error).message };
       }
     },
-    async start({
-      world,
-      run: of,
-      split,
-      task,
-      seed = Date.now() % 2 ** 31,
-      inside,
-      replaces,
-    }): Promise<PlayView> {
+    async start(
+      { world, run: of, split, task, seed = Date.now() % 2 ** 31, inside, replaces },
+      _,
+      left,
+    ): Promise<PlayView> {
       if (inside !== undefined) pathInside(root, inside);
       if (replaces !== undefined) await end(replaces);
       await makeRoom();
+      left.throwIfAborted();
       starting += 1;
       try {
         const environment = open(world, of);
         const chosen = await taskOf(environment, split, task, seed);
         const id = randomBytes(8).toString("hex");
-        const session = await startSession(id, environment, chosen, seed, inside ?? null);
+        const session = await startSession(id, environment, chosen, seed, inside ?? null, left);
         games.set(id, { session, inside, used: performance.now() });
         if (closed) await end(id);
         return session.view();
@@ -232,10 +230,16 @@ export function createPlay({ root, env, defaultWorld, idleMs = IDLE_MS }: PlayOp
       const name = path as keyof typeof bodies;
       const body = bodies[name].safeParse(parseJson(await readBody(asked, MOST_BYTES)));
       if (!body.success) throw new HttpError(400, z.prettifyError(body.error));
-      const answer = await handlers[name](body.data as never, indexOf);
-      // Nobody will ever name the game of a page that has left.
-      if (name === "start" && asked.socket.destroyed) await end((answer as PlayView).id);
-      return answer;
+      // Nobody will ever name the game of a page that leaves while it is started.
+      const left = new AbortController();
+      const leave = (): void => left.abort(new Error("the page that asked has left"));
+      asked.socket.once("close", leave);
+      if (asked.socket.destroyed) leave();
+      try {
+        return await handlers[name](body.data as never, indexOf, left.signal);
+      } finally {
+        asked.socket.off("close", leave);
+      }
     },
     async close() {
       closed = true;
