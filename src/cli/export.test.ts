@@ -66,7 +66,7 @@ it.each([
   [[], "pawl export needs a run or a model and an output"],
   [[trained], "pawl export needs a run or a model and an output"],
   [["nowhere", "--out", "x"], "nowhere holds no model"],
-  [[trained, "--out", "src"], "--out: src is not empty; name a new folder"],
+  [[trained, "--out", "recipes"], "--out: recipes is not empty; name a new folder"],
 ])("refuses %j", async (args, message) => {
   const { code, stderr } = await runCli(["export", ...args]);
   expect(stderr).toContain(message);

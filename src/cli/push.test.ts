@@ -224,10 +224,10 @@ it.each([
   [[at("whole"), "me/agent@main"], /expected a name such as/],
   [[at("whole"), "me/agent", "--dry-run"], /--dry-run: say where to write with --out/],
   [[at("whole"), "me/agent", "--out", "x"], /--out: it is only for --dry-run/],
-  [[at("whole"), "me/a", "--dry-run", "--out", "src"], /--out: src is not empty/],
+  [[at("whole"), "me/a", "--dry-run", "--out", "recipes"], /--out: recipes is not empty/],
   [[at("whole"), "me/a", "--dry-run", "--out", at("n"), "--adapter"], /has no adapter/],
-  [[at("whole"), "me/a", "--dry-run", "--out", at("n"), "--cards", "src"], /has no card.json/],
-  [["src", "me/a", "--dry-run", "--out", at("n")], /src holds no model/],
+  [[at("whole"), "me/a", "--dry-run", "--out", at("n"), "--cards", "recipes"], /has no card.json/],
+  [["recipes", "me/a", "--dry-run", "--out", at("n")], /recipes holds no model/],
 ])("refuses %j", async (args, message) => {
   const { code, stderr } = await runCli(["push", ...args]);
   expect(stderr).toMatch(message);

@@ -69,7 +69,7 @@ describe("pawl wm data", () => {
       'for example expert:500, epsilon=0.3:200 or runs/…:100, got "expert"',
     ],
     [["--mix", "nobody:3", "--out", "x"], '"nobody" is not a policy'],
-    [["--mix", "expert:1", "--out", "src"], "--out: src is not empty"],
+    [["--mix", "expert:1", "--out", "recipes"], "--out: recipes is not empty"],
     [["--from", "nowhere", "--out", "x"], "nowhere does not exist"],
   ])("refuses %j", async (args, message) => {
     const { code, stderr } = await runCli(["wm", "data", ...args]);
