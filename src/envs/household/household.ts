@@ -129,6 +129,7 @@ function open(settings: Settings): Environment {
     name: "household",
     ...lists,
     stepLimit,
+    madeUp: true,
     maxReturn: successReward,
     whiteSpace: "collapse",
     prompt: housePrompt,
