@@ -9,6 +9,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import "../dist/src/cli/all-worlds.js";
 import { loadCommands } from "../dist/src/cli/command-entry.js";
 import { commands as entries } from "../dist/src/cli/commands.js";
 import { groupsOf, settingGroups } from "../dist/src/cli/setting-groups.js";

@@ -1,8 +1,7 @@
 /** The public API: everything the commands do. */
 
 import "./no-telemetry.js";
-import "./cli/worlds.js";
-import { loadEnvKinds } from "./envs/registry.js";
+import "./cli/all-worlds.js";
 
 export {
   type AdvantageOptions,
@@ -287,6 +286,3 @@ export {
   verifiedPolicy,
 } from "./worldmodel/verifier.js";
 export { compareWarmStart, meanCurve } from "./worldmodel/warm-start.js";
-
-// So that every world can be opened by its name, without waiting.
-await loadEnvKinds();

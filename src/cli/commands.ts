@@ -1,23 +1,6 @@
 /** All commands, in the order in which help lists them. */
 import type { CommandEntry } from "./command-entry.js";
 
-/** These read records and need no world. */
-const WITHOUT_WORLDS = new Set(["runs", "check", "show", "completion", "complete"]);
-
-/** The settings of the others depend on the world, so the worlds are loaded before flags are read. */
-const withWorlds = (entry: CommandEntry): CommandEntry =>
-  WITHOUT_WORLDS.has(entry.name)
-    ? entry
-    : {
-        ...entry,
-        load: async () => {
-          await import("./worlds.js");
-          const { loadEnvKinds } = await import("../envs/registry.js");
-          await loadEnvKinds();
-          return entry.load();
-        },
-      };
-
 /** The commands of `pawl`. */
 export const commands: readonly CommandEntry[] = [
   { name: "train", load: async () => (await import("./train.js")).train },
@@ -83,4 +66,4 @@ export const commands: readonly CommandEntry[] = [
     name: "complete",
     load: async () => (await import("./completion.js")).completeCommand(() => commands),
   },
-].map(withWorlds);
+];

@@ -26,6 +26,7 @@ import { tallyTable } from "./tally-table.js";
 export const rollout = defineCommand({
   name: "rollout",
   summary: "let a policy play groups of episodes and record them",
+  worlds: "named",
   options: (peek) =>
     rolloutConfig(envKindOf(peek)).safeExtend({
       ...checkpointOptions,

@@ -123,6 +123,8 @@ export interface Environment {
   readonly whiteSpace?: "keep" | "collapse";
   /** Whether any text is an action, so that none is invalid, as where questions are answered. */
   readonly freeText?: boolean;
+  /** Whether its settings alone say what its texts are, so that no file or server can change them. */
+  readonly madeUp?: boolean;
   /** Most episodes at once; rollouts play larger batches in parts (default: any number). */
   readonly parallel?: number;
   /** Limits on time and length (default: those of `limits.ts`); configurations set them. */

@@ -54,9 +54,10 @@ export function registerEnvs(added: readonly EnvEntry[]): void {
 
 /** Loads what is not loaded yet of the kinds with these names, or of all; unknown names are left out. */
 export async function loadEnvKinds(names = envNames()): Promise<void> {
-  const missing = names.flatMap((name) => (kinds.has(name) ? [] : (entries.get(name) ?? [])));
-  for (const kind of await Promise.all(missing.map((entry) => entry.load())))
-    kinds.set(kind.name, kind);
+  for (const name of names) {
+    const entry = kinds.has(name) ? undefined : entries.get(name);
+    if (entry !== undefined) kinds.set(name, await entry.load());
+  }
 }
 
 /** Adds a kind of environment, so that commands and configurations can name it. */

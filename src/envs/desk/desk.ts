@@ -93,6 +93,7 @@ function open({ level, seed }: Settings): ToolEnvironment {
     name: "desk",
     ...lists,
     stepLimit: stepLimits[level],
+    madeUp: true,
     maxReturn: 1,
     prompt: deskPrompt(level),
     create: () => createEnv(caseOf, level, undefined),

@@ -179,6 +179,7 @@ function open(settings: Settings): Environment {
     name: "household",
     ...lists,
     stepLimit,
+    madeUp: true,
     maxReturn: successReward,
     whiteSpace: "collapse",
     prompt: housePrompt,
