@@ -32,7 +32,6 @@ export type {
   ChatCall,
   ChatRequest,
   ChatSession,
-  Sampler,
 } from "./agents/chat.js";
 export { type SessionEndpoint, sessionEndpoint } from "./agents/endpoint/session-endpoint.js";
 export {
@@ -154,6 +153,7 @@ export { humanPolicy } from "./rollout/policies/human.js";
 export { epsilonPolicy, randomPolicy } from "./rollout/policies/random.js";
 export type { Policy, Reply, Situation } from "./rollout/policy.js";
 export { play, type RolloutOptions, rollout } from "./rollout/rollout.js";
+export type { Sampler } from "./rollout/scheduler.js";
 export { type Counts, createTally, meanOfTypes, rates, type Tally } from "./rollout/tally.js";
 export type { Manifest, RunStatus } from "./runs/manifest.js";
 export { type RecordOptions, recordRollout } from "./runs/record-rollout.js";

@@ -9,6 +9,7 @@
  */
 import type { Sample, SampleRequest } from "../engine/engine.js";
 import { mixSeed } from "../random.js";
+import type { Sampler } from "../rollout/scheduler.js";
 import { hasThought } from "../text/conversation.js";
 import { appendResponse, type TokenForm } from "../text/encode.js";
 import type { PromptPiece } from "../text/prompt-style.js";
@@ -17,7 +18,7 @@ import type { Tokenizer } from "../text/tokenizer.js";
 import type { CallForm, Tool } from "../text/tool.js";
 import { callFormOf } from "../text/tool-calls.js";
 import { answerOf, cutAtStop } from "./answer.js";
-import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession, Sampler } from "./chat.js";
+import type { ChatAnswer, ChatMessage, ChatRequest, ChatSession } from "./chat.js";
 import {
   chatConversation,
   continueWith,

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { Engine, TrainSequence } from "../engine/engine.js";
 import { supervisedObjective } from "../objectives/supervised.js";
-import type { ChatMessage, Sampler } from "./chat.js";
+import type { Sampler } from "../rollout/scheduler.js";
+import type { ChatMessage } from "./chat.js";
 import { hermes, repeated, scriptedSession, tools, user } from "./testing.js";
 
 /** How often the taught model calls tools. */

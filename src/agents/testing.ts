@@ -1,9 +1,10 @@
 /** Stand-ins for tests: a sampler that says what it is told, and conversations with it. */
 import type { Sample, SampleRequest } from "../engine/engine.js";
+import type { Sampler } from "../rollout/scheduler.js";
 import { createTokenizer, type Tokenizer } from "../text/tokenizer.js";
 import { buildTokenizer } from "../text/tokenizer-builder.js";
 import type { Tool } from "../text/tool.js";
-import type { ChatAnswer, ChatMessage, Sampler } from "./chat.js";
+import type { ChatAnswer, ChatMessage } from "./chat.js";
 import { createSession, type RecordedSession, type SessionOptions } from "./session.js";
 
 /** The tools of the tests' conversations. */

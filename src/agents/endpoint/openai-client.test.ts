@@ -5,7 +5,7 @@ import OpenAI, { APIError } from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Engine } from "../../engine/engine.js";
-import { createBatcher } from "../batcher.js";
+import { createScheduler } from "../../rollout/scheduler.js";
 import { look, question, TURNS, taughtEngine } from "../taught-model-testing.js";
 import { tools } from "../testing.js";
 import type { CallRecord } from "./session-record.js";
@@ -16,7 +16,7 @@ let endpoint: TestEndpoint;
 beforeAll(async () => {
   engine = await taughtEngine();
   // Answers are longer than a slice, so that they are sampled in several.
-  endpoint = await startEndpoint(createBatcher(engine, { sliceTokens: 8 }));
+  endpoint = await startEndpoint(createScheduler(engine, { pace: "served", sliceTokens: 8 }));
 });
 afterAll(async () => {
   await endpoint.close();

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Sample, SampleRequest } from "../../engine/engine.js";
-import type { Sampler } from "../chat.js";
+import type { Sampler } from "../../rollout/scheduler.js";
 import { createSession } from "../session.js";
 import { hermes, scripted, tools } from "../testing.js";
 import type { EndpointOptions } from "./server.js";

@@ -1,11 +1,18 @@
-import { setImmediate } from "node:timers/promises";
+import { setImmediate, setTimeout as wait } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { createEmbeddedEngine } from "../engine/embedded/embedded-engine.js";
 import type { ActingEngine, Capabilities } from "../engine/engine.js";
-import type { Environment, RemoteEnv, Task } from "../envs/env.js";
+import type { Env, Environment, RemoteEnv, Task } from "../envs/env.js";
+import { housePrompt } from "../envs/household/prompt.js";
+import { openEnvironment } from "../envs/open.js";
 import { promptStyle } from "../text/prompt.js";
-import { createGate } from "./gate.js";
+import { buildTokenizer } from "../text/tokenizer-builder.js";
+import { worldTexts } from "../train/world-text.js";
+import type { PaceOptions } from "./pace.js";
+import { enginePolicy } from "./policies/engine.js";
 import type { Policy } from "./policy.js";
-import { createRollouts, type StragglerOptions } from "./stragglers.js";
+import { rollout } from "./rollout.js";
+import { createRollouts } from "./scheduler.js";
 
 const tasks: readonly Task[] = Array.from({ length: 10 }, (_, i) => ({
   id: `train/${i}`,
@@ -52,29 +59,28 @@ function worlds(held: readonly string[]) {
   return { environment, closed, waiting, release };
 }
 
-function rollouts(held: readonly string[], options: StragglerOptions) {
+function rollouts(held: readonly string[], options: Omit<PaceOptions, "pace" | "rows">) {
   const world = worlds(held);
   const engine: ActingEngine = {
     capabilities: {} as Capabilities,
     sample: async (requests) =>
       requests.map(() => [{ tokens: [1], logprobs: [0], stopReason: "stop" }]),
   };
-  const gate = createGate(engine, 100);
+  const played = createRollouts(engine, { pace: "own", rows: 100, ...options });
   const policy: Policy = {
     name: "on",
     batch: 1,
     async act() {
-      await gate.engine.sample([{ prompt: [1], maxTokens: 1, seed: 0 }]);
+      await played.engine.sample([{ prompt: [1], maxTokens: 1, seed: 0 }]);
       return [{ response: "on" }];
     },
   };
   const style = promptStyle(undefined, { style: "compact" });
-  const played = createRollouts(gate, options);
   const common = { environment: world.environment, policy, style, groupSize: 2, seed: 0 };
   return {
     ...world,
     played,
-    play: (some: readonly Task[]) => played.play({ ...common, tasks: some }),
+    play: async (some: readonly Task[]) => (await played.play({ ...common, tasks: some })).groups,
   };
 }
 
@@ -135,4 +141,64 @@ it("closes the worlds that were carried over when the run ends", async () => {
   expect(closed.length).toBe(18);
   await played.end();
   expect(closed.length).toBe(20);
+});
+
+const rooms = openEnvironment({ name: "household", rooms: 1, receptacles: 4, objects: 3 });
+const style = promptStyle(housePrompt, { style: "compact", history: "all" });
+
+/** Worlds that answer after some milliseconds, others in every run. */
+const late: Environment = {
+  ...rooms,
+  create(): RemoteEnv {
+    const world = rooms.create() as Env;
+    const pause = (): Promise<void> => wait(8 * Math.random());
+    return {
+      get goal() {
+        return world.goal;
+      },
+      get taskType() {
+        return world.taskType;
+      },
+      reset: (task, seed) => pause().then(() => world.reset(task, seed!)),
+      step: (action) => pause().then(() => world.step(action)),
+      admissibleActions: () => world.admissibleActions!(),
+      close: async () => undefined,
+    };
+  },
+};
+
+it("plays the same episodes at their own pace as together, whoever is sampled with them", async () => {
+  const tokenizer = buildTokenizer(await worldTexts(rooms, style));
+  const { vocabularySize } = tokenizer;
+  const model = { preset: "tiny", vocabularySize, maxContext: 512 } as const;
+  const engine = await createEmbeddedEngine({ model, threads: 1 });
+  try {
+    const tasks = rooms.tasks("train").slice(0, 4);
+    const common = { style, tasks, groupSize: 3, seed: 5, stepLimit: 4 };
+    const sampling = { maxTokens: 6, temperature: 1 };
+    const policyOf = (acting: ActingEngine, batch?: number) =>
+      enginePolicy({ engine: acting, tokenizer, style, sampling, ...(batch && { batch }) });
+    const together = await rollout({ ...common, environment: rooms, policy: policyOf(engine) });
+    const rollouts = createRollouts(engine, { pace: "own", rows: 4 });
+    const policy = policyOf(rollouts.engine, rollouts.batch);
+    const { groups: own, pace } = await rollouts.play({ ...common, environment: late, policy });
+    const { calls, rows } = pace!;
+    expect(rows).toBe(4 * 3 * 4);
+    expect(calls).toBeGreaterThan(rows / 4);
+    own.forEach(({ episodes }, g) => {
+      episodes.forEach(({ seed, steps }, e) => {
+        const other = together[g]!.episodes[e]!;
+        expect(seed).toBe(other.seed);
+        steps.forEach(({ sequence }, s) => {
+          const before = other.steps[s]!.sequence!;
+          expect(sequence!.ids).toEqual(before.ids);
+          sequence!.logprobs!.forEach((logprob, i) => {
+            expect(logprob).toBeCloseTo(before.logprobs![i]!, 4);
+          });
+        });
+      });
+    });
+  } finally {
+    await engine.dispose();
+  }
 });
