@@ -93,7 +93,11 @@ describe("playing a world", () => {
   it("is ended at once for pages that leave while theirs are started, so that others can start", async () => {
     const gone = asking({ seed: 1 }, "POST", connection(true));
     await expect(play.handle("start", gone, noIndex)).rejects.toThrow(/has left/);
-    const slow = createPlay({ root, env: { ...world, limits: { isolate: true } } });
+    const slow = createPlay({
+      root,
+      env: { ...world, limits: { isolate: true } },
+      defaultWorld: world.name,
+    });
     const pages = Array.from({ length: 8 }, () => connection());
     const started = pages.map((page) =>
       slow.handle("start", asking({ seed: 1 }, "POST", page), noIndex),

@@ -30,7 +30,7 @@ export interface OnnxValue {
   readonly name: string;
   readonly type: ElementType;
   /** Left out if even the number of dimensions is to be found out when the graph runs. */
-  readonly shape?: readonly (number | string)[];
+  readonly shape: readonly (number | string)[] | undefined;
 }
 
 /** A constant stored in the model. */
@@ -50,7 +50,8 @@ export interface OnnxGraph {
   readonly constants: readonly OnnxConstant[];
 }
 
-const elementCodes: Readonly<Record<ElementType, number>> = {
+/** The standard's numbers of element types. */
+export const elementCodes: Readonly<Record<ElementType, number>> = {
   float32: 1,
   int32: 6,
   int64: 7,

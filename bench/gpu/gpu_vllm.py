@@ -1,6 +1,6 @@
 """vLLM's speed at the work of gpu_bench.py's sections `sample` and `continued`: one line of JSON per measurement.
 
-    python3 gpu_vllm.py --model FOLDER [--no-prefix-caching] [CASE …]      # a folder with config.json; needs vLLM
+    python3 bench/gpu/gpu_vllm.py --model FOLDER [--no-prefix-caching] [CASE …]      # a folder with config.json; needs vLLM
 
 Random weights, bfloat16, temperature 1, no end of sequence, no text. Each repetition has prompts of its own, so that
 prefix caching finds only what a case shares: the prompt within a group (n=8), the turn before in `continued`.

@@ -1,6 +1,6 @@
 """Checks that need a GPU: GPU against CPU at all temperatures, sampling against training, and ranks against each other.
 
-    python gpu_check.py      all checks; the distances found, as JSON
+    python3 bench/gpu/gpu_check.py      all checks; the distances found, as JSON
 """
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+# The server is measured where it lies.
+sys.path.insert(0, str(Path(__file__).parents[2] / "servers" / "torch"))
 
 from pawl_server.attention import PackedAttention
 from pawl_server.choose import choose

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import torch
 
 Json = dict[str, Any]
-SERVE = Path(__file__).parent / "serve.py"
+SERVE = Path(__file__).parents[2] / "servers" / "torch" / "serve.py"
 # SmolLM2-135M.
 SHAPE: Json = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 49_152, "hidden_size": 576,

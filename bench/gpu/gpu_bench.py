@@ -1,6 +1,6 @@
 """Speed of the server's engine compared with plain transformers on the same GPU, in the same run.
 
-    python gpu_bench.py --objectives FILE [--shape qwen2.5-1.5b] [SECTION …]
+    python3 bench/gpu/gpu_bench.py --objectives FILE [--shape qwen2.5-1.5b] [SECTION …]
 
 Each section runs in its own process and prints one line of JSON when it is done; the last line has
 all fields, ratios first. FILE holds the objectives {"grpo", "paw"} as written by bench/gpu.ts from their
@@ -23,6 +23,9 @@ import torch
 
 from gpu_small import small_section
 from gpu_peer import GPU, Json, free, generate, make_batches, peak_gib, timed, train
+# The server is measured where it lies.
+sys.path.insert(0, str(Path(__file__).parents[2] / "servers" / "torch"))
+
 from pawl_server.engine import Engine
 from pawl_server.engine_types import EngineOptions
 from pawl_server.expression import Objective, parse_objective
