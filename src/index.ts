@@ -275,7 +275,6 @@ export { findWorldModel, loadWorldModel } from "./worldmodel/saved.js";
 export { exportChat, importChat } from "./worldmodel/sharegpt.js";
 export { type Anchor, createSimulator, type Simulator } from "./worldmodel/simulator.js";
 export { simulator } from "./worldmodel/simulator-kind.js";
-export { synthesise, variantEpisodes } from "./worldmodel/synthesis.js";
 export { trainWorldModel, type WorldTrainOptions } from "./worldmodel/train.js";
 export type { Outcome, Trajectory, Turn } from "./worldmodel/trajectory.js";
 export {
@@ -285,4 +284,3 @@ export {
   type VerifierCounts,
   verifiedPolicy,
 } from "./worldmodel/verifier.js";
-export { compareWarmStart, meanCurve } from "./worldmodel/warm-start.js";

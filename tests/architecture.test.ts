@@ -71,6 +71,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     "runs",
     "text",
     "train",
+    "worldmodel",
   ],
   cli: [
     "agents",

@@ -25,10 +25,6 @@ export const commands: readonly CommandEntry[] = [
     name: "bench observations",
     load: async () => (await import("./bench-observations.js")).benchObservations,
   },
-  {
-    name: "bench gradients",
-    load: async () => (await import("./bench-gradients.js")).benchGradients,
-  },
   { name: "show", load: async () => (await import("./show.js")).show },
   { name: "env list", load: async () => (await import("./env-list.js")).envList },
   { name: "env info", load: async () => (await import("./env-info.js")).envInfo },
@@ -39,7 +35,6 @@ export const commands: readonly CommandEntry[] = [
   { name: "env replay", load: async () => (await import("./env-replay.js")).envReplay },
   { name: "wm data", load: async () => (await import("./wm-data.js")).wmData },
   { name: "wm train", load: async () => (await import("./wm-train.js")).wmTrain },
-  { name: "wm scale", load: async () => (await import("./wm-scale.js")).wmScale },
   {
     name: "wm eval fidelity",
     load: async () => (await import("./wm-eval-fidelity.js")).wmEvalFidelity,
@@ -52,8 +47,6 @@ export const commands: readonly CommandEntry[] = [
     name: "wm eval verifier",
     load: async () => (await import("./wm-eval-verifier.js")).wmEvalVerifier,
   },
-  { name: "wm synth", load: async () => (await import("./wm-synth.js")).wmSynth },
-  { name: "wm warm-start", load: async () => (await import("./wm-warm-start.js")).wmWarmStart },
   { name: "wm threshold", load: async () => (await import("./wm-threshold.js")).wmThreshold },
   { name: "wm forgetting", load: async () => (await import("./wm-forgetting.js")).wmForgetting },
   { name: "serve engine", load: async () => (await import("./serve-engine.js")).serveEngine },

@@ -21,12 +21,12 @@ import { openModel, startOf } from "../train/open-model.js";
 import { trainConfigOf } from "../train/recorded-config.js";
 import { type TrainOptions, trainRun } from "../train/run.js";
 import { textsForRun } from "../train/world-text.js";
-import type { WorldTrainConfig } from "./config.js";
-import { readDataSets } from "./dataset.js";
-import { createProblems } from "./problems.js";
-import { worldConfigOf } from "./saved.js";
-import { stage } from "./stage.js";
-import { MODEL, textsOf, trainWorldModel, type WorldTrainOptions } from "./train.js";
+import type { WorldTrainConfig } from "../worldmodel/config.js";
+import { readDataSets } from "../worldmodel/dataset.js";
+import { createProblems } from "../worldmodel/problems.js";
+import { worldConfigOf } from "../worldmodel/saved.js";
+import { stage } from "../worldmodel/stage.js";
+import { MODEL, textsOf, trainWorldModel, type WorldTrainOptions } from "../worldmodel/train.js";
 
 /** The two arms. */
 export const arms = ["warm", "cold"] as const;
@@ -62,7 +62,7 @@ export interface ArmCurve {
   readonly evaluations: readonly MetricsLine[];
 }
 
-/** Each stage has settings of its own making; `cli/wm-warm-start.ts` checks those that were given. */
+/** Each stage has settings of its own making; `bench/wm-warm-start.ts` checks those that were given. */
 const none = (): boolean => false;
 
 /** Runs both arms with every seed; finished stages are kept. */

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { writeFileAtomicallySync } from "../atomic-file.js";
 import { createRandom, mixSeed } from "../random.js";
 import { readRegularText } from "../regular-file.js";
-import type { WorldTrainConfig } from "./config.js";
-import { DataError, readDataSets } from "./dataset.js";
-import { type FidelityReport, fidelityReport, scoreTurns } from "./fidelity.js";
-import { createProblems } from "./problems.js";
-import { loadWorldModel, worldConfigOf } from "./saved.js";
-import { stage } from "./stage.js";
-import { trainWorldModel, type WorldTrainOptions } from "./train.js";
+import type { WorldTrainConfig } from "../worldmodel/config.js";
+import { DataError, readDataSets } from "../worldmodel/dataset.js";
+import { type FidelityReport, fidelityReport, scoreTurns } from "../worldmodel/fidelity.js";
+import { createProblems } from "../worldmodel/problems.js";
+import { loadWorldModel, worldConfigOf } from "../worldmodel/saved.js";
+import { stage } from "../worldmodel/stage.js";
+import { trainWorldModel, type WorldTrainOptions } from "../worldmodel/train.js";
 
 /** The grid, and where to write it. */
 export interface ScaleOptions extends Omit<WorldTrainOptions, "resume"> {

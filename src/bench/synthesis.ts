@@ -19,10 +19,10 @@ import type { EngineOptions } from "../train/engines.js";
 import { evaluate } from "../train/evaluate.js";
 import { type ModelStart, openModel } from "../train/open-model.js";
 import { type SftOptions, sft } from "../train/sft.js";
-import { replay } from "./consistency.js";
-import type { WorldModel } from "./model.js";
-import { concurrencyOf, type Player } from "./players.js";
-import { createSimulator, throughShadow } from "./simulator.js";
+import { replay } from "../worldmodel/consistency.js";
+import type { WorldModel } from "../worldmodel/model.js";
+import { concurrencyOf, type Player } from "../worldmodel/players.js";
+import { createSimulator, throughShadow } from "../worldmodel/simulator.js";
 
 /** The four sets of episodes. */
 export const variants = ["Real", "Syn", "Half", "1+1"] as const;
