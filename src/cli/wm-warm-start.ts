@@ -22,6 +22,7 @@ import { print, warn } from "./io.js";
 import { trainProgress } from "./train-progress.js";
 import { worldProgress } from "./wm-progress.js";
 import { finiteJson, writeResult } from "./wm-result.js";
+import { DEFAULT_WORLD } from "./worlds.js";
 
 /** `pawl wm warm-start`: does it help an agent to have been a world model first? */
 export const wmWarmStart = defineCommand({
@@ -32,7 +33,7 @@ export const wmWarmStart = defineCommand({
   base({ peek }) {
     const env = envNameOf(peek, "train.env.name");
     const path = "recipes/warm-start.ts";
-    if (env === "household") return { path, content: warmStart, file: "instead" };
+    if (env === DEFAULT_WORLD) return { path, content: warmStart, file: "instead" };
     const { content, ...recipe } = recipeOf(env, (name) => peek(`train.${name}`));
     return { ...recipe, content: { ...warmStart, train: content } };
   },
