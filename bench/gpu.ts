@@ -60,8 +60,8 @@ export async function main(args: readonly string[]): Promise<Readonly<Record<str
 
 /** The objectives of an update without and with PaW, at the recipes' defaults. */
 function objectives() {
-  const options = objectiveOptions.parse({});
-  const paw = pawOptions.parse({});
+  const options = objectiveOptions().parse({});
+  const paw = pawOptions().parse({});
   const objective = (kind: "off" | "cmae") => {
     const { loss, metrics } = updateObjective(options, { ...paw, loss: kind }, { critic: false });
     return { loss, metrics };

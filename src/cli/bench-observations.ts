@@ -20,6 +20,7 @@ import { type Io, note, print, warn } from "./io.js";
 import { createServerPool, SERVER_LOGS, type ServerPool } from "./server-pool.js";
 import { serverSettings } from "./server-settings.js";
 import { findTorchPython } from "./torch-server.js";
+import { DEFAULT_WORLD } from "./worlds.js";
 
 const listed = (entries: readonly (readonly [string, string])[]): readonly string[] =>
   entries.map(([name, does]) => `  ${name.padEnd(14)} ${does}`);
@@ -60,7 +61,7 @@ export const benchObservations = defineCommand({
   base({ peek }) {
     const env = envNameOf(peek, "train.env.name");
     const { content, ...recipe } =
-      env === "household"
+      env === DEFAULT_WORLD
         ? { path: "recipes/quick.ts", content: quick, file: "instead" as const }
         : recipeOf(env, (path) => peek(`train.${path}`));
     return { ...recipe, content: { train: content } };

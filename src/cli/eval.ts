@@ -37,7 +37,7 @@ const evaluateOptions = (peek: Peek) =>
   z.strictObject({
     env: envOptions(peek),
     agent: agentOption,
-    policy: policyConfig.optional(),
+    policy: policyConfig().optional(),
     ...checkpointOptions,
     split: z.string().default("valid_seen").describe("split to take tasks from"),
     tasks: count.optional().describe("maximum number of tasks (default: all)"),
@@ -47,7 +47,7 @@ const evaluateOptions = (peek: Peek) =>
       .describe(
         "attempts at each task; with several, tasks solved within 1, 2, … (as Reflexion is scored) and in all of 1, 2, … (pass^k) are shown too",
       ),
-    prompt: promptOptions.prefault({}),
+    prompt: promptOptions().prefault({}),
     stepLimit: count
       .optional()
       .describe("maximum steps per episode (default: the environment's limit)"),

@@ -164,6 +164,8 @@ export interface EnvKind<Options extends z.ZodObject = z.ZodObject> {
   readonly summary: string;
   /** The schema of its options; types, defaults, help and errors are derived from it. */
   readonly options: Options;
+  /** Whether its options start programs or name files to read, so that only the user's own line may give them. */
+  readonly privileged?: boolean;
   /** Opens it; missing or broken data is an `EnvError` that names the file and the fix. */
   open(options: z.output<Options>): Environment;
   /** Refuses options with which no episode could start; those who only read a record do not ask. */

@@ -25,8 +25,8 @@ export function rolloutConfig(kind: EnvKind) {
         .optional()
         .describe("play these tasks instead, by id, such as train/0,train/17"),
       groupSize: z.int().min(1).default(8).describe("episodes per task"),
-      policy: policyConfig.optional(),
-      prompt: promptOptions.prefault({}),
+      policy: policyConfig().optional(),
+      prompt: promptOptions().prefault({}),
       stepLimit: z
         .int()
         .min(1)

@@ -197,12 +197,13 @@ describe("the options", () => {
     [{ history: "some" }, "history"],
     [{ histroy: 2 }, "histroy"],
   ])("refuse %j", (options, name) => {
-    const result = promptOptions.safeParse(options);
+    const result = promptOptions().safeParse(options);
     expect(result.error?.message).toContain(name);
   });
 });
 
 it("the limit of a prompt in tokens is 1 or more", () => {
-  const fits = (maxTokens: number) => promptOptions.safeParse({ style: "chat", maxTokens }).success;
+  const fits = (maxTokens: number) =>
+    promptOptions().safeParse({ style: "chat", maxTokens }).success;
   expect([0, 1, 2].map(fits)).toEqual([false, true, true]);
 });

@@ -102,7 +102,7 @@ const evaluationOptions = z
 export function trainConfig(kind: EnvKind) {
   return z.strictObject({
     env: envConfig(kind).prefault({}),
-    prompt: promptOptions.prefault({}),
+    prompt: promptOptions().prefault({}),
     model: modelOptions,
     engine: engineOptions,
     warmStart: warmStartOptions,
@@ -143,10 +143,10 @@ export function trainConfig(kind: EnvKind) {
       ),
     minibatch: count.default(256).describe("mini-batch size in steps"),
     corrections: correctionOptions,
-    advantage: advantageOptions,
+    advantage: advantageOptions(),
     critic: criticOptions,
-    objective: objectiveOptions,
-    paw: pawOptions,
+    objective: objectiveOptions(),
+    paw: pawOptions(),
     optimizer: optimizerOptions,
     evaluation: evaluationOptions,
     gradients: gradientOptions,
