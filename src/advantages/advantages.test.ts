@@ -134,9 +134,9 @@ describe("an episode whose steps are not listed in the order of time", () => {
     const ordered = computeAdvantages([groupOf(0, [taken])], given, [
       [[0, 3, 1, 2].map((at) => values[at]!)],
     ]);
-    const found = computeAdvantages([groupOf(0, [listed])], given, [[values]]);
-    expect(inTime(found.advantages[0]![0]!)).toEqual(ordered.advantages[0]![0]);
-    expect(inTime(found.returns![0]![0]!)).toEqual(ordered.returns![0]![0]);
+    const computed = computeAdvantages([groupOf(0, [listed])], given, [[values]]);
+    expect(inTime(computed.advantages[0]![0]!)).toEqual(ordered.advantages[0]![0]);
+    expect(inTime(computed.returns![0]![0]!)).toEqual(ordered.returns![0]![0]);
   });
 });
 

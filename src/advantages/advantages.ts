@@ -12,7 +12,7 @@ export type { Advantages, TokenNumbers } from "./estimator.js";
 type Schemas<E> = { -readonly [K in keyof E]: E[K] extends Estimator<infer S> ? S : never };
 
 /** The built-in estimators and, after them, those of plugins. */
-const known = (): readonly Estimator[] => [
+const registered = (): readonly Estimator[] => [
   ...(estimators as unknown as readonly Estimator[]),
   ...addedParts<Estimator>("estimators").values(),
 ];
@@ -21,7 +21,7 @@ const nameOf = ({ settings }: Pick<Estimator, "settings">): string => settings.s
 
 /** The names of the estimators. */
 export function estimatorNames(): readonly AdvantageOptions["name"][] {
-  return known().map(nameOf) as readonly AdvantageOptions["name"][];
+  return registered().map(nameOf) as readonly AdvantageOptions["name"][];
 }
 
 /** Settings of the advantage estimators: types, defaults, help and errors come from here. */
@@ -29,7 +29,7 @@ export const advantageOptions = schemaOfParts("estimators", () =>
   z
     .discriminatedUnion(
       "name",
-      known().map(({ settings }) => settings) as unknown as Schemas<typeof estimators>,
+      registered().map(({ settings }) => settings) as unknown as Schemas<typeof estimators>,
     )
     .prefault({ name: estimators[0].settings.shape.name.value }),
 );
@@ -44,7 +44,7 @@ export function registerEstimator(estimator: Estimator): void {
     throw new UserError(
       "an estimator consists of settings, a zod object whose name is a z.literal, and estimate(): see groupEstimator",
     );
-  if (known().some((other) => nameOf(other) === name))
+  if (registered().some((other) => nameOf(other) === name))
     throw new UserError(
       `there is an advantage estimator "${name}" already; choose another name than ${estimatorNames().join(", ")}`,
     );
@@ -96,7 +96,7 @@ export function usesCritic(options: Pick<AdvantageOptions, "name">): boolean {
 
 /** The estimator that the settings name; its own schema has parsed them. */
 function estimatorOf({ name }: Pick<AdvantageOptions, "name">): Estimator {
-  return known().find((estimator) => nameOf(estimator) === name)!;
+  return registered().find((estimator) => nameOf(estimator) === name)!;
 }
 
 const NO_STEPS: ScoredEpisode = { return: 0, rewards: [], fined: [] };

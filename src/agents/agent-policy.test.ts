@@ -166,8 +166,8 @@ describe("a run", () => {
     ]);
     const [first, left, right] = steps.map(({ sequence }) => sequence!);
     expect(left!.ids.slice(0, first!.ids.length)).toEqual(first!.ids);
-    const said = first!.spans.find(({ kind }) => kind === "action")!.end;
-    expect(right!.ids.slice(0, said)).toEqual(first!.ids.slice(0, said));
+    const end = first!.spans.find(({ kind }) => kind === "action")!.end;
+    expect(right!.ids.slice(0, end)).toEqual(first!.ids.slice(0, end));
     // Listed in the order of time; what the program asked first, and what the fork acted on, is said.
     expect(steps.map(({ time, seen }) => [time, seen])).toEqual([
       [undefined, "go on shelf"],

@@ -24,7 +24,6 @@ import type { AgentRun, AgentTask } from "./agent.js";
 import type { AgentEnvironment } from "./agent-environment.js";
 import { agentSteps, goalOf, withReward } from "./agent-episode.js";
 import { pawlModel } from "./ai-sdk-model.js";
-import { isModelFault } from "./model-fault.js";
 import { answerMessage, createSession, type RecordedSession } from "./session.js";
 import { type Stopwatch, startStopwatch } from "./stopwatch.js";
 
@@ -208,4 +207,38 @@ function episodeOf(
       ? "the agent did not call the model"
       : "the agent's filter leaves no call to train";
   return { ...broken, steps, error };
+}
+
+/**
+ * What the AI SDK throws about an answer that cannot be used: a failure of the policy, to be learnt
+ * from. Recognised by the SDK's own markers, because it is the user's dependency and not ours.
+ */
+const ABOUT_OUTPUT: readonly string[] = [
+  "AI_NoObjectGeneratedError",
+  "AI_NoOutputGeneratedError",
+  "AI_NoSuchToolError",
+  "AI_InvalidToolInputError",
+  "AI_JSONParseError",
+  "AI_TypeValidationError",
+];
+
+/** Causes of causes that are looked at: an error may be its own cause. */
+const DEEPEST = 10;
+
+/** Whether the output of the model of this name caused an error, itself or as its cause. */
+export function isModelFault(error: unknown, modelId: string): boolean {
+  let at = error;
+  for (let depth = 0; depth < DEEPEST && at instanceof Error; depth++, at = at.cause) {
+    if (!isMarked(at, "vercel.ai.error")) continue;
+    // Another model may have been asked too, such as a judge.
+    const { response } = at as { readonly response?: { readonly modelId?: unknown } };
+    const isOurs = response?.modelId === undefined || response.modelId === modelId;
+    // What else the SDK refuses, the program gave it: a bad prompt is caused by a validation, too.
+    return isOurs && ABOUT_OUTPUT.some((name) => isMarked(at, `vercel.ai.error.${name}`));
+  }
+  return false;
+}
+
+function isMarked(error: unknown, marker: string): boolean {
+  return (error as Readonly<Record<symbol, unknown>>)[Symbol.for(marker)] === true;
 }

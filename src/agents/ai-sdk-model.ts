@@ -89,12 +89,12 @@ const REASONS = { stop: "stop", length: "length", calls: "tool-calls" } as const
 
 function resultOf(answer: ChatAnswer): Omit<ModelResult, "warnings"> {
   const { text, reasoning, calls, stop, promptTokens, tokens, logprobs, malformed } = answer;
-  const said = (type: "text" | "reasoning", words: string | undefined): AnswerPart[] =>
+  const textPart = (type: "text" | "reasoning", words: string | undefined): AnswerPart[] =>
     words === undefined || words === "" ? [] : [{ type, text: words }];
   return {
     content: [
-      ...said("reasoning", reasoning),
-      ...said("text", text),
+      ...textPart("reasoning", reasoning),
+      ...textPart("text", text),
       ...calls.map(
         (call): AnswerPart => ({
           type: "tool-call",

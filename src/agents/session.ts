@@ -110,10 +110,13 @@ export function createSession(options: SessionOptions): RecordedSession {
   const parentOf = (messages: readonly ChatMessage[], tools: string): OpenCall | undefined => {
     let best: OpenCall | undefined;
     for (const call of calls) {
-      const said = messages[call.messages.length];
-      if (said === undefined || toolsOf.get(call) !== tools) continue;
+      const repeated = messages[call.messages.length];
+      if (repeated === undefined || toolsOf.get(call) !== tools) continue;
       if (best !== undefined && call.messages.length < best.messages.length) continue;
-      if (isSameMessage(answerMessage(call.answer), said) && beginsWith(messages, call.messages))
+      if (
+        isSameMessage(answerMessage(call.answer), repeated) &&
+        beginsWith(messages, call.messages)
+      )
         best = call;
     }
     return best;

@@ -192,20 +192,20 @@ describe("prepareUpdate", () => {
   });
 
   it("at a temperature, takes the log-probabilities of the distribution that was sampled", () => {
-    const at = (temperature: number | undefined, told: boolean) => {
+    const at = (temperature: number | undefined, recorded: boolean) => {
       const [group] = groupsOf([[{ steps: [{ action: [L(0.5), L(0.5)] }] }]]);
       const [source] = group!.episodes;
       const [only] = source!.steps;
       const sequence = {
         ...only!.sequence!,
         ...(temperature !== undefined && { temperature }),
-        ...(told && { sampledLogprobs: [L(0.8), L(0.9)] }),
+        ...(recorded && { sampledLogprobs: [L(0.8), L(0.9)] }),
       };
       return [{ ...group!, episodes: [{ ...source!, steps: [{ ...only!, sequence }] }] }];
     };
-    const prepared = (temperature: number | undefined, told = true, results = {}) =>
+    const prepared = (temperature: number | undefined, recorded = true, results = {}) =>
       prepareUpdate(
-        at(temperature, told),
+        at(temperature, recorded),
         { advantages: [[[1]]] },
         {
           paw: pawOptions().parse({ alpha: 1 }),

@@ -18,16 +18,15 @@
 import type { Advantages } from "../advantages/advantages.js";
 import type { PawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
-import { balance } from "./balance.js";
 import { type MergedSequence, mergeContinuations } from "./merge.js";
-import { actionOnly, withObservation } from "./observation-target.js";
-import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
+import { balance, fullEntropy, sampledEntropy, selectTop } from "./paw.js";
 import { stepSequence } from "./step-sequence.js";
 import type {
   ActionResults,
   CreditedTransition,
   MeasuredTransition,
   SelectedTransition,
+  TargetedTokens,
   TargetedTransition,
   WeighedTransition,
 } from "./transition-record.js";
@@ -209,6 +208,20 @@ function target(
     ...transition,
     tokens: transition.selected ? withObservation(transition, maxTokens) : actionOnly(transition),
   }));
+}
+
+/** The tokens up to the action's end. */
+function actionOnly({ sequence, actionEnd }: Transition): TargetedTokens {
+  return { ids: sequence.ids.slice(0, actionEnd), cut: false };
+}
+
+/** The tokens with the observation, truncated at `maxTokens`. */
+export function withObservation(transition: Transition, maxTokens: number): TargetedTokens {
+  const { sequence, observationStart: start, observationEnd } = transition;
+  const end = Math.min(observationEnd, maxTokens);
+  const cut = end < observationEnd;
+  if (end <= start) return { ...actionOnly(transition), cut };
+  return { ids: sequence.ids.slice(0, end), observation: { start, end }, cut };
 }
 
 /** Each transition with the weights of its tokens. */

@@ -354,9 +354,9 @@ describe("bad input", () => {
       /has \d+ tokens, and the model reads 1024/,
     );
     const bad = { id: "x", type: "function", function: { name: "look", arguments: "{" } };
-    const said = { role: "assistant", tool_calls: [bad] };
+    const called = { role: "assistant", tool_calls: [bad] };
     const seen = { role: "tool", tool_call_id: "x", content: "" };
-    const invalid = request({ messages: [...hello, said, seen], tools: offered });
+    const invalid = request({ messages: [...hello, called, seen], tools: offered });
     expect((await post(COMPLETIONS, invalid))[1].error.message).toMatch(/arguments are not JSON/);
     expect(await raw(port, "\u0000\u0001garbage\r\n\r\n")).toMatch(/^HTTP\/1.1 400/);
     expect((await post(`/sessions/%E0%A4%A${COMPLETIONS}`, request()))[0]).toBe(400);

@@ -11,7 +11,7 @@ import { openSafetensors, readTensor, writeSafetensors } from "../weights/safete
 import { tensorSpecs, VALUE_HEAD } from "../weights/tensor-names.js";
 import { type FlatTensors, flatTensors } from "./flat-tensors.js";
 import { initialWeights, type PresetName, presetConfig } from "./init.js";
-import { createLearner, createMoments, type Learner, type Moments } from "./learner.js";
+import { createMoments, createWeightLearner, type Moments, type WeightLearner } from "./learner.js";
 import { createModelWeights, type ModelWeights, type Snapshot } from "./model-weights.js";
 import type { Program } from "./program.js";
 import type { Replica } from "./replica.js";
@@ -63,7 +63,7 @@ interface Model {
   readonly weights: ModelWeights;
   readonly moments: Moments;
   readonly graphs: Graphs;
-  readonly learner: Learner;
+  readonly learner: WeightLearner;
   readonly router: Router;
   /** Where it was loaded from. */
   readonly folder: string | undefined;
@@ -227,7 +227,7 @@ function assemble(
     weights,
     moments,
     graphs,
-    learner: createLearner({ config, lora, weights, moments, ...graphs }),
+    learner: createWeightLearner({ config, lora, weights, moments, ...graphs }),
     router: createRouter(config, replicas, () => weights.policy(moments.optimSteps)),
     folder,
     reference: undefined,

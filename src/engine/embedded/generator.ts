@@ -25,7 +25,7 @@ import { type BatchRow, drawToken, positionOf, startRow, toSample } from "./batc
 import {
   type Batch,
   formBatches,
-  type Group,
+  type RowGroup,
   reuseCaches,
   type SampleTask,
   SPARE_TOKENS,
@@ -113,7 +113,7 @@ export function createGenerator(
     evictOlder,
     sample: async (tasks, weights) => {
       evictOlder(weights.version);
-      const groups = tasks.map((task): Group => {
+      const groups = tasks.map((task): RowGroup => {
         const rows = Array.from({ length: task.count }, (_, i) =>
           startRow(task.request, task.first + i),
         );
@@ -122,7 +122,7 @@ export function createGenerator(
       });
       const compiled = compiledWith(weights);
       const { batches, rest } = reuseCaches(config, groups, prefixes);
-      const isNew = ({ prefix }: Group) => prefix === undefined;
+      const isNew = ({ prefix }: RowGroup) => prefix === undefined;
       const fresh = formBatches(rest.filter(isNew));
       const continued = formBatches(rest.filter((group) => !isNew(group)));
       for (const batch of [...fresh, ...continued, ...batches])
@@ -200,7 +200,7 @@ async function prefillBatch(
   return { ...read, home: copyRows(config, rows, capacity) };
 }
 
-function gridFeeds(grid: readonly Group[], rows: readonly BatchRow[]): Feeds {
+function gridFeeds(grid: readonly RowGroup[], rows: readonly BatchRow[]): Feeds {
   const count = grid[0]!.rows.length;
   const lastToken = (row: BatchRow) => row.tokens.at(-1)!;
   return {
@@ -218,9 +218,9 @@ function gridFeeds(grid: readonly Group[], rows: readonly BatchRow[]): Feeds {
  * left. Groups keep equal numbers of rows, so a finished row may stay as padding.
  */
 function compactBatch(
-  grid: readonly Group[],
+  grid: readonly RowGroup[],
   cache: DecodeCache,
-): { readonly grid: readonly Group[]; readonly cache: DecodeCache } | undefined {
+): { readonly grid: readonly RowGroup[]; readonly cache: DecodeCache } | undefined {
   const going = grid.map((group) => group.rows.filter((row) => row.stopReason === undefined));
   const count = Math.max(...going.map((rows) => rows.length));
   if (count === 0) return undefined;

@@ -57,7 +57,7 @@ export function createMoments(trained: readonly TensorSpec[]): Moments {
   return { first: zeros(), second: zeros(), optimSteps: 0 };
 }
 
-export interface Learner {
+export interface WeightLearner {
   /** What has been accumulated since the last optimiser step, by tensor name. */
   readonly gradients: ReadonlyMap<string, Float32Array>;
   forward(
@@ -108,7 +108,7 @@ export interface LearnerStart {
 }
 
 /** A learner over these weights and this optimiser state. */
-export function createLearner(start: LearnerStart): Learner {
+export function createWeightLearner(start: LearnerStart): WeightLearner {
   const { config, lora, moments, sessions, replicas, programs = new Map() } = start;
   const parameters = start.weights.trained;
   const hasValues = parameters.tensors.has(VALUE_HEAD);

@@ -5,7 +5,7 @@ import { trainedSpecs } from "../weights/lora.js";
 import { flatTensors } from "./flat-tensors.js";
 import { addInput, createGraph, emit } from "./graph.js";
 import { initialWeights, presetConfig } from "./init.js";
-import { createLearner, createMoments } from "./learner.js";
+import { createMoments, createWeightLearner } from "./learner.js";
 import { createModelWeights } from "./model-weights.js";
 import { reduce } from "./operators.js";
 import { finishProgram } from "./program.js";
@@ -46,7 +46,7 @@ it("leaves weights and gradients unchanged when a replica fails", async () => {
     run: (job) =>
       failing ? Promise.reject(new EngineError("out of memory while computing")) : replica.run(job),
   };
-  const learner = createLearner({
+  const learner = createWeightLearner({
     config,
     weights: createModelWeights(config, parameters, sessions),
     moments: createMoments(specs),

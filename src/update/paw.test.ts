@@ -1,10 +1,9 @@
 /** Selection, balance, weights and targets, each on its own. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { balance } from "./balance.js";
-import { withObservation } from "./observation-target.js";
-import { fullEntropy, sampledEntropy, selectTop } from "./selection.js";
+import { balance, fullEntropy, sampledEntropy, selectTop } from "./paw.js";
 import { actionSequences, actionTokens, transitionsOf } from "./transitions.js";
+import { withObservation } from "./update.js";
 import { groupsOf, ids } from "./update-testing.js";
 import { type Countable, minibatchWeights, policyWeights, worldWeights } from "./weights.js";
 

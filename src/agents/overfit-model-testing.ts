@@ -12,13 +12,13 @@ import type { Sampler } from "../rollout/scheduler.js";
 import type { ChatMessage } from "./chat.js";
 import { hermes, repeated, scriptedSession, tools, user } from "./testing.js";
 
-/** How often the taught model calls tools. */
+/** How often the model calls tools. */
 export const TURNS = 10;
 
-/** The user's question that the model was taught to answer. */
+/** The user's question that the model can answer. */
 export const question = "go on";
 
-/** What the tool of the taught conversation returns. */
+/** What the tool of its conversation returns. */
 export const look = ({ place }: { readonly place: string }): string => `seen ${place}`;
 
 const called = (place: string): string =>
@@ -49,11 +49,11 @@ async function lesson(): Promise<TrainSequence> {
 }
 
 /** Where its weights are kept, for the next test file of the same process. */
-let taught: string | undefined;
+let saved: string | undefined;
 
-/** The taught engine; the caller disposes of it. */
-export async function taughtEngine(): Promise<Engine> {
-  if (taught !== undefined) return createEmbeddedEngine({ model: { folder: taught }, threads: 1 });
+/** The engine of that model; the caller disposes of it. */
+export async function overfitEngine(): Promise<Engine> {
+  if (saved !== undefined) return createEmbeddedEngine({ model: { folder: saved }, threads: 1 });
   const { vocabularySize } = hermes;
   const model = { preset: "tiny", vocabularySize, maxContext: 1024 } as const;
   const engine = await createEmbeddedEngine({ model, threads: 1 });
@@ -64,10 +64,10 @@ export async function taughtEngine(): Promise<Engine> {
     await engine.optimStep({ learningRate: 5e-3, gradClipNorm: 1 });
   }
   await engine.discardGradients();
-  const folder = mkdtempSync(join(tmpdir(), "pawl-taught-"));
+  const folder = mkdtempSync(join(tmpdir(), "pawl-overfit-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   await engine.save(folder, { optimizer: false });
-  taught = folder;
+  saved = folder;
   return engine;
 }
 
