@@ -37,6 +37,9 @@ function schemaOfAll() {
 
 export type AdvantageOptions = z.output<ReturnType<typeof schemaOfAll>>;
 
+/** The same as a caller gives them: what is left out has its default. */
+export type AdvantageSettings = z.input<ReturnType<typeof schemaOfAll>>;
+
 /** Adds an estimator, so that configurations can name it. */
 export function registerEstimator(estimator: Estimator): void {
   const { settings, estimate } = estimator;
@@ -58,9 +61,10 @@ export function registerEstimator(estimator: Estimator): void {
  */
 export function computeAdvantages(
   groups: readonly Group[],
-  options: AdvantageOptions,
+  settings: AdvantageSettings,
   values?: TokenNumbers,
 ): Advantages {
+  const options = advantageOptions.parse(settings);
   const whole = groups.map((group) => ({
     group,
     episodes: group.episodes.map((episode) => scored(episode, options)),

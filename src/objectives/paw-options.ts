@@ -9,6 +9,9 @@ export let pawOptions = schemaWithLosses();
 
 export type PawOptions = z.output<ReturnType<typeof schemaWithLosses>>;
 
+/** The same as a caller gives them: what is left out has its default. */
+export type PawSettings = z.input<ReturnType<typeof schemaWithLosses>>;
+
 /** Adds a world-model loss, so that `paw.loss` can name it. */
 export function registerWorldLoss(name: string, loss: WorldLoss): void {
   const taken = { names: [...worldLossNames(), "off"], settings: pawOptions.unwrap().shape };
