@@ -36,6 +36,9 @@ export const advantageOptions = schemaOfParts("estimators", () =>
 
 export type AdvantageOptions = z.output<ReturnType<typeof advantageOptions>>;
 
+/** The same as a caller gives them: what is left out has its default. */
+export type AdvantageSettings = z.input<ReturnType<typeof advantageOptions>>;
+
 /** Adds an estimator, so that configurations can name it. */
 export function registerEstimator(estimator: Estimator): void {
   const { settings, estimate } = estimator;
@@ -56,9 +59,10 @@ export function registerEstimator(estimator: Estimator): void {
  */
 export function computeAdvantages(
   groups: readonly Group[],
-  options: AdvantageOptions,
+  settings: AdvantageSettings,
   values?: TokenNumbers,
 ): Advantages {
+  const options = advantageOptions().parse(settings);
   const whole = groups.map((group) => ({
     group,
     episodes: group.episodes.map((episode) => scored(episode, options)),

@@ -8,7 +8,7 @@ import { entropyObjective } from "./entropy.js";
 import { type Objective, sumObjectives } from "./expression.js";
 import { klObjective } from "./kl.js";
 import { checkLoss } from "./loss-plugin.js";
-import type { PawOptions } from "./paw-options.js";
+import { type PawSettings, pawOptions } from "./paw-options.js";
 import { policyObjective } from "./policy.js";
 import {
   CLIP,
@@ -75,6 +75,9 @@ export const objectiveOptions = schemaOfParts("policyLosses", () =>
 
 export type ObjectiveOptions = z.output<ReturnType<typeof objectiveOptions>>;
 
+/** The same as a caller gives them: what is left out has its default. */
+export type ObjectiveSettings = z.input<ReturnType<typeof objectiveOptions>>;
+
 /** Adds a loss of the policy, so that `objective.loss` can name it. */
 export function registerPolicyLoss(name: string, loss: PolicyLoss): void {
   const taken = { names: policyLossNames(), settings: objectiveOptions().unwrap().shape };
@@ -82,15 +85,23 @@ export function registerPolicyLoss(name: string, loss: PolicyLoss): void {
   addPart("policyLosses", name, loss);
 }
 
+/** What else the objective has terms for: values, and actions that another program sampled. */
+interface ObjectiveTerms {
+  readonly critic?: boolean;
+  readonly sampler?: boolean;
+}
+
 /**
  * The objective of an update. A coefficient of 0 leaves out its term and inputs; so does having no
  * separate sampler.
  */
 export function updateObjective(
-  options: ObjectiveOptions,
-  paw: PawOptions,
-  { critic, sampler = false }: { readonly critic: boolean; readonly sampler?: boolean },
+  settings: ObjectiveSettings,
+  pawSettings: PawSettings,
+  { critic = false, sampler = false }: ObjectiveTerms = {},
 ): Objective {
+  const options = objectiveOptions().parse(settings);
+  const paw = pawOptions().parse(pawSettings);
   const { loss } = paw;
   return sumObjectives(
     policyObjective(options, sampler ? options : undefined, policyTokenLoss(options)),

@@ -46,6 +46,9 @@ export const pawOptions = schemaOfParts("worldLosses", () =>
 
 export type PawOptions = z.output<ReturnType<typeof pawOptions>>;
 
+/** The same as a caller gives them: what is left out has its default. */
+export type PawSettings = z.input<ReturnType<typeof pawOptions>>;
+
 /** Adds a world-model loss, so that `paw.loss` can name it. */
 export function registerWorldLoss(name: string, loss: WorldLoss): void {
   const taken = { names: [...worldLossNames(), "off"], settings: pawOptions().unwrap().shape };

@@ -16,7 +16,7 @@
  * Tokens of actions and of appended observations are targets, with per-token inputs and weights.
  */
 import type { Advantages } from "../advantages/advantages.js";
-import type { PawOptions } from "../objectives/paw-options.js";
+import { type PawOptions, type PawSettings, pawOptions } from "../objectives/paw-options.js";
 import type { Group } from "../rollout/episode.js";
 import { type MergedSequence, mergeContinuations } from "./merge.js";
 import { balance, fullEntropy, sampledEntropy, selectTop } from "./paw.js";
@@ -36,9 +36,9 @@ import { type Aggregation, policyWeights, worldWeights } from "./weights.js";
 
 /** What preparing an update depends on. */
 export interface UpdateOptions {
-  readonly paw: PawOptions;
-  /** What the mean of the policy's losses is taken over. */
-  readonly aggregation: Aggregation;
+  readonly paw: PawSettings;
+  /** What the mean of the policy's losses is taken over (default: all action tokens). */
+  readonly aggregation?: Aggregation;
   /** R_max of episodes that do not have their own. */
   readonly maxReturn: number;
   /** Whether each episode is its own group, as in PPO. */
@@ -46,6 +46,12 @@ export interface UpdateOptions {
   /** Longest sequence the engine takes; observations are truncated there. */
   readonly maxTokens?: number;
   readonly results?: ActionResults;
+}
+
+/** The same with defaults filled in. */
+interface FullOptions extends UpdateOptions {
+  readonly paw: PawOptions;
+  readonly aggregation: Aggregation;
 }
 
 /** An update, ready to be split into mini-batches. */
@@ -66,8 +72,10 @@ export interface Update {
 export function prepareUpdate(
   groups: readonly Group[],
   advantages: Advantages,
-  options: UpdateOptions,
+  given: UpdateOptions,
 ): Update {
+  const paw = pawOptions().parse(given.paw);
+  const options = { ...given, paw, aggregation: given.aggregation ?? "token-mean" };
   if (options.ownGroups !== true) return prepareGroups(groups, advantages, options);
   return prepareGroups(...ungroup(groups, advantages), options);
 }
@@ -75,7 +83,7 @@ export function prepareUpdate(
 function prepareGroups(
   groups: readonly Group[],
   advantages: Advantages,
-  options: UpdateOptions,
+  options: FullOptions,
 ): Update {
   const { paw } = options;
   const credited = credit(transitionsOf(groups), advantages, options.results ?? {});
@@ -188,7 +196,7 @@ function select(
 }
 
 /** λ of each group (PaW eq. 10); none if PaW is off. */
-function lambdasOf(groups: readonly Group[], { paw, maxReturn }: UpdateOptions): readonly number[] {
+function lambdasOf(groups: readonly Group[], { paw, maxReturn }: FullOptions): readonly number[] {
   if (paw.loss === "off") return [];
   const whole = groups.map(({ episodes }) => episodes.filter(({ stop }) => stop !== "broken"));
   return balance(
@@ -202,7 +210,7 @@ function lambdasOf(groups: readonly Group[], { paw, maxReturn }: UpdateOptions):
 /** Each transition with its tokens to learn, including its observation if it is selected. */
 function target(
   transitions: readonly SelectedTransition[],
-  { maxTokens = Number.POSITIVE_INFINITY }: UpdateOptions,
+  { maxTokens = Number.POSITIVE_INFINITY }: FullOptions,
 ): readonly TargetedTransition[] {
   return transitions.map((transition) => ({
     ...transition,
@@ -228,7 +236,7 @@ export function withObservation(transition: Transition, maxTokens: number): Targ
 function weigh(
   transitions: readonly TargetedTransition[],
   lambdas: readonly number[],
-  { paw, aggregation }: UpdateOptions,
+  { paw, aggregation }: FullOptions,
 ): readonly WeighedTransition[] {
   const countable = transitions.map(({ group, episode, actionStart, actionEnd, tokens }) => ({
     group,
