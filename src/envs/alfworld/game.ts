@@ -2,11 +2,10 @@
 import { readRegularText } from "../../regular-file.js";
 import { EnvError } from "../env.js";
 import { type Grammar, parseGrammar } from "./grammar.js";
-import { jsonFault } from "./json.js";
 import { createMemo } from "./memo.js";
 import { type Domain, parseDomain, parseProblem } from "./pddl.js";
 import type { Phrase } from "./phrase.js";
-import type { Source } from "./source.js";
+import { jsonFault, type Source } from "./source.js";
 import { dependenceOf, type Teller, tell } from "./text.js";
 import { initialView } from "./view.js";
 import { buildWorld, type Schema, type World } from "./world.js";

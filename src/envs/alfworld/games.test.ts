@@ -95,7 +95,7 @@ describe("a broken game", () => {
     const [broken, whole] = environment.tasks("valid_seen");
     const env = environment.create();
     expect(() => env.reset(broken!)).toThrow(
-      /trial_e.game\.tw-pddl: game file, line 1: this is not valid JSON: the text that starts here is not/,
+      /trial_e.game\.tw-pddl: game file, line 1: this is not valid JSON: /,
     );
     expect(env.reset(whole!)).toBe("There is a crate 2 ahead.");
   });

@@ -3,10 +3,9 @@
  * command's template, the feedback and more grammar. A symbol defined again replaces the earlier
  * one.
  */
-import { jsonFault } from "./json.js";
 import { createMemo } from "./memo.js";
 import { type Phrase, PhraseError, parsePhrase, parseQuery, type Query } from "./phrase.js";
-import { excerpt, fault, lineAt, type Source } from "./source.js";
+import { excerpt, fault, jsonFault, lineAt, type Source } from "./source.js";
 
 /** One way to expand a symbol; the first one whose condition has an answer is taken. */
 interface Rule {

@@ -38,34 +38,8 @@ import {
 const noiseKinds = ["off", "ids", "brands", "all"] as const;
 type Noise = (typeof noiseKinds)[number];
 
-const firstSyllables = [
-  "Bel",
-  "Dor",
-  "Fen",
-  "Gal",
-  "Jun",
-  "Kor",
-  "Lum",
-  "Mer",
-  "Nov",
-  "Pel",
-  "Ros",
-  "Tav",
-];
-const lastSyllables = [
-  "ano",
-  "dex",
-  "ella",
-  "go",
-  "ira",
-  "lux",
-  "mo",
-  "nix",
-  "ora",
-  "tek",
-  "una",
-  "vio",
-];
+const firstSyllables = "Bel Dor Fen Gal Jun Kor Lum Mer Nov Pel Ros Tav".split(" ");
+const lastSyllables = "ano dex ella go ira lux mo nix ora tek una vio".split(" ");
 
 /** The number of different ids, so that a word-level vocabulary of them stays finite. */
 const idCount = 1_000;

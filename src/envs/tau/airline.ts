@@ -31,28 +31,14 @@ const NEW_CERTIFICATES = [3221322, 3221323, 3221324] as const;
 /** When it is. */
 const NOW = "2024-05-15T15:00:00";
 /** The cities by their airports. */
-const AIRPORTS = {
-  SFO: "San Francisco",
-  JFK: "New York",
-  LAX: "Los Angeles",
-  ORD: "Chicago",
-  DFW: "Dallas",
-  DEN: "Denver",
-  SEA: "Seattle",
-  ATL: "Atlanta",
-  MIA: "Miami",
-  BOS: "Boston",
-  PHX: "Phoenix",
-  IAH: "Houston",
-  LAS: "Las Vegas",
-  MCO: "Orlando",
-  EWR: "Newark",
-  CLT: "Charlotte",
-  MSP: "Minneapolis",
-  DTW: "Detroit",
-  PHL: "Philadelphia",
-  LGA: "LaGuardia",
-} as const;
+const AIRPORTS = Object.fromEntries(
+  `SFO San Francisco; JFK New York; LAX Los Angeles; ORD Chicago; DFW Dallas; DEN Denver;
+  SEA Seattle; ATL Atlanta; MIA Miami; BOS Boston; PHX Phoenix; IAH Houston; LAS Las Vegas;
+  MCO Orlando; EWR Newark; CLT Charlotte; MSP Minneapolis; DTW Detroit; PHL Philadelphia;
+  LGA LaGuardia`
+    .split(/;\s+/)
+    .map((one): [string, string] => [one.slice(0, 3), one.slice(4)]),
+);
 
 const find = (db: TableDatabase, table: string, id: Value, what: string): Dict =>
   lookUp(db.table(table), id) ?? refuse(`${what} not found`);
