@@ -11,7 +11,7 @@ import { finishProgram, type Program } from "./program.js";
 import {
   cacheNames,
   declareContext,
-  distributionResults,
+  distribution,
   layersOf,
   type StoredWeights,
 } from "./sampling-graphs.js";
@@ -53,8 +53,7 @@ export function extendProgram(config: ModelConfig, stored?: StoredWeights): Prog
     x = finishLayer(context, index, x, attended);
   }
   const ends = finish(context, selectRows(x, cast(lastTokens, "int64")));
-  for (const [name, tensor] of distributionResults(context, ends, inverse))
-    results.set(name, tensor);
+  for (const [name, tensor] of distribution(context, ends, inverse)) results.set(name, tensor);
   return finishProgram(graph, results);
 }
 

@@ -117,8 +117,8 @@ export function createGenerator(
         const rows = Array.from({ length: task.count }, (_, i) =>
           startRow(task.request, task.first + i),
         );
-        const known = task.prefix && prefixes.take(task.prefix.handle);
-        return { task, rows, prefix: known && { ...known, tokens: task.prefix!.tokens } };
+        const row = task.prefix && prefixes.take(task.prefix.handle);
+        return { task, rows, prefix: row && { ...row, tokens: task.prefix!.tokens } };
       });
       const compiled = compiledWith(weights);
       const { batches, rest } = reuseCaches(config, groups, prefixes);

@@ -159,7 +159,7 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
     const done = await together(busy.map(({ result }) => result));
     return {
       microBatches: done.flatMap(({ results }, replica) =>
-        results.map((found, i) => ({ packed: busy[replica]!.packed[i]!, found })),
+        results.map((columns, i) => ({ packed: busy[replica]!.packed[i]!, columns })),
       ),
       gradients: done.flatMap(({ gradients: sums }) => sums ?? []),
     };
@@ -176,29 +176,23 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
   };
   return {
     get gradients() {
-      const found = gradients;
-      if (found === undefined) return new Map();
-      return new Map([...found.sums.tensors].filter(([name]) => found.trained.has(name)));
+      if (gradients === undefined) return new Map();
+      const { sums, trained } = gradients;
+      return new Map([...sums.tensors].filter(([name]) => trained.has(name)));
     },
     forward: async (sequences, weights, options) => {
       checkSequences(sequences, config);
-      const quantities: readonly Quantity[] = [
-        "logprob",
-        ...(options.values ? (["value"] as const) : []),
-        ...(options.entropies ? (["entropy"] as const) : []),
-      ];
+      const quantities: Quantity[] = ["logprob"];
+      if (options.values) quantities.push("value");
+      if (options.entropies) quantities.push("entropy");
       requireValueHead(quantities, hasValues);
       const values = quantities.includes("value");
       // Adapters are merged into the weights that a forward pass reads.
       const weightNames = tensorSpecs(config)
         .map(({ name }) => name)
         .filter((name) => values || name !== VALUE_HEAD);
-      const found = new Map(
-        quantities.map((quantity) => [
-          quantity,
-          sequences.map((s) => new Float32Array(s.ids.length)),
-        ]),
-      );
+      const zeros = () => sequences.map(({ ids }) => new Float32Array(ids.length));
+      const scored = new Map(quantities.map((quantity) => [quantity, zeros()]));
       const { microBatches } = await runMicroBatches(
         sequences,
         { weights, weightNames, trained: [] },
@@ -209,13 +203,13 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
           return { key, program, feeds };
         },
       );
-      for (const { packed, found: columns } of microBatches)
-        for (const [quantity, arrays] of found)
+      for (const { packed, columns } of microBatches)
+        for (const [quantity, arrays] of scored)
           scatterTargets(packed, columns.get(quantity)!, arrays);
       return sequences.map((_, i) => ({
-        logprobs: found.get("logprob")![i]!,
-        ...(options.entropies ? { entropies: found.get("entropy")![i]! } : {}),
-        ...(options.values ? { values: found.get("value")![i]! } : {}),
+        logprobs: scored.get("logprob")![i]!,
+        entropies: scored.get("entropy")?.[i],
+        values: scored.get("value")?.[i],
       }));
     },
     forwardBackward: async (sequences, objective) => {
@@ -244,11 +238,11 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
           return { key, program, feeds };
         },
       );
-      for (const { packed, found } of microBatches) {
-        loss += sumOfTargets(packed, found.get("loss")!);
+      for (const { packed, columns } of microBatches) {
+        loss += sumOfTargets(packed, columns.get("loss")!);
         for (const name of Object.keys(metrics))
-          metrics[name]! += sumOfTargets(packed, found.get(metricName(name))!, `metric ${name}`);
-        scatterTargets(packed, found.get("logprob")!, logprobs);
+          metrics[name]! += sumOfTargets(packed, columns.get(metricName(name))!, `metric ${name}`);
+        scatterTargets(packed, columns.get("logprob")!, logprobs);
       }
       // Only now, so that a failed call leaves the gradients unchanged.
       const [first, ...rest] = gradients === undefined ? sums : [gradients.sums.data, ...sums];
@@ -288,9 +282,9 @@ export function createWeightLearner(start: LearnerStart): WeightLearner {
       );
       return { gradNorm };
     },
-    discardGradients: async () => {
-      return { gradNorm: gradients === undefined ? 0 : await normOf(gradients) };
-    },
+    discardGradients: async () => ({
+      gradNorm: gradients === undefined ? 0 : await normOf(gradients),
+    }),
   };
 }
 

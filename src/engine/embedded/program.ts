@@ -159,7 +159,7 @@ function declareContext(
     config,
     weights: declareWeights(graph, config, valueHead),
     ...declareTables(graph, config),
-    ...(lora && { adapters: declareAdapters(graph, config, lora) }),
+    adapters: lora && declareAdapters(graph, config, lora),
   };
 }
 
@@ -254,7 +254,7 @@ function score(
   const scaled = inverseTemperatures === undefined ? hidden : multiply(hidden, inverseTemperatures);
   return {
     ...predict(scaled, outputWeight(context), ids, { entropy: quantities.includes("entropy") }),
-    ...(quantities.includes("value") ? { value: criticValue(context, hidden) } : {}),
+    value: quantities.includes("value") ? criticValue(context, hidden) : undefined,
   };
 }
 

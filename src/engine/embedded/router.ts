@@ -60,13 +60,13 @@ export function createRouter(
       const samples = requests.map((request) => new Array<Sample>(request.count ?? 1));
       shares.forEach((share, replica) => {
         share.forEach(({ index, task: { first, request, cacheAs } }, i) => {
-          const found = sampled[replica]![i]!;
-          found.forEach((sample, r) => {
+          const drawn = sampled[replica]![i]!;
+          drawn.forEach((sample, r) => {
             samples[index]![first + r] = sample;
           });
           if (cacheAs === undefined) return;
           // The last token was sampled but never read.
-          const ids = [...Array.from(request.prompt), ...found[0]!.tokens.slice(0, -1)];
+          const ids = [...Array.from(request.prompt), ...drawn[0]!.tokens.slice(0, -1)];
           prefixes.insert({ ids, replica, handle: cacheAs });
         });
       });

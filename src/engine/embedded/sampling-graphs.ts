@@ -98,12 +98,12 @@ export function prefillProgram(config: ModelConfig, stored?: StoredWeights): Pro
     .map((tensor) => reshape(tensor, ["prompts", tensor.shape.at(-1)!]));
   const hidden = finish(context, finishLayer(context, config.layers - 1, residual!, attended!));
   const inverse = addInput(graph, "inverseTemperature", "float32", ["prompts", 1]);
-  const results = [...distribution(context, hidden, inverse), ...outputs.slice(2)];
-  const names = [
-    ...DISTRIBUTION,
-    ...layersOf(config).flatMap((i) => [cacheNames.promptKeys(i), cacheNames.promptValues(i)]),
-  ];
-  return finishProgram(graph, new Map(names.map((name, i) => [name, results[i]!])));
+  const results = new Map(distribution(context, hidden, inverse));
+  for (const index of layersOf(config)) {
+    results.set(cacheNames.promptKeys(index), outputs[2 + 2 * index]!);
+    results.set(cacheNames.promptValues(index), outputs[3 + 2 * index]!);
+  }
+  return finishProgram(graph, results);
 }
 
 /**
@@ -171,7 +171,7 @@ export function decodeProgram(config: ModelConfig, stored?: StoredWeights): Prog
     const attended = attendCaches(graph, config, index, { q, keys, values, ...masks(index) });
     x = finishLayer(context, index, x, attended);
   }
-  for (const [name, tensor] of distributionResults(context, finish(context, x), inverse))
+  for (const [name, tensor] of distribution(context, finish(context, x), inverse))
     results.set(name, tensor);
   return finishProgram(graph, results);
 }
@@ -237,25 +237,23 @@ function attendCaches(
   return reshape(sum, ["batch", config.heads * headSize]);
 }
 
-/** Results that describe the next-token distribution, in the order `distribution` returns them. */
-const DISTRIBUTION = ["probabilities", "logSum", "plainLogSum"] as const;
-
-/** Probabilities at the row's temperature, and log Σ exp of the logits with and without it. */
-function distribution(context: Context, hidden: Tensor, inverse: Tensor): readonly Tensor[] {
-  const logits = linear(hidden, outputWeight(context));
-  const tempered = elementwise("Mul", logits, inverse);
-  const probabilities = softmax(tempered);
-  return [probabilities, logSumExp(tempered, probabilities), logSumExp(logits, softmax(logits))];
-}
-
-/** The next-token distribution for some hidden states, as results by name. */
-export function distributionResults(
+/**
+ * The next-token distribution for some hidden states, as results by name: probabilities at the row's
+ * temperature, and log Σ exp of the logits with and without it.
+ */
+export function distribution(
   context: Context,
   hidden: Tensor,
   inverse: Tensor,
 ): readonly (readonly [string, Tensor])[] {
-  const results = distribution(context, hidden, inverse);
-  return DISTRIBUTION.map((name, i) => [name, results[i]!]);
+  const logits = linear(hidden, outputWeight(context));
+  const tempered = elementwise("Mul", logits, inverse);
+  const probabilities = softmax(tempered);
+  return [
+    ["probabilities", probabilities],
+    ["logSum", logSumExp(tempered, probabilities)],
+    ["plainLogSum", logSumExp(logits, softmax(logits))],
+  ];
 }
 
 /** The model's inputs in a sampling graph. */

@@ -72,7 +72,7 @@ function remoteEngine(session: Session, model: RemoteModel): Engine {
             beta2,
             eps,
             weight_decay: weightDecay,
-            ...(params.gradClipNorm !== undefined && { grad_clip_norm: params.gradClipNorm }),
+            grad_clip_norm: params.gradClipNorm,
           },
           type: "optim_step",
         });

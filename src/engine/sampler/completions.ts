@@ -117,13 +117,12 @@ function sampleOf(
       `${name} ended a sample after ${tokens.length} of ${maxTokens} tokens without one of our stop sequences: check its log, and whether its model's generation_config.json has further stop tokens`,
     );
   const own = logprobs.slice(0, end);
-  const known = knownSampledLogprobs(request, own);
   return {
     tokens: tokens.slice(0, end),
     logprobs: own,
     // A server only returns the model's own log-probabilities; we add only what follows exactly
     // from them.
-    ...(known && { sampledLogprobs: known }),
+    sampledLogprobs: knownSampledLogprobs(request, own),
     stopReason: end === undefined ? "length" : "stop",
   };
 }

@@ -173,8 +173,8 @@ describe("a sampler's log-probabilities of the distribution", () => {
     const [plain, greedy, cold, cut] = results.map(([sample]) => sample!);
     expect(plain!.sampledLogprobs).toEqual(plain!.logprobs);
     expect(greedy!.sampledLogprobs).toEqual([0, 0, 0, 0]);
-    expect(cold).not.toHaveProperty("sampledLogprobs");
-    expect(cut).not.toHaveProperty("sampledLogprobs");
+    expect(cold!.sampledLogprobs).toBeUndefined();
+    expect(cut!.sampledLogprobs).toBeUndefined();
     await engine.dispose();
     await server.close();
   });
