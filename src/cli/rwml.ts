@@ -20,7 +20,7 @@ export const rwml = defineCommand({
   name: "rwml",
   summary: "teach a model what its actions do, by RL on its own predictions (RWML)",
   details:
-    "The model plays, predicts what its actions do, and is rewarded by how close the prediction is to what\nhappened. Environment, prompt, limits and engine are those of the run given by --model.start, if it is\na run; a file and flags change single settings, but not the environment's name. With --resume, updates,\nevaluation.…, checkpointEvery and engine.… can change; anything else is refused.\ndocs/rwml.md explains how to choose a reward and a threshold, and how to continue with task RL.",
+    "The model plays, predicts what its actions do, and is rewarded by how close it comes (docs/rwml.md). Environment,\nprompt, limits and engine are those of the run at --model.start. With --resume, updates, evaluation, checkpointEvery\nand engine may change.",
   options: (peek) =>
     rwmlConfig(findEnvKind(peek("env.name") ?? "household")).extend({
       out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),

@@ -92,9 +92,7 @@ export let promptOptions = z.strictObject({
   tokens: z
     .enum(["whole", "pieces"])
     .default("whole")
-    .describe(
-      "whole: a prompt has the ids that its text has anywhere; pieces: each part is encoded by itself, as in older runs",
-    ),
+    .describe("encode a prompt as a whole, or each piece by itself, as in older runs"),
 });
 
 /** Settings of the prompts, as a caller gives them. */

@@ -36,11 +36,6 @@ const ignored: readonly (readonly [path: string, settings: object, needs: RegExp
     /a teacher that plays/,
   ],
   [
-    "warmStart.emphasis.share",
-    { warmStart: { episodes: 9, emphasis: { share: 0.9 } } },
-    /warmStart\.emphasis\.types/,
-  ],
-  [
     "advantage.penaltyOn",
     { advantage: { name: "grpo", penalty: 0, penaltyOn: "malformed" } },
     /advantage\.penalty above 0/,

@@ -207,16 +207,10 @@ const WARM_START: readonly Applies<Conditional>[] = [
     holds: ({ warmStart }) => (warmStart?.episodes ?? 0) > 0,
   },
   {
-    settings: ["warmStart.teacher", "warmStart.epsilon", "warmStart.emphasis"],
+    settings: ["warmStart.teacher", "warmStart.epsilon"],
     by: ["warmStart.runs", "warmStart.data"],
     needs: "a teacher that plays, without warmStart.runs and warmStart.data",
     holds: ({ warmStart }) => warmStart?.runs.length === 0 && warmStart.data.length === 0,
-  },
-  {
-    settings: ["warmStart.emphasis.share"],
-    by: ["warmStart.emphasis.types"],
-    needs: "warmStart.emphasis.types",
-    holds: ({ warmStart }) => (warmStart?.emphasis.types.length ?? 0) > 0,
   },
   {
     settings: ["warmStart.sft.randomActions"],

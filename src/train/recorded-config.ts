@@ -107,6 +107,12 @@ const TRAIN = {
       before: (settings: SettingsTree) =>
         valueAt(settings, ["warmStart", "sft", "observationWeight"]) === 0 ? undefined : "together",
     },
+    {
+      path: "warmStart.emphasis",
+      gone: (value: unknown) =>
+        ((value as { readonly types?: readonly string[] } | undefined)?.types ?? []).length === 0,
+      last: "bcd6b61",
+    },
     { path: "warmStart.sft.strays", renamed: "warmStart.sft.randomActions" },
   ],
 } as const;
