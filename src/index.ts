@@ -168,8 +168,10 @@ export {
   type Run,
 } from "./runs/run-folder.js";
 export { listRuns } from "./runs/run-list.js";
+export { type RwmlConfig, rwmlConfig } from "./rwml/config.js";
 export { embeddingReward, stateDistances } from "./rwml/embedding-reward.js";
 export { type WeightChange, weightChange } from "./rwml/forgetting.js";
+export type { ForgettingReport } from "./rwml/forgetting-report.js";
 export { type Question, worldQuestion } from "./rwml/question.js";
 export {
   openReward,
@@ -179,7 +181,14 @@ export {
   type StateReward,
 } from "./rwml/reward.js";
 export { rougeL } from "./rwml/rouge.js";
+export { type RwmlRunOptions, rwmlRun } from "./rwml/run.js";
 export { type Triplet, tripletsOf } from "./rwml/triplet.js";
+export {
+  type FinishedRwmlUpdate,
+  type RwmlContext,
+  type RwmlOptions,
+  trainRwml,
+} from "./rwml/updates.js";
 export { type Corpus, memoryCorpus, openCorpus, type Passage } from "./search/corpus.js";
 export type {
   FoundPassage,
@@ -227,15 +236,6 @@ export { type EvaluationOptions, evaluate } from "./train/evaluate.js";
 export { type RlContext, trainRl } from "./train/rl.js";
 export type { FinishedUpdate, RlOptions } from "./train/rl-types.js";
 export { type TrainOptions, trainRun } from "./train/run.js";
-export {
-  type FinishedRwmlUpdate,
-  type RwmlContext,
-  type RwmlOptions,
-  trainRwml,
-} from "./train/rwml.js";
-export { type RwmlConfig, rwmlConfig } from "./train/rwml-config.js";
-export type { ForgettingReport } from "./train/rwml-forgetting.js";
-export { type RwmlRunOptions, rwmlRun } from "./train/rwml-run.js";
 export { type SftOptions, type SftStep, sft, sftOptions } from "./train/sft.js";
 export { type TrainAgentOptions, trainAgent } from "./train/train-agent.js";
 export { prepareUpdate, type Update, type UpdateOptions } from "./update/update.js";

@@ -2,9 +2,9 @@
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import type { EnvKind } from "../envs/env.js";
+import { rwmlConfig } from "../rwml/config.js";
 import { trainConfig } from "../train/config.js";
 import { forceUnlockSetting } from "../train/resume.js";
-import { rwmlConfig } from "../train/rwml-config.js";
 import { algorithms } from "./arms.js";
 
 const count = z.int().min(1);

@@ -2,11 +2,11 @@ import { z } from "zod";
 import { findEnvKind } from "../envs/registry.js";
 import { readManifest } from "../runs/manifest.js";
 import { defaultRunFolder } from "../runs/run-folder.js";
-import { settingConditions } from "../train/applies.js";
-import { rwmlConfigOf } from "../train/recorded-config.js";
+import { rwmlConditions } from "../rwml/applies.js";
+import { type RwmlConfig, rwmlConfig } from "../rwml/config.js";
+import { rwmlConfigOf } from "../rwml/recorded-config.js";
+import { rwmlRun } from "../rwml/run.js";
 import { resumeChanges } from "../train/resume.js";
-import { type RwmlConfig, rwmlConfig } from "../train/rwml-config.js";
-import { rwmlRun } from "../train/rwml-run.js";
 import { settingsOfModel } from "../train/saved-model.js";
 import { engineOfRun, sameEnvironment } from "./checkpoint-policy.js";
 import { defineCommand, exitCodes } from "./command.js";
@@ -56,7 +56,7 @@ export const rwml = defineCommand({
     ["pawl rwml --model.start runs/warm --task.groups 8", "task rewards at the same time"],
     ["pawl rwml --resume runs/…", "resume an interrupted run"],
   ],
-  applies: settingConditions,
+  applies: rwmlConditions,
   async run({ config, given, placeOf, io, signal }) {
     const { out, resume, forceUnlock, ...rest } = config;
     const settings: RwmlConfig = rest;
