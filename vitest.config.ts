@@ -17,7 +17,7 @@ const SLOW = [
   "src/envs/tau/golden.test.ts",
   "src/train/chat-run.test.ts",
   "src/train/remote-run.test.ts",
-  "src/train/rwml-engines.test.ts",
+  "src/rwml/engines.test.ts",
   "src/train/sampler-run.test.ts",
   "tests/example-agents.test.ts",
   "tests/example-plugin.test.ts",

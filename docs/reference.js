@@ -65,7 +65,7 @@ function item(setting, base, rules = []) {
 }
 
 /** `--help` shows all examples of a command. */
-const EXAMPLES = 2;
+const EXAMPLES = 1;
 /** A command with no more settings of a group names them. */
 const FEW = 3;
 
@@ -147,7 +147,13 @@ for (const command of shown)
       const { count = 0 } = timesNamed.get(alike(setting, command)) ?? {};
       timesNamed.set(alike(setting, command), { setting, command, count: count + 1 });
     }
-const shared = [...timesNamed].filter(([, { count }]) => count >= COMMON);
+const shared = [...timesNamed]
+  .filter(([, { count }]) => count >= COMMON)
+  .sort(([, one], [, other]) => other.count - one.count)
+  .filter(
+    ([, { setting }], i, all) =>
+      all.findIndex(([, one]) => one.setting.flag === setting.flag) === i,
+  );
 const isShared = (setting, command) => shared.some(([name]) => name === alike(setting, command));
 
 function commandSection(command) {
@@ -165,23 +171,16 @@ function commandSection(command) {
   );
   const usage = ["pawl", command.name, command.positionals, "[OPTIONS]"].filter(Boolean).join(" ");
   const notes = [
-    ...(settings.some(({ path }) => path[0] === "env" && path.length > 1)
-      ? ["`--env.…` sets the [environment's options](environments.md)."]
-      : []),
     ...(common.length === 0
       ? []
-      : [
-          `Also ${common.map(({ flag }) => code(flag.replace(/\.name$/, ""))).join(", ")} ([of several commands](#settings-of-several-commands)).`,
-        ]),
-    ...groupNotes(here.filter(isInGroup)),
+      : [`Also ${common.map(({ flag }) => code(flag.replace(/\.name$/, ""))).join(", ")}.`]),
+    ...groupNotes(here.filter(isInGroup), settings),
     ...prefixes.map(
       ([key, name]) => `\`--${key}.…\` sets any setting of [pawl ${name}](${anchor(name)}).`,
     ),
     ...(base === undefined
       ? []
-      : [
-          `Without a file, \`${base.path}\` holds beneath the flags; \`--print-config\` prints its values.`,
-        ]),
+      : [`Recipe: \`${base.path}\`; \`--print-config\` prints its values.`]),
   ];
   return [
     `## pawl ${command.name}`,
@@ -190,8 +189,8 @@ function commandSection(command) {
     ...(command.details === undefined ? [] : ["", prose(command.details)]),
     "",
     "```sh",
-    usage,
-    ...command.examples.slice(0, EXAMPLES).flatMap(([line, does]) => ["", `# ${does}`, line]),
+    ...(command.positionals === undefined ? [] : [usage, ""]),
+    ...command.examples.slice(0, EXAMPLES).flatMap(([line, does]) => [`# ${does}`, line]),
     "```",
     ...(listed.length === 0
       ? []
@@ -201,7 +200,7 @@ function commandSection(command) {
 }
 
 /** Which groups of settings a command has; where it has few of one, their names. */
-function groupNotes(settings) {
+function groupNotes(settings, all) {
   const references = new Map();
   for (const setting of settings) {
     const key = groupOfSetting.get(sameness(setting));
@@ -221,21 +220,18 @@ function groupNotes(settings) {
       return name.startsWith("--") ? `${link} below ${code(name)}` : link;
     }),
   );
+  if (all.some(({ path }) => path[0] === "env" && path.length > 1))
+    names.unshift("[env](environments.md)");
   return names.length === 0 ? [] : [`Groups: ${names.join("; ")}.`];
 }
 
-/** Help text as Markdown: lists in columns are shown as they are, and `<` is text elsewhere. */
+/** Help text as Markdown; lists in columns are left to `--help`, and `<` is text. */
 function prose(text) {
   const lines = text.split("\n");
-  const isColumn = (line) => line?.startsWith("  ") ?? false;
-  return lines
-    .flatMap((line, i) => {
-      const plain = line.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;");
-      if (!isColumn(line)) return [plain];
-      const opens = isColumn(lines[i - 1]) ? [] : ["", "```text"];
-      const closes = isColumn(lines[i + 1]) ? [] : ["```", ""];
-      return [...opens, line.slice(2), ...closes];
-    })
+  const kept = lines.filter((line) => !line.startsWith("  "));
+  const left = kept.length < lines.length ? ["", "`--help` has the lists."] : [];
+  return [...kept, ...left]
+    .map((line) => line.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;"))
     .join("\n")
     .replace(/\n{3,}/g, "\n\n")
     .trimEnd();
@@ -262,6 +258,8 @@ const pages = {
     shown.map(commandSection).join("\n\n"),
     "",
     "## Settings of several commands",
+    "",
+    "Named after “Also” above.",
     "",
     ...shared.map(([, { setting, command }]) => item(setting, undefined, command.applies?.())),
     "",

@@ -46,7 +46,7 @@ export const wmData = defineCommand({
   name: "wm data",
   summary: "make a world-model data set from play, recorded runs or chat JSON",
   details:
-    "Trajectories come from a mixture of policies that play now (--mix), from run folders, data sets and chat\nJSON (--from), or from both. A task is either for training or for testing, never both.",
+    "From policies that play now (--mix), from run folders, data sets and chat JSON (--from), or from both. No task is\nboth for training and for testing.",
   options: (peek) =>
     z.strictObject({
       env: envOptions(peek),
