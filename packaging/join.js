@@ -70,7 +70,6 @@ const files = new Map([
   ...output.map((file) => [file.fileName, file.type === "chunk" ? file.code : String(file.source)]),
   ["licences.txt", `zod\n\n${licence}`],
 ]);
-for (const [name, text] of files) checkTelemetry(name, text);
 // A file that is the same is left alone: tests may be running it.
 for (const [name, text] of files) {
   const path = join(out, name);
@@ -85,15 +84,3 @@ for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) 
 chmodSync(done, 0o755);
 // What is compiled while this runs is joined the next time.
 utimesSync(done, began, began);
-
-/** ONNX Runtime reads when it is loaded whether it may send telemetry, so that must be said before. */
-function checkTelemetry(name, text) {
-  const first = (pattern) => text.search(pattern);
-  const runtime = first(/^import .*"onnxruntime-node";$/m);
-  if (!name.endsWith(".js") || runtime === -1) return;
-  const off = first(/^import ".*\/no-telemetry\.js";$/m);
-  if (off === -1 || off > runtime)
-    throw new Error(
-      `dist/lib/${name}: expected the import of no-telemetry.js before that of onnxruntime-node; see src/no-telemetry.ts`,
-    );
-}
