@@ -1,7 +1,13 @@
 /** Default settings: a recipe for each environment. */
-import { common } from "../../recipes/laptop.js";
+import { alfworld } from "../../recipes/alfworld.js";
+import { desk } from "../../recipes/desk.js";
+import { common, laptop } from "../../recipes/laptop.js";
 import { quick } from "../../recipes/quick.js";
-import { officialWebshop } from "../../recipes/webshop.js";
+import { scienceworld } from "../../recipes/scienceworld.js";
+import { search } from "../../recipes/search.js";
+import { tauRetail } from "../../recipes/tau-retail.js";
+import { textworld } from "../../recipes/textworld.js";
+import { officialWebshop, webshop } from "../../recipes/webshop.js";
 import { isAgentEnvironment } from "../agents/agent-environment.js";
 import { ConfigError } from "../config/config-error.js";
 import type { ConfigLayer } from "../config/resolve.js";
@@ -14,8 +20,19 @@ import { agentSettings } from "../train/train-agent.js";
 import { simulator } from "../worldmodel/simulator-kind.js";
 import { engineOfRun } from "./checkpoint-policy.js";
 import type { Base, Given, Peek } from "./command.js";
-import { ownedRecipe } from "./owned-recipe.js";
 import { simulatorRecipe } from "./simulator-recipe.js";
+
+/** The recipes of the environments of this package. */
+const RECIPES: Readonly<Record<string, ConfigLayer>> = {
+  household: { path: "recipes/laptop.ts", content: laptop },
+  alfworld: { path: "recipes/alfworld.ts", content: alfworld },
+  webshop: { path: "recipes/webshop.ts", content: webshop },
+  scienceworld: { path: "recipes/scienceworld.ts", content: scienceworld },
+  search: { path: "recipes/search.ts", content: search },
+  desk: { path: "recipes/desk.ts", content: desk },
+  tau: { path: "recipes/tau-retail.ts", content: tauRetail },
+  textworld: { path: "recipes/textworld.ts", content: textworld },
+};
 
 /** Models that are named by a word, and belong to no run. */
 const NO_RUN = ["tiny", "small", "base", "served"];
@@ -30,8 +47,8 @@ export function recipeOf(name: string, peek: Peek): Base {
   if (name === simulator.name)
     return { ...simulatorRecipe(peek, (world) => recipeOf(world, peek).content), file: "instead" };
   if (name === "webshop" && hasFiles(peek, "WEBSHOP_DATA"))
-    return { path: ownedRecipe("webshop")!.path, content: officialWebshop, file: "instead" };
-  const own = name === "search" && hasFiles(peek, "SEARCHQA_DATA") ? undefined : ownedRecipe(name);
+    return { path: RECIPES.webshop!.path, content: officialWebshop, file: "instead" };
+  const own = name === "search" && hasFiles(peek, "SEARCHQA_DATA") ? undefined : RECIPES[name];
   return { ...(own ?? ownRecipe(name, peek)), file: "instead" };
 }
 
