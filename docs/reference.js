@@ -132,14 +132,13 @@ function groupSection([key, { settings }]) {
 
 /** What commands have in common beside groups: the same flag, about the same, with the same default. */
 const COMMON = 2;
-const alike = (setting, command) =>
-  [usageOf(setting), setting.description, defaultOf(setting)].join("|");
+const alike = (setting) => [usageOf(setting), setting.description, defaultOf(setting)].join("|");
 const timesNamed = new Map();
 for (const command of shown)
   for (const setting of settingsByCommand.get(command.name))
     if (!elsewhere(setting, command) && groupsOf(setting.path).length === 0) {
-      const { count = 0 } = timesNamed.get(alike(setting, command)) ?? {};
-      timesNamed.set(alike(setting, command), { setting, command, count: count + 1 });
+      const { count = 0 } = timesNamed.get(alike(setting)) ?? {};
+      timesNamed.set(alike(setting), { setting, count: count + 1 });
     }
 const shared = [...timesNamed]
   .filter(([, { count }]) => count >= COMMON)
@@ -148,7 +147,7 @@ const shared = [...timesNamed]
     ([, { setting }], i, all) =>
       all.findIndex(([, one]) => one.setting.flag === setting.flag) === i,
   );
-const isShared = (setting, command) => shared.some(([name]) => name === alike(setting, command));
+const isShared = (setting) => shared.some(([name]) => name === alike(setting));
 
 function commandSection(command) {
   const settings = settingsByCommand.get(command.name);
@@ -156,8 +155,8 @@ function commandSection(command) {
   const here = settings.filter((setting) => !elsewhere(setting, command));
   const isInGroup = (setting) =>
     groupsOf(setting.path).length > 0 && groupOfSetting.has(sameness(setting));
-  const listed = here.filter((setting) => !isInGroup(setting) && !isShared(setting, command));
-  const common = here.filter((setting) => isShared(setting, command));
+  const listed = here.filter((setting) => !isInGroup(setting) && !isShared(setting));
+  const common = here.filter((setting) => isShared(setting));
   const prefixes = Object.entries(nested).filter(
     ([key, name]) =>
       name !== command.name &&
