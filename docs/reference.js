@@ -13,7 +13,7 @@ import "../dist/src/cli/all-worlds.js";
 import { loadCommands } from "../dist/src/cli/command-entry.js";
 import { commands as entries } from "../dist/src/cli/commands.js";
 import { groupsOf, settingGroups } from "../dist/src/cli/setting-groups.js";
-import { DEFAULT, describedWith } from "../dist/src/config/applies.js";
+import { DEFAULT } from "../dist/src/config/applies.js";
 import { flagOf, settingsOf } from "../dist/src/config/settings.js";
 import { valueAt } from "../dist/src/config/settings-tree.js";
 import { limitOptions } from "../dist/src/envs/limits.js";
@@ -54,8 +54,8 @@ function usageOf(setting) {
 }
 
 /** A setting, what it does and its default, as an item of a list. */
-function item(setting, base, rules = []) {
-  const about = plain(describedWith(setting, rules));
+function item(setting, base) {
+  const about = plain(setting.description);
   const value = defaultOf(setting, base);
   const known =
     value === "" || DEFAULT.test(about)
@@ -97,9 +97,7 @@ const groupOfSetting = new Map(
 );
 
 function groupList() {
-  const found = new Map(
-    Object.keys(settingGroups).map((key) => [key, { settings: [], rules: [] }]),
-  );
+  const found = new Map(Object.keys(settingGroups).map((key) => [key, { settings: [] }]));
   const listed = new Set();
   for (const key of ["chat", ...found.keys()])
     for (const command of shown) {
@@ -113,16 +111,15 @@ function groupList() {
         if (listed.has(about) || taken) continue;
         listed.add(about);
         settings.push(setting);
-        group.rules = command.applies?.() ?? [];
       }
     }
   return new Map([...found].filter(([, { settings }]) => settings.length > 0));
 }
 
-function groupSection([key, { settings, rules }]) {
+function groupSection([key, { settings }]) {
   const items = settings.map((setting) => {
     const from = groupsOf(setting.path).at(-1).length - 1;
-    return item({ ...setting, flag: flagOf(setting.path.slice(from)) }, undefined, rules);
+    return item({ ...setting, flag: flagOf(setting.path.slice(from)) });
   });
   const about = settingGroups[key];
   return [
@@ -136,16 +133,13 @@ function groupSection([key, { settings, rules }]) {
 
 /** What commands have in common beside groups: the same flag, about the same, with the same default. */
 const COMMON = 2;
-const alike = (setting, command) =>
-  [usageOf(setting), describedWith(setting, command.applies?.() ?? []), defaultOf(setting)].join(
-    "|",
-  );
+const alike = (setting) => [usageOf(setting), setting.description, defaultOf(setting)].join("|");
 const timesNamed = new Map();
 for (const command of shown)
   for (const setting of settingsByCommand.get(command.name))
     if (!elsewhere(setting, command) && groupsOf(setting.path).length === 0) {
-      const { count = 0 } = timesNamed.get(alike(setting, command)) ?? {};
-      timesNamed.set(alike(setting, command), { setting, command, count: count + 1 });
+      const { count = 0 } = timesNamed.get(alike(setting)) ?? {};
+      timesNamed.set(alike(setting), { setting, count: count + 1 });
     }
 const shared = [...timesNamed]
   .filter(([, { count }]) => count >= COMMON)
@@ -154,7 +148,7 @@ const shared = [...timesNamed]
     ([, { setting }], i, all) =>
       all.findIndex(([, one]) => one.setting.flag === setting.flag) === i,
   );
-const isShared = (setting, command) => shared.some(([name]) => name === alike(setting, command));
+const isShared = (setting) => shared.some(([name]) => name === alike(setting));
 
 function commandSection(command) {
   const settings = settingsByCommand.get(command.name);
@@ -162,8 +156,8 @@ function commandSection(command) {
   const here = settings.filter((setting) => !elsewhere(setting, command));
   const isInGroup = (setting) =>
     groupsOf(setting.path).length > 0 && groupOfSetting.has(sameness(setting));
-  const listed = here.filter((setting) => !isInGroup(setting) && !isShared(setting, command));
-  const common = here.filter((setting) => isShared(setting, command));
+  const listed = here.filter((setting) => !isInGroup(setting) && !isShared(setting));
+  const common = here.filter((setting) => isShared(setting));
   const prefixes = Object.entries(nested).filter(
     ([key, name]) =>
       name !== command.name &&
@@ -190,11 +184,9 @@ function commandSection(command) {
     "",
     "```sh",
     ...(command.positionals === undefined ? [] : [usage, ""]),
-    ...command.examples.slice(0, EXAMPLES).flatMap(([line, does]) => [`# ${does}`, line]),
+    ...command.examples.slice(0, EXAMPLES).map(([line]) => line),
     "```",
-    ...(listed.length === 0
-      ? []
-      : ["", ...listed.map((setting) => item(setting, base, command.applies?.()))]),
+    ...(listed.length === 0 ? [] : ["", ...listed.map((setting) => item(setting, base))]),
     ...(notes.length === 0 ? [] : ["", notes.join("\n")]),
   ].join("\n");
 }
@@ -228,7 +220,7 @@ function groupNotes(settings, all) {
 /** Help text as Markdown; lists in columns are left to `--help`, and `<` is text. */
 function prose(text) {
   const lines = text.split("\n");
-  const kept = lines.filter((line) => !line.startsWith("  "));
+  const kept = lines.filter((line, i) => !line.startsWith("  ") && !lines[i + 1]?.startsWith("  "));
   const left = kept.length < lines.length ? ["", "`--help` has the lists."] : [];
   return [...kept, ...left]
     .map((line) => line.replaceAll("<", "&lt;").replaceAll("{{", "&#123;&#123;"))
@@ -249,7 +241,8 @@ const pages = {
     "Every setting is a flag and a key of a configuration file: `--objective.clip-low 0.1` is",
     "`objective: { clipLow: 0.1 }` ([where settings come from](../settings.md)). A switch is turned on",
     "by its flag and off by `--no-…`. Every command also has `--config FILE`,",
-    "`--plugin FILE` ([plugins](../plugins.md)), `--trust RUN` ([whose settings](../settings.md#settings-of-a-run)) and `--help`.",
+    "`--plugin FILE` ([plugins](../plugins.md)), `--trust RUN` ([whose settings](../settings.md#settings-of-a-run)) and `--help`,",
+    "which has more examples, and what a setting needs to have an effect.",
     "",
     shown.map(({ name }) => `[${name}](${anchor(name)})`).join(" · "),
     "",
@@ -261,7 +254,7 @@ const pages = {
     "",
     "Named after “Also” above.",
     "",
-    ...shared.map(([, { setting, command }]) => item(setting, undefined, command.applies?.())),
+    ...shared.map(([, { setting }]) => item(setting)),
     "",
     "## Groups of settings",
     "",

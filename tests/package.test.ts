@@ -1,5 +1,8 @@
 /** What `npm install` does with this package; packaging/check.sh tries it. */
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 
 const json = (path: string) => JSON.parse(readFileSync(path, "utf8"));

@@ -160,7 +160,7 @@ export const evaluate = defineCommand({
           concurrency: settings.concurrency ?? (chosen.name === "chat" ? chosen.concurrency : 1),
           signal,
           onProblem: (message) => warn(io, message),
-          ...(stepLimit !== undefined && { stepLimit }),
+          stepLimit,
           ...progress,
           onEpisode(episode) {
             collected.add(episode);

@@ -83,7 +83,7 @@ export const serveEngine = defineCommand({
         ...options,
         checkpoints: resolve(options.checkpoints),
         ...(model !== undefined && { model: resolve(model) }),
-        ...(name !== undefined && { name }),
+        name,
       },
       io.env,
       (line) => note(io, line),

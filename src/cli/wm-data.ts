@@ -36,7 +36,6 @@ import { envOptions } from "./env-options.js";
 import { fetchingOf } from "./fetching.js";
 import { number, percent, table } from "./format.js";
 import { type Io, print, warn } from "./io.js";
-import { problemLines } from "./wm-problems.js";
 import { countProgress } from "./wm-progress.js";
 
 const count = z.int().min(1);
@@ -223,4 +222,9 @@ function statisticsTable(data: DataSet): readonly string[] {
   );
   const header = ["environment", "part", "trajectories", "tasks", "turns", "success"];
   return table([...header, "with context", "words"], rows);
+}
+
+/** What was left out, a line for each kind of problem. */
+function problemLines({ counts }: Problems): readonly string[] {
+  return [...counts].map(([kind, count]) => `left out ${number(count)}: ${kind}`);
 }

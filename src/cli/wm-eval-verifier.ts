@@ -110,7 +110,7 @@ export const wmEvalVerifier = defineCommand({
           seed,
           signal,
           concurrency: concurrencyOf(player.policy),
-          ...(stepLimit !== undefined && { stepLimit }),
+          stepLimit,
         });
         rows.push({ budget, tally: tally.all, counts });
       }

@@ -107,8 +107,8 @@ async function collectEpisodes(
     seed: mixSeed(config.seed, "collect"),
     onProblem,
     ...countingEpisodes("playing", config.collect.episodes, onActivity),
-    ...(stepLimit !== undefined && { stepLimit }),
-    ...(signal !== undefined && { signal }),
+    stepLimit,
+    signal,
   });
   return groups.flatMap((group) => group.episodes);
 }

@@ -96,7 +96,7 @@ export async function rwmlRun(config: RwmlConfig, options: RwmlRunOptions): Prom
       reward,
       start: resumedStart(folder),
       onProblem,
-      ...(signal !== undefined && { signal }),
+      signal,
       ...(options.onPhase !== undefined && { onPhase: options.onPhase }),
       onActivity: options.onActivity,
     };

@@ -191,8 +191,8 @@ function playTasks(
     groupSize: task.groupSize,
     seed,
     ...countingEpisodes("playing", task.groups * task.groupSize, onActivity),
-    ...(stepLimit !== undefined && { stepLimit }),
-    ...(signal !== undefined && { signal }),
+    stepLimit,
+    signal,
   });
 }
 
