@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Where tests are. */
-const FOLDERS = ["src", "tests", "examples"];
+const FOLDERS = ["packages", "tests", "examples"];
 
 /** The files with this suffix, alone or among others: `NAME.slow.test.ts`, `NAME.slow.apart.test.ts`. */
 const named = (suffix: string): string[] =>
@@ -54,7 +54,7 @@ class LongFilesFirst extends BaseSequencer {
  * engine anew. So functions must be 16 times as busy as usual before they are optimised.
  */
 const execArgv = ["--interrupt-budget=1056000"];
-const setupFiles = ["src/cli/all-worlds.ts"];
+const setupFiles = ["packages/pawl/src/cli/all-worlds.ts"];
 const each = { testTimeout: 240_000, hookTimeout: 240_000, pool: "forks", execArgv, setupFiles };
 
 export default defineConfig(({ mode }) => {

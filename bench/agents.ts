@@ -19,7 +19,7 @@
  * `same_answers` is the share that is equal to the engine's own; rounding may change a few, because
  * batches differ.
  */
-import "../src/no-telemetry.js";
+import "@pawl/models/no-telemetry.js";
 import { strict as assert } from "node:assert";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -28,15 +28,15 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual, parseArgs } from "node:util";
+import { pawlModel } from "@pawl/agents/ai-sdk-model.js";
+import type { CallRecord, SessionRecord } from "@pawl/agents/endpoint/session-record.js";
+import { createSession } from "@pawl/agents/session.js";
+import type { Engine, SampleRequest } from "@pawl/core/engine/engine.js";
+import { createScheduler } from "@pawl/core/rollout/scheduler.js";
+import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
+import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
 import { generateText, type ModelMessage } from "ai";
-import { pawlModel } from "../src/agents/ai-sdk-model.js";
-import type { CallRecord, SessionRecord } from "../src/agents/endpoint/session-record.js";
-import { createSession } from "../src/agents/session.js";
-import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
-import type { Engine, SampleRequest } from "../src/engine/engine.js";
-import { createScheduler } from "../src/rollout/scheduler.js";
-import type { Tokenizer } from "../src/text/tokenizer.js";
-import { buildTokenizer } from "../src/text/tokenizer-builder.js";
 import { interleave, machine, median, THREADS } from "./peer/side.js";
 
 const MAX_TOKENS = 32;

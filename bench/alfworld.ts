@@ -2,18 +2,19 @@
  * The speed of ALFWorld: random walks over all games of valid_seen on one thread, with text and
  * admissible commands at every step; loading; memory of 128 live environments; the expert's search.
  */
-import { openAlfworld } from "../src/envs/alfworld/alfworld.js";
-import { findPlan } from "../src/envs/alfworld/expert.js";
+
+import type { Env } from "@pawl/core/envs/env.js";
+import { createRandom } from "@pawl/core/random.js";
+import { openAlfworld } from "@pawl/worlds/alfworld/alfworld.js";
+import { findPlan } from "@pawl/worlds/alfworld/expert.js";
 import {
   GAMES,
   OFFICIAL_DATA,
   officialDataThere,
   unpacked,
-} from "../src/envs/alfworld/fixtures/official.js";
-import { loadGame } from "../src/envs/alfworld/game.js";
-import { startPlay } from "../src/envs/alfworld/play.js";
-import type { Env } from "../src/envs/env.js";
-import { createRandom } from "../src/random.js";
+} from "@pawl/worlds/alfworld/fixtures/official.js";
+import { loadGame } from "@pawl/worlds/alfworld/game.js";
+import { startPlay } from "@pawl/worlds/alfworld/play.js";
 
 const STEPS = 40;
 const ROUNDS = 3;

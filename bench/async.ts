@@ -23,26 +23,26 @@
  * `same` is the share of episodes with the same actions at both paces: what an episode contains
  * does not depend on who is sampled with it, but for rounding at near ties.
  */
-import "../src/no-telemetry.js";
+import "@pawl/models/no-telemetry.js";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
-import type { ActingEngine } from "../src/engine/engine.js";
-import type { Env, Environment, RemoteEnv } from "../src/envs/env.js";
-import { housePrompt } from "../src/envs/household/prompt.js";
-import { openEnvironment } from "../src/envs/open.js";
-import { findEnvKind } from "../src/envs/registry.js";
-import { createRandom, mixSeed } from "../src/random.js";
-import type { Group } from "../src/rollout/episode.js";
-import type { PaceOptions } from "../src/rollout/pace.js";
-import { enginePolicy } from "../src/rollout/policies/engine.js";
-import { rollout } from "../src/rollout/rollout.js";
-import { createRollouts } from "../src/rollout/scheduler.js";
-import { promptStyle } from "../src/text/prompt.js";
-import { buildTokenizer } from "../src/text/tokenizer-builder.js";
-import { trainConfig } from "../src/train/config.js";
-import { trainRl } from "../src/train/rl.js";
-import { worldTexts } from "../src/train/world-text.js";
+import type { ActingEngine } from "@pawl/core/engine/engine.js";
+import type { Env, Environment, RemoteEnv } from "@pawl/core/envs/env.js";
+import { housePrompt } from "@pawl/core/envs/household/prompt.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
+import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { createRandom, mixSeed } from "@pawl/core/random.js";
+import type { Group } from "@pawl/core/rollout/episode.js";
+import type { PaceOptions } from "@pawl/core/rollout/pace.js";
+import { enginePolicy } from "@pawl/core/rollout/policies/engine.js";
+import { rollout } from "@pawl/core/rollout/rollout.js";
+import { createRollouts } from "@pawl/core/rollout/scheduler.js";
+import { promptStyle } from "@pawl/core/text/prompt.js";
+import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
+import { trainRl } from "@pawl/core/train/rl.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { trainConfig } from "@pawl/training/config.js";
+import { worldTexts } from "@pawl/training/world-text.js";
 import { machine } from "./peer/side.js";
 
 const SHORTEST = 0.05;

@@ -9,14 +9,15 @@
  *
  *   chat_ratio, full_ratio   tokens ÷ those of the compact style
  */
-import { openAlfworld } from "../src/envs/alfworld/alfworld.js";
-import { GAMES, unpacked } from "../src/envs/alfworld/fixtures/official.js";
-import type { Episode } from "../src/rollout/episode.js";
-import { expertPolicy } from "../src/rollout/policies/expert.js";
-import { rollout } from "../src/rollout/rollout.js";
-import { type PromptOptions, promptStyle } from "../src/text/prompt.js";
-import { loadTokenizer, type Tokenizer } from "../src/text/tokenizer.js";
-import { imitationSequences } from "../src/train/sft.js";
+
+import type { Episode } from "@pawl/core/rollout/episode.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { rollout } from "@pawl/core/rollout/rollout.js";
+import { type PromptOptions, promptStyle } from "@pawl/core/text/prompt.js";
+import { loadTokenizer, type Tokenizer } from "@pawl/core/text/tokenizer.js";
+import { imitationSequences } from "@pawl/core/train/sft.js";
+import { openAlfworld } from "@pawl/worlds/alfworld/alfworld.js";
+import { GAMES, unpacked } from "@pawl/worlds/alfworld/fixtures/official.js";
 
 /** The tokens of a compact episode with the whole history: one sequence. */
 function compactTokens({ steps }: Episode, tokenizer: Tokenizer): number {

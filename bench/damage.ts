@@ -14,7 +14,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { createRandom } from "../src/random.js";
+import { createRandom } from "@pawl/core/random.js";
 import { damages } from "./shared/damage-cases.js";
 import { type Judged, judge, newestOf, type Whole, wholeRun } from "./shared/damage-judge.js";
 import { type RunToDamage, runsToDamage } from "./shared/damage-kinds.js";

@@ -12,11 +12,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { cacheVectors } from "../src/embeddings/cache.js";
-import { encoderOptions, openEncoder } from "../src/embeddings/open-encoder.js";
-import type { Env } from "../src/envs/env.js";
-import { household } from "../src/envs/household/household.js";
-import { createRandom } from "../src/random.js";
+import type { Env } from "@pawl/core/envs/env.js";
+import { household } from "@pawl/core/envs/household/household.js";
+import { createRandom } from "@pawl/core/random.js";
+import { cacheVectors } from "@pawl/models/embeddings/cache.js";
+import { encoderOptions, openEncoder } from "@pawl/models/embeddings/open-encoder.js";
 
 /** Different observations of random play. */
 function sentences(count: number): readonly string[] {

@@ -22,13 +22,13 @@
  */
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
-import { encodeModel } from "../src/engine/embedded/onnx.js";
-import type { Engine } from "../src/engine/engine.js";
-import type { ModelConfig } from "../src/engine/weights/model-config.js";
-import { input, logprob, mul, neg } from "../src/objectives/expression.js";
-import { onnxRuntime } from "../src/onnx-runtime.js";
-import { createRandom } from "../src/random.js";
+import type { Engine } from "@pawl/core/engine/engine.js";
+import { input, logprob, mul, neg } from "@pawl/core/objectives/expression.js";
+import { createRandom } from "@pawl/core/random.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { encodeModel } from "@pawl/engine-cpu/onnx.js";
+import { onnxRuntime } from "@pawl/models/onnx-runtime.js";
+import type { ModelConfig } from "@pawl/models/weights/model-config.js";
 import { compareModel } from "./peer/model.js";
 import { interleave as alternate, machine, peakMemory, startPeer, THREADS } from "./peer/side.js";
 

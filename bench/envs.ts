@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEnvironment } from "../src/envs/open.js";
-import { chooseTasks } from "../src/rollout/config.js";
-import { randomPolicy } from "../src/rollout/policies/random.js";
-import { recordRollout } from "../src/runs/record-rollout.js";
-import { promptStyle } from "../src/text/prompt.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
+import { chooseTasks } from "@pawl/core/rollout/config.js";
+import { randomPolicy } from "@pawl/core/rollout/policies/random.js";
+import { recordRollout } from "@pawl/core/runs/record-rollout.js";
+import { promptStyle } from "@pawl/core/text/prompt.js";
 import { measureHousehold, stepsPerSecond, surveyHousehold } from "./household.js";
 
 /** Records 1,000 episodes of the random policy to a run folder. */

@@ -15,8 +15,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { objectiveOptions, updateObjective } from "../src/objectives/objective.js";
-import { pawOptions } from "../src/objectives/paw-options.js";
+import { objectiveOptions, updateObjective } from "@pawl/core/objectives/objective.js";
+import { pawOptions } from "@pawl/core/objectives/paw-options.js";
 import { main as measureUpdate } from "./update.js";
 
 const SCRIPT = fileURLToPath(new URL("./gpu/gpu_bench.py", import.meta.url));

@@ -7,15 +7,15 @@
  * product ids and brands by the paper's rules.
  */
 import { join } from "node:path";
+import { openEnvironment } from "@pawl/core/envs/open.js";
+import type { Episode } from "@pawl/core/rollout/episode.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { comparedLosses, gradientShares, noisySteps } from "@pawl/studies/gradient-shares.js";
+import { noisyByRules, noisyCharacters } from "@pawl/studies/noisy-text.js";
+import { openSavedModel } from "@pawl/training/open-model.js";
+import { trainConfigOf } from "@pawl/training/recorded-config.js";
+import { findSavedModel, REFERENCE } from "@pawl/training/saved-model.js";
 import { z } from "zod";
-import { comparedLosses, gradientShares, noisySteps } from "../src/bench/gradient-shares.js";
-import { noisyByRules, noisyCharacters } from "../src/bench/noisy-text.js";
-import { openEnvironment } from "../src/envs/open.js";
-import type { Episode } from "../src/rollout/episode.js";
-import { openRun } from "../src/runs/run-folder.js";
-import { openSavedModel } from "../src/train/open-model.js";
-import { trainConfigOf } from "../src/train/recorded-config.js";
-import { findSavedModel, REFERENCE } from "../src/train/saved-model.js";
 import { onProblem, studySettings } from "./shared/study-settings.js";
 
 const settings = z.strictObject({

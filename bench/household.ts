@@ -1,8 +1,9 @@
 /** The speed, difficulty and text statistics of the household world. */
+
+import type { Env, Environment } from "@pawl/core/envs/env.js";
+import { household } from "@pawl/core/envs/household/household.js";
+import { createRandom } from "@pawl/core/random.js";
 import type { z } from "zod";
-import type { Env, Environment } from "../src/envs/env.js";
-import { household } from "../src/envs/household/household.js";
-import { createRandom } from "../src/random.js";
 
 /** Speed and memory of the household world, one thread, at its default difficulty. */
 export interface HouseholdSpeed {

@@ -11,8 +11,8 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findTorchPython, startTorchServer } from "../src/cli/torch-server.js";
-import { createRandom, mixSeed } from "../src/random.js";
+import { createRandom, mixSeed } from "@pawl/core/random.js";
+import { findTorchPython, startTorchServer } from "@pawl/pawl/cli/torch-server.js";
 import { differences, type KilledRun, killAndResume, pawl } from "./shared/killed-runs.js";
 import { type TinyRun, tinyRuns, trained } from "./shared/tiny-runs.js";
 

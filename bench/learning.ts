@@ -3,8 +3,8 @@
  * with what `pawl eval` recorded of its start and its end.
  */
 import { writeFileSync } from "node:fs";
-import { readCard } from "../src/evaluation/card-file.js";
-import { openRun } from "../src/runs/run-folder.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { readCard } from "@pawl/pawl/evaluation/card-file.js";
 
 const FILE = "docs/images/learning.svg";
 const FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";

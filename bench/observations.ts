@@ -6,8 +6,8 @@
  *   npm run bench -- observations --write    writes it into the page, and the figure beside it
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import { table } from "../src/bench/markdown-table.js";
-import { type Estimate, estimate, pairedDifference, pooled } from "../src/bench/statistics.js";
+import { table } from "@pawl/studies/markdown-table.js";
+import { type Estimate, estimate, pairedDifference, pooled } from "@pawl/studies/statistics.js";
 import { type ForestRow, forestSvg } from "./shared/forest-svg.js";
 
 export const PAGE = "docs/results/observations.md";

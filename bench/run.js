@@ -15,7 +15,7 @@ if (!names.includes(name)) {
   process.exit(2);
 }
 const jiti = createJiti(import.meta.url);
-await jiti.import("../src/cli/all-worlds.ts");
+await jiti.import("../packages/pawl/src/cli/all-worlds.ts");
 const { main } = await jiti.import(new URL(`${name}.ts`, folder).pathname);
 const result = await main(args);
 process.stdout.write(`${JSON.stringify(result)}\n`);

@@ -14,9 +14,9 @@ import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { runChild } from "../src/bench/child.js";
-import { type Estimate, estimate, pairedDifference } from "../src/bench/statistics.js";
-import { readMetrics } from "../src/runs/metrics-file.js";
+import { readMetrics } from "@pawl/core/runs/metrics-file.js";
+import { runChild } from "@pawl/studies/child.js";
+import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { OWN_PLAY } from "./shared/own-play.js";
 
 const { values: options } = parseArgs({

@@ -12,14 +12,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { gunzipSync } from "node:zlib";
-import { RECORDINGS } from "../src/envs/scienceworld/fixtures/installed.js";
-import type { ScienceEnv } from "../src/envs/scienceworld/science-env.js";
+import { RECORDINGS } from "@pawl/worlds/scienceworld/fixtures/installed.js";
+import type { ScienceEnv } from "@pawl/worlds/scienceworld/science-env.js";
 import {
   openScienceworld,
   type ScienceworldEnvironment,
   scienceworldOptions,
-} from "../src/envs/scienceworld/scienceworld.js";
-import { taskKinds } from "../src/envs/scienceworld/tasks.js";
+} from "@pawl/worlds/scienceworld/scienceworld.js";
+import { taskKinds } from "@pawl/worlds/scienceworld/tasks.js";
 
 /** Kinds that AgentGym's test list draws most from, and a long one. */
 const KINDS = [

@@ -13,14 +13,14 @@ import { existsSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { Env } from "../src/envs/env.js";
-import { normaliseAnswer } from "../src/envs/search/answer.js";
-import { findCorpus, findQuestionFiles, readQuestions } from "../src/envs/search/question-file.js";
-import { search } from "../src/envs/search/search.js";
-import { createRandom } from "../src/random.js";
-import { openCorpus } from "../src/search/corpus.js";
-import type { Retriever } from "../src/search/retriever.js";
-import { openRetriever } from "../src/search/retriever-open.js";
+import type { Env } from "@pawl/core/envs/env.js";
+import { createRandom } from "@pawl/core/random.js";
+import { openCorpus } from "@pawl/worlds/retrieval/corpus.js";
+import type { Retriever } from "@pawl/worlds/retrieval/retriever.js";
+import { openRetriever } from "@pawl/worlds/retrieval/retriever-open.js";
+import { normaliseAnswer } from "@pawl/worlds/search/answer.js";
+import { findCorpus, findQuestionFiles, readQuestions } from "@pawl/worlds/search/question-file.js";
+import { search } from "@pawl/worlds/search/search.js";
 
 const depths = [1, 5, 10] as const;
 

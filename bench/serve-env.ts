@@ -10,9 +10,9 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
+import { createRandom } from "@pawl/core/random.js";
+import { GAMES, officialDataThere, unpacked } from "@pawl/worlds/alfworld/fixtures/official.js";
 import WebSocket from "ws";
-import { GAMES, officialDataThere, unpacked } from "../src/envs/alfworld/fixtures/official.js";
-import { createRandom } from "../src/random.js";
 
 const SECONDS = 5;
 const WARM_UP = 2;

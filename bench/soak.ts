@@ -17,7 +17,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { createRandom } from "../src/random.js";
+import { createRandom } from "@pawl/core/random.js";
 import { mutate } from "../tests/fuzz/mutate.js";
 import { type MemoryMap, memoryOf } from "./shared/memory-map.js";
 import { cli, type Served, servers } from "./shared/soak-servers.js";

@@ -8,7 +8,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-const PROGRAMS = { joined: "dist/lib/main.js", modules: "dist/src/cli/main.js" };
+const PROGRAMS = { joined: "dist/lib/main.js", modules: "dist/packages/pawl/src/cli/main.js" };
 const COMMANDS = ["--version", "runs", "env list", "rollout --dry-run", "train --dry-run"];
 /** Linux counts processor time in hundredths of a second. */
 const TICKS = 100;

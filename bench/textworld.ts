@@ -15,8 +15,8 @@ import { cpus, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import { recordedGames } from "../src/envs/textworld/fixtures/recorded.js";
-import { openGameFolder } from "../src/envs/textworld/games.js";
+import { recordedGames } from "@pawl/worlds/textworld/fixtures/recorded.js";
+import { openGameFolder } from "@pawl/worlds/textworld/games.js";
 
 const GAMES = 3;
 const WARM_UP = 60;

@@ -20,10 +20,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { type MetricsLine, readMetrics } from "../src/runs/metrics-file.js";
-import { episodesPath, metricsPath } from "../src/runs/run-paths.js";
-import type { EpisodePage, RunList } from "../src/ui/api.js";
-import { INDEX_FILE } from "../src/ui/episode-index.js";
+import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
+import { episodesPath, metricsPath } from "@pawl/core/runs/run-paths.js";
+import type { EpisodePage, RunList } from "@pawl/ui/server/api.js";
+import { INDEX_FILE } from "@pawl/ui/server/episode-index.js";
 import { makeLargeRun, makeRuns } from "./shared/generated-runs.js";
 
 const CLI = join("dist", "lib", "main.js");

@@ -21,11 +21,11 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { type MetricsLine, readMetrics } from "@pawl/core/runs/metrics-file.js";
+import { packageFolder } from "@pawl/core/version.js";
+import { findTorchPython, startTorchServer } from "@pawl/pawl/cli/torch-server.js";
+import { runChild } from "@pawl/studies/child.js";
 import paper from "../recipes/paper-alfworld.js";
-import { runChild } from "../src/bench/child.js";
-import { findTorchPython, startTorchServer } from "../src/cli/torch-server.js";
-import { type MetricsLine, readMetrics } from "../src/runs/metrics-file.js";
-import { packageFolder } from "../src/version.js";
 
 const PHASES = ["rollout", "score", "prepare", "learn"] as const;
 /** Flags of the run, and which of its updates counts. */

@@ -11,10 +11,10 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { runChild } from "../src/bench/child.js";
-import { table } from "../src/bench/markdown-table.js";
-import { type Estimate, estimate, pairedDifference } from "../src/bench/statistics.js";
-import { readMetrics } from "../src/runs/metrics-file.js";
+import { readMetrics } from "@pawl/core/runs/metrics-file.js";
+import { runChild } from "@pawl/studies/child.js";
+import { table } from "@pawl/studies/markdown-table.js";
+import { type Estimate, estimate, pairedDifference } from "@pawl/studies/statistics.js";
 import { OWN_PLAY } from "./shared/own-play.js";
 
 export const PAGE = "docs/results/warm-starts.md";

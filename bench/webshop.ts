@@ -7,10 +7,10 @@
 import { existsSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
-import type { Env, Environment } from "../src/envs/env.js";
-import { openMadeCatalogue } from "../src/envs/webshop/made-catalogue.js";
-import { webshop } from "../src/envs/webshop/webshop.js";
-import { createRandom } from "../src/random.js";
+import type { Env, Environment } from "@pawl/core/envs/env.js";
+import { createRandom } from "@pawl/core/random.js";
+import { openMadeCatalogue } from "@pawl/worlds/webshop/made-catalogue.js";
+import { webshop } from "@pawl/worlds/webshop/webshop.js";
 
 const SHARED = "../shared/data/webshop";
 

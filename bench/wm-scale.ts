@@ -3,9 +3,10 @@
  * size and model size. Every model is trained on every number of trajectories and scored on the same test turns.
  * Repeated with the same --out, it keeps what is finished and continues with the rest.
  */
+
+import { measureScaling } from "@pawl/studies/world-scale.js";
+import { worldTrainConfig } from "@pawl/worldmodel/config.js";
 import { z } from "zod";
-import { measureScaling } from "../src/bench/world-scale.js";
-import { worldTrainConfig } from "../src/worldmodel/config.js";
 import { onProblem, studySettings } from "./shared/study-settings.js";
 
 const count = z.int().min(1);

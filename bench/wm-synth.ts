@@ -5,27 +5,28 @@
  * successes (in the model, by its own judgement): Real, Syn, Half of each, and 1+1. All are compared in the real
  * environment.
  */
-import { z } from "zod";
+
+import { envConfig } from "@pawl/core/envs/config.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
+import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { chooseTasks } from "@pawl/core/rollout/config.js";
+import { type Counts, rates } from "@pawl/core/rollout/tally.js";
+import { successInterval } from "@pawl/core/success-interval.js";
+import { sftOptions } from "@pawl/core/train/sft.js";
 import {
   synthesise,
   trainAndTest,
   type Variant,
   variantEpisodes,
   variants,
-} from "../src/bench/synthesis.js";
-import { envConfig } from "../src/envs/config.js";
-import { openEnvironment } from "../src/envs/open.js";
-import { findEnvKind } from "../src/envs/registry.js";
-import { chooseTasks } from "../src/rollout/config.js";
-import { type Counts, rates } from "../src/rollout/tally.js";
-import { successInterval } from "../src/success-interval.js";
-import { modelOptions } from "../src/train/config.js";
-import { engineOptions } from "../src/train/engines.js";
-import { startOf } from "../src/train/open-model.js";
-import { sftOptions } from "../src/train/sft.js";
-import { maxTokensOption } from "../src/worldmodel/config.js";
-import { openPlayer } from "../src/worldmodel/players.js";
-import { loadWorldModel } from "../src/worldmodel/saved.js";
+} from "@pawl/studies/synthesis.js";
+import { modelOptions } from "@pawl/training/config.js";
+import { engineOptions } from "@pawl/training/engines.js";
+import { startOf } from "@pawl/training/open-model.js";
+import { maxTokensOption } from "@pawl/worldmodel/config.js";
+import { openPlayer } from "@pawl/worldmodel/players.js";
+import { loadWorldModel } from "@pawl/worldmodel/saved.js";
+import { z } from "zod";
 import { flagValue, studySettings } from "./shared/study-settings.js";
 
 const count = z.int().min(1);

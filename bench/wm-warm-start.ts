@@ -4,12 +4,13 @@
  * Compares WM-SFT → Agent-SFT → RL with Agent-SFT → RL, from the same weights and tokenizer, by recipes/warm-start.ts.
  * Repeated with the same --out, it keeps what is finished and continues with the rest.
  */
+
+import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { arms, compareWarmStart, meanCurve } from "@pawl/studies/world-first.js";
+import { trainConfig } from "@pawl/training/config.js";
+import { worldTrainConfig } from "@pawl/worldmodel/config.js";
 import { z } from "zod";
 import { warmStart } from "../recipes/warm-start.js";
-import { arms, compareWarmStart, meanCurve } from "../src/bench/world-first.js";
-import { findEnvKind } from "../src/envs/registry.js";
-import { trainConfig } from "../src/train/config.js";
-import { worldTrainConfig } from "../src/worldmodel/config.js";
 import { onProblem, studySettings } from "./shared/study-settings.js";
 
 const settings = z.strictObject({

@@ -9,15 +9,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import "../dist/src/cli/all-worlds.js";
-import { loadCommands } from "../dist/src/cli/command-entry.js";
-import { commands as entries } from "../dist/src/cli/commands.js";
-import { groupsOf, settingGroups } from "../dist/src/cli/setting-groups.js";
-import { DEFAULT } from "../dist/src/config/applies.js";
-import { flagOf, settingsOf } from "../dist/src/config/settings.js";
-import { valueAt } from "../dist/src/config/settings-tree.js";
-import { limitOptions } from "../dist/src/envs/limits.js";
-import { envKinds } from "../dist/src/envs/registry.js";
+import "../dist/packages/pawl/src/cli/all-worlds.js";
+import { DEFAULT } from "../dist/packages/core/src/config/applies.js";
+import { flagOf, settingsOf } from "../dist/packages/core/src/config/settings.js";
+import { valueAt } from "../dist/packages/core/src/config/settings-tree.js";
+import { limitOptions } from "../dist/packages/core/src/envs/limits.js";
+import { envKinds } from "../dist/packages/core/src/envs/registry.js";
+import { loadCommands } from "../dist/packages/pawl/src/cli/command-entry.js";
+import { commands as entries } from "../dist/packages/pawl/src/cli/commands.js";
+import { groupsOf, settingGroups } from "../dist/packages/pawl/src/cli/setting-groups.js";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "reference");
 const nothing = () => undefined;
@@ -229,7 +229,7 @@ function prose(text) {
 }
 
 const generated =
-  "<!-- Written by `npm run docs:reference` from the schemas in src/; change those, not this page. -->";
+  "<!-- Written by `npm run docs:reference` from the schemas in packages/; change those, not this page. -->";
 
 const pages = {
   "commands.md": [

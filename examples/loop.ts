@@ -1,6 +1,6 @@
 /**
  * PaW on one page: a model from scratch learns to act, and to predict what its actions do.
- * src/train/rl.ts is this loop with what long runs need: minibatches, evaluation, checkpoints.
+ * packages/core/src/train/rl.ts is this loop with what long runs need: minibatches, evaluation, checkpoints.
  */
 import * as pawl from "pawl";
 

@@ -61,3 +61,27 @@ test -f node_modules/pawl/docs/reference/commands.md
 npx pawl train --quick --updates 2 --warm-start.episodes 64 --evaluation.every 0 --out quick
 npx pawl show quick >/dev/null
 echo "the package works"
+
+# The core alone: no native library, and a rollout with its own world.
+mkdir "$scratch/core" && cd "$scratch/core"
+echo '{ "type": "module", "private": true }' >package.json
+npm install --silent --script-shell=/no/such/shell "$scratch"/pawl-core-*.tgz
+if find node_modules -name "*.node" | grep -q .; then echo "@pawl/core brings a native library" >&2 && exit 1; fi
+at_most 20 "@pawl/core installed" node_modules
+cat >program.js <<'JS'
+import { computeAdvantages, expertPolicy, household, promptStyle, rollout } from "@pawl/core";
+
+const environment = household.open(household.options.parse({}));
+const groups = await rollout({
+  environment,
+  policy: expertPolicy(environment.expert),
+  style: promptStyle(environment.prompt),
+  tasks: environment.tasks("valid_unseen").slice(0, 2),
+  groupSize: 2,
+  seed: 1,
+});
+const { advantages } = computeAdvantages(groups, { name: "grpo" });
+console.log(groups.every(({ episodes }) => episodes.every(({ success }) => success)), advantages.length);
+JS
+test "$(node program.js)" = "true 2"
+echo "the core works alone"

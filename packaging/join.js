@@ -1,5 +1,5 @@
 /**
- * `npm run build`: joins the compiled modules of dist/src into dist/lib, which is what users run. Node takes longer to
+ * `npm run build`: joins the compiled modules of dist/packages into dist/lib, which is what users run. Node takes longer to
  * find and open 500 small files than to run them, in every process and in every thread of an engine.
  *
  * An entry is a file that is started or imported by name; what several of them need, or what is loaded only when
@@ -20,16 +20,16 @@ import { fileURLToPath } from "node:url";
 import { isUpToDate } from "./up-to-date.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const compiled = join(root, "dist/src");
+const compiled = join(root, "dist/packages");
 const out = join(root, "dist/lib");
 
 const entries = {
-  main: "cli/main.js",
-  index: "index.js",
+  main: "pawl/src/cli/main.js",
+  index: "pawl/src/index.js",
   // Started by `builtFile`.
-  worker: "engine/embedded/worker.js",
-  "replica-worker": "engine/embedded/replica-worker.js",
-  "world-worker": "cli/world-worker.js",
+  worker: "engine-cpu/src/worker.js",
+  "replica-worker": "engine-cpu/src/replica-worker.js",
+  "world-worker": "pawl/src/cli/world-worker.js",
 };
 
 /** Packages that are joined with ours, because we use a fraction of them. */

@@ -35,6 +35,7 @@ try {
   mkdirSync(out, { recursive: true });
   npm(root, "run", "build");
   packMain();
+  packCore();
   for (const platform of platforms) packPlatform(platform);
 } finally {
   rmSync(scratch, { recursive: true });
@@ -50,6 +51,12 @@ function packMain() {
     ...published,
     optionalDependencies: Object.fromEntries(platforms.map(({ name }) => [name, version])),
   });
+}
+
+/** The room `core` alone, for programs that bring their own engine. */
+function packCore() {
+  run(root, process.execPath, "packaging/core.js");
+  pack(join(root, "dist/core"), json("dist/core/package.json"));
 }
 
 function packPlatform({ os, cpu, name }) {
@@ -87,9 +94,13 @@ function copy(from, to) {
 }
 
 function npm(cwd, ...args) {
+  return run(cwd, "npm", ...args);
+}
+
+function run(cwd, program, ...args) {
   const shell = process.platform === "win32";
   const stdio = ["ignore", "pipe", "inherit"];
-  const { status, stdout, error } = spawnSync("npm", args, {
+  const { status, stdout, error } = spawnSync(program, args, {
     ...{ cwd, shell, stdio },
     ...{ encoding: "utf8", maxBuffer: 2 ** 28 },
   });

@@ -1,9 +1,9 @@
 /** What conversations cost in a pretrained model's own tokens, on the official games. */
 import { existsSync } from "node:fs";
+import { fetchModel } from "@pawl/models/fetch-model.js";
+import { officialDataThere } from "@pawl/worlds/alfworld/fixtures/official.js";
 import { expect, it } from "vitest";
 import { main } from "../bench/chat-tokens.js";
-import { officialDataThere } from "../src/envs/alfworld/fixtures/official.js";
-import { fetchModel } from "../src/models/fetch-model.js";
 
 const file = process.env.PAWL_SMOLLM2 ?? "";
 

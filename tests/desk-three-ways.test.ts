@@ -2,14 +2,14 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import type { Env, RemoteEnv, StepResult } from "@pawl/core/envs/env.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
+import { toolSet } from "@pawl/core/envs/tool-set.js";
+import { createRandom } from "@pawl/core/random.js";
+import { callText, readCall, type ToolCall } from "@pawl/core/text/tool.js";
 import { generateText } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 import { describe, expect, it } from "vitest";
-import type { Env, RemoteEnv, StepResult } from "../src/envs/env.js";
-import { openEnvironment } from "../src/envs/open.js";
-import { toolSet } from "../src/envs/tool-set.js";
-import { createRandom } from "../src/random.js";
-import { callText, readCall, type ToolCall } from "../src/text/tool.js";
 
 const level = "medium";
 const environment = openEnvironment({ name: "desk", level });

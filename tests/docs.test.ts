@@ -5,30 +5,39 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
+import { estimatorNames } from "@pawl/core/advantages/advantages.js";
+import { coerce, settingsOf } from "@pawl/core/config/settings.js";
+import { envKinds, findEnvKind } from "@pawl/core/envs/registry.js";
+import { worldLosses } from "@pawl/core/objectives/world-losses.js";
+import { successInterval } from "@pawl/core/success-interval.js";
+import { estimate } from "@pawl/studies/statistics.js";
+import { trainConfig } from "@pawl/training/config.js";
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { slug } from "../docs/slug.js";
 import { laptop } from "../recipes/laptop.js";
-import { estimatorNames } from "../src/advantages/advantages.js";
-import { estimate } from "../src/bench/statistics.js";
-import { coerce, settingsOf } from "../src/config/settings.js";
-import { envKinds, findEnvKind } from "../src/envs/registry.js";
-import { worldLosses } from "../src/objectives/world-losses.js";
-import { successInterval } from "../src/success-interval.js";
-import { trainConfig } from "../src/train/config.js";
 
 /** Every document for people; the library's API reference is generated with the site. */
 const documents = [
   "README.md",
   "CONTRIBUTING.md",
   "servers/torch/README.md",
+  ...readdirSync("packages").map((room) => `packages/${room}/README.md`),
   ...readdirSync("docs", { recursive: true, encoding: "utf8" })
     .map((file) => join("docs", file))
     .filter((file) => file.endsWith(".md") && !/node_modules|\.vitepress|reference.api/.test(file)),
 ];
 
+/** The sources of each room. */
+const rooms = readdirSync("packages").map((room) => `packages/${room}/src`);
+
 /** The picture that was drawn of a recorded output, if there is one. */
 const pictureOf = (recorded: string) => `docs/images/${recorded.replace(/txt$/, "svg")}`;
+
+const folderOfWorld = (name: string): string | undefined =>
+  ["core/src/envs", "worlds/src", "agents/src"]
+    .map((folder) => join("packages", folder, name))
+    .find(existsSync);
 
 const withoutCode = (text: string) => text.replace(/^ *```[\s\S]*?^ *```$/gm, "");
 
@@ -56,9 +65,9 @@ describe.each(documents)("%s", (file) => {
   });
 
   it("names files that exist", () => {
-    // Relative to the root of the repository; in code spans also in src, as in `update/weights.ts`.
+    // Relative to the root of the repository; in code spans also in a room, as in `update/weights.ts`.
     const full = text.matchAll(
-      /(?<![\w/.-])(?:src|tests|bench|recipes|examples|servers|docs)\/[\w./*-]*\w/g,
+      /(?<![\w/.-])(?:packages|tests|bench|recipes|examples|servers|docs)\/[\w./*-]*\w/g,
     );
     const short = text.matchAll(/`([a-z][\w-]*(?:\/[\w.-]+)+\.(?:ts|py))`/g);
     const named = [...[...full].map(([path]) => path), ...[...short].map(([, path]) => path!)];
@@ -66,7 +75,12 @@ describe.each(documents)("%s", (file) => {
     const missing = named
       .filter((path) => !path.startsWith("docs/.vitepress") && !path.includes("NAME"))
       .map((path) => path.replace(/\/[^/]*\*.*/, ""))
-      .filter((path) => ![path, join("src", path), join(dirname(file), path)].some(existsSync));
+      .filter(
+        (path) =>
+          ![path, join(dirname(file), path), ...rooms.map((room) => join(room, path))].some(
+            existsSync,
+          ),
+      );
     expect([...new Set(missing)]).toEqual([]);
   });
 });
@@ -78,7 +92,11 @@ it("README.md shows examples/loop.ts as it is", () => {
 });
 
 describe("the library", () => {
-  const lines = readFileSync("src/index.ts", "utf8").split("\n");
+  const lines = ["core", "pawl"].flatMap((room) =>
+    readFileSync(`packages/${room}/src/index.ts`, "utf8")
+      .split("\n")
+      .filter((line) => !line.startsWith("export * from")),
+  );
   const exported = lines.flatMap((line, at) => {
     const [, name] = /^export (?:type )?(?:\{ (?:\w+ as )?|\* as )(\w+)/.exec(line) ?? [];
     return name === undefined ? [] : [{ name, line, before: lines[at - 1]! }];
@@ -86,7 +104,7 @@ describe("the library", () => {
   const textOf = (files: readonly string[]) =>
     files.map((file) => readFileSync(file, "utf8")).join("\n");
   const examples = textOf(readdirSync("examples").map((file) => join("examples", file)));
-  const uses = examples + textOf([...documents, "src/cli/env-starter.ts"]);
+  const uses = examples + textOf([...documents, "packages/pawl/src/cli/env-starter.ts"]);
 
   it("says of each export in a line what it is", () => {
     expect(exported.length).toBeGreaterThan(50);
@@ -139,17 +157,18 @@ describe("docs/papers.md says what the code has", () => {
   ];
 
   it("names the file of every loss and estimator", () => {
-    const source = readFileSync("src/objectives/world-losses.ts", "utf8");
+    const source = readFileSync("packages/core/src/objectives/world-losses.ts", "utf8");
     for (const [name, loss] of Object.entries(worldLosses)) {
-      const file = readdirSync("src/objectives").find((one) => {
-        const exported = readFileSync(join("src/objectives", one), "utf8");
+      const file = readdirSync("packages/core/src/objectives").find((one) => {
+        const exported = readFileSync(join("packages/core/src/objectives", one), "utf8");
         return (
           exported.includes(`title: "${loss.title}"`) && source.includes(`./${one.slice(0, -3)}.js`)
         );
       });
-      expect(rowWith(`\`paw.loss ${name}\``)).toContain(`src/objectives/${file}`);
+      expect(rowWith(`\`paw.loss ${name}\``)).toContain(`packages/core/src/objectives/${file}`);
     }
-    for (const name of estimatorNames()) expect(page).toContain(`\`src/advantages/${name}.ts\``);
+    for (const name of estimatorNames())
+      expect(page).toContain(`\`packages/core/src/advantages/${name}.ts\``);
   });
 
   it("names settings that there are, with values that they take, and their defaults", () => {
@@ -172,7 +191,9 @@ describe("docs/papers.md says what the code has", () => {
 
   it("says where the papers' environments are, and which of them have an initial context", () => {
     const known = envKinds().map(({ name }) => name);
-    const named = [...page.matchAll(/`src\/envs\/(\w+)\//g)].map(([, name]) => name!);
+    const named = [
+      ...page.matchAll(/`packages\/(?:worlds\/src|agents\/src|core\/src\/envs)\/(\w+)\//g),
+    ].map(([, name]) => name!);
     expect(known).toEqual(expect.arrayContaining([...new Set(named)]));
     for (const name of [
       "alfworld",
@@ -188,12 +209,12 @@ describe("docs/papers.md says what the code has", () => {
       (name) =>
         // Whatever a server offers is passed on.
         name !== "openenv" &&
-        existsSync(join("src/envs", name)) &&
-        readdirSync(join("src/envs", name), { encoding: "utf8" })
+        folderOfWorld(name) !== undefined &&
+        readdirSync(folderOfWorld(name)!, { encoding: "utf8" })
           .filter((file) => /(?<!\.test)\.ts$/.test(file))
           .some((file) =>
             /^\s+(\.\.\..*)?initialContext(\(\)|:)/m.test(
-              readFileSync(join("src/envs", name, file), "utf8"),
+              readFileSync(join(folderOfWorld(name)!, file), "utf8"),
             ),
           ),
     );

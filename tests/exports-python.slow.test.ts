@@ -6,15 +6,15 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../src/cli/testing.js";
+import { readTranscripts } from "@pawl/agents/imports/read-transcripts.js";
+import { runCli } from "@pawl/pawl/cli/testing.js";
 import {
   brokenEpisode,
   recordEpisodes,
   recordExpert,
   spokenEpisode,
-} from "../src/exports/testing.js";
-import { readTranscripts } from "../src/imports/read-transcripts.js";
+} from "@pawl/pawl/exports/testing.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at what they expect.
 type Anything = any;

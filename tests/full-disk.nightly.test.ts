@@ -6,11 +6,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
+import { openGguf } from "@pawl/models/gguf/gguf-file.js";
+import { tinyModel, writeGguf } from "@pawl/models/gguf/gguf-testing.js";
+import { startHub } from "@pawl/models/hub/hub-testing.js";
 import { beforeAll, expect, it } from "vitest";
-import { startHub } from "../src/hub/hub-testing.js";
-import { readGgufModel, writeGgufModel } from "../src/models/gguf-convert.js";
-import { openGguf } from "../src/models/gguf-file.js";
-import { tinyModel, writeGguf } from "../src/models/gguf-testing.js";
 
 const cli = join(process.cwd(), "dist/lib/main.js");
 const folder = mkdtempSync(join(tmpdir(), "pawl-full-"));

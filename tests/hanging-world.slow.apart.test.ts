@@ -11,8 +11,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
+import { runCli } from "@pawl/pawl/cli/testing.js";
 import { beforeAll, expect, it, vi } from "vitest";
-import { runCli } from "../src/cli/testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-hang-"));
 const plugin = join(folder, "hang.ts");

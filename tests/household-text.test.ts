@@ -1,19 +1,19 @@
-import { describe, expect, it } from "vitest";
-import { household } from "../src/envs/household/household.js";
-import { housePrompt } from "../src/envs/household/prompt.js";
-import type { Episode } from "../src/rollout/episode.js";
-import { chatPolicy } from "../src/rollout/policies/chat.js";
-import { expertPolicy } from "../src/rollout/policies/expert.js";
-import { epsilonPolicy } from "../src/rollout/policies/random.js";
-import { rollout } from "../src/rollout/rollout.js";
+import { household } from "@pawl/core/envs/household/household.js";
+import { housePrompt } from "@pawl/core/envs/household/prompt.js";
+import type { Episode } from "@pawl/core/rollout/episode.js";
+import { chatPolicy } from "@pawl/core/rollout/policies/chat.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { epsilonPolicy } from "@pawl/core/rollout/policies/random.js";
+import { rollout } from "@pawl/core/rollout/rollout.js";
 import {
   appendObservation,
   appendResponse,
   encodePrompt,
   encodeResponse,
-} from "../src/text/encode.js";
-import { type PromptOptions, promptStyle, promptText } from "../src/text/prompt.js";
-import { buildTokenizer } from "../src/text/tokenizer-builder.js";
+} from "@pawl/core/text/encode.js";
+import { type PromptOptions, promptStyle, promptText } from "@pawl/core/text/prompt.js";
+import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
+import { describe, expect, it } from "vitest";
 import { startChatServer } from "./helpers/chat-server.js";
 
 const environment = household.open(household.options.parse({}));

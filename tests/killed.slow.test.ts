@@ -4,11 +4,11 @@
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createRandom } from "@pawl/core/random.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { tinyConfig } from "@pawl/training/testing.js";
 import { describe, expect, it } from "vitest";
 import { differences, killAndResume, pawl } from "../bench/shared/killed-runs.js";
-import { createRandom } from "../src/random.js";
-import { openRun } from "../src/runs/run-folder.js";
-import { tinyConfig } from "../src/train/testing.js";
 
 const windows = process.platform === "win32";
 

@@ -5,9 +5,9 @@ import { expect, it } from "vitest";
 /** What this prints when the command and its worlds are loaded. */
 function printed(name: string, line: readonly string[], print: string): string {
   const script = `
-    const { commands } = await import("./dist/src/cli/commands.js");
-    const { loadCommandWorlds } = await import("./dist/src/cli/command-worlds.js");
-    const { findEnvKind } = await import("./dist/src/envs/registry.js");
+    const { commands } = await import("./dist/packages/pawl/src/cli/commands.js");
+    const { loadCommandWorlds } = await import("./dist/packages/pawl/src/cli/command-worlds.js");
+    const { findEnvKind } = await import("./dist/packages/core/src/envs/registry.js");
     const command = await commands.find((command) => command.name === ${JSON.stringify(name)}).load();
     await loadCommandWorlds(command, ${JSON.stringify(line)});
     console.log(${print});`;

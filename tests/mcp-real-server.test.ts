@@ -6,9 +6,9 @@
 import { existsSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { runCli } from "@pawl/pawl/cli/testing.js";
 import { expect, it } from "vitest";
-import { runCli } from "../src/cli/testing.js";
-import { openRun } from "../src/runs/run-folder.js";
 
 const script = join(
   process.env.PAWL_MCP ?? "none",

@@ -4,7 +4,15 @@
  * with them and replays the run.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -62,20 +70,26 @@ function addLine(file: string, imported: string, after: string, line: string): v
 
 describe("a newcomer", () => {
   beforeAll(() => {
-    const folders = ["src", "recipes", "ui", "packaging"];
+    const folders = ["packages", "recipes", "ui", "packaging"];
     for (const one of [...folders, "package.json", "tsconfig.json", "tsconfig.build.json"])
       cpSync(one, join(copy, one), { recursive: true });
-    symlinkSync(resolve("node_modules"), join(copy, "node_modules"));
-    writeFileSync(join(copy, "src/advantages/best.ts"), estimator);
-    writeFileSync(join(copy, "src/objectives/squared-error.ts"), loss);
+    // What is installed, but its own rooms.
+    mkdirSync(join(copy, "node_modules/@pawl"), { recursive: true });
+    for (const name of readdirSync("node_modules"))
+      if (name !== "@pawl")
+        symlinkSync(resolve("node_modules", name), join(copy, "node_modules", name));
+    for (const room of readdirSync("packages"))
+      symlinkSync(join(copy, "packages", room), join(copy, "node_modules/@pawl", room));
+    writeFileSync(join(copy, "packages/core/src/advantages/best.ts"), estimator);
+    writeFileSync(join(copy, "packages/core/src/objectives/squared-error.ts"), loss);
     addLine(
-      "src/advantages/estimators.ts",
+      "packages/core/src/advantages/estimators.ts",
       'import { bestEstimator } from "./best.js";',
       "  grpoEstimator, // the default",
       "  bestEstimator,",
     );
     addLine(
-      "src/objectives/world-losses.ts",
+      "packages/core/src/objectives/world-losses.ts",
       'import { squaredError } from "./squared-error.js";',
       "  ce: crossEntropy,",
       "  squared: squaredError,",

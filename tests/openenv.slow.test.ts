@@ -13,9 +13,9 @@ import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import type { RemoteEnv } from "@pawl/core/envs/env.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
 import { afterAll, describe, expect, it } from "vitest";
-import type { RemoteEnv } from "../src/envs/env.js";
-import { openEnvironment } from "../src/envs/open.js";
 
 const { PAWL_OPENENV_PYTHON: python } = process.env;
 const has = (module: string): boolean =>

@@ -2,6 +2,20 @@
 import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openEnvironment } from "@pawl/core/envs/open.js";
+import { findEnvKind } from "@pawl/core/envs/registry.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { play } from "@pawl/core/rollout/rollout.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { promptStyle } from "@pawl/core/text/prompt.js";
+import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
+import { jobsOf } from "@pawl/studies/matrix.js";
+import { comparisonOptions } from "@pawl/studies/options.js";
+import { trainConfig } from "@pawl/training/config.js";
+import { trainRun } from "@pawl/training/run.js";
+import { worldTexts } from "@pawl/training/world-text.js";
+import { worldTrainConfig } from "@pawl/worldmodel/config.js";
+import { GAMES, officialDataThere, unpacked } from "@pawl/worlds/alfworld/fixtures/official.js";
 import { describe, expect, it } from "vitest";
 import { alfworldScratch } from "../recipes/alfworld-scratch.js";
 import { alfworldScratchPaw } from "../recipes/alfworld-scratch-paw.js";
@@ -31,20 +45,6 @@ import textworldDelivery from "../recipes/textworld-delivery.js";
 import textworldGames from "../recipes/textworld-games.js";
 import { warmStart } from "../recipes/warm-start.js";
 import { webshop } from "../recipes/webshop.js";
-import { jobsOf } from "../src/bench/matrix.js";
-import { comparisonOptions } from "../src/bench/options.js";
-import { GAMES, officialDataThere, unpacked } from "../src/envs/alfworld/fixtures/official.js";
-import { openEnvironment } from "../src/envs/open.js";
-import { findEnvKind } from "../src/envs/registry.js";
-import { expertPolicy } from "../src/rollout/policies/expert.js";
-import { play } from "../src/rollout/rollout.js";
-import { openRun } from "../src/runs/run-folder.js";
-import { promptStyle } from "../src/text/prompt.js";
-import { buildTokenizer } from "../src/text/tokenizer-builder.js";
-import { trainConfig } from "../src/train/config.js";
-import { trainRun } from "../src/train/run.js";
-import { worldTexts } from "../src/train/world-text.js";
-import { worldTrainConfig } from "../src/worldmodel/config.js";
 
 const papers = {
   paperAlfworld,

@@ -13,8 +13,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
+import { runCli } from "@pawl/pawl/cli/testing.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCli } from "../src/cli/testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-secrets-"));
 const KEY = "sk-planted-0123456789";

@@ -8,13 +8,13 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Engine } from "@pawl/core/engine/engine.js";
+import type { Tokenizer } from "@pawl/core/text/tokenizer.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { readGgufModel, writeGgufModel } from "@pawl/models/gguf/gguf-convert.js";
+import { openGguf } from "@pawl/models/gguf/gguf-file.js";
+import { runCli } from "@pawl/pawl/cli/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../src/cli/testing.js";
-import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
-import type { Engine } from "../src/engine/engine.js";
-import { readGgufModel, writeGgufModel } from "../src/models/gguf-convert.js";
-import { openGguf } from "../src/models/gguf-file.js";
-import type { Tokenizer } from "../src/text/tokenizer.js";
 
 const file = process.env.PAWL_SMOLLM2 ?? "";
 if (file === "") console.warn("PAWL_SMOLLM2 is not set: the real model is not tested");
@@ -90,7 +90,7 @@ describe.skipIf(file === "")("SmolLM2-135M-Instruct from its GGUF file", () => {
     "has transformers' ids, log-probabilities and greedy continuations",
     async () => {
       const texts = JSON.parse(
-        readFileSync("src/text/fixtures/sentences.json", "utf8"),
+        readFileSync("packages/core/src/text/fixtures/sentences.json", "utf8"),
       ) as string[];
       const dialogue = tokenizer.encode(tokenizer.chat(DIALOGUE)).slice(0, 200);
       expect(dialogue).toHaveLength(200);

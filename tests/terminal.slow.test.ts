@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { screenOf } from "@pawl/pawl/cli/screen-testing.js";
 import { afterAll, describe, expect, it } from "vitest";
-import { screenOf } from "../src/cli/screen-testing.js";
 
 const python = ["python3", "python"].find(
   (name) => spawnSync(name, ["-c", "import pty"]).status === 0,

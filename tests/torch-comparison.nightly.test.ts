@@ -6,11 +6,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { runCli } from "@pawl/pawl/cli/testing.js";
+import { findTorchPython } from "@pawl/pawl/cli/torch-server.js";
+import { readResult, trainingFolder } from "@pawl/studies/result-file.js";
 import { afterAll, expect, it } from "vitest";
-import { readResult, trainingFolder } from "../src/bench/result-file.js";
-import { runCli } from "../src/cli/testing.js";
-import { findTorchPython } from "../src/cli/torch-server.js";
-import { openRun } from "../src/runs/run-folder.js";
 
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";

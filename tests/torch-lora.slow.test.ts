@@ -5,22 +5,26 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { close, learn, scores, toy } from "@pawl/core/engine/conformance-tools-testing.js";
+import type { Engine } from "@pawl/core/engine/engine.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { testModel, writeTestModel } from "@pawl/engine-remote/remote/model-testing.js";
+import { connectRemoteEngine } from "@pawl/engine-remote/remote/remote-engine.js";
+import { withSampler } from "@pawl/engine-remote/sampler/sampler-engine.js";
+import { startStandIn } from "@pawl/engine-remote/sampler/server-testing.js";
+import {
+  findTorchPython,
+  startTorchServer,
+  type TorchServer,
+} from "@pawl/pawl/cli/torch-server.js";
+import { engineFor } from "@pawl/training/engine-choice.js";
+import { exportModel } from "@pawl/training/export.js";
+import { openModel, openSavedModel } from "@pawl/training/open-model.js";
+import { replayRun } from "@pawl/training/replay.js";
+import { trainRun } from "@pawl/training/run.js";
+import { findSavedModel } from "@pawl/training/saved-model.js";
+import { tinyConfig } from "@pawl/training/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
-import { close, learn, scores, toy } from "../src/engine/conformance-tools-testing.js";
-import type { Engine } from "../src/engine/engine.js";
-import { testModel, writeTestModel } from "../src/engine/remote/model-testing.js";
-import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
-import { withSampler } from "../src/engine/sampler/sampler-engine.js";
-import { startStandIn } from "../src/engine/sampler/server-testing.js";
-import { openRun } from "../src/runs/run-folder.js";
-import { engineFor } from "../src/train/engine-choice.js";
-import { exportModel } from "../src/train/export.js";
-import { openModel, openSavedModel } from "../src/train/open-model.js";
-import { replayRun } from "../src/train/replay.js";
-import { trainRun } from "../src/train/run.js";
-import { findSavedModel } from "../src/train/saved-model.js";
-import { tinyConfig } from "../src/train/testing.js";
 
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";

@@ -7,18 +7,22 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { toy } from "@pawl/core/engine/conformance-tools-testing.js";
+import type { Sample } from "@pawl/core/engine/engine.js";
+import type { MetricsLine } from "@pawl/core/runs/metrics-file.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { writeTestModel } from "@pawl/engine-remote/remote/model-testing.js";
+import { connectRemoteEngine } from "@pawl/engine-remote/remote/remote-engine.js";
+import {
+  findTorchPython,
+  startTorchServer,
+  type TorchServer,
+} from "@pawl/pawl/cli/torch-server.js";
+import { replayRun } from "@pawl/training/replay.js";
+import { isComparable } from "@pawl/training/replay-compare.js";
+import { trainRun } from "@pawl/training/run.js";
+import { tinyConfig } from "@pawl/training/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
-import { toy } from "../src/engine/conformance-tools-testing.js";
-import type { Sample } from "../src/engine/engine.js";
-import { writeTestModel } from "../src/engine/remote/model-testing.js";
-import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
-import type { MetricsLine } from "../src/runs/metrics-file.js";
-import { openRun } from "../src/runs/run-folder.js";
-import { replayRun } from "../src/train/replay.js";
-import { isComparable } from "../src/train/replay-compare.js";
-import { trainRun } from "../src/train/run.js";
-import { tinyConfig } from "../src/train/testing.js";
 
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";

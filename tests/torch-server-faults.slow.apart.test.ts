@@ -3,13 +3,17 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { writeTestModel } from "@pawl/engine-remote/remote/model-testing.js";
+import { connectRemoteEngine } from "@pawl/engine-remote/remote/remote-engine.js";
+import {
+  findTorchPython,
+  startTorchServer,
+  type TorchServer,
+} from "@pawl/pawl/cli/torch-server.js";
+import { trainRun } from "@pawl/training/run.js";
+import { tinyConfig } from "@pawl/training/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
-import { writeTestModel } from "../src/engine/remote/model-testing.js";
-import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
-import { openRun } from "../src/runs/run-folder.js";
-import { trainRun } from "../src/train/run.js";
-import { tinyConfig } from "../src/train/testing.js";
 
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";
@@ -65,7 +69,7 @@ describe.skipIf(absent)("the PyTorch server", () => {
   });
   afterAll(() => server?.stop());
 
-  // src/train/remote-run.slow.test.ts kills it in other calls; here we check what is left on disk.
+  // packages/training/src/remote-run.slow.test.ts kills it in other calls; here we check what is left on disk.
   it("ends quietly by Ctrl-C, which reaches it too in a terminal", async () => {
     const said: string[] = [];
     const other = await serve(0, 1, said);

@@ -7,17 +7,21 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { conformanceChecks } from "@pawl/core/engine/conformance-testing.js";
+import { clipped, close, toy } from "@pawl/core/engine/conformance-tools-testing.js";
+import type { Engine, Sample } from "@pawl/core/engine/engine.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { readPointer } from "@pawl/engine-remote/remote/checkpoints.js";
+import { testModel, writeTestModel } from "@pawl/engine-remote/remote/model-testing.js";
+import { connectRemoteEngine } from "@pawl/engine-remote/remote/remote-engine.js";
+import { openCheckpoint } from "@pawl/models/weights/checkpoint.js";
+import { shardCheckpoint } from "@pawl/models/weights/shards-testing.js";
+import {
+  findTorchPython,
+  startTorchServer,
+  type TorchServer,
+} from "@pawl/pawl/cli/torch-server.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findTorchPython, startTorchServer, type TorchServer } from "../src/cli/torch-server.js";
-import { conformanceChecks } from "../src/engine/conformance-testing.js";
-import { clipped, close, toy } from "../src/engine/conformance-tools-testing.js";
-import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
-import type { Engine, Sample } from "../src/engine/engine.js";
-import { readPointer } from "../src/engine/remote/checkpoints.js";
-import { testModel, writeTestModel } from "../src/engine/remote/model-testing.js";
-import { connectRemoteEngine } from "../src/engine/remote/remote-engine.js";
-import { openCheckpoint } from "../src/engine/weights/checkpoint.js";
-import { shardCheckpoint } from "../src/engine/weights/shards-testing.js";
 
 const python = await findTorchPython(process.env).catch((error: Error) => error.message);
 const absent = typeof python === "string";

@@ -12,10 +12,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { recordAlarm } from "@pawl/core/runs/alarms-file.js";
+import { createRun } from "@pawl/core/runs/run-folder.js";
+import { runCli } from "@pawl/pawl/cli/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../src/cli/testing.js";
-import { recordAlarm } from "../src/runs/alarms-file.js";
-import { createRun } from "../src/runs/run-folder.js";
 
 const python = process.env.PAWL_TRACKERS;
 const has = (name: string): boolean => {

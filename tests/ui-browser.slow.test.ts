@@ -9,14 +9,14 @@ import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runCli } from "@pawl/pawl/cli/testing.js";
+import { trainRun } from "@pawl/training/run.js";
+import { tinyConfig } from "@pawl/training/testing.js";
+import { createPlay, type Play } from "@pawl/ui/server/play.js";
+import { createUiServer } from "@pawl/ui/server/server.js";
+import { HOSTILE, playedEpisode, startRun } from "@pawl/ui/server/testing.js";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../src/cli/testing.js";
-import { trainRun } from "../src/train/run.js";
-import { tinyConfig } from "../src/train/testing.js";
-import { createPlay, type Play } from "../src/ui/play.js";
-import { createUiServer } from "../src/ui/server.js";
-import { HOSTILE, playedEpisode, startRun } from "../src/ui/testing.js";
 
 const executablePath = [
   "/usr/bin/chromium",

@@ -6,11 +6,12 @@
  * CPU the checkpoint needs an untied output head, because vLLM keeps the old head of a model with
  * tied embeddings there.
  */
+
+import { learn, toy } from "@pawl/core/engine/conformance-tools-testing.js";
+import type { Engine, Sample, SampleRequest } from "@pawl/core/engine/engine.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { withSampler } from "@pawl/engine-remote/sampler/sampler-engine.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { learn, toy } from "../src/engine/conformance-tools-testing.js";
-import { createEmbeddedEngine } from "../src/engine/embedded/embedded-engine.js";
-import type { Engine, Sample, SampleRequest } from "../src/engine/engine.js";
-import { withSampler } from "../src/engine/sampler/sampler-engine.js";
 
 const { PAWL_VLLM: url, PAWL_VLLM_MODEL: folder } = process.env;
 const absent = url === undefined || folder === undefined;

@@ -3,26 +3,26 @@
  * style.
  */
 import { existsSync } from "node:fs";
-import { beforeAll, describe, expect, it } from "vitest";
-import { openEnvironment } from "../src/envs/open.js";
-import { searchPrompt } from "../src/envs/search/prompt.js";
-import { fetchModel } from "../src/models/fetch-model.js";
-import type { Episode, Step } from "../src/rollout/episode.js";
-import { expertPolicy } from "../src/rollout/policies/expert.js";
-import { play } from "../src/rollout/rollout.js";
-import { conversationOf } from "../src/text/conversation.js";
+import { openEnvironment } from "@pawl/core/envs/open.js";
+import type { Episode, Step } from "@pawl/core/rollout/episode.js";
+import { expertPolicy } from "@pawl/core/rollout/policies/expert.js";
+import { play } from "@pawl/core/rollout/rollout.js";
+import { conversationOf } from "@pawl/core/text/conversation.js";
 import {
   appendObservation,
   appendResponse,
   encodePrompt,
   encodeResponse,
   nextPrompt,
-} from "../src/text/encode.js";
-import type { PromptOptions, PromptStyle } from "../src/text/prompt.js";
-import { promptStyle } from "../src/text/prompt.js";
-import type { Sequence } from "../src/text/sequence.js";
-import { loadTokenizer, type Tokenizer } from "../src/text/tokenizer.js";
-import { buildTokenizer } from "../src/text/tokenizer-builder.js";
+} from "@pawl/core/text/encode.js";
+import type { PromptOptions, PromptStyle } from "@pawl/core/text/prompt.js";
+import { promptStyle } from "@pawl/core/text/prompt.js";
+import type { Sequence } from "@pawl/core/text/sequence.js";
+import { loadTokenizer, type Tokenizer } from "@pawl/core/text/tokenizer.js";
+import { buildTokenizer } from "@pawl/core/text/tokenizer-builder.js";
+import { fetchModel } from "@pawl/models/fetch-model.js";
+import { searchPrompt } from "@pawl/worlds/search/prompt.js";
+import { beforeAll, describe, expect, it } from "vitest";
 
 const worlds = ["household", "desk"] as const;
 

@@ -9,7 +9,7 @@ const module = (path) => fileURLToPath(import.meta.resolve(path));
 
 // Written last. What it imports from the package are types and plain functions.
 const done = `${out}licences.txt`;
-const src = fileURLToPath(new URL("../src", import.meta.url));
+const src = fileURLToPath(new URL("../packages", import.meta.url));
 const lock = fileURLToPath(new URL("../package-lock.json", import.meta.url));
 if (isUpToDate(done, [here, src, lock])) process.exit(0);
 

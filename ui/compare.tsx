@@ -1,8 +1,9 @@
 /** Several runs, or groups of runs over seeds: curves with bands, and a paired table. */
+
+import { type Estimate, pairedDifference } from "@pawl/studies/statistics.js";
+import type { MetricsTable, RunDetail, RunList, RunRow } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { type Estimate, pairedDifference } from "../src/bench/statistics.js";
-import type { MetricsTable, RunDetail, RunList, RunRow } from "../src/ui/api.js";
 import { Swatch } from "./chart.js";
 import { Curves, metricsOf } from "./curves.js";
 import { shortNumber } from "./format.js";

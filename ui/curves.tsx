@@ -1,8 +1,9 @@
 /** All curves of some groups of runs, under their headings. */
+
+import { curveSections } from "@pawl/ui/report/curve-list.js";
+import { thinned } from "@pawl/ui/report/thin.js";
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { curveSections } from "../src/report/curve-list.js";
-import { thinned } from "../src/report/thin.js";
 import { Chart } from "./chart.js";
 import { AXES, type Axis, linesOf, type TableGroup } from "./series.js";
 

@@ -1,7 +1,6 @@
 /** One episode as a conversation: what was seen, written, done and expected. */
-import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import type { CutText } from "../src/report/views.js";
+
+import type { CutText } from "@pawl/ui/report/views.js";
 import type {
   CriticAdvantages,
   EpisodeView,
@@ -9,7 +8,9 @@ import type {
   GroupView,
   Session,
   StepView,
-} from "../src/ui/api.js";
+} from "@pawl/ui/server/api.js";
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { Outcome } from "./episodes.js";
 import { Exchange } from "./exchange.js";
 import { shortNumber } from "./format.js";

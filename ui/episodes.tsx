@@ -1,7 +1,8 @@
 /** The episodes of a run: search, filter, and the list. */
+
+import type { EpisodePage, EpisodeRow, RunDetail } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { EpisodePage, EpisodeRow, RunDetail } from "../src/ui/api.js";
 import { count, shortNumber, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";

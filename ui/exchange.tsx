@@ -1,6 +1,7 @@
 /** What an agent did at a step, and what the world answered. */
+
+import type { CutText, ExchangeView, TokenView } from "@pawl/ui/report/views.js";
 import type { ComponentChildren, JSX } from "preact";
-import type { CutText, ExchangeView, TokenView } from "../src/report/views.js";
 import { Expectation } from "./expectation.js";
 import { shortNumber } from "./format.js";
 import { Text, visible } from "./text.js";

@@ -1,5 +1,5 @@
 /** Numbers, times and durations for people. */
-import { shortNumber, shortPercent } from "../src/report/scale.js";
+import { shortNumber, shortPercent } from "@pawl/ui/report/scale.js";
 
 export { shortNumber, shortPercent };
 

@@ -1,8 +1,9 @@
 /** The page: which part of it the address asks for, or the report that is inside it. */
+
+import type { ReportView } from "@pawl/ui/report/views.js";
+import type { Session } from "@pawl/ui/server/api.js";
 import { type JSX, render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { ReportView } from "../src/report/views.js";
-import type { Session } from "../src/ui/api.js";
 import { Compare } from "./compare.js";
 import { Episode } from "./episode.js";
 import { Episodes } from "./episodes.js";

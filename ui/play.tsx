@@ -1,7 +1,8 @@
 /** A world, or a world model, played by hand. */
+
+import type { NextActions, PlayView, RunList, Session, WorldList } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { NextActions, PlayView, RunList, Session, WorldList } from "../src/ui/api.js";
 import { Expectation } from "./expectation.js";
 import { count, shortNumber, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";

@@ -1,6 +1,7 @@
 /** A report: the same components as in `pawl ui`, with the data that is inside the file. */
+
+import type { ReportEpisode, ReportView, ThresholdView } from "@pawl/ui/report/views.js";
 import type { JSX } from "preact";
-import type { ReportEpisode, ReportView, ThresholdView } from "../src/report/views.js";
 import { Chart, Swatch } from "./chart.js";
 import { Curves } from "./curves.js";
 import { Outcome } from "./episodes.js";

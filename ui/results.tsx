@@ -1,6 +1,7 @@
 /** Results that commands wrote to files: fidelity and consistency of world models, evaluation cards. */
+
+import type { EvidenceFile } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
-import type { EvidenceFile } from "../src/ui/api.js";
 import { Chart } from "./chart.js";
 import { Expectation } from "./expectation.js";
 import { moment, shortNumber, shortPercent } from "./format.js";

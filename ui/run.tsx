@@ -1,8 +1,9 @@
 /** One run: its curves while it trains, its settings beside its recipe's, and what to do with it. */
+
+import type { AlarmRecord } from "@pawl/core/runs/alarms-file.js";
+import type { MetricsTable, RunDetail, RunRow } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { AlarmRecord } from "../src/runs/alarms-file.js";
-import type { MetricsTable, RunDetail, RunRow } from "../src/ui/api.js";
 import { Curves } from "./curves.js";
 import { duration, moment, shortNumber, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";

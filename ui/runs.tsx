@@ -1,7 +1,8 @@
 /** All runs below the folder, live. */
+
+import type { RunList, RunRow } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { RunList, RunRow } from "../src/ui/api.js";
 import { count, duration, moment, shortPercent } from "./format.js";
 import { Empty, Problem, useLoaded, Waiting } from "./load.js";
 import { link, setQuery, usePlace } from "./route.js";

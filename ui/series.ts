@@ -1,6 +1,6 @@
 /** Metrics of runs as lines: mean and band over the runs of a group, smoothed, on a chosen axis. */
-import { spreadOf } from "../src/report/series.js";
-import type { MetricsColumns } from "../src/report/views.js";
+import { spreadOf } from "@pawl/ui/report/series.js";
+import type { MetricsColumns } from "@pawl/ui/report/views.js";
 import type { Line } from "./chart.js";
 
 /** What is on the x axis. */

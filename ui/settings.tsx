@@ -1,7 +1,8 @@
 /** The settings of a run, those first that differ from its recipe. */
+
+import type { SettingRow } from "@pawl/ui/report/views.js";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { SettingRow } from "../src/report/views.js";
 import { Scroll } from "./scroll.js";
 import { visible } from "./text.js";
 

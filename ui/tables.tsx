@@ -1,8 +1,9 @@
 /** Tables over groups of runs: the last evaluations, and where the time went. */
+
+import { successInterval } from "@pawl/core/success-interval.js";
+import { splitsOf } from "@pawl/ui/report/curve-list.js";
+import { type Spread, spreadOf } from "@pawl/ui/report/series.js";
 import type { JSX } from "preact";
-import { splitsOf } from "../src/report/curve-list.js";
-import { type Spread, spreadOf } from "../src/report/series.js";
-import { successInterval } from "../src/success-interval.js";
 import { Swatch } from "./chart.js";
 import { metricsOf } from "./curves.js";
 import { shortNumber, shortPercent } from "./format.js";

@@ -2,9 +2,10 @@
  * Text of worlds and models, which is hostile: it is never markup, and characters that are invisible
  * or turn the direction of what follows are written out.
  */
+
+import type { CutText } from "@pawl/ui/report/views.js";
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { CutText } from "../src/report/views.js";
 
 /** Controls but line breaks and tabs, marks of direction, characters without width, tags, lone surrogates. */
 const ODD =

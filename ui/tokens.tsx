@@ -1,7 +1,8 @@
 /** Tokens, coloured by a number of theirs. */
+
+import type { TokenView } from "@pawl/ui/report/views.js";
+import type { StepView } from "@pawl/ui/server/api.js";
 import type { JSX } from "preact";
-import type { TokenView } from "../src/report/views.js";
-import type { StepView } from "../src/ui/api.js";
 import { shortNumber, shortPercent } from "./format.js";
 import { visible } from "./text.js";
 

@@ -12,11 +12,11 @@
  * fast as larger ones and needs the least memory.
  */
 import { loadavg } from "node:os";
-import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
-import { LORA_ALPHA, LORA_TARGETS } from "../../src/engine/weights/lora.js";
-import { fetchModel } from "../../src/models/fetch-model.js";
-import { input, logprob, mul, neg } from "../../src/objectives/expression.js";
-import { createRandom } from "../../src/random.js";
+import { input, logprob, mul, neg } from "@pawl/core/objectives/expression.js";
+import { createRandom } from "@pawl/core/random.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { fetchModel } from "@pawl/models/fetch-model.js";
+import { LORA_ALPHA, LORA_TARGETS } from "@pawl/models/weights/lora.js";
 import { interleave, machine, median, peakMemory, startPeer, THREADS } from "./side.js";
 
 const RANK = 16;

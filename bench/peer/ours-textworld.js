@@ -4,10 +4,10 @@
  * and `{clone}` ask for other measurements.
  */
 import { createInterface } from "node:readline";
-import { loadGame } from "../../dist/src/envs/textworld/game.js";
-import { startPlay } from "../../dist/src/envs/textworld/play.js";
-import { textworld } from "../../dist/src/envs/textworld/textworld.js";
-import { createRandom } from "../../dist/src/random.js";
+import { createRandom } from "../../dist/packages/core/src/random.js";
+import { loadGame } from "../../dist/packages/worlds/src/textworld/game.js";
+import { startPlay } from "../../dist/packages/worlds/src/textworld/play.js";
+import { textworld } from "../../dist/packages/worlds/src/textworld/textworld.js";
 
 const LIVE = 128;
 const LIVE_STEPS = 20;

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { createRandom, mixSeed, type Random } from "../../src/random.js";
+import { createRandom, mixSeed, type Random } from "@pawl/core/random.js";
 import { lockDamages } from "./damage-locks.js";
 import type { Damage } from "./one-damage.js";
 

@@ -1,13 +1,13 @@
 /** What the commands make of a damaged run folder, and whether that is right. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Outcome } from "../../src/cli/testing.js";
-import type { RecordedRun } from "../../src/runs/run-folder.js";
+import type { RecordedRun } from "@pawl/core/runs/run-folder.js";
+import type { Outcome } from "@pawl/pawl/cli/testing.js";
 import { filesOf } from "./damage-cases.js";
 import type { RunToDamage } from "./damage-kinds.js";
 import type { Damage } from "./one-damage.js";
 
-const built = resolve("dist/src");
+const built = resolve("dist/packages");
 
 /** Everything that a run's numbers are, by update. */
 interface Numbers {
@@ -40,7 +40,7 @@ export interface Judged {
 type Cli = (args: readonly string[]) => Promise<Outcome>;
 
 async function cli(): Promise<Cli> {
-  const { runCli } = await import(join(built, "cli/testing.js"));
+  const { runCli } = await import(join(built, "pawl/src/cli/testing.js"));
   return async (args) => {
     try {
       return await runCli(args);
@@ -60,7 +60,7 @@ const plain = (text: string, run: string): string =>
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "then");
 
 async function numbersOf(folder: string): Promise<Numbers> {
-  const { openRun } = await import(join(built, "runs/run-folder.js"));
+  const { openRun } = await import(join(built, "core/src/runs/run-folder.js"));
   const run = openRun(folder, () => undefined) as RecordedRun;
   const timeless = (line: Readonly<Record<string, number>>): string =>
     JSON.stringify(Object.entries(line).filter(([name]) => !/^(seconds|memory)\./.test(name)));

@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Random } from "../../src/random.js";
-import { takeLock } from "../../src/runs/run-lock.js";
+import type { Random } from "@pawl/core/random.js";
+import { takeLock } from "@pawl/core/runs/run-lock.js";
 import type { Damage } from "./one-damage.js";
 
 /** The lock of this process, which lives; it is not touched again. */
@@ -17,7 +17,7 @@ function ownLock(run: string): Buffer {
 
 /** The lock of a process that has ended without releasing it. */
 function deadLock(run: string): Buffer {
-  const built = pathToFileURL(resolve("dist/src/runs/run-lock.js")).href;
+  const built = pathToFileURL(resolve("dist/packages/core/src/runs/run-lock.js")).href;
   const take = `import(${JSON.stringify(built)}).then(({ takeLock }) => takeLock(process.argv[1]))`;
   spawnSync(process.execPath, ["-e", take, run], { stdio: "inherit" });
   return readFileSync(join(run, "lock"));

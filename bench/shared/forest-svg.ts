@@ -1,7 +1,7 @@
 /** Estimates with their intervals, one below the other, as an SVG file of its own. */
-import type { Estimate } from "../../src/bench/statistics.js";
-import { escapeHtml } from "../../src/report/html.js";
-import { linearScale } from "../../src/report/scale.js";
+import type { Estimate } from "@pawl/studies/statistics.js";
+import { escapeHtml } from "@pawl/ui/report/html.js";
+import { linearScale } from "@pawl/ui/report/scale.js";
 
 /** An estimate; without an interval it is a point. */
 type Shown = Pick<Estimate, "mean"> & { readonly interval: Estimate["interval"] | undefined };

@@ -1,8 +1,8 @@
 /** Runs that are generated: many small ones, and one with a large record. */
 import { join } from "node:path";
-import { createRandom, type Random } from "../../src/random.js";
-import type { Episode, Step } from "../../src/rollout/episode.js";
-import { createRun } from "../../src/runs/run-folder.js";
+import { createRandom, type Random } from "@pawl/core/random.js";
+import type { Episode, Step } from "@pawl/core/rollout/episode.js";
+import { createRun } from "@pawl/core/runs/run-folder.js";
 
 const fail = (message: string): never => {
   throw new Error(message);

@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import type { Random } from "../../src/random.js";
-import { checkRun } from "../../src/runs/check-run.js";
-import { readRecords } from "../../src/runs/record-file.js";
-import { openRun } from "../../src/runs/run-folder.js";
+import type { Random } from "@pawl/core/random.js";
+import { checkRun } from "@pawl/core/runs/check-run.js";
+import { readRecords } from "@pawl/core/runs/record-file.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
 import { filesOf } from "./damage-cases.js";
 
 /** How far into the time or the lines of a whole run a kill comes at the latest. */

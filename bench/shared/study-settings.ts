@@ -1,8 +1,9 @@
 /** The settings of a study, given as flags like a command's: `--sft.epochs 2`. */
+
+import { parseFlags } from "@pawl/core/config/flags.js";
+import { type ConfigLayer, resolveConfig } from "@pawl/core/config/resolve.js";
+import { settingsOf } from "@pawl/core/config/settings.js";
 import type { z } from "zod";
-import { parseFlags } from "../../src/config/flags.js";
-import { type ConfigLayer, resolveConfig } from "../../src/config/resolve.js";
-import { settingsOf } from "../../src/config/settings.js";
 
 /** The settings by their schema, over those of a recipe, and what else was given. */
 export function studySettings<S extends z.ZodObject>(

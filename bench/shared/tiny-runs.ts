@@ -2,8 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-const built = resolve("dist/src");
-await import(join(built, "cli/all-worlds.js"));
+const built = resolve("dist/packages");
+await import(join(built, "pawl/src/cli/all-worlds.js"));
 
 /** A way to train. */
 export interface TinyRun {
@@ -31,14 +31,14 @@ function configured(folder: string, name: string, config: unknown): readonly str
 export const trained = (more: object = {}): TinyRun => ({
   command: ["train"],
   async prepare(folder, name, seed) {
-    const { tinyConfig } = await import(join(built, "train/testing.js"));
+    const { tinyConfig } = await import(join(built, "training/src/testing.js"));
     return configured(folder, name, tinyConfig({ ...SETTINGS, ...more, seed }));
   },
 });
 
 /** Runs `pawl ARGS` in this process, and fails if it does. */
 export async function pawlHere(args: readonly string[]): Promise<void> {
-  const { runCli } = await import(join(built, "cli/testing.js"));
+  const { runCli } = await import(join(built, "pawl/src/cli/testing.js"));
   const { code, stderr } = await runCli(args);
   if (code !== 0) throw new Error(`pawl ${args.join(" ")}: ${stderr}`);
 }
@@ -63,9 +63,9 @@ const agent: TinyRun = {
 const rwml: TinyRun = {
   command: ["rwml"],
   async prepare(folder, name, seed) {
-    const { tinyConfig } = await import(join(built, "train/testing.js"));
-    const { rwmlConfig } = await import(join(built, "rwml/config.js"));
-    const { findEnvKind } = await import(join(built, "envs/registry.js"));
+    const { tinyConfig } = await import(join(built, "training/src/testing.js"));
+    const { rwmlConfig } = await import(join(built, "worldmodel/src/rwml/config.js"));
+    const { findEnvKind } = await import(join(built, "core/src/envs/registry.js"));
     const start = join(folder, `${name}-start`);
     const warmStart = {
       episodes: 48,
@@ -93,9 +93,9 @@ const rwml: TinyRun = {
 const worldModel: TinyRun = {
   command: ["wm", "train"],
   async prepare(folder, name, seed) {
-    const { someTrajectories } = await import(join(built, "worldmodel/testing.js"));
-    const { writeDataSet } = await import(join(built, "worldmodel/dataset.js"));
-    const { worldTrainConfig } = await import(join(built, "worldmodel/config.js"));
+    const { someTrajectories } = await import(join(built, "worldmodel/src/testing.js"));
+    const { writeDataSet } = await import(join(built, "worldmodel/src/dataset.js"));
+    const { worldTrainConfig } = await import(join(built, "worldmodel/src/config.js"));
     const data = join(folder, `${name}-data`);
     const [first, second, ...train] = await someTrajectories(["expert:8", "epsilon=0.5:4"]);
     writeDataSet(data, { train, test: [first, second] });

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Episode } from "@pawl/core/rollout/episode.js";
+import { readManifest } from "@pawl/core/runs/manifest.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Episode } from "../../src/rollout/episode.js";
-import { readManifest } from "../../src/runs/manifest.js";
-import { openRun } from "../../src/runs/run-folder.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-attacks-agents-"));
 /** Machines that run these tests may be busy. */

@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runCli } from "@pawl/pawl/cli/testing.js";
 import { describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/testing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-attack-keys-"));
 const SHORT = "fifteen-letters";

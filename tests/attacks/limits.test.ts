@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { MAX_PROCESSES } from "@pawl/core/envs/world-processes.js";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { MAX_PROCESSES } from "../../src/envs/world-processes.js";
 import {
   ask,
   childrenOf,

@@ -15,12 +15,12 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
+import { ownIdentity } from "@pawl/core/processes/process-alive.js";
+import { takeLock } from "@pawl/core/runs/run-lock.js";
+import { runCli } from "@pawl/pawl/cli/testing.js";
+import { trainRun } from "@pawl/training/run.js";
+import { tinyConfig } from "@pawl/training/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/testing.js";
-import { ownIdentity } from "../../src/process-alive.js";
-import { takeLock } from "../../src/runs/run-lock.js";
-import { trainRun } from "../../src/train/run.js";
-import { tinyConfig } from "../../src/train/testing.js";
 
 /** No machine was started with this id. */
 const NEVER = "00000000-0000-0000-0000-000000000000";
@@ -61,7 +61,7 @@ const contentOf = (run: string): string =>
     .join("\n");
 
 const built = (path: string): string =>
-  JSON.stringify(pathToFileURL(resolve("dist/src", path)).href);
+  JSON.stringify(pathToFileURL(resolve("dist/packages", path)).href);
 
 /** Makes a program believe that it runs on another machine, of the same name. */
 const elsewhere = (machine: string): string => `
@@ -85,7 +85,7 @@ function start(program: string, ...args: readonly string[]) {
 
 /** Takes a lock and says so; with a line of input it says whether it still has it. */
 const taker = (force: boolean): string => `
-  import(${built("runs/run-lock.js")}).then(({ takeLock }) => {
+  import(${built("core/src/runs/run-lock.js")}).then(({ takeLock }) => {
     process.stdin.on("data", () => {
       try { lock.require(); console.log("holds"); } catch (error) { console.log(error.message); }
     });
@@ -96,7 +96,7 @@ const taker = (force: boolean): string => `
 
 /** Creates a run and records to it until it cannot. */
 const WRITER = `
-  import(${built("runs/run-folder.js")}).then(({ createRun, finishFailed }) => {
+  import(${built("core/src/runs/run-folder.js")}).then(({ createRun, finishFailed }) => {
     const run = createRun({ folder: process.argv[1], kind: "rollout", seed: 0, config: {} }, () => {});
     console.log("writes");
     let update = 0;
@@ -112,7 +112,7 @@ const WRITER = `
 
 /** Starts a run when it is told to, and records a line when it is told again. */
 const STARTER = `
-  import(${built("runs/run-folder.js")}).then(({ createRun }) => {
+  import(${built("core/src/runs/run-folder.js")}).then(({ createRun }) => {
     let run;
     process.stdin.on("data", () => {
       try {

@@ -1,6 +1,6 @@
+import { schemaCheck } from "@pawl/core/text/json-schema.js";
+import { createTokenizer, TokenizerError } from "@pawl/core/text/tokenizer.js";
 import { describe, expect, it } from "vitest";
-import { schemaCheck } from "../../src/text/json-schema.js";
-import { createTokenizer, TokenizerError } from "../../src/text/tokenizer.js";
 
 const messages = [{ role: "user", content: "hello" }] as const;
 const long = (text: string, doublings = 20) =>

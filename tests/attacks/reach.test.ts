@@ -1,16 +1,17 @@
 /** Every setting of every command is known either to reach nothing, or by what it reaches. */
+
+import { type Setting, settingsOf } from "@pawl/core/config/settings.js";
+import { envKinds } from "@pawl/core/envs/registry.js";
+import { address, folder, markOf, program, reachedBy, variable } from "@pawl/core/trust/reach.js";
+import { loadCommands } from "@pawl/pawl/cli/command-entry.js";
+import { commands } from "@pawl/pawl/cli/commands.js";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { loadCommands } from "../../src/cli/command-entry.js";
-import { commands } from "../../src/cli/commands.js";
-import { type Setting, settingsOf } from "../../src/config/settings.js";
-import { envKinds } from "../../src/envs/registry.js";
-import { address, folder, markOf, program, reachedBy, variable } from "../../src/reach.js";
-import "../../src/worldmodel/simulator-kind.js";
+import "@pawl/worldmodel/simulator-kind.js";
 
 /**
  * Settings in words that reach nothing: names, texts, and what is only read. The environment's own stand below `env`
- * wherever a command has one. Whoever adds a setting in words adds it here, or marks what it reaches (`src/reach.ts`).
+ * wherever a command has one. Whoever adds a setting in words adds it here, or marks what it reaches (`packages/core/src/trust/reach.ts`).
  */
 const PLAIN: readonly RegExp[] = [
   // Names and lists of names.

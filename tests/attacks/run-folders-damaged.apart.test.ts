@@ -14,15 +14,15 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
+import { writeFileAtomicallySync } from "@pawl/core/files/atomic-file.js";
+import { gunzipWithin } from "@pawl/core/files/inflate-limit.js";
+import { ownIdentity, tagOf } from "@pawl/core/processes/process-alive.js";
+import { openRecordWriter, readRecords } from "@pawl/core/runs/record-file.js";
+import { packMember } from "@pawl/core/runs/record-member.js";
+import { runCli } from "@pawl/pawl/cli/testing.js";
+import { trainRun } from "@pawl/training/run.js";
+import { tinyConfig } from "@pawl/training/testing.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { writeFileAtomicallySync } from "../../src/atomic-file.js";
-import { runCli } from "../../src/cli/testing.js";
-import { gunzipWithin } from "../../src/inflate-limit.js";
-import { ownIdentity, tagOf } from "../../src/process-alive.js";
-import { openRecordWriter, readRecords } from "../../src/runs/record-file.js";
-import { packMember } from "../../src/runs/record-member.js";
-import { trainRun } from "../../src/train/run.js";
-import { tinyConfig } from "../../src/train/testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-attack-damaged-"));
 const made = join(parent, "made");

@@ -10,21 +10,21 @@ import {
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { gunzipSync, inflateRawSync } from "node:zlib";
+import { envConfig } from "@pawl/core/envs/config.js";
+import { envKinds } from "@pawl/core/envs/registry.js";
+import { type Manifest, readManifest, writeManifest } from "@pawl/core/runs/manifest.js";
+import { openRun } from "@pawl/core/runs/run-folder.js";
+import { secretSettings } from "@pawl/core/trust/secret-settings.js";
+import { loadCommands } from "@pawl/pawl/cli/command-entry.js";
+import { commands } from "@pawl/pawl/cli/commands.js";
+import { type Outcome, runCli } from "@pawl/pawl/cli/testing.js";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { z } from "zod";
-import { loadCommands } from "../../src/cli/command-entry.js";
-import { commands } from "../../src/cli/commands.js";
-import { type Outcome, runCli } from "../../src/cli/testing.js";
-import { envConfig } from "../../src/envs/config.js";
-import { envKinds } from "../../src/envs/registry.js";
-import { type Manifest, readManifest, writeManifest } from "../../src/runs/manifest.js";
-import { openRun } from "../../src/runs/run-folder.js";
-import { secretSettings } from "../../src/secret-settings.js";
 
 const folder = mkdtempSync(join(tmpdir(), "pawl-attack-secrets-"));
 /** Nothing but its place says that it is a secret. */
 const SECRET = "hunter2-hunter2";
-const script = resolve("src/envs/mcp/fixtures/server.mjs");
+const script = resolve("packages/agents/src/mcp/fixtures/server.mjs");
 const before = { ...process.env };
 
 beforeAll(() => {

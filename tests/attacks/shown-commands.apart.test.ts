@@ -3,11 +3,11 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readManifest } from "@pawl/core/runs/manifest.js";
+import type { RunRow } from "@pawl/ui/server/api.js";
+import { runDetail } from "@pawl/ui/server/run-detail.js";
+import { startRun } from "@pawl/ui/server/testing.js";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { readManifest } from "../../src/runs/manifest.js";
-import type { RunRow } from "../../src/ui/api.js";
-import { runDetail } from "../../src/ui/run-detail.js";
-import { startRun } from "../../src/ui/testing.js";
 
 const parent = mkdtempSync(join(tmpdir(), "pawl-attack-shown-"));
 const windows = process.platform === "win32";

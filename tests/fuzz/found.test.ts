@@ -1,8 +1,8 @@
 /** Inputs that once made a reader fail (`npm run fuzz`), read again; and that every target can be run. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { createRandom } from "@pawl/core/random.js";
 import { expect, it } from "vitest";
-import { createRandom } from "../../src/random.js";
 import { failureOf } from "./fuzz.js";
 import { mutate } from "./mutate.js";
 import { targets } from "./targets.js";

@@ -1,5 +1,5 @@
 /** Damaged versions of good inputs: what disks, editors and attackers make of files and messages. */
-import type { createRandom } from "../../src/random.js";
+import type { createRandom } from "@pawl/core/random.js";
 
 type Random = ReturnType<typeof createRandom>;
 

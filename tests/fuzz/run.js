@@ -2,6 +2,6 @@
 import { createJiti } from "jiti";
 
 const jiti = createJiti(import.meta.url, { fsCache: "node_modules/.cache/jiti" });
-await jiti.import("../../src/cli/all-worlds.ts");
+await jiti.import("../../packages/pawl/src/cli/all-worlds.ts");
 const { main } = await jiti.import("./fuzz.ts");
 process.exitCode = await main(process.argv.slice(2));

@@ -1,7 +1,7 @@
 /** Fuzzed readers of the worlds that run other people's files and programs: TextWorld, ScienceWorld. */
 import { createServer } from "node:net";
-import { EnvError } from "../../src/envs/env.js";
-import { connectGateway } from "../../src/envs/scienceworld/gateway.js";
+import { EnvError } from "@pawl/core/envs/env.js";
+import { connectGateway } from "@pawl/worlds/scienceworld/gateway.js";
 import {
   type Line,
   PARSE,
@@ -9,17 +9,17 @@ import {
   storyOf,
   TEXT,
   v,
-} from "../../src/envs/textworld/fixtures/assemble.js";
-import { loadGame } from "../../src/envs/textworld/game.js";
-import { parseLogic } from "../../src/envs/textworld/logic.js";
-import { createPlayer } from "../../src/envs/textworld/zmachine/compiled.js";
-import { feedLine, startStory } from "../../src/envs/textworld/zmachine/interpreter.js";
+} from "@pawl/worlds/textworld/fixtures/assemble.js";
+import { loadGame } from "@pawl/worlds/textworld/game.js";
+import { parseLogic } from "@pawl/worlds/textworld/logic.js";
+import { createPlayer } from "@pawl/worlds/textworld/zmachine/compiled.js";
+import { feedLine, startStory } from "@pawl/worlds/textworld/zmachine/interpreter.js";
 import {
   createMachine,
   restoreSnapshot,
   takeSnapshot,
-} from "../../src/envs/textworld/zmachine/machine.js";
-import { readStory } from "../../src/envs/textworld/zmachine/story.js";
+} from "@pawl/worlds/textworld/zmachine/machine.js";
+import { readStory } from "@pawl/worlds/textworld/zmachine/story.js";
 import { put, type Target, text } from "./target.js";
 
 /** Reads lines for ever; after each, calls the routine often enough to have it compiled. */

@@ -3,9 +3,9 @@ import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { hermes } from "../../src/agents/testing.js";
-import { findTorchPython } from "../../src/cli/torch-server.js";
-import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
+import { hermes } from "@pawl/agents/testing.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { findTorchPython } from "@pawl/pawl/cli/torch-server.js";
 
 /** A server that listens. */
 export interface PawlServer {

@@ -3,11 +3,11 @@
  * notices.
  *
  *   npm run mutate                              all of the four folders: hours
- *   npm run mutate -- src/advantages            a folder, or files
- *   npm run mutate -- --sample 100 src/train    some of them, chosen by --seed (default 0)
+ *   npm run mutate -- packages/core/src/advantages            a folder, or files
+ *   npm run mutate -- --sample 100 packages/core/src/train    some of them, chosen by --seed (default 0)
  *
  * A file's mutants are run against the tests that import it, and then the others of its folder,
- * except in src/train, where tests train. Look at each survivor: either a test is missing, or the
+ * except in packages/core/src/train, where tests train. Look at each survivor: either a test is missing, or the
  * mutant changes nothing observable. In the second case explain it in explained.json, and it no
  * longer counts.
  */
@@ -15,11 +15,16 @@ import { fork } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { createRandom } from "../../src/random.js";
+import { createRandom } from "@pawl/core/random.js";
 import type { Job, Report } from "./child.js";
 import { type Mutant, mutantsOf } from "./mutants.js";
 
-const FOLDERS = ["src/objectives", "src/advantages", "src/update", "src/train"];
+const FOLDERS = [
+  "packages/core/src/objectives",
+  "packages/core/src/advantages",
+  "packages/core/src/update",
+  "packages/core/src/train",
+];
 /**
  * A mutant that takes this much longer than the tests themselves is an endless loop: it counts as
  * noticed.

@@ -9,15 +9,15 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { input, logprob, mul } from "@pawl/core/objectives/expression.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { flatTensors } from "@pawl/engine-cpu/flat-tensors.js";
+import { createMoments, createWeightLearner } from "@pawl/engine-cpu/learner.js";
+import { createModelWeights } from "@pawl/engine-cpu/model-weights.js";
+import { createReplica } from "@pawl/engine-cpu/replica.js";
+import { createSessions } from "@pawl/engine-cpu/sessions.js";
+import { openCheckpoint } from "@pawl/models/weights/checkpoint.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
-import { flatTensors } from "../../src/engine/embedded/flat-tensors.js";
-import { createMoments, createWeightLearner } from "../../src/engine/embedded/learner.js";
-import { createModelWeights } from "../../src/engine/embedded/model-weights.js";
-import { createReplica } from "../../src/engine/embedded/replica.js";
-import { createSessions } from "../../src/engine/embedded/sessions.js";
-import { openCheckpoint } from "../../src/engine/weights/checkpoint.js";
-import { input, logprob, mul } from "../../src/objectives/expression.js";
 
 interface Results {
   readonly ids: readonly (readonly number[])[];

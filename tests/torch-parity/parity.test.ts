@@ -2,17 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
-import { createEmbeddedEngine } from "../../src/engine/embedded/embedded-engine.js";
-import { flatTensors } from "../../src/engine/embedded/flat-tensors.js";
-import { createMoments, createWeightLearner } from "../../src/engine/embedded/learner.js";
-import { createModelWeights } from "../../src/engine/embedded/model-weights.js";
-import { createReplica } from "../../src/engine/embedded/replica.js";
-import { createSessions } from "../../src/engine/embedded/sessions.js";
-import type { TrainSequence } from "../../src/engine/engine.js";
-import { writeCheckpoint } from "../../src/engine/weights/checkpoint.js";
-import { parseModelConfig } from "../../src/engine/weights/config-json.js";
-import { tensorSpecs } from "../../src/engine/weights/tensor-names.js";
+import type { TrainSequence } from "@pawl/core/engine/engine.js";
 import {
   add,
   entropy,
@@ -25,7 +15,17 @@ import {
   type Objective,
   sub,
   value,
-} from "../../src/objectives/expression.js";
+} from "@pawl/core/objectives/expression.js";
+import { createEmbeddedEngine } from "@pawl/engine-cpu/embedded-engine.js";
+import { flatTensors } from "@pawl/engine-cpu/flat-tensors.js";
+import { createMoments, createWeightLearner } from "@pawl/engine-cpu/learner.js";
+import { createModelWeights } from "@pawl/engine-cpu/model-weights.js";
+import { createReplica } from "@pawl/engine-cpu/replica.js";
+import { createSessions } from "@pawl/engine-cpu/sessions.js";
+import { writeCheckpoint } from "@pawl/models/weights/checkpoint.js";
+import { parseModelConfig } from "@pawl/models/weights/config-json.js";
+import { tensorSpecs } from "@pawl/models/weights/tensor-names.js";
+import { afterAll, describe, expect, it } from "vitest";
 
 interface Reference {
   readonly loss: number;

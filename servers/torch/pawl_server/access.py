@@ -2,7 +2,7 @@
 
 Any web page can make a browser send requests to this machine, by `localhost` or by a name of the page's own that
 leads here. The browser says which name was asked for (Host) and whose page asks (Origin). No page knows the key, so with
-a key the server may have any name, as behind a proxy. Our other servers have the same rule: src/http-access.ts.
+a key the server may have any name, as behind a proxy. Our other servers have the same rule: packages/core/src/http/http-access.ts.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Objectives sent as JSON: parsed, bounded in size, and evaluated on tensors. Nothing in them is
 ever executed.
 
-The language, its limits and its derivatives at kinks are those of src/objectives/expression*.ts.
+The language, its limits and its derivatives at kinks are those of packages/core/src/objectives/expression*.ts.
 """
 from __future__ import annotations
 

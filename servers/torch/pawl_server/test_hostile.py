@@ -166,7 +166,7 @@ class RequestsTest(ServerTest):
 
 
 class AccessTest(unittest.TestCase):
-    """The same cases as in src/http-access.test.ts."""
+    """The same cases as in packages/core/src/http/http-access.test.ts."""
 
     def test_without_a_key_only_programs_of_this_machine_are_answered(self):
         for host in ("localhost", "localhost:8000", "127.0.0.1:80", "127.1.2.3", "[::1]:8000", "LOCALHOST:1"):

@@ -1,0 +1,59 @@
+/**
+ * Chat as agents' clients speak it: messages and tools in, one answer with its tokens out. The AI
+ * SDK model and the HTTP endpoint both translate their dialect to these types, and a session
+ * records what was sampled.
+ */
+import type { Tool } from "@pawl/core/text/tool.js";
+
+/** A tool call that the model wrote or a client repeats. */
+export interface ChatCall {
+  readonly id: string;
+  readonly tool: string;
+  /** The arguments as JSON text, as the model wrote them. */
+  readonly arguments: string;
+}
+
+/** One message of a conversation. */
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant" | "tool";
+  readonly content: string;
+  /** What an assistant thought before it spoke. */
+  readonly reasoning?: string;
+  /** The tools that an assistant called. */
+  readonly calls?: readonly ChatCall[];
+  /** The id of the call that a tool's message answers. */
+  readonly answers?: string;
+}
+
+/** A question to the model: the conversation so far, and how to go on. */
+export interface ChatRequest {
+  readonly messages: readonly ChatMessage[];
+  readonly tools?: readonly Tool[];
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly topK?: number;
+  /** Texts after which the answer ends; they are not part of it. */
+  readonly stop?: readonly string[];
+  readonly seed?: number;
+}
+
+/** The model's answer, in words and in the tokens that were sampled. */
+export interface ChatAnswer {
+  readonly text: string;
+  readonly reasoning?: string;
+  readonly calls: readonly ChatCall[];
+  /** Why it ended: by itself, at its maximum length, or with calls that wait for their results. */
+  readonly stop: "stop" | "length" | "calls";
+  /** What is wrong with a call that cannot be read or names no tool; its text is in `text`. */
+  readonly malformed?: string;
+  /** The tokens that were read, and those that were sampled with their log-probabilities. */
+  readonly promptTokens: readonly number[];
+  readonly tokens: readonly number[];
+  readonly logprobs: readonly number[];
+}
+
+/** One episode's conversation with the model. Calls that fork it are recorded as such. */
+export interface ChatSession {
+  ask(request: ChatRequest, signal?: AbortSignal): Promise<ChatAnswer>;
+}

@@ -1,0 +1,94 @@
+/** The record of what happened: steps, episodes, groups. Plain data, as written to a run folder. */
+import type { Task } from "../envs/env.js";
+import { messageOf } from "../errors.js";
+import type { PromptPiece } from "../text/prompt.js";
+import type { Sequence } from "../text/sequence.js";
+import { withoutSecrets } from "../trust/secrets.js";
+
+/** One decision and its outcome: prompt, response, action, observation, reward. */
+export interface Step {
+  /** What the policy read, in pieces that each carry their origin. */
+  readonly prompt: readonly PromptPiece[];
+  /** What the policy wrote. */
+  readonly response: string;
+  /** The action parsed from the response and sent to the environment. */
+  readonly action: string;
+  /** Whether the response had the required format and was complete. */
+  readonly wellFormed: boolean;
+  /** The response was truncated at its maximum length, so it is not well-formed. */
+  readonly cut?: true;
+  /** Whether the response was well-formed and the environment could carry out the action. */
+  readonly valid: boolean;
+  /** What the environment answered. */
+  readonly observation: string;
+  readonly reward: number;
+  /** When it was taken, counted from 0 in its episode, where steps are not listed in that order. */
+  readonly time?: number;
+  /** What it acted on, where that is not the observation of the step listed before. */
+  readonly seen?: string;
+  /** The action was refused and never reached the world: the observation says why. */
+  readonly refused?: true;
+  /** The policy was made to take a random action here: not to be imitated. */
+  readonly strayed?: true;
+  /** Token ids with spans and log-probabilities, if the policy is our own model. */
+  readonly sequence?: Sequence;
+}
+
+/**
+ * Why an episode ended: the environment said so, the step limit, too many invalid actions in a row,
+ * a prompt longer than the policy can read, or a failure. A broken episode never counts as a
+ * failure of the policy.
+ */
+export type StopReason = "done" | "step-limit" | "stuck" | "context-limit" | "broken";
+
+/** One attempt at a task. */
+export interface Episode {
+  readonly task: Task;
+  /** Index of the group in its run; all episodes of a group have the same task. */
+  readonly group: number;
+  /** Index of the episode in its group. */
+  readonly attempt: number;
+  readonly seed: number;
+  readonly policy: string;
+  readonly goal: string;
+  readonly firstObservation: string;
+  /** What a world model may know about the initial state. */
+  readonly initialContext?: string;
+  readonly steps: readonly Step[];
+  /**
+   * How many updates the weights had learnt that drew it, or began to; recorded where the update
+   * that learns from it may be a later one.
+   */
+  readonly weights?: number;
+  /** The largest return of its task, if the world knows one besides the environment's. */
+  readonly maxReturn?: number;
+  /** Sum of the rewards, without penalties. */
+  readonly return: number;
+  readonly success: boolean;
+  readonly score?: number;
+  readonly stop: StopReason;
+  /** The error, if `stop` is `broken`, or if an agent ended with one that the model's output caused. */
+  readonly error?: string;
+}
+
+/** The numbers of an episode's steps in the order in which they were taken. */
+export function inTime(steps: readonly Pick<Step, "time">[]): readonly number[] {
+  const timeOf = (step: number): number => steps[step]!.time ?? step;
+  return [...steps.keys()].sort((a, b) => timeOf(a) - timeOf(b));
+}
+
+/** The episodes of one task. */
+export interface Group {
+  readonly index: number;
+  readonly task: Task;
+  readonly episodes: readonly Episode[];
+}
+
+/** Longer reasons, such as ones that quote a whole observation, are cut. */
+const LONGEST_REASON = 2000;
+
+/** Why an episode broke, in words. */
+export function reasonOf(error: unknown): string {
+  const reason = withoutSecrets(messageOf(error));
+  return reason.length <= LONGEST_REASON ? reason : `${reason.slice(0, LONGEST_REASON)}…`;
+}

@@ -1,0 +1,77 @@
+/** The embedded engine as callers see it: an `Engine` that works in a worker thread. */
+import { availableParallelism } from "node:os";
+import type {
+  Capabilities,
+  Engine,
+  SampleRequest,
+  TargetSequence,
+} from "@pawl/core/engine/engine.js";
+import type { Core, EmbeddedOptions } from "./core.js";
+import { startEngineThread } from "./engine-thread.js";
+
+/** Starts an engine in its own thread and waits until its model is ready. */
+export async function createEmbeddedEngine(options: EmbeddedOptions): Promise<Engine> {
+  const threads = options.threads ?? availableParallelism();
+  const caller = startEngineThread("worker", { options, threads });
+  let capabilities: Capabilities | undefined;
+  const typed = async <T>(method: keyof Core, ...args: readonly unknown[]) => {
+    const answer = (await caller.call(method, args)) as {
+      readonly value: T;
+      readonly capabilities: Capabilities;
+    };
+    capabilities = answer.capabilities;
+    return answer.value;
+  };
+  try {
+    await typed("capabilities");
+  } catch (error) {
+    await caller.end();
+    throw error;
+  }
+  return {
+    get capabilities() {
+      return capabilities!;
+    },
+    sample: (requests, options) => typed("sample", requests.map(plainRequest), options),
+    forward: (sequences, options) => typed("forward", sequences.map(plainSequence), options),
+    forwardBackward: (sequences, objective) =>
+      typed(
+        "forwardBackward",
+        sequences.map((sequence) => ({
+          ...plainSequence(sequence),
+          inputs: Object.fromEntries(
+            Object.entries(sequence.inputs).map(([name, values]) => [name, numbers(values)]),
+          ),
+        })),
+        objective,
+      ),
+    optimStep: (params) => typed("optimStep", params),
+    discardGradients: () => typed("discardGradients"),
+    snapshotReference: () => typed("snapshotReference"),
+    snapshotActor: () => typed("snapshotActor"),
+    save: (folder, options) => typed("save", folder, options),
+    load: (folder) => typed("load", folder),
+    dispose: async () => {
+      if (caller.ended) return;
+      await typed("dispose");
+      await caller.end();
+    },
+  };
+}
+
+/** Copies, because transferring a view would take its whole buffer to the worker. */
+function numbers(values: ArrayLike<number>): Float64Array {
+  return Float64Array.from(values);
+}
+
+function plainSequence({ ids, targets, temperatures }: TargetSequence): TargetSequence {
+  return {
+    ids: numbers(ids),
+    targets: targets && numbers(targets),
+    temperatures: temperatures && numbers(temperatures),
+  };
+}
+
+function plainRequest(request: SampleRequest): SampleRequest {
+  return { ...request, prompt: numbers(request.prompt) };
+}

@@ -1,0 +1,73 @@
+import { createRandom } from "@pawl/core/random.js";
+import { expect, it } from "vitest";
+import type { SampleTask } from "./batching.js";
+import { createGenerator } from "./generator.js";
+import { initialWeights, presetConfig } from "./init.js";
+import { createSessions } from "./sessions.js";
+import type { WeightSet } from "./weight-set.js";
+
+const config = presetConfig("tiny", 32);
+const random = createRandom(5);
+const draw = (count: number) => Array.from({ length: count }, () => random.int(32));
+const weightsOf = (seed: number, version: number): WeightSet => ({
+  name: "policy",
+  version,
+  arrays: initialWeights(config, seed),
+});
+
+it.each([
+  ["in graphs", { maxStoredBytes: 0, maxStoredDecodeBytes: 0 }, ["prefill", "decode", "extend"]],
+  ["in all graphs but decode's", { maxStoredBytes: 0 }, ["prefill", "extend"]],
+] as const)(
+  "draws the same samples when a model is too large to store its weights %s",
+  async (_, sizes, fedGraphs) => {
+    const sessions = [createSessions(1), createSessions(1)] as const;
+    const storing = createGenerator(config, sessions[0], { maxCachedBytes: 2 ** 24 });
+    const asked = new Set<string>();
+    const get: (typeof sessions)[1]["get"] = (key, ...more) => {
+      asked.add(key);
+      return sessions[1].get(key, ...more);
+    };
+    const feeding = createGenerator(
+      config,
+      { ...sessions[1], get },
+      { maxCachedBytes: 2 ** 24, ...sizes },
+    );
+    const first: SampleTask[] = Array.from({ length: 5 }, (_, seed) => ({
+      request: { prompt: draw(6 + seed), maxTokens: 4, temperature: 0.8, seed },
+      first: 0,
+      count: 1 + (seed % 2),
+      cacheAs: seed % 2 === 0 ? seed : undefined,
+    }));
+    // New weights under a new version, which graphs that store them must notice.
+    for (const weights of [weightsOf(1, 1), weightsOf(2, 2)]) {
+      let tasks: readonly SampleTask[] = first;
+      for (let turn = 0; turn < 2; turn++) {
+        const [stored, fed] = await Promise.all([
+          storing.sample(tasks, weights),
+          feeding.sample(tasks, weights),
+        ]);
+        stored.forEach((samples, g) => {
+          samples.forEach((sample, r) => {
+            const other = fed[g]![r]!;
+            expect(other.tokens).toEqual(sample.tokens);
+            sample.logprobs.forEach((value, i) => {
+              expect(other.logprobs[i]).toBeCloseTo(value, 5);
+            });
+          });
+        });
+        // The next turn continues what was kept, with other graphs.
+        tasks = tasks.flatMap((task, g) => {
+          if (task.cacheAs === undefined) return [];
+          const read = [...Array.from(task.request.prompt), ...fed[g]![0]!.tokens];
+          const prefix = { handle: task.cacheAs, tokens: read.length - 1 };
+          return [{ ...task, request: { ...task.request, prompt: [...read, ...draw(3)] }, prefix }];
+        });
+        expect(tasks).toHaveLength(3);
+      }
+    }
+    // Graphs that hold weights belong to a set of them.
+    expect([...asked].filter((key) => !key.startsWith("policy "))).toEqual(fedGraphs);
+    await Promise.all(sessions.map((each) => each.dispose()));
+  },
+);

@@ -1,0 +1,129 @@
+/**
+ * The typed arrays of a micro-batch, as the graphs of `program.ts` take them, and the inverse for
+ * results.
+ */
+import type { TargetSequence } from "@pawl/core/engine/engine.js";
+import type { ModelConfig } from "@pawl/models/weights/model-config.js";
+import type { MicroBatch } from "./packing.js";
+import { type Feed, type Feeds, floats, integers } from "./sessions.js";
+import { rotaryTables } from "./tables.js";
+
+/** A micro-batch that is ready to compute. */
+export interface PackedMicroBatch {
+  readonly length: number;
+  readonly rows: number;
+  /** [rows · length] */
+  readonly ids: Int32Array;
+  /** For every target: the flat index of the token that predicts it, and its own id. */
+  readonly predictors: Int32Array;
+  readonly targets: Int32Array;
+  /** For every target: which token of which sequence it is. */
+  readonly sequenceOf: Int32Array;
+  readonly tokenOf: Int32Array;
+}
+
+/**
+ * How many tokens of a sequence are computed: the last one predicts nothing. None if there is no
+ * target.
+ */
+export function computedLength(sequence: TargetSequence): number {
+  return countTargets(sequence) === 0 ? 0 : sequence.ids.length - 1;
+}
+
+/** Whether token i of a sequence is a target; nothing predicts the first one. */
+function isTarget({ targets }: TargetSequence, i: number): boolean {
+  return i > 0 && (targets === undefined || targets[i] !== 0);
+}
+
+function countTargets(sequence: TargetSequence): number {
+  let count = 0;
+  for (let i = 1; i < sequence.ids.length; i++) if (isTarget(sequence, i)) count += 1;
+  return count;
+}
+
+/** Lays the sequences of a micro-batch out. */
+export function layOut(
+  sequences: readonly TargetSequence[],
+  microBatch: MicroBatch,
+): PackedMicroBatch {
+  const { length } = microBatch;
+  const rows = microBatch.sequences.length;
+  const count = microBatch.sequences.reduce((sum, i) => sum + countTargets(sequences[i]!), 0);
+  const ids = new Int32Array(rows * length);
+  const [predictors, targets, sequenceOf, tokenOf] = Array.from(
+    { length: 4 },
+    () => new Int32Array(count),
+  ) as [Int32Array, Int32Array, Int32Array, Int32Array];
+  let slot = 0;
+  microBatch.sequences.forEach((sequence, row) => {
+    const given = sequences[sequence]!;
+    for (let i = 0; i + 1 < given.ids.length; i++) {
+      ids[row * length + i] = given.ids[i]!;
+      if (!isTarget(given, i + 1)) continue;
+      predictors[slot] = row * length + i;
+      targets[slot] = given.ids[i + 1]!;
+      sequenceOf[slot] = sequence;
+      tokenOf[slot] = i + 1;
+      slot += 1;
+    }
+  });
+  return { length, rows, ids, predictors, targets, sequenceOf, tokenOf };
+}
+
+/** The factor of each target's logits; undefined if it is 1 for all of them. */
+export function inverseTemperatures(
+  packed: PackedMicroBatch,
+  sequences: readonly TargetSequence[],
+): Float32Array | undefined {
+  const { sequenceOf, tokenOf } = packed;
+  const inverses = Float32Array.from(
+    tokenOf,
+    (token, slot) => 1 / (sequences[sequenceOf[slot]!]!.temperatures?.[token] ?? 1),
+  );
+  return inverses.every((inverse) => inverse === 1) ? undefined : inverses;
+}
+
+/** The tokens of a micro-batch as graph inputs. */
+export function packedFeeds(packed: PackedMicroBatch, config: ModelConfig): Feeds {
+  const { length, rows, ids, predictors, targets } = packed;
+  return {
+    ids: integers(ids, [rows * length]),
+    positions: integers(
+      Int32Array.from(ids, (_, i) => i % length),
+      [rows, length],
+    ),
+    places: integers(
+      Int32Array.from({ length }, (_, i) => i),
+      [1, length],
+    ),
+    predictors: integers(predictors, [predictors.length]),
+    targets: integers(targets, [targets.length, 1]),
+    ...rotaryTables(config, length),
+  };
+}
+
+/** One number for every target as a graph input. */
+export function columnFeed(column: Float32Array): Feed {
+  return floats(column, [column.length, 1]);
+}
+
+/** Spreads one number per target back over the tokens of the sequences. */
+export function scatterTargets(
+  { sequenceOf, tokenOf }: PackedMicroBatch,
+  column: Float32Array,
+  into: readonly Float32Array[],
+): void {
+  for (let slot = 0; slot < tokenOf.length; slot++)
+    into[sequenceOf[slot]!]![tokenOf[slot]!] = column[slot]!;
+}
+
+/** Collects one number per target from arrays that have one per token. */
+export function gatherTargets(
+  { sequenceOf, tokenOf }: PackedMicroBatch,
+  values: (sequence: number) => ArrayLike<number>,
+): Float32Array {
+  const column = new Float32Array(tokenOf.length);
+  for (let slot = 0; slot < column.length; slot++)
+    column[slot] = values(sequenceOf[slot]!)[tokenOf[slot]!]!;
+  return column;
+}

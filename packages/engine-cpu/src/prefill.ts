@@ -1,0 +1,184 @@
+/** Prefill: whole prompts, or only the suffixes after a cached prefix. */
+import type { SampleRequest } from "@pawl/core/engine/engine.js";
+import { type ModelConfig, windowsOf } from "@pawl/models/weights/model-config.js";
+import { maskBehind } from "./decode-cache.js";
+import { PAST_POSITIONS } from "./extend-graph.js";
+import { appendTokens, type KvCache } from "./kv-cache.js";
+import { cacheNames, layersOf } from "./sampling-graphs.js";
+import { type Compiled, type Feeds, floats, integers } from "./sessions.js";
+import { rotaryTables } from "./tables.js";
+
+/** Prompt tokens prefilled at a time: few enough to stay in cache. */
+const TOKENS_PER_CHUNK = 512;
+
+/** The next-token distribution of every row. */
+export interface Distribution {
+  readonly probabilities: Float32Array;
+  readonly logSum: Float32Array;
+  readonly plainLogSum: Float32Array;
+}
+
+/** Prompts that have been prefilled. */
+export interface Prefilled {
+  readonly next: Distribution;
+  readonly kv: KvCache;
+}
+
+/** The sampling graphs, which have the weights to run with. */
+export interface CompiledModel {
+  readonly config: ModelConfig;
+  compile(program: "prefill" | "extend" | "decode"): Promise<Compiled>;
+}
+
+/** The distribution among a graph's results. */
+export function distributionOf(results: ReadonlyMap<string, Float32Array>): Distribution {
+  return {
+    probabilities: results.get("probabilities")!,
+    logSum: results.get("logSum")!,
+    plainLogSum: results.get("plainLogSum")!,
+  };
+}
+
+/** 1 / temperature; greedy decoding needs no temperature. */
+export function inverseTemperature({ temperature = 1 }: SampleRequest): number {
+  return temperature === 0 ? 1 : 1 / temperature;
+}
+
+/** Prefills whole prompts. */
+export async function prefillPrompts(
+  { config, compile }: CompiledModel,
+  requests: readonly SampleRequest[],
+): Promise<Prefilled> {
+  const prompts = requests.map((request) => request.prompt);
+  const length = Math.max(...prompts.map((prompt) => prompt.length));
+  const most = Math.max(1, Math.floor(TOKENS_PER_CHUNK / length));
+  const chunks = Math.ceil(prompts.length / most);
+  const rows = Math.ceil(prompts.length / chunks);
+  const ids = new Int32Array(chunks * rows * length);
+  const positions = ids.map((_, i) => i % length);
+  const lastPositions = new Int32Array(chunks * rows);
+  const lastTokens = new Int32Array(chunks * rows);
+  const inverse = new Float32Array(chunks * rows).fill(1);
+  prompts.forEach((prompt, r) => {
+    ids.set(Array.from(prompt), r * length);
+    lastPositions[r] = prompt.length - 1;
+    inverse[r] = inverseTemperature(requests[r]!);
+  });
+  lastPositions.forEach((at, r) => {
+    lastTokens[r] = (r % rows) * length + at;
+  });
+  const prefill = await compile("prefill");
+  const results = await prefill.run({
+    ids: integers(ids, [chunks, rows * length]),
+    positions: integers(positions, [chunks, rows, length]),
+    lastTokens: integers(lastTokens, [chunks, rows]),
+    lastPositions: integers(lastPositions, [chunks, rows, 1]),
+    inverseTemperature: floats(inverse, [chunks * rows, 1]),
+    ...rotaryTables(config, length),
+  });
+  const size = prompts.length * config.kvHeads * config.headSize * length;
+  // The last chunk may have computed some empty rows at its end.
+  const trimmed = (name: (index: number) => string) =>
+    layersOf(config).map((index) => results.get(name(index))!.subarray(0, size));
+  const kv = {
+    keys: trimmed(cacheNames.promptKeys),
+    values: trimmed(cacheNames.promptValues),
+    capacity: length,
+    tokens: Int32Array.from(prompts, (prompt) => prompt.length),
+  };
+  return { next: distributionOf(results), kv };
+}
+
+/** Prefills the suffixes of prompts whose prefixes are the rows of a KV cache, and appends them there. */
+export async function prefillSuffixes(
+  model: CompiledModel,
+  requests: readonly SampleRequest[],
+  kv: KvCache,
+): Promise<Prefilled> {
+  const { config } = model;
+  const { kvHeads, headSize, vocabularySize } = config;
+  const rows = requests.length;
+  const suffixes = requests.map(({ prompt }, r) => prompt.length - kv.tokens[r]!);
+  const next = {
+    probabilities: new Float32Array(rows * vocabularySize),
+    logSum: new Float32Array(rows),
+    plainLogSum: new Float32Array(rows),
+  };
+  // A few rows at a time, so that the activations of their new tokens stay in cache.
+  const most = Math.max(1, Math.floor(TOKENS_PER_CHUNK / Math.max(...suffixes)));
+  for (let from = 0; from < rows; from += most) {
+    const to = Math.min(rows, from + most);
+    const length = Math.max(...suffixes.slice(from, to));
+    const results = await runExtend(model, requests.slice(from, to), kv, from, length);
+    for (const [name, array] of Object.entries(distributionOf(results)))
+      next[name as keyof typeof next].set(array, (from * array.length) / (to - from));
+    for (const index of layersOf(config)) {
+      const keys = results.get(cacheNames.newKeys(index))!;
+      const values = results.get(cacheNames.newValues(index))!;
+      for (let row = from; row < to; row++) {
+        const head = headSize * length;
+        const start = (row - from) * kvHeads * head;
+        appendTokens(config, { kv, row }, index, {
+          keys,
+          values,
+          count: suffixes[row]!,
+          keyAt: { start, head, token: 1, next: length },
+          valueAt: { start, head, token: headSize, next: 1 },
+        });
+      }
+    }
+  }
+  suffixes.forEach((count, row) => {
+    kv.tokens[row]! += count;
+  });
+  return { next, kv };
+}
+
+/** Computes the new tokens of some rows of a KV cache, starting at row `from`. */
+async function runExtend(
+  { config, compile }: CompiledModel,
+  requests: readonly SampleRequest[],
+  kv: KvCache,
+  from: number,
+  length: number,
+): Promise<ReadonlyMap<string, Float32Array>> {
+  const { kvHeads, headSize } = config;
+  const rows = requests.length;
+  const tokens = kv.tokens.subarray(from, from + rows);
+  const ids = new Int32Array(rows * length);
+  const positions = new Int32Array(rows * length);
+  const lastTokens = new Int32Array(rows);
+  requests.forEach(({ prompt }, r) => {
+    const cached = tokens[r]!;
+    for (let i = 0; i < length; i++) {
+      ids[r * length + i] = prompt[cached + i] ?? 0;
+      // Padding comes last, so causality alone hides it.
+      positions[r * length + i] = cached + i;
+    }
+    lastTokens[r] = r * length + prompt.length - cached - 1;
+  });
+  const size = kvHeads * headSize * kv.capacity;
+  const part = (array: Float32Array) => array.subarray(from * size, (from + rows) * size);
+  const caches: Feeds = {};
+  for (const index of layersOf(config)) {
+    const name = [cacheNames.promptKeys(index), cacheNames.promptValues(index)] as const;
+    caches[name[0]] = floats(part(kv.keys[index]!), [rows, kvHeads, 1, headSize, kv.capacity]);
+    caches[name[1]] = floats(part(kv.values[index]!), [rows, kvHeads, 1, kv.capacity, headSize]);
+  }
+  const program = await compile("extend");
+  return program.run({
+    ...caches,
+    ids: integers(ids, [rows * length]),
+    positions: integers(positions, [rows, length]),
+    lastTokens: integers(lastTokens, [rows]),
+    promptMask: floats(maskBehind(tokens, kv.capacity), [rows, 1, 1, 1, kv.capacity]),
+    ...(windowsOf(config).some((window) => window !== undefined) && {
+      [PAST_POSITIONS]: integers(
+        Int32Array.from({ length: kv.capacity }, (_, i) => i),
+        [1, kv.capacity],
+      ),
+    }),
+    inverseTemperature: floats(Float32Array.from(requests, inverseTemperature), [rows, 1]),
+    ...rotaryTables(config, length + Math.max(...tokens)),
+  });
+}

@@ -1,0 +1,116 @@
+/**
+ * Distributes sampling requests over the replicas: a prompt goes to the replica that has its prefix
+ * cached.
+ */
+
+import { checkRequests } from "@pawl/core/engine/checks.js";
+import type { Sample, SampleRequest } from "@pawl/core/engine/engine.js";
+import type { ModelConfig } from "@pawl/models/weights/model-config.js";
+import { byLength, MAX_ROWS, type SampleTask } from "./batching.js";
+import { createPrefixIndex } from "./prefix-index.js";
+import type { Replica } from "./replica.js";
+import { together } from "./replicas.js";
+import type { WeightSet } from "./weight-set.js";
+
+export interface Router {
+  sample(requests: readonly SampleRequest[]): Promise<readonly (readonly Sample[])[]>;
+  /** Evicts every cached prefix, because the weights have changed. */
+  evictAll(): void;
+}
+
+/** A router that always uses the current weights. */
+export function createRouter(
+  config: ModelConfig,
+  replicas: readonly Replica[],
+  weights: () => Promise<WeightSet>,
+): Router {
+  const prefixes = createPrefixIndex();
+  let nextHandle = 0;
+  return {
+    sample: async (requests) => {
+      checkRequests(requests, config);
+      const total = requests.reduce((sum, { count = 1 }) => sum + count, 0);
+      // A prompt with more samples than one replica should get is prefilled once in each.
+      const most = Math.min(MAX_ROWS, Math.ceil(total / replicas.length));
+      const kept = requests.map(
+        ({ continued = false, count = 1 }) => continued !== false && count === 1,
+      );
+      const matched = prefixes.match(
+        requests.map(({ prompt }, i) => (kept[i] ? prompt : undefined)),
+      );
+      const tasks = requests.flatMap((request, index) =>
+        divide(request.count ?? 1, most).map((part): PlacedTask => {
+          const prefix = matched[index];
+          const cacheAs = kept[index] ? nextHandle++ : undefined;
+          return { index, replica: prefix?.replica, task: { request, ...part, prefix, cacheAs } };
+        }),
+      );
+      const shares = shareTasks(tasks, replicas.length);
+      const current = await weights();
+      const sampled = await together(
+        shares.map((share, replica) =>
+          share.length === 0
+            ? Promise.resolve([])
+            : replicas[replica]!.sample(
+                share.map(({ task }) => task),
+                current,
+              ),
+        ),
+      );
+      const samples = requests.map((request) => new Array<Sample>(request.count ?? 1));
+      shares.forEach((share, replica) => {
+        share.forEach(({ index, task: { first, request, cacheAs } }, i) => {
+          const drawn = sampled[replica]![i]!;
+          drawn.forEach((sample, r) => {
+            samples[index]![first + r] = sample;
+          });
+          if (cacheAs === undefined) return;
+          // The last token was sampled but never read.
+          const ids = [...Array.from(request.prompt), ...drawn[0]!.tokens.slice(0, -1)];
+          prefixes.insert({ ids, replica, handle: cacheAs });
+        });
+      });
+      return samples;
+    },
+    evictAll: () => prefixes.clear(),
+  };
+}
+
+/** A task, its request, and the replica it must go to because its prefix is cached there. */
+interface PlacedTask {
+  readonly index: number;
+  readonly replica: number | undefined;
+  readonly task: SampleTask;
+}
+
+/**
+ * The tasks of each replica: those that must go there, and an equal share of the others, dealt out
+ * by size.
+ */
+function shareTasks(
+  tasks: readonly PlacedTask[],
+  replicas: number,
+): readonly (readonly PlacedTask[])[] {
+  const shares = Array.from({ length: replicas }, (_, replica) =>
+    tasks.filter((task) => task.replica === replica),
+  );
+  const free = tasks
+    .filter((task) => task.replica === undefined)
+    .sort((a, b) => byLength(a.task, b.task));
+  for (const task of free) {
+    const least = Math.min(...shares.map((share) => share.length));
+    shares.find((share) => share.length === least)!.push(task);
+  }
+  return shares;
+}
+
+/** Chunks of at most the given size. */
+function divide(
+  count: number,
+  most: number,
+): readonly { readonly first: number; readonly count: number }[] {
+  return Array.from({ length: Math.ceil(count / most) }, (_, i) => ({
+    first: i * most,
+    count: Math.min(most, count - i * most),
+  }));
+}

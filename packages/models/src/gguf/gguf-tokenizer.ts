@@ -1,0 +1,157 @@
+/**
+ * From the metadata of a GGUF file to the tokenizer files of Hugging Face's layout.
+ *
+ * llama.cpp stores the vocabulary, the merges and the name of the rule that splits text into words
+ * (`tokenizer.ggml.pre`). The rules themselves are in its source code; those known here are written
+ * out as a pre-tokenizer, others are refused by name: a nearly right rule gives wrong tokens.
+ */
+import type { TokenizerFiles } from "@pawl/core/text/tokenizer.js";
+import type { GgufFile } from "./gguf-file.js";
+import { type Metadata, metadataOf } from "./gguf-metadata.js";
+import { sentencePieceParts } from "./gguf-sentencepiece.js";
+import {
+  type GgufVocabulary,
+  readVocabulary,
+  TOKEN_TYPE,
+  type TokenizerParts,
+} from "./gguf-vocabulary.js";
+import { preTokenizerOf } from "./gguf-words.js";
+
+const KEY = "tokenizer.ggml";
+
+/** The tokenizer files of a model; a file without a tokenizer is refused. */
+export function ggufTokenizer(gguf: GgufFile): TokenizerFiles {
+  const metadata = metadataOf(gguf);
+  const model = metadata.textIf(`${KEY}.model`);
+  if (model === undefined)
+    throw metadata.error(`it holds no tokenizer (${KEY}.model); expected a complete model`);
+  const vocabulary = readVocabulary(metadata);
+  const parts = partsOf(model, vocabulary);
+  const named = specialTokens(vocabulary);
+  const addedTokens = added(vocabulary, Object.values(named));
+  const begin =
+    (metadata.booleanIf(`${KEY}.add_bos_token`) ?? model === "llama") && named.bos_token;
+  const json = {
+    version: "1.0",
+    truncation: null,
+    padding: null,
+    added_tokens: addedTokens,
+    normalizer: parts.normalizer,
+    pre_tokenizer: parts.pre_tokenizer,
+    post_processor: begin ? beginWith(begin, vocabulary.tokens.indexOf(begin)) : null,
+    decoder: parts.decoder,
+    model: parts.model,
+  };
+  const config = {
+    tokenizer_class: "PreTrainedTokenizerFast",
+    ...named,
+    add_bos_token: begin ? true : undefined,
+    clean_up_tokenization_spaces: false,
+    model_max_length: metadata.numberIf(`${metadata.text("general.architecture")}.context_length`),
+    chat_template: metadata.textIf("tokenizer.chat_template"),
+  };
+  const ends = endIds(metadata, vocabulary);
+  return {
+    tokenizer: JSON.stringify(json),
+    config: `${JSON.stringify(config, null, 2)}\n`,
+    generation:
+      ends.length === 0
+        ? undefined
+        : `${JSON.stringify({ eos_token_id: ends.length === 1 ? ends[0] : ends }, null, 2)}\n`,
+  };
+}
+
+function partsOf(model: string, vocabulary: GgufVocabulary): TokenizerParts {
+  if (model === "gpt2") return bytePairParts(vocabulary);
+  if (model === "llama") return sentencePieceParts(vocabulary);
+  throw vocabulary.metadata.error(
+    `tokenizer ${JSON.stringify(model.slice(0, 60))} is not supported; supported: gpt2 (byte-level BPE), llama (SentencePiece)`,
+  );
+}
+
+/** Byte-level byte-pair encoding, as in GPT-2 and most models since. */
+function bytePairParts({ metadata, tokens }: GgufVocabulary): TokenizerParts {
+  const { normalizer, pre_tokenizer, ignoreMerges } = preTokenizerOf(
+    metadata.textIf(`${KEY}.pre`) ?? "default",
+    metadata,
+  );
+  const merges = metadata.texts(`${KEY}.merges`).map((merge) => {
+    // A piece may begin with a blank's letter Ġ, never with a blank itself.
+    const at = merge.indexOf(" ", 1);
+    if (at < 1 || at === merge.length - 1)
+      throw metadata.error(`${KEY}.merges: ${JSON.stringify(merge.slice(0, 60))} is not a pair`);
+    return [merge.slice(0, at), merge.slice(at + 1)];
+  });
+  return {
+    normalizer,
+    pre_tokenizer,
+    decoder: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: true },
+    model: {
+      type: "BPE",
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: null,
+      end_of_word_suffix: null,
+      fuse_unk: false,
+      byte_fallback: false,
+      ignore_merges: ignoreMerges,
+      vocab: Object.fromEntries(tokens.map((token, id) => [token, id])),
+      merges,
+    },
+  };
+}
+
+/** Tokens that stand for themselves: special ones (control), and those that text may spell out. */
+function added({ tokens, types }: GgufVocabulary, named: readonly string[]) {
+  return tokens.flatMap((content, id) => {
+    const special = types[id] === TOKEN_TYPE.control || named.includes(content);
+    if (!special && types[id] !== TOKEN_TYPE.userDefined) return [];
+    const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
+    return [{ id, content, ...plain, special }];
+  });
+}
+
+const NAMED = {
+  bos_token: "bos_token_id",
+  eos_token: "eos_token_id",
+  unk_token: "unknown_token_id",
+  pad_token: "padding_token_id",
+} as const;
+
+function specialTokens(vocabulary: GgufVocabulary): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(NAMED).flatMap(([name, key]) => {
+      const token = tokenAt(vocabulary, key);
+      return token === undefined ? [] : [[name, token.content]];
+    }),
+  );
+}
+
+function tokenAt({ metadata, tokens }: GgufVocabulary, key: string) {
+  const id = metadata.numberIf(`${KEY}.${key}`);
+  if (id === undefined) return undefined;
+  const content = tokens[id];
+  if (content === undefined)
+    throw metadata.error(`${KEY}.${key} is ${id}, but there are ${tokens.length} tokens`);
+  return { id, content };
+}
+
+/** Tokens that end a turn: the end of text, and those of a turn and a message where they differ. */
+function endIds(metadata: Metadata, vocabulary: GgufVocabulary): readonly number[] {
+  const keys = ["eos_token_id", "eot_token_id", "eom_token_id"];
+  const found = keys.flatMap((key) => tokenAt(vocabulary, key)?.id ?? []);
+  const more = Array.from(metadata.numbersIf(`${KEY}.eos_token_ids`) ?? []);
+  return [...new Set([...found, ...more])];
+}
+
+function beginWith(token: string, id: number): unknown {
+  const special = { SpecialToken: { id: token, type_id: 0 } };
+  const a = { Sequence: { id: "A", type_id: 0 } };
+  const b = { Sequence: { id: "B", type_id: 1 } };
+  return {
+    type: "TemplateProcessing",
+    single: [special, a],
+    pair: [special, a, { SpecialToken: { id: token, type_id: 1 } }, b],
+    special_tokens: { [token]: { id: token, ids: [id], tokens: [token] } },
+  };
+}

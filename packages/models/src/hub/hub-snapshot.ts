@@ -1,0 +1,169 @@
+/** Chosen files of a hub repository at one commit, downloaded into the shared cache. */
+import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { UserError } from "@pawl/core/errors.js";
+import { requireDiskSpace } from "@pawl/core/files/disk-space.js";
+import { requireDownload } from "@pawl/core/trust/consent.js";
+import { type CachedRepo, cachedRepo, hubCacheFolder } from "./hub-cache.js";
+import { type HubClient, type HubOptions, HubUnreachable, hubClient } from "./hub-client.js";
+import { type DownloadOptions, downloadTo } from "./hub-download.js";
+
+/** A file of a repository, as the hub lists it. */
+export interface ListedFile {
+  readonly path: string;
+  readonly size: number;
+  readonly etag: string;
+}
+
+/** Which repository and which of its files. */
+export interface SnapshotOptions extends Omit<HubOptions, "offline"> {
+  readonly repo: string;
+  readonly revision: string;
+  /**
+   * The files to fetch, given the list of all and the folder of those that are already here. Called
+   * again after each download until it names nothing new: an index names further files.
+   */
+  choose(listed: readonly ListedFile[], folder: string): Promise<readonly string[]>;
+  /** Whether a folder that was fetched earlier is complete, so that it can be used without the hub. */
+  isComplete(folder: string): Promise<boolean>;
+  readonly onNotice?: ((message: string) => void) | undefined;
+  readonly download?: DownloadOptions;
+}
+
+/** A folder of the cache. */
+export interface Snapshot {
+  readonly folder: string;
+  /** Its commit. */
+  readonly commit: string;
+}
+
+/** The chosen files at a revision; what is already in the cache is not fetched again. */
+export async function fetchSnapshot(options: SnapshotOptions): Promise<Snapshot> {
+  const { repo, revision, environment = process.env, onNotice } = options;
+  requireDownload(repo, "the hub");
+  const cache = hubCacheFolder(environment);
+  const cached = cachedRepo(cache, repo);
+  const known = cached.commitOf(revision);
+  const complete =
+    known !== undefined && (await options.isComplete(cached.snapshot(known))) ? known : undefined;
+  const kept = (commit: string) => ({ folder: cached.snapshot(commit), commit });
+  // A commit never changes; neither does anything when the hub must not be asked.
+  const offline = /^(1|true|yes|on)$/i.test(environment.HF_HUB_OFFLINE ?? "");
+  if (complete !== undefined && (offline || complete === revision)) return kept(complete);
+  if (offline)
+    throw new UserError(
+      `${repo} (${revision}) is not in ${cache}, and HF_HUB_OFFLINE forbids to download it. Unset it, or name a folder that holds the model.`,
+    );
+  const client = hubClient({
+    ...options,
+    offline: `name a folder or a .gguf file that holds the model; there is no folder ${repo} here`,
+  });
+  try {
+    const commit = await commitOf(client, repo, revision);
+    await fetchFiles(client, cached, commit, options);
+    await cached.remember(revision, commit);
+    return kept(commit);
+  } catch (error) {
+    if (complete === undefined || !(error instanceof HubUnreachable)) throw error;
+    onNotice?.(`${error.message} Using the copy from before, commit ${complete}.`);
+    return kept(complete);
+  }
+}
+
+async function commitOf(client: HubClient, repo: string, revision: string): Promise<string> {
+  const { modelInfo } = await import("@huggingface/hub");
+  try {
+    const { sha } = await modelInfo({
+      ...client.call,
+      name: repo,
+      revision,
+      additionalFields: ["sha"],
+    });
+    if (!/^[0-9a-f]{40}$/.test(sha))
+      throw new UserError(`${client.endpoint} names no commit for ${repo} (${revision})`);
+    return sha;
+  } catch (error) {
+    throw explain(client, `${client.endpoint}/api/models/${repo}`, repo, revision, error);
+  }
+}
+
+function explain(
+  client: HubClient,
+  url: string,
+  repo: string,
+  revision: string,
+  error: unknown,
+): UserError {
+  const status = client.statusOf(error);
+  if (status === 404)
+    return new UserError(
+      `there is no model ${repo} with the revision ${revision} at ${client.endpoint} (status 404). Is the name right? A folder is named ./${repo}.`,
+    );
+  // The hub does not tell a private model from one that does not exist.
+  if (status === 401 || status === 403)
+    return new UserError(
+      `${client.endpoint} gives no access to ${repo} (status ${status}): the name is wrong, or the model is private or gated. ${client.token === undefined ? "Set HF_TOKEN to a key that may read it." : "The key in HF_TOKEN may not read it: accept the model's terms on its page, or use another key."}`,
+    );
+  return client.failure(url, error);
+}
+
+async function list(client: HubClient, repo: string, revision: string): Promise<ListedFile[]> {
+  const { listFiles } = await import("@huggingface/hub");
+  const files: ListedFile[] = [];
+  try {
+    for await (const entry of listFiles({ ...client.call, repo, revision, recursive: true })) {
+      if (entry.type !== "file") continue;
+      const etag = entry.lfs?.oid ?? entry.xetHash ?? entry.oid;
+      // A tag becomes the name of a file.
+      if (etag === undefined || !/^[\w-]+$/.test(etag)) continue;
+      files.push({ path: entry.path, size: entry.lfs?.size ?? entry.size, etag });
+    }
+  } catch (error) {
+    throw explain(client, `${client.endpoint}/api/models/${repo}/tree`, repo, revision, error);
+  }
+  return files;
+}
+
+async function fetchFiles(
+  client: HubClient,
+  cached: CachedRepo,
+  commit: string,
+  { repo, choose, onNotice, download }: SnapshotOptions,
+): Promise<void> {
+  const listed = await list(client, repo, commit);
+  const folder = cached.snapshot(commit);
+  for (;;) {
+    const chosen = await choose(listed, folder);
+    const wanted = listed.filter(
+      ({ path }) => chosen.includes(path) && !existsSync(join(folder, path)),
+    );
+    if (wanted.length === 0) return;
+    const missing = wanted.filter(({ etag }) => !existsSync(cached.blob(etag)));
+    const bytes = missing.reduce((sum, { size }) => sum + size, 0);
+    await requireDiskSpace(cached.blob(""), bytes, `the files of ${repo}`);
+    for (const file of wanted) {
+      const blob = cached.blob(file.etag);
+      if ((await stat(blob).catch(() => undefined))?.size !== file.size)
+        await downloadTo(client, { repo, revision: commit, path: file.path }, blob, file, {
+          ...download,
+          onBytes: progress(file, onNotice),
+        });
+      await cached.link(commit, file.path, file.etag);
+    }
+  }
+}
+
+/** From this size on, a download says how far it is. */
+const LARGE = 10e6;
+
+/** Says how far a large download is, in steps of a tenth. */
+function progress({ path, size }: ListedFile, onNotice: ((message: string) => void) | undefined) {
+  let last = -1;
+  return (bytes: number): void => {
+    const tenths = Math.floor((10 * bytes) / size);
+    if (size < LARGE || tenths <= last) return;
+    last = tenths;
+    onNotice?.(`${path}: ${(bytes / 1e6).toFixed(0)} of ${(size / 1e6).toFixed(0)} MB`);
+  };
+}

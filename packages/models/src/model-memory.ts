@@ -1,0 +1,49 @@
+/**
+ * What a model needs in the embedded engine's memory, estimated from its sizes.
+ *
+ * The factors were fitted to SmolLM2-135M (30 layers, 49,152 tokens) in 32 bits: 1.0 GB to sample 16
+ * texts of 160 tokens, 3.2 GB after an optimiser step on short sequences, 6.3 GB with a sequence of
+ * 1,024 tokens, all before graphs that decode had their own copy of the weights (0.65 GB; twice that
+ * while it is made). Runs record what they took (`memory.mib`), which is what counts.
+ */
+
+import type { ModelConfig } from "./weights/model-config.js";
+import { MAX_STORED_DECODE_BYTES } from "./weights/stored-weights.js";
+
+/** Texts that are sampled together, their length, and that of a sequence to learn from. */
+export const ASSUMED = { rows: 16, tokens: 1024, rank: 16 } as const;
+
+/** Estimated bytes. */
+export interface MemoryNeeds {
+  readonly sample: number;
+  readonly train: number;
+  readonly lora: number;
+}
+
+const FLOAT = 4;
+/** ONNX Runtime, Node and the tokenizer. */
+const FIXED = 0.3e9;
+
+/** The memory that a model of this shape needs. */
+export function memoryNeeds(config: ModelConfig, parameters: number): MemoryNeeds {
+  const { layers, hiddenSize, mlpSize, heads, kvHeads, headSize, vocabularySize } = config;
+  const tokens = Math.min(ASSUMED.tokens, config.maxContext);
+  const weights = FLOAT * parameters;
+  // What samples has them once more, in the graph that decodes.
+  const stored = weights <= MAX_STORED_DECODE_BYTES ? weights : 0;
+  const caches = FLOAT * ASSUMED.rows * tokens * layers * 2 * kvHeads * headSize;
+  // What the backward pass needs of the forward pass, per token.
+  const perLayer = 10 * hiddenSize + 4 * mlpSize + (heads * tokens) / 2;
+  const activations = FLOAT * tokens * (layers * perLayer + 5 * vocabularySize);
+  const queries = heads * headSize;
+  const keys = kvHeads * headSize;
+  // Adapters on all seven projections: rank × (inputs + outputs) each.
+  const projections = 4 * hiddenSize + 2 * queries + 2 * keys + 3 * (hiddenSize + mlpSize);
+  const adapters = FLOAT * ASSUMED.rank * layers * projections;
+  return {
+    sample: FIXED + weights + stored + caches,
+    // Weights, gradients, Adam's two moments, and a copy while they are exchanged.
+    train: FIXED + 5 * weights + stored + activations,
+    lora: FIXED + weights + stored + 4 * adapters + activations,
+  };
+}

@@ -1,0 +1,113 @@
+import { defaultRunFolder, openRun } from "@pawl/core/runs/run-folder.js";
+import { settingConditions } from "@pawl/training/applies.js";
+import { type TrainConfig, trainConfig } from "@pawl/training/config.js";
+import { trainConfigOf } from "@pawl/training/recorded-config.js";
+import { resumeChanges } from "@pawl/training/resume.js";
+import { checkTraining, checkTrainResume, trainRun } from "@pawl/training/run.js";
+import { z } from "zod";
+import { agentOption, refuseAgentInFile } from "./agent-option.js";
+import { defineCommand, exitCodes } from "./command.js";
+import { defaultRecipe, quickRecipe, recipeOfStart } from "./default-recipe.js";
+import { envKindOf } from "./env-options.js";
+import { runHeader } from "./phase-view.js";
+import {
+  checkRunFolder,
+  recordRun,
+  resumeSettings,
+  runFolderOf,
+  settingsOfRun,
+  withJson,
+} from "./resumable.js";
+import { trainProgress } from "./train-progress.js";
+
+/** `pawl train`: RL with world-model co-training, recorded to a run folder. */
+export const train = defineCommand({
+  name: "train",
+  summary: "train an agent by RL with world-model co-training",
+  worlds: "named",
+  details:
+    "Uses the recipe of the environment (recipes/) unless --config gives a complete description; flags change single settings.\nWith --model.start RUN, environment, prompt, limits, evaluation and engine are that run's, without a warm start.\n--resume continues a run; updates, evaluation, checkpointEvery, alarms, stopOn, track and engine may change (docs/settings.md).",
+  takesAgent: true,
+  common: [
+    ...["env.name", "quick", "model.start", "engine.address", "updates", "groups", "groupSize"],
+    ...["optimizer.learningRate", "advantage.name", "paw.loss", "evaluation.every", "seed"],
+    ...["out", "resume", "json"],
+  ],
+  base(given) {
+    const { peek } = given;
+    if (peek("quick") === "true") return quickRecipe(given);
+    const resume = peek("resume");
+    if (resume !== undefined) return settingsOfRun(resume, trainConfigOf, given);
+    return recipeOfStart(given) ?? defaultRecipe(given);
+  },
+  options: (peek) =>
+    trainConfig(envKindOf(peek)).extend({
+      out: z.string().optional().describe("run folder to create (default: a new one in runs/)"),
+      agent: agentOption,
+      quick: z
+        .boolean()
+        .default(false)
+        .describe("a smaller world, to watch an agent learn in a minute and a half"),
+      json: z
+        .boolean()
+        .default(false)
+        .describe("print the metrics of every update as a line of JSON"),
+      ...resumeSettings("--updates 300"),
+    }),
+  examples: [
+    ["pawl train", "watch a small agent learn"],
+    ["pawl train --quick", "the same in a minute and a half, in a smaller world"],
+    ["pawl train --paw.loss off", "the same without world modelling"],
+    ["pawl train --env webshop", "another world, with its own recipe"],
+    [
+      "pawl train --agent ./agent.ts --model.start FILE.gguf",
+      "train your own agent's model (docs/tutorials/own-agent.md)",
+    ],
+    ["pawl train --resume runs/…", "resume an interrupted run"],
+    [
+      "pawl train --stop-on groups,reward",
+      "end the run when such an alarm is raised (docs/alarms.md)",
+    ],
+    ["pawl train --track trackio=http://127.0.0.1:7860", "watch it there (docs/trackers.md)"],
+    ["pawl train --resume runs/… --updates 300", "make a run longer, finished or not"],
+    ["pawl train --engine http://gpu:8000", "the same on an engine server (pawl serve engine)"],
+  ],
+  applies: settingConditions,
+  check(config, how) {
+    const { out, resume, forceUnlock, quick: _, agent, json: __, ...rest } = config;
+    refuseAgentInFile(agent);
+    const settings = rest as TrainConfig;
+    const { env, model, updates, groups, groupSize } = settings;
+    checkTraining(settings, { ...how, resume: resume !== undefined });
+    checkRunFolder({ out, resume, forceUnlock }, (run) =>
+      checkTrainResume(settings, { folder: run, resume: true, forceUnlock, placeOf: how.placeOf }),
+    );
+    return `pawl train would make ${updates} updates of ${groups} × ${groupSize} episodes in ${env.name} with ${model.start}, recorded to ${out ?? resume ?? "a new folder in runs/"}`;
+  },
+  async run({ config, recipe, given, placeOf, io, signal }) {
+    const { out, resume, forceUnlock, quick: _, agent, json, ...rest } = config;
+    refuseAgentInFile(agent);
+    const settings = rest as TrainConfig;
+    const folder = runFolderOf(
+      { out, resume, forceUnlock },
+      {
+        fresh: () => defaultRunFolder("train", String(settings.env.name)),
+        check: (run) =>
+          resumeChanges(trainConfigOf(run), settings, { folder: run, length: "updates", placeOf }),
+      },
+    );
+    const header = runHeader(folder, String(settings.env.name), settings);
+    const resumed = resume !== undefined;
+    const progress = trainProgress(io, settings.updates, {
+      header,
+      ...(resumed && { earlier: () => openRun(folder, () => undefined).metrics() }),
+    });
+    await recordRun({ command: "train", folder, json, io, signal }, progress, (onProblem) =>
+      trainRun(settings, {
+        ...{ folder, resume: resumed, forceUnlock, recipe, given, placeOf, signal, onProblem },
+        ...(json ? withJson(io, progress) : progress),
+      }),
+    );
+    return exitCodes.done;
+  },
+});

@@ -1,0 +1,131 @@
+/** Exports the episodes of a run for other programs, in one pass over its record. */
+import { existsSync, readdirSync, rmdirSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { dirname, extname } from "node:path";
+import { ConfigError } from "@pawl/core/config/config-error.js";
+import { writeFolderAtomically } from "@pawl/core/files/atomic-folder.js";
+import { writeError } from "@pawl/core/files/io-error.js";
+import type { Episode } from "@pawl/core/rollout/episode.js";
+import { packageVersion } from "@pawl/core/version.js";
+import { episodeJson } from "./episode-json.js";
+import { writeHubTraces } from "./hub-traces.js";
+import { writeInspectLog } from "./inspect-log.js";
+import { writeParquet } from "./parquet-file.js";
+import { sharegptRecords } from "./sharegpt-lines.js";
+import type { Source } from "./source.js";
+import { lines, writePieces } from "./text-file.js";
+import { verifiersEpisode } from "./verifiers-episode.js";
+
+/** A format: what it writes, and how. */
+interface Format {
+  /** How the file's name must end; a folder if absent. */
+  readonly ending?: string;
+  readonly summary: string;
+  write(target: string, source: Source): Promise<void>;
+}
+
+/** Applies a function to every episode as it is read. */
+function* mapped<T>(source: Source, one: (episode: Episode) => T): Generator<T> {
+  for (const episode of source.episodes()) yield one(episode);
+}
+
+function* flatMapped<T>(source: Source, some: (episode: Episode) => Iterable<T>): Generator<T> {
+  for (const episode of source.episodes()) yield* some(episode);
+}
+
+const FORMATS = {
+  jsonl: {
+    ending: ".jsonl",
+    summary: "one episode a line: messages, steps, rewards, token ids",
+    write: (file, source) =>
+      writePieces(file, lines(mapped(source, (episode) => episodeJson(episode, source)))),
+  },
+  parquet: {
+    ending: ".parquet",
+    summary: "the same as columns, for pandas, DuckDB and data sets on the hub",
+    write: (file, source) =>
+      writeParquet(
+        file,
+        mapped(source, (episode) => episodeJson(episode, source)),
+        { "pawl.version": packageVersion(), "pawl.run": source.name },
+      ),
+  },
+  inspect: {
+    ending: ".eval",
+    summary: "a log of Inspect, for inspect view",
+    write: writeInspectLog,
+  },
+  "hub-traces": {
+    summary: "sessions for the trace viewer of the Hugging Face hub, one file each",
+    write: writeHubTraces,
+  },
+  verifiers: {
+    ending: ".jsonl",
+    summary: "traces.jsonl of verifiers, with tokens and log-probabilities",
+    write: (file, source) =>
+      writePieces(file, lines(mapped(source, (episode) => verifiersEpisode(episode, source)))),
+  },
+  sharegpt: {
+    ending: ".jsonl",
+    summary: "conversations for supervised fine-tuning, as LLaMA-Factory reads them",
+    write: (file, source) =>
+      writePieces(file, lines(flatMapped(source, (episode) => sharegptRecords(episode, source)))),
+  },
+} as const satisfies Record<string, Format>;
+
+/** The name of a format. */
+export type FormatName = keyof typeof FORMATS;
+
+/** The formats, for help. */
+export const formatNames = Object.keys(FORMATS) as [FormatName, ...FormatName[]];
+
+/** A line for each format. */
+export const formatLines: readonly string[] = Object.entries(FORMATS).map(
+  ([name, { summary }]) => `${name}: ${summary}`,
+);
+
+/** Refuses a place that cannot be written to, before anything is read. */
+function checkTarget(format: FormatName, target: string): void {
+  const { ending }: Format = FORMATS[format];
+  if (ending !== undefined && extname(target) !== ending)
+    throw new ConfigError(`--out: expected a file that ends in ${ending}, got ${target}`);
+  if (!existsSync(target)) return;
+  if (ending !== undefined)
+    throw new ConfigError(`--out: ${target} exists already; name another file`);
+  if (readdirSync(target).length > 0)
+    throw new ConfigError(`--out: ${target} is not empty; name a new folder`);
+}
+
+/**
+ * Writes the episodes; the file or folder appears when it is complete. Returns how many episodes
+ * were written.
+ */
+export async function exportEpisodes(
+  source: Source,
+  format: FormatName,
+  target: string,
+): Promise<number> {
+  checkTarget(format, target);
+  const { ending, write }: Format = FORMATS[format];
+  let count = 0;
+  const counted: Source = {
+    ...source,
+    *episodes() {
+      for (const episode of source.episodes()) {
+        count++;
+        yield episode;
+      }
+    },
+  };
+  try {
+    await mkdir(dirname(target), { recursive: true });
+    if (ending !== undefined) await write(target, counted);
+    else {
+      if (existsSync(target)) rmdirSync(target);
+      await writeFolderAtomically(target, (folder) => write(folder, counted));
+    }
+  } catch (error) {
+    throw writeError(error, target);
+  }
+  return count;
+}

@@ -1,0 +1,50 @@
+/**
+ * Episodes as ShareGPT conversations with the agent as the assistant, one a line, as LLaMA-Factory
+ * and others read them for supervised fine-tuning. Responses are kept as the model wrote them. Where
+ * prompts are prose, each step is a conversation of its own with the prompt that was really read.
+ */
+import type { Episode } from "@pawl/core/rollout/episode.js";
+import { isConversation } from "@pawl/core/text/conversation.js";
+import { toolJson } from "./chat-json.js";
+import { episodeName, type Source } from "./source.js";
+import { apart, readably, type SpokenMessage, spokenIn } from "./spoken.js";
+
+/** The conversations of an episode. */
+export function* sharegptRecords(episode: Episode, source: Source): Generator<unknown> {
+  const { task, success, score, steps } = episode;
+  const chat = steps.some(({ prompt }) => isConversation(prompt));
+  for (const spoken of spokenIn(episode, chat ? readably : apart)) {
+    const { tools, messages } = spoken;
+    const last = messages.findLastIndex(({ said }) => said !== undefined);
+    const system = messages.find(({ role }) => role === "system")?.content;
+    yield {
+      id: `${episodeName(episode)}${chat ? "" : `.${spoken.steps[0]}`}`,
+      system,
+      tools: tools && JSON.stringify(tools.map(toolJson)),
+      // What comes after the last response teaches an agent nothing.
+      conversations: messages
+        .slice(0, last + 1)
+        .filter(({ role }) => role !== "system")
+        .map(turnOf),
+      env: source.environment,
+      task: task.id,
+      split: task.split,
+      type: task.type,
+      policy: episode.policy,
+      reward: episode.return,
+      success,
+      score,
+    };
+  }
+}
+
+const SPEAKERS = {
+  user: "human",
+  assistant: "gpt",
+  tool: "observation",
+  system: "system",
+} as const;
+
+function turnOf({ role, content, written }: SpokenMessage): unknown {
+  return { from: SPEAKERS[role], value: written ?? content };
+}

@@ -1,0 +1,193 @@
+/** A game file, parsed and ready to play. Games share memory for what they have in common. */
+
+import { EnvError } from "@pawl/core/envs/env.js";
+import { readRegularText } from "@pawl/core/files/regular-file.js";
+import { type Grammar, parseGrammar } from "./grammar.js";
+import { createMemo } from "./memo.js";
+import { type Domain, parseDomain, parseProblem } from "./pddl.js";
+import type { Phrase } from "./phrase.js";
+import { jsonFault, type Source } from "./source.js";
+import { dependenceOf, type Teller, tell } from "./text.js";
+import { initialView } from "./view.js";
+import { buildWorld, type Schema, type World } from "./world.js";
+
+/** The wording of an action in one game. */
+interface SchemaText {
+  readonly template: Phrase;
+  readonly feedback: Phrase;
+  /**
+   * The commands created so far, by the arguments they depend on; undefined if they depend on the
+   * state.
+   */
+  readonly commands: Map<number, string> | undefined;
+  /** The positions of the arguments that the command depends on. */
+  readonly commandArguments: readonly number[];
+}
+
+export interface Game extends Teller {
+  /** The commands that solve it, if the file has them. */
+  readonly walkthrough: readonly string[] | undefined;
+  /** What the game says at the start: banner, surroundings and task. */
+  readonly opening: string;
+  /** The surroundings alone: the opening without its banner and its task. */
+  readonly surroundings: string;
+  /** The game's task sentence, if it has one. */
+  readonly task: string | undefined;
+  textOf(schema: Schema): SchemaText;
+}
+
+/** Games of one version have the same domain; games with the same task have the same grammar. */
+const domains = createMemo<Domain>(16);
+const grammars = createMemo<Grammar>(64);
+
+/** The grammar symbols that the engine itself uses. */
+const OPENING = "intro";
+const TASK = "task";
+
+/** Loads a game; anything wrong with it is an `EnvError` that names file, line and construct. */
+export function loadGame(file: string): Game {
+  let text: string;
+  try {
+    text = readRegularText(file);
+  } catch (error) {
+    throw new EnvError(`${file}: the game cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  return parseGame(file, text);
+}
+
+/** Parses the text of a game file. */
+export function parseGame(file: string, text: string): Game {
+  const fields = readFields(file, text);
+  const part = (name: string): Source => {
+    const value = fields[name];
+    if (typeof value !== "string") {
+      const found = value === undefined ? "nothing" : typeof value;
+      throw new EnvError(`${file}: expected a text \`${name}\` in the game, found ${found}`);
+    }
+    return { file, part: name, text: value };
+  };
+  if (fields.solvable === false) {
+    const hint = "the task lists leave such games out";
+    throw new EnvError(`${file}: the game says of itself that it cannot be solved; ${hint}`);
+  }
+  const domainSource = part("pddl_domain");
+  const domain = domains(domainSource.text, () => parseDomain(domainSource));
+  const grammarSource = part("grammar");
+  const grammar = grammars(grammarSource.text, () => parseGrammar(grammarSource));
+  const problem = part("pddl_problem");
+  const world = buildWorld(domain, parseProblem(problem, domain), problem);
+  const names = objectNames(world);
+  const walkthrough = readWalkthrough(file, fields.walkthrough);
+  const texts = new Map<Schema, SchemaText>();
+  const textOf = (schema: Schema): SchemaText => {
+    let found = texts.get(schema);
+    if (found === undefined) {
+      const action = grammar.actions.get(schema.name);
+      if (action === undefined)
+        throw new EnvError(`${file}: grammar: there is no \`action ${schema.name} { … }\``);
+      found = { ...action, ...commandCache(world, grammar, schema, action.template) };
+      texts.set(schema, found);
+    }
+    return found;
+  };
+  const teller: Teller = { file, grammar, world, names };
+  const view = initialView(world);
+  const say = (phrase: Phrase) => tell(teller, view, phrase, { names: [], objects: [] });
+  const task = grammar.rules.has(TASK) ? say([{ op: "symbol", name: TASK }]) : undefined;
+  return {
+    ...teller,
+    walkthrough,
+    opening: say([{ op: "symbol", name: OPENING }]),
+    surroundings: say(surroundings(grammar)).trim(),
+    task,
+    textOf,
+  };
+}
+
+/** The cache for the commands of a schema, if they are the same in every state. */
+function commandCache(
+  world: World,
+  grammar: Grammar,
+  schema: Schema,
+  template: Phrase,
+): Pick<SchemaText, "commands" | "commandArguments"> {
+  const { state, names } = dependenceOf(world, grammar, template);
+  // A placeholder that a query binds must differ from all arguments, so then all of them count.
+  const free = [...names].some((name) => !schema.parameters.includes(name));
+  const read = schema.positions.filter((at) => free || names.has(schema.parameters[at]!));
+  return { commands: state ? undefined : new Map(), commandArguments: read };
+}
+
+/** The opening phrase without the text before its first symbol and without the task. */
+function surroundings(grammar: Grammar): Phrase {
+  const phrase = grammar.rules.get(OPENING)?.[0]?.phrase ?? [];
+  const first = phrase.findIndex(({ op }) => op !== "literal");
+  return phrase
+    .slice(Math.max(first, 0))
+    .filter((piece) => piece.op !== "symbol" || piece.name !== TASK);
+}
+
+function readFields(file: string, text: string): Readonly<Record<string, unknown>> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    throw jsonFault({ file, part: "game file", text }, text, 0, error);
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
+    throw new EnvError(`${file}: expected a JSON object with a game, found something else`);
+  return { ...parsed };
+}
+
+function readWalkthrough(file: string, value: unknown): readonly string[] | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!Array.isArray(value) || !value.every((each) => typeof each === "string"))
+    throw new EnvError(`${file}: expected \`walkthrough\` to be a list of commands`);
+  return value;
+}
+
+/** Names for the objects that facts mention; the others are never mentioned. */
+function objectNames(world: World): readonly string[] {
+  const { count, names } = world.objects;
+  const mentioned = new Uint8Array(count);
+  world.domain.predicates.forEach(({ arity }, predicate) => {
+    for (let key of world.initial[predicate]!) {
+      for (let at = 0; at < arity; at++) {
+        mentioned[key % count] = 1;
+        key = Math.floor(key / count);
+      }
+    }
+  });
+  const named = nameObjects(names.filter((_, object) => mentioned[object] === 1));
+  return names.map((id) => named.get(id) ?? id);
+}
+
+/** Ends the readable part of an id; what follows are coordinates. */
+const SEPARATOR = "_bar_";
+/** The one word that the original adds to a name: an id that contains it is called so. */
+const SUFFIX = "basin";
+
+/**
+ * The names of `ids`, which are sorted: the readable part of the id and a number that counts
+ * downwards, so that the first of a kind has the highest. An id without coordinates is its own
+ * name, followed by a space.
+ */
+export function nameObjects(ids: readonly string[]): ReadonlyMap<string, string> {
+  const kindOf = (id: string) => {
+    const kind = id.slice(0, id.indexOf(SEPARATOR));
+    return id.includes(SUFFIX) ? kind + SUFFIX : kind;
+  };
+  const left = new Map<string, number>();
+  const numbered = ids.filter((id) => id.includes(SEPARATOR));
+  for (const id of numbered) left.set(kindOf(id), (left.get(kindOf(id)) ?? 0) + 1);
+  const names = new Map(ids.map((id) => [id, `${id} `]));
+  for (const id of numbered) {
+    const kind = kindOf(id);
+    const number = left.get(kind)!;
+    left.set(kind, number - 1);
+    names.set(id, `${kind} ${number}`);
+  }
+  return names;
+}

@@ -1,0 +1,196 @@
+/**
+ * Search QA as an environment: any number of searches, then one answer, which ends the episode.
+ *
+ * With an in-process retriever it is synchronous and can be cloned; with an asynchronous one it is
+ * a remote environment. Both use the same functions for the rules.
+ */
+
+import {
+  begun,
+  type Env,
+  EnvError,
+  type RemoteEnv,
+  type StepResult,
+  type Task,
+} from "@pawl/core/envs/env.js";
+import type { Passage } from "../retrieval/corpus.js";
+import type { FoundPassage, LocalRetriever, WaitingRetriever } from "../retrieval/retriever.js";
+import { parseAction } from "./action.js";
+import { exactMatch, f1Score } from "./answer.js";
+import type { Question, QuestionBook } from "./question.js";
+
+/** The reward for a correct answer. */
+export const RIGHT_REWARD = 1;
+
+const NOT_UNDERSTOOD =
+  "This was neither a search nor an answer. Write a query between <search> and </search>, or the answer between <answer> and </answer>.";
+const NOTHING_FOUND = "Nothing was found. Try other words.";
+/** The same for correct and wrong answers: what follows an answer must not reveal it. */
+const ANSWERED = "The answer was taken.";
+
+/** What the environments of one opened environment share. */
+export interface SearchWorld<R> {
+  readonly book: QuestionBook;
+  readonly retriever: R;
+  /** Passages per search. */
+  readonly topk: number;
+}
+
+/** The state of an episode. */
+export interface SearchState {
+  readonly taskType: string;
+  readonly question: Question;
+  /** The passages of the latest search. */
+  readonly found: readonly Passage[];
+  /** Ids of all passages seen so far. */
+  readonly seen: ReadonlySet<string>;
+  readonly answered: boolean;
+}
+
+/** A running environment, with what its expert sees. */
+export interface SearchEnv extends Env {
+  readonly state: SearchState;
+}
+
+interface Move {
+  readonly state: SearchState;
+  readonly result: StepResult;
+}
+
+/** An environment with a synchronous retriever. */
+export function createSearchEnv(
+  world: SearchWorld<LocalRetriever>,
+  started?: SearchState,
+): SearchEnv {
+  const episode = createEpisode(world.book, started);
+  const { retriever, topk } = world;
+  return {
+    ...facts(episode, world.book),
+    get goal() {
+      return episode.current("goal").question.text;
+    },
+    get taskType() {
+      return episode.current("taskType").taskType;
+    },
+    get state() {
+      return episode.current("the expert");
+    },
+    reset: (task) => episode.begin(task),
+    step(action) {
+      const state = episode.current("step");
+      const begun = begin(state, action);
+      if ("result" in begun) return episode.move(begun);
+      return episode.move(afterSearch(state, retriever.search(begun.query, topk)));
+    },
+    clone: () => createSearchEnv(world, episode.state),
+  };
+}
+
+/** An environment with an asynchronous retriever; `close` aborts pending requests. */
+export function createWaitingSearchEnv(world: SearchWorld<WaitingRetriever>): RemoteEnv {
+  const episode = createEpisode(world.book);
+  const { retriever, topk } = world;
+  const closed = new AbortController();
+  return {
+    ...facts(episode, world.book),
+    get goal() {
+      return episode.current("goal").question.text;
+    },
+    get taskType() {
+      return episode.current("taskType").taskType;
+    },
+    reset: async (task) => episode.begin(task),
+    async step(action) {
+      const state = episode.current("step");
+      const begun = begin(state, action);
+      if ("result" in begun) return episode.move(begun);
+      const found = await retriever.search(begun.query, topk, closed.signal);
+      return episode.move(afterSearch(state, found));
+    },
+    async close() {
+      closed.abort(new EnvError("search: the environment was closed while it searched."));
+    },
+  };
+}
+
+/** The state of an episode, with checks of the order of calls. */
+function createEpisode(book: QuestionBook, started?: SearchState) {
+  let state = started;
+  return {
+    get state() {
+      return state;
+    },
+    current: (asked: string): SearchState => begun(state, "search", asked),
+    begin(task: Task): string {
+      const question = book.question(task);
+      state = { taskType: task.type, question, found: [], seen: new Set(), answered: false };
+      return question.text;
+    },
+    move(moved: Move): StepResult {
+      state = moved.state;
+      return moved.result;
+    },
+  };
+}
+
+function facts(
+  episode: ReturnType<typeof createEpisode>,
+  book: QuestionBook,
+): Pick<Env, "admissibleActions" | "irreversible"> {
+  const { suggestions } = book;
+  return {
+    irreversible: (action) => parseAction(action)?.kind === "answer",
+    ...(suggestions !== undefined && {
+      admissibleActions() {
+        const { question, found, answered } = episode.current("admissibleActions");
+        if (answered) return [];
+        return [...new Set(suggestions(question, found))].sort();
+      },
+    }),
+  };
+}
+
+/** The immediate result of an action, or the query to send first. */
+function begin(state: SearchState, action: string): Move | { readonly query: string } {
+  if (state.answered)
+    throw new EnvError("search: step was called after the answer; call reset(task).");
+  const parsed = parseAction(action);
+  if (parsed === undefined) {
+    const info = { valid: false, success: false, score: 0 };
+    return { state, result: { observation: NOT_UNDERSTOOD, reward: 0, done: false, info } };
+  }
+  if (parsed.kind === "search") return { query: parsed.text };
+  const { answers } = state.question;
+  const success = exactMatch(parsed.text, answers);
+  const info = { valid: true, success, score: f1Score(parsed.text, answers) };
+  const result = { observation: ANSWERED, reward: success ? RIGHT_REWARD : 0, done: true, info };
+  return { state: { ...state, answered: true }, result };
+}
+
+function afterSearch(state: SearchState, hits: readonly FoundPassage[]): Move {
+  const found = hits.map(({ passage }) => passage);
+  const seen = new Set([...state.seen, ...found.map(({ id }) => id)]);
+  const observation = found.length === 0 ? NOTHING_FOUND : found.map(showPassage).join("\n");
+  const info = { valid: true, success: false, score: 0 };
+  return {
+    state: { ...state, found, seen },
+    result: { observation, reward: 0, done: false, info },
+  };
+}
+
+/** One line per passage: its number, its title and its text. */
+function showPassage({ contents }: Passage, rank: number): string {
+  const [title = "", ...rest] = contents.split("\n");
+  const name = oneLine(title).replace(/^"(.*)"$/, "$1");
+  const text = oneLine(rest.join(" "));
+  return withoutTags(`[${rank + 1}] ${text === "" ? name : `${name}: ${text}`}`);
+}
+
+function oneLine(text: string): string {
+  return text.split(/\s+/).filter(Boolean).join(" ");
+}
+
+/** Tags that mean something in a prompt or in a response must not come from the corpus. */
+function withoutTags(text: string): string {
+  return text.replace(/<(\/?(?:think|search|answer|information)>|\|)/gi, "‹$1");
+}

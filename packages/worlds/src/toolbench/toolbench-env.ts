@@ -1,0 +1,142 @@
+/** A question answered by calls to StableToolBench's server: each call is one POST to `/virtual`. */
+
+import type { ChatEndpoint } from "@pawl/core/envs/chat-endpoint.js";
+import { EnvError, type StepResult, type Task } from "@pawl/core/envs/env.js";
+import type { RemoteToolEnv } from "@pawl/core/envs/tool-env.js";
+import { UserError } from "@pawl/core/errors.js";
+import { postJson } from "@pawl/core/http/http-client.js";
+import { argumentsText, isRecord, type ToolCall } from "@pawl/core/text/tool.js";
+import { jsonText, parseJson } from "../tau/json.js";
+import { judgeAnswer, VERDICTS } from "./judge.js";
+import { FINISH, type Question } from "./questions.js";
+
+/** What the environments of one opened benchmark share. */
+export interface ToolbenchWorld {
+  readonly server: URL;
+  readonly key: string;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  /** Who decides about answers; without one they are worth nothing. */
+  readonly judge: ChatEndpoint | undefined;
+  questionOf(task: Task): { readonly question: Question; readonly type: string };
+}
+
+/** Longer responses are cut, as the benchmark's client does. */
+const LONGEST = 1024;
+
+/** A running episode. */
+export function createToolbenchEnv(world: ToolbenchWorld): RemoteToolEnv {
+  let current: ReturnType<ToolbenchWorld["questionOf"]> | undefined;
+  let course: string[] = [];
+  let live = false;
+  const asked = (): Question => {
+    if (current === undefined)
+      throw new EnvError("toolbench: call reset(task) first; nothing was asked yet");
+    return current.question;
+  };
+  const finish = async (call: ToolCall, signal?: AbortSignal): Promise<StepResult> => {
+    const { return_type: type, final_answer: answer } = call.arguments;
+    if (type === "give_up_and_restart") return result("You gave up.", true, 0);
+    if (type !== "give_answer" || typeof answer !== "string")
+      return result(
+        'Expected return_type: "give_answer" with a final_answer, or "give_up_and_restart".',
+        false,
+      );
+    if (world.judge === undefined) return result("The answer was given.", true, 0);
+    const verdict = await judgeAnswer(
+      world.judge,
+      asked().query,
+      answer,
+      course.join("\n"),
+      signal,
+    );
+    return result(`The answer was given: ${verdict}.`, true, VERDICTS[verdict]);
+  };
+  return {
+    checksCalls: true,
+    get goal() {
+      return asked().query;
+    },
+    get taskType() {
+      asked();
+      return current!.type;
+    },
+    tools: () => asked().tools,
+    irreversible: ({ tool }) => tool === FINISH,
+    async reset(task) {
+      current = world.questionOf(task);
+      course = [];
+      live = true;
+      return current.question.query;
+    },
+    async step(call, signal) {
+      if (!live) throw new EnvError("toolbench: the episode is over; call reset(task) first");
+      const step =
+        call.tool === FINISH
+          ? await finish(call, signal)
+          : await request(world, asked(), call, signal);
+      course.push(`${call.tool} ${argumentsText(call)}\n${step.observation}`);
+      live = !step.done;
+      return step;
+    },
+    close: async () => undefined,
+  };
+}
+
+/** A step's result; a score ends the episode. */
+function result(observation: string, valid: boolean, score?: number): StepResult {
+  return {
+    observation,
+    reward: score ?? 0,
+    done: score !== undefined,
+    info: { valid, success: score === 1, score },
+  };
+}
+
+async function request(
+  world: ToolbenchWorld,
+  question: Question,
+  call: ToolCall,
+  signal?: AbortSignal,
+): Promise<StepResult> {
+  const address = question.addresses.get(call.tool);
+  if (address === undefined)
+    return result(
+      jsonText(
+        new Map([
+          ["error", `No such function name: ${call.tool}`],
+          ["response", ""],
+        ]),
+      ),
+      false,
+    );
+  const body = {
+    category: address.category,
+    tool_name: address.tool,
+    api_name: address.api,
+    tool_input: argumentsText(call),
+    strip: "",
+    toolbench_key: world.key,
+  };
+  const { timeoutMs, retries } = world;
+  try {
+    const answer = await postJson(
+      { url: world.server, body, timeoutMs, retries, backoffMs: 500, signal },
+      (json) => {
+        if (!isRecord(json) || !("error" in json) || !("response" in json))
+          throw new Error('expected {"error", "response"}');
+        return json;
+      },
+    );
+    const text = jsonText(parseJson(JSON.stringify(answer)));
+    return result(
+      text.length > LONGEST ? `${text.slice(0, LONGEST)}...` : text,
+      answer.error === "",
+    );
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof UserError)
+      throw new EnvError(`toolbench: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
